@@ -10,14 +10,15 @@ KERNELS = Path("routing/_kernels")
 BUILT = KERNELS / "_native.abi3.so"
 
 
+KERNEL_BUILD = runpy.run_path(str(KERNELS / "build.py"))
+
+
 def are_of_other_flags() -> bool:
     """Whether kernels stand in the clone that say they were built with other flags than would be taken now.
 
     Those in a build folder follow its C file, which holds the flags too.
     """
-    return (
-        BUILT.exists() and runpy.run_path(str(KERNELS / "build.py"))["built_with"]().encode() not in BUILT.read_bytes()
-    )
+    return BUILT.exists() and KERNEL_BUILD["built_with"]().encode() not in BUILT.read_bytes()
 
 
 def are_built() -> bool:
@@ -26,10 +27,11 @@ def are_built() -> bool:
     return BUILT.exists() and BUILT.stat().st_mtime > max(source.stat().st_mtime for source in sources)
 
 
+tag = KERNEL_BUILD["wheel_tag"]()
 others = are_of_other_flags()
 # For environments that install the clone as editable one after the other: any Python takes the kernels of another.
 keep = os.environ.get("IBNUE_KERNELS") == "keep" and are_built() and not others
 setup(
     cffi_modules=[] if keep else ["routing/_kernels/build.py:ffibuilder"],
-    options={"build_ext": {"force": others}},
+    options={"build_ext": {"force": others}, "bdist_wheel": {"py_limited_api": tag} if tag else {}},
 )

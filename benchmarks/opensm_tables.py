@@ -12,7 +12,7 @@ from ibsim_fixtures.opensm import OpenSM
 from ibsim_fixtures.path_dump import path_dump_plugin
 from ibsim_fixtures.processes import LabError, poll
 from routing.fabric import Fabric
-from routing.formats.fabric_files import read_fabric
+from routing.formats.fabric_files import read_fabric, write_net
 from routing.formats.table_files import PATH_RECORDS, read_tables
 from routing.tables import Routing
 
@@ -27,7 +27,7 @@ class OpenSMTables:
     Attributes
     ----------
     fabric
-        The fabric with the LIDs that OpenSM assigned.
+        The fabric with the LIDs that OpenSM assigned, and with the port GUIDs of ibsim (node GUID + port number).
     routing
         The tables that OpenSM wrote.
     vls_needed
@@ -50,7 +50,16 @@ def opensm_tables(net: Path, engine: str, *, vls: int, timeout: float = 60.0) ->
     LabError
         The engine gave up or exceeded the timeout.
     """
-    settings = {"qos": True, "qos_max_vls": vls, "nue_max_num_vls": vls}
+    settings: dict[str, object] = {"qos": True, "qos_max_vls": vls, "nue_max_num_vls": vls}
+    with tempfile.TemporaryDirectory(prefix="ibnue-simulated-") as folder:
+        # Ports of real CAs often have the GUID of their node.  OpenSM's dumps name ports by the GUIDs of ibsim instead.
+        simulated = Path(folder) / "fabric.net"
+        write_net(read_fabric(net), simulated, port_guids=False)
+        return _simulated_tables(simulated, engine, settings, timeout)
+
+
+def _simulated_tables(net: Path, engine: str, settings: dict[str, object], timeout: float) -> OpenSMTables:
+    """Route a fabric file whose ports have the GUIDs of ibsim."""
     with (
         tempfile.TemporaryDirectory(prefix="ibnue-path-dump-") as folder,
         Ibsim(net) as ibsim,

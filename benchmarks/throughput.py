@@ -177,7 +177,7 @@ def our_engines(text: str) -> list[str]:
     for engine in listed(text):
         kind, slash, vls = engine.partition("/")
         if kind not in ENGINES:
-            raise argparse.ArgumentTypeError(f"{kind!r} is no engine; there are {', '.join(ENGINES)}")
+            raise argparse.ArgumentTypeError(f"{kind!r} is not an engine; there are {', '.join(ENGINES)}")
         if slash and not 1 <= (parse_decimal(vls) or 0) <= DATA_VLS:
             raise argparse.ArgumentTypeError(f"{engine!r} has no number of VLs from 1 to {DATA_VLS}")
     return listed(text)
@@ -185,14 +185,14 @@ def our_engines(text: str) -> list[str]:
 
 def processes(text: str) -> int:
     if not parse_decimal(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes")
     return int(text)
 
 
 def chart(text: str) -> Path:
     path = Path(text)
     if not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{path.parent} is no folder")
+        raise argparse.ArgumentTypeError(f"{path.parent} is not a folder")
     if importlib.util.find_spec("matplotlib") is None:
         raise argparse.ArgumentTypeError("a chart needs matplotlib")
     return path

@@ -46,7 +46,7 @@ def complaints(pages: list[Path]) -> Iterator[str]:
             if not target.exists():
                 yield f"{name}: link to {target}, which is not there"
             elif fragment and target.suffix == ".md" and fragment not in anchors(target):
-                yield f"{name}: link to #{fragment}, which is no heading of {target.name}"
+                yield f"{name}: link to #{fragment}, which is not a heading of {target.name}"
         if page.parent != ROOT and page not in reached:
             yield f"{name}: no link leads here from docs/index.md"
 

@@ -216,7 +216,7 @@ def _put(path: str, content: int) -> dict[str, Any]:
     """Write the content of a memory file to a path atomically, and return "stamp" and "problem" of the answer."""
     target = os.path.realpath(path)
     if os.path.lexists(target) and not stat.S_ISREG(os.stat(target).st_mode):  # noqa: PTH116
-        return {"stamp": None, "problem": "is no regular file"}
+        return {"stamp": None, "problem": "is not a regular file"}
     part = f"{target}.{secrets.token_hex(4)}.part"
     try:
         with open(content, "rb", closefd=False) as whole, open(part, "xb") as copy:  # noqa: PTH123

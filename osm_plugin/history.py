@@ -127,7 +127,7 @@ def pinned_name(folder: Path) -> str | None:
     try:
         about = json.loads(text)
     except ValueError:
-        raise InputError("is no JSON", path=path, remedy=remedy) from None
+        raise InputError("is not JSON", path=path, remedy=remedy) from None
     name = about.get("tables") if isinstance(about, dict) and about.get("format") == FORMAT else None
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InputError("names no tables of the history", path=path, remedy=remedy)

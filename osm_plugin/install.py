@@ -88,7 +88,7 @@ def install(
     version = _version(root, include)
     folder = Path(libdir) if libdir is not None else _system_libdir(root)
     if not folder.is_dir():
-        raise EnvironmentProblem(f"{folder} is no directory (create it, or name another one)")
+        raise EnvironmentProblem(f"{folder} is not a directory (create it, or name another one)")
     library = folder.resolve() / LIBRARY
     warnings = writable_by_others(run_by_root(library)) if is_root() else []
     if warnings and libdir is None and not allow_writable:

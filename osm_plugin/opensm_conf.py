@@ -207,6 +207,17 @@ def _roots(value: str, taken: AcceptedOptions) -> None:
     taken.options["root_guid_file"], taken.optional_roots = value, True
 
 
+def _nodes(key: str) -> Take:
+    """Return the function that takes a list of nodes for the option of this name."""
+
+    def take(value: str, taken: AcceptedOptions) -> None:
+        _own_first(taken, key)
+        read_guid_list(value)
+        taken.options[key] = value
+
+    return take
+
+
 def _weights(value: str, taken: AcceptedOptions) -> None:
     found = [
         (guid, numbers[0], float(numbers[1]))
@@ -258,14 +269,13 @@ def _multicast_root(value: str, taken: AcceptedOptions) -> None:
     taken.multicast_roots = (*taken.multicast_roots, guid)
 
 
-_FTREE = "it is for OpenSM's ftree, which has no counterpart here"
 _ALL_TOGETHER = "loads of all destinations are balanced together, in no order"
 
 FOREIGN = ("mc_primary_root_guid", "mc_secondary_root_guid", "remote_guid_sorting")
 """Options of other builds of OpenSM, which OpenSM 3.3.23 ignores."""
 
 OPTIONS: tuple[Option, ...] = (
-    Option("root_guid_file", "roots of Up*/Down*; GUIDs that no switch has are passed over", _roots),
+    Option("root_guid_file", "roots of the order or of the tree; GUIDs that no switch has are passed over", _roots),
     Option("connect_roots", "every switch reaches every other, roots too", served=True, usual="FALSE"),
     Option("hop_weights_file", "balance counts the link out of the port as so many times slower", _weights),
     Option("port_prof_ignore_file", "balance counts next to nothing for the link out of the port", _ignored_ports),
@@ -275,10 +285,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("scatter_ports", "seed of all random choices", _seed, usual="0"),
     Option("port_shifting", _ALL_TOGETHER, usual="FALSE"),
     Option("port_profile_switch_nodes", "routes to switches carry next to nothing and are not balanced", usual="FALSE"),
-    Option("cn_guid_file", _FTREE),
-    Option("io_guid_file", _FTREE),
-    Option("max_reverse_hops", _FTREE, usual="0"),
-    Option("quasi_ftree_indexing", _FTREE, usual="FALSE"),
+    Option("cn_guid_file", "compute nodes: their switches are the leaves of the tree", _nodes("cn_guid_file")),
+    Option("io_guid_file", "I/O nodes: all others are compute nodes", _nodes("io_guid_file")),
+    Option("max_reverse_hops", "pairs without a path up and down have a longer one in any case", usual="0"),
+    Option("quasi_ftree_indexing", "ftree takes any tree", usual="FALSE"),
     Option("remote_guid_sorting", "no engine takes ports by their order", usual="FALSE"),
     Option("ids_guid_file", "the order of Up*/Down* does not depend on identifiers of switches"),
     Option("avoid_throttled_links", "they stay unused unless the fabric would fall apart", served=True, usual="FALSE"),

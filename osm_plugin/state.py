@@ -127,7 +127,7 @@ def read_state(path: Path, *, threads: int = 2, file: BinaryIO | None = None) ->
 
 def _expect_about(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | None:
     good = dtype.kind == "U" and not shape and 0 < dtype.itemsize <= 4 * _LONGEST_ABOUT
-    return None if good else "is no short text"
+    return None if good else "is not a short text"
 
 
 def _about(text: str, path: Path) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _about(text: str, path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         about = None
     if not isinstance(about, dict):
-        raise TableError("its description is no JSON object", path=path)
+        raise TableError("its description is not a JSON object", path=path)
     if about.get("format") != VERSION:
         raise TableError(f"is of format {str(about.get('format'))[:40]!r}, wanted {VERSION!r}", path=path)
     if [type(about.get(key)) for key in ("engine", "options", "switches")] != [str, str, int]:

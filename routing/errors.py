@@ -77,20 +77,30 @@ class RoutingError(IbnueError):
 
 
 class NotEnoughVLs(RoutingError):
-    """An engine needs more VLs than it may use.
+    """An engine needs more VLs than it may use, or found no tables that use fewer.
 
     Parameters
     ----------
     needed
-        Smallest number of VLs that the engine found to be sufficient.
+        Number of VLs that is needed, or the smallest number that a search found to be sufficient; None: the search
+        found no number of VLs that is sufficient.
     have
         Number of VLs that was allowed.
+    proven
+        Whether fewer than ``needed`` VLs are known to be too few.  A search does not show this.
     """
 
-    def __init__(self, needed: int, have: int) -> None:
+    def __init__(self, needed: int | None, have: int, *, proven: bool = True) -> None:
         self.needed = needed
         self.have = have
-        super().__init__(f"{count_noun(needed, 'VL is', 'VLs are')} needed, {have} may be used")
+        self.proven = proven
+        if needed is None:
+            problem = "this search found no number of VLs that is enough"
+        elif proven:
+            problem = f"{count_noun(needed, 'VL is', 'VLs are')} needed"
+        else:
+            problem = f"this search found {count_noun(needed, 'VL')}"
+        super().__init__(f"{problem}, {have} may be used")
 
 
 class BrokenPromise(RoutingError):

@@ -139,7 +139,9 @@ class FabricBuilder:
     def _check_guid(self, device: int, guid: int, name: str, location: Location) -> None:
         """Raise FabricError unless a device may have that node GUID."""
         if not 0 < guid < 1 << 64:
-            raise self._error(f"GUID {guid:#x} of {name!r} is no 64-bit GUID", location, "give it one from 1 to 2^64-1")
+            raise self._error(
+                f"GUID {guid:#x} of {name!r} is not a 64-bit GUID", location, "give it one from 1 to 2^64-1"
+            )
         if self._by_guid.get(guid, device) != device:
             other = self._devices[self._by_guid[guid]].name
             raise self._error(f"GUID {guid:#x} of {name!r} belongs to {other!r} already", location, "GUIDs are unique")
@@ -176,7 +178,7 @@ class FabricBuilder:
             )
         if guid is not None and not 0 < guid < 1 << 64:
             raise self._error(
-                f"port GUID {guid:#x} of {name!r} is no 64-bit GUID", location, "give it one from 1 to 2^64-1"
+                f"port GUID {guid:#x} of {name!r} is not a 64-bit GUID", location, "give it one from 1 to 2^64-1"
             )
         if lid == PERMISSIVE_LID:
             self._unreached.setdefault((device, port), location)
@@ -184,7 +186,9 @@ class FabricBuilder:
         if not 0 <= lmc <= 7:
             raise self._error(f"LMC {lmc} of {name!r} is out of range", location, "LMC is 0 to 7")
         if lid and not 0 < lid <= lid + (1 << lmc) - 1 <= MAX_UNICAST_LID:
-            raise self._error(f"LID {lid:#x} of {name!r} is no unicast LID", location, "unicast LIDs are 1 to 0xBFFF")
+            raise self._error(
+                f"LID {lid:#x} of {name!r} is not a unicast LID", location, "unicast LIDs are 1 to 0xBFFF"
+            )
         if lid % (1 << lmc):
             raise self._error(
                 f"base LID {lid:#x} of {name!r} is not a multiple of 2^{lmc}", location, "align it to the LMC"

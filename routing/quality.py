@@ -13,10 +13,12 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from routing.disjoint_paths import DisjointPaths, disjoint_paths
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.flows import Flows, Table, attached, reference_rate
 from routing.quality_parts import ClassShare, Stretch, ThinLeaf, class_shares, share_of, stretch, thin_leaf
+from routing.tables import Routing
 
 BISECTIONS = 100
 
@@ -79,6 +81,8 @@ class Quality:
         The leaf whose own links limit ``all_to_all``; None if no leaf alone does.
     stretch
         Length of the paths compared with the shortest; None if it was not requested.
+    disjoint
+        Pairs with several link-disjoint paths; None if no end port has more than one LID.
     """
 
     endports: int = field(metadata=_figure("end ports"))
@@ -103,6 +107,7 @@ class Quality:
     classes: tuple[ClassShare, ...] = field(metadata=_figure("of the reference rate"))
     thin_leaf: ThinLeaf | None = field(metadata=_figure("of the reference rate"))
     stretch: Stretch | None = field(metadata=_figure("channels, and ratios of channels"))
+    disjoint: DisjointPaths | None = field(default=None, metadata=_figure("ordered pairs of end ports"))
 
     def as_dict(self) -> dict[str, object]:
         """Return plain values for JSON; infinity (no channel carries traffic) and NaN become None."""
@@ -191,6 +196,7 @@ def measure(
         classes=class_shares(flows, all_to_all),
         thin_leaf=thin_leaf(fabric, loads, n),
         stretch=stretch(flows) if stretches else None,
+        disjoint=disjoint_paths(fabric, routing.lft if isinstance(routing, Routing) else routing),
     )
 
 

@@ -8,8 +8,12 @@ from dataclasses import dataclass
 import igraph
 import numpy as np
 
+from routing.engines import ENGINES
 from routing.fabric import NO_PORT, Fabric
 from routing.tables import Provenance, Routing, identity_sl2vl
+
+ANY_FABRIC = tuple(name for name in ENGINES if name != "ftree")
+"""Engines that route every fabric."""
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ class Walker:
                 return Walk(hops, "dropped")
             if (switch, in_port, hops[-1:]) in seen or far[
                 0
-            ] == switch:  # a loop-back cable is no channel of the fabric
+            ] == switch:  # a loop-back cable is not a channel of the fabric
                 return Walk(hops, "circle")
             seen.add((switch, in_port, hops[-1:]))
             hops = (*hops, (switch, out, vl))

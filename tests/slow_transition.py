@@ -140,7 +140,7 @@ class Oracle:
         return owner is not None and self.part[owner.at] == self.part[row]
 
     def _starts(self, *, replies: bool):
-        """(row, in-port, SL, LID) of all that is sent between ports of which one at least is no switch's."""
+        """(row, in-port, SL, LID) of all that is sent between ports of which one at least is not a switch's."""
         for sender, row, port, is_switch in self.senders():
             for lid in self.lids:
                 if is_switch and self.is_switch(lid):

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+import sysconfig
 from pathlib import Path
 
 from cffi import FFI
 
 SOURCES = Path(__file__).parent / "csrc"
 INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
+OLDEST_PYTHON = (3, 10)
+"""Oldest Python that loads the module: the one that ``requires-python`` of pyproject.toml names."""
 
 
 def public_headers() -> list[Path]:
@@ -38,10 +42,22 @@ def declarations() -> str:
     )
 
 
+def wheel_tag() -> str | None:
+    """Return the Python tag of a wheel with the stable ABI, such as ``cp310``; None if the module is for one Python.
+
+    Debug builds and free-threaded builds of Python do not have the stable ABI.
+    """
+    if hasattr(sys, "gettotalrefcount") or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return None
+    return None if sys.implementation.name != "cpython" else "cp{}{}".format(*OLDEST_PYTHON)
+
+
 def flags() -> tuple[list[str], list[str]]:
     """Return the flags for the compiler and for the linker."""
     # No -march=native and no -ffast-math: the kernels must return the same bytes on every machine.
     compile_flags = ["-std=c11", "-O3", "-ffp-contract=off", "-Wall", "-Wextra", "-pthread", f"-I{SOURCES}"]
+    if wheel_tag() is not None:
+        compile_flags.append("-DPy_LIMITED_API=0x{:02X}{:02X}0000".format(*OLDEST_PYTHON))
     link_flags = ["-pthread", "-lm"]
     sanitizers = os.environ.get("IBNUE_SANITIZE")
     if sanitizers:

@@ -70,6 +70,10 @@ def usage_line(error: Any) -> str:
     message = error.format_message()
     for words, plain in RANGES:
         message = message.replace(words, plain)
+    if error.ctx is not None and "fabric" in error.ctx.params:
+        from routing.cli.fabric_argument import separate_words
+
+        message = separate_words(error.ctx.params["fabric"], message) or message
     path = error.ctx.command_path if error.ctx is not None else "ibnue"
     return f"{message} (see {path} --help)"
 

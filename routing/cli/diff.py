@@ -81,7 +81,7 @@ def load(path: Path, fabric: str | None, lmc: int, guid2lid: Path | None) -> Tab
     if path.is_dir() and not bundle.exists():
         raise OptionError(f"{path} holds no bundle", remedy="name the fabric with --fabric")
     if bundle.is_file() and not zipfile.is_zipfile(bundle):
-        raise OptionError(f"{bundle}: is no bundle", remedy="name a bundle; for dumps of OpenSM also --fabric")
+        raise OptionError(f"{bundle}: is not a bundle", remedy="name a bundle; for dumps of OpenSM also --fabric")
     return tables_of_bundle(read_bundle(bundle))
 
 

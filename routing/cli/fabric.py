@@ -51,6 +51,7 @@ def fabric(
     """Make the fabric of a generator, or read a file; describe it, or write it with -o.
 
     \b
+    ibnue fabric torus:10x10x10,cas=4 -o torus.net
     ibnue fabric torus 10x10x10 --cas 4 -o torus.net
     ibnue fabric ibnetdiscover.out -o fabric.net
     ibnue fabric fabric.net --fail 'leaf1/36 - spine1/1' -o degraded.net
@@ -140,5 +141,5 @@ def list_generators(as_json: bool) -> None:
     if as_json:
         print_json({t.name: {"arguments": t.usage, "summary": t.summary} for t in TOPOLOGIES.values()})
         return
-    rows = [(t.name, t.usage, t.summary, f"ibnue fabric {t.name} {' '.join(t.example)}") for t in TOPOLOGIES.values()]
+    rows = [(t.name, t.usage, t.summary, f"ibnue fabric {t.example_word}") for t in TOPOLOGIES.values()]
     print_table(["generator", "arguments", "what it makes", "example"], rows, texts=4)

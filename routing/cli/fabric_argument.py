@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -194,6 +195,21 @@ def generator_of(text: str) -> tuple[str, list[str]] | None:
 
     name, _, rest = text.partition(":")
     return None if Path(text).exists() or name not in TOPOLOGIES else (name, rest.split(",") if rest else [])
+
+
+def separate_words(chosen: object, message: str) -> str | None:
+    """Return the error line if the arguments of a generator were given to a command as words of their own.
+
+    ``chosen`` is the value of the argument FABRIC; ``message`` is click's, which has all further words in parentheses.
+    """
+    from routing.topologies import TOPOLOGIES
+
+    name, colon, rest = str(chosen).partition(":")
+    words = re.search(r"unexpected extra arguments? \((.*)\)$", message)
+    if name not in TOPOLOGIES or words is None:
+        return None
+    one = f"{name}:{','.join([*([rest] if colon and rest else []), *words[1].split()])}"
+    return f"a generator and its arguments are one word here: {one}"
 
 
 def generated(name: str, words: Sequence[str], guid2lid: Path | None, /, *, lmc: int = 0, **options: Any) -> Fabric:

@@ -14,6 +14,7 @@ from routing.cli.output import json_option, print_json, print_rows, print_table,
 from routing.numerals import count_noun
 
 if TYPE_CHECKING:
+    from routing.disjoint_paths import DisjointPaths
     from routing.fabric import Fabric
     from routing.quality import Quality
     from routing.tables import Routing
@@ -98,6 +99,7 @@ def facts(figures: Quality) -> list[tuple[str, str]]:
         ("all-to-all", proof_report.percentage(figures.all_to_all, f"; {figures.bound:.3f} if the load were even")),
         *parts_facts(figures),
         *((name, f"{mean:.3f} mean, {least:.3f} least") for name, (mean, least) in measured),
+        *disjoint_facts(figures.disjoint),
     ]
 
 
@@ -119,6 +121,14 @@ def parts_facts(figures: Quality) -> Iterator[tuple[str, str]]:
         crossed = math.isfinite(own.all_to_all)
         share = proof_report.percentage(own.all_to_all) if crossed else "over no channel"
         yield own.label, f"{ports}, all-to-all among them {share}" if own.counted else f"{ports}, in no traffic pattern"
+
+
+def disjoint_facts(found: DisjointPaths | None) -> list[tuple[str, str]]:
+    """Return the shares of pairs with link-disjoint paths as a row of name and text; none without an LMC."""
+    if found is None:
+        return []
+    shares = ", ".join(f"{number}: {100 * share:.1f} %" for number, share in enumerate(found.shares, 2))
+    return [("disjoint", f"pairs with at least so many link-disjoint paths: {shares}")]
 
 
 def busiest_channels(fabric: Fabric, routing: Routing, most: int, threads: int) -> list[dict[str, object]]:

@@ -146,6 +146,16 @@ class Result:
     """Effective bisection bandwidth of the earlier tables on their fabric; NaN with fewer than two end ports."""
 
     @property
+    def replies_at_offset(self) -> bool:
+        """Whether replies are safe only if they go to the LID offset of their requests, with an LMC."""
+        from routing.deadlock.offset_replies import replies_follow_requests
+
+        fabric, routing = self.tables.fabric, self.tables.routing
+        if self.tables.proof.strength != "forward" or not fabric.endport_lmc.any():
+            return False
+        return replies_follow_requests(fabric, routing)
+
+    @property
     def bisection_kept(self) -> float | None:
         """Fraction of the earlier bisection bandwidth that is left; None if there is nothing to compare."""
         kept = self.quality.bisection_mean / self.bisection_before if self.bisection_before else math.nan
@@ -178,8 +188,13 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield "fabric", proof_report.fabric_line(result.tables.fabric)
     if result.rerouted is not None:
         yield from reroute_options.facts(result.rerouted, result.bisection_kept)
-    yield "VLs", f"{routing.vls_needed} needed, {routing.vls} used"
+    # Only one VL is known to be the minimum.  Any other number is what the engine found to be enough.
+    yield "VLs", f"{'' if routing.vls_needed == 1 else 'at most '}{routing.vls_needed} needed, {routing.vls} used"
+    if "fallback" in routing.provenance.options:
+        yield "paths", f"{routing.provenance.options['fallback']}: no others that fit into the VLs were found"
     yield from proof_report.facts(result.tables.proof)
+    if result.replies_at_offset:
+        yield "replies", "safe on the request's SL only if sent to the LID offset of the request"
     yield "hops", f"{quality.hops_mean:.2f} mean, {quality.hops_max} most, between the switches of two CAs"
     yield "all-to-all", proof_report.percentage(quality.all_to_all)
     yield from parts_facts(quality)
@@ -198,6 +213,7 @@ def as_object(result: Result) -> dict[str, Any]:
         "options": routing.provenance.options,
         "vls_needed": routing.vls_needed,
         "vls": routing.vls,
+        "replies_at_offset": result.replies_at_offset,
         "quality": result.quality.as_dict(),
         "seconds": result.seconds,
         "files": [str(path) for path in result.files],

@@ -57,10 +57,10 @@ def sample(text: str) -> tuple[int, int | None, float | None]:
     """
     found = re.fullmatch(r"([0-9]{1,18})(?::(?:([0-9]{1,18})|([0-9]+(?:\.[0-9]*)?)%))?", text, re.ASCII)
     if found is None:
-        raise click.BadParameter(f"{text!r} is no sample: write 100, 100:3 or 100:1%")
+        raise click.BadParameter(f"{text!r} is not a sample: write 100, 100:3 or 100:1%")
     if found[3] is not None:
         if float(found[3]) > 100.0:
-            raise click.BadParameter(f"{text!r} is no sample: no more than 100% can break")
+            raise click.BadParameter(f"{text!r} is not a sample: no more than 100% can break")
         return int(found[1]), None, float(found[3]) / 100.0
     return int(found[1]), int(found[2] or 2), None
 
@@ -118,8 +118,8 @@ def whatif(
     ibnue whatif fabric.net -e updn --random 1000:3 --kinds link,switch --json
     ibnue whatif fabric.net -e updn --fault 'leaf1/36 - spine1/1' --max-loss 0.1 --require certified
 
-    Without a choice of faults: every single link.  A split fabric is no error: each part stays routed, and what is cut
-    off is told.
+    Without a choice of faults: every single link.  A split fabric is not an error: each part stays
+    routed, and what is cut off is listed.
     """
     from routing.processes import cores
     from routing.reroute import Stability

@@ -81,7 +81,7 @@ class Unreachable:
             lines.append(f"{count_noun(self.dropped, 'pair is', 'pairs are')} sent on an SL that is dropped (VL 15)")
         if self.expected:
             text = f"{count_noun(self.expected, 'pair lies', 'pairs lie')} in different parts of the fabric"
-            lines += [f"{text}, which is no fault of the tables:", *(f"  {pair}" for pair in self.first_expected)]
+            lines += [f"{text}, which is not a fault of the tables:", *(f"  {pair}" for pair in self.first_expected)]
         if self.unattached:
             lines.append(f"{count_noun(len(self.unattached), 'LID is', 'LIDs are')} cabled to no switch")
         return lines

@@ -9,7 +9,7 @@ __all__ = ["DEFAULT", "ENGINES", "OWN"]
 DEFAULT = "updn"
 """Name of the engine if none is named."""
 
-OWN = ("updn", "nue", "dfsssp", "lash", "sssp", "minhop")
+OWN = ("updn", "ftree", "nue", "dfsssp", "lash", "disjoint", "sssp", "minhop")
 """Names of the engines of this package, which are also the names of their modules."""
 
 ENGINES = Registry(OWN, "ibnue.engines")

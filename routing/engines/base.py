@@ -42,6 +42,7 @@ AUTO_VLS = 8
 """Number of VLs for "auto" if the number that the ports support is unknown."""
 
 _NO_ROOTS = "has no roots", "leave them out, or use updn"
+_NO_NODES = "treats all end ports alike", "leave the file out, or use ftree"
 LONGER_PATHS = "takes longer paths in any case", "leave it out"
 """Refusal of ``minimal`` by an engine whose paths need not be the shortest."""
 
@@ -96,6 +97,14 @@ class EngineOptions:
         (str,), "Root switches as OpenSM's root_guid_file lists them.", make=Path, metavar="FILE",
         sources=("command", "plugin"), recorded=False, refusal=_NO_ROOTS,
     )})
+    cn_guid_file: Path | None = field(default=None, metadata={"option": Option(
+        (str,), "Compute nodes as OpenSM's cn_guid_file lists them: their switches are the leaves.", make=Path,
+        metavar="FILE", sources=("command", "plugin"), recorded=False, refusal=_NO_NODES,
+    )})
+    io_guid_file: Path | None = field(default=None, metadata={"option": Option(
+        (str,), "I/O nodes as OpenSM's io_guid_file lists them: all others are compute nodes.", make=Path,
+        metavar="FILE", sources=("command", "plugin"), recorded=False, refusal=_NO_NODES,
+    )})
     partition: str | None = field(default=None, metadata={"option": Option(
         (str,), "How destinations are split into layers; the engine decides if not given.", "partition",
         words=("metis", "none"), refusal=("has no regions", "leave the partition out, or use updn"), harmless="none",
@@ -126,7 +135,7 @@ class EngineOptions:
         for name, option in OPTIONS.items():
             option.check(getattr(self, name))
         if not all(weight > 0 for *_, weight in self.link_weights):
-            raise OptionError(f"{self.link_weights!r} is no weights of links", remedy="use positive ones")
+            raise OptionError(f"{self.link_weights!r} are not weights of links", remedy="use positive ones")
 
     @classmethod
     def of(cls, values: Mapping[str, Any], **more: Any) -> EngineOptions:

@@ -10,11 +10,15 @@ from routing._kernels.balance import Balanced
 from routing.engines.base import Engine, EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables
 from routing.engines.layered import LayerSearch
+from routing.engines.path_selection import FIRST_FOUND
 from routing.engines.provenance import provenance
 from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import vl_tables
 from routing.fabric import Fabric
 from routing.tables import Routing
+
+FALLBACK_PATHS = {"mirrored": "mirrored shortest paths", FIRST_FOUND: "shortest paths without balance, as in LASH"}
+"""Description of the paths that are used if no others fit into the VLs, by the name of the path set."""
 
 
 def route_in_layers(engine: Engine, fabric: Fabric, options: EngineOptions, *, mutual: bool) -> Routing:
@@ -34,14 +38,14 @@ def route_in_layers(engine: Engine, fabric: Fabric, options: EngineOptions, *, m
     destinations = Destinations.of(fabric)
     best = LayerSearch(fabric, destinations, options, mutual).run()
     layers = best.layers
-    sl = np.zeros((fabric.switches, len(fabric.lids)), np.uint8)
-    sl[:, destinations.lid] = layers.layer[:, destinations.root] if mutual else layers.layer.T
-    found = {"paths": best.paths, "left_to_chance": layers.left_uncounted}
+    found: dict[str, object] = {"paths": best.paths, "left_to_chance": layers.left_uncounted}
+    if best.fallback:
+        found["fallback"] = FALLBACK_PATHS[best.paths]
     return Routing(
         lft=forwarding_tables(
             fabric, destinations, Balanced(layers.next_channel, layers.load, np.array([best.max_utilisation]))
         ),
-        **vl_tables(sl, layers.used, options),
+        **vl_tables(best.service_levels(fabric, destinations, mutual=mutual), layers.used, options),
         vls_needed=layers.needed,
         provenance=provenance(engine.name, fabric, options, {"route": time.perf_counter() - start}, **found),
     )

@@ -81,6 +81,8 @@ def connect_inner_switches(
         counted = trace_cdg(fabric, routing, bits, replies=replies, switch_pairs=False, threads=1)
         if counted.sorted(routing.vls, threads=1) is None:
             continue
+        if routing.sl.ndim == 2 and len(routing.sl) != fabric.switches:
+            return None  # with SLs by pair of LIDs, the SL of a path is not free
         found = _by_lid(job, counted, replies=replies) if routing.sl.ndim == 1 else _on_one_vl(job, counted)
         if found is not None or reversible or routing.sl.ndim == 2:
             return found

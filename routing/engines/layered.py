@@ -36,8 +36,14 @@ ATTEMPTS = 6
 VISITS_PER_SECOND = 25_000_000
 """Channels that cycle searches may visit after the first attempt, at effort 1: about three seconds."""
 
+OPTIONAL_VISITS = 5_000_000
+"""Channels that cycle searches may visit at effort 1 if the caller has other tables: about half a second."""
+
 FIRST_VISITS = 100_000_000
 """Channels that cycle searches may visit in the first attempt, at any effort."""
+
+SIMPLE_VISITS = 60_000_000
+"""Channels that cycle searches may visit in each attempt with simple paths, after everything else has failed."""
 
 MOST_ORDERS = 4
 """Maximum number of layers that begin with an order; further layers begin empty."""
@@ -60,11 +66,20 @@ class LayeredPaths:
         Result of the layering kernel.
     max_utilisation
         Highest utilisation of a channel (load over capacity).
+    fallback
+        Whether these paths were tried only because no others fitted.
     """
 
     paths: str
     layers: Layers
     max_utilisation: float
+    fallback: bool = False
+
+    def service_levels(self, fabric: Fabric, destinations: Destinations, *, mutual: bool) -> npt.NDArray[np.uint8]:
+        """Return uint8[S, L], the layer of the path from each switch to each LID."""
+        sl = np.zeros((fabric.switches, len(fabric.lids)), np.uint8)
+        sl[:, destinations.lid] = self.layers.layer[:, destinations.root] if mutual else self.layers.layer.T
+        return sl
 
 
 @dataclass(eq=False)
@@ -77,6 +92,9 @@ class LayerSearch:
         Input of the engine.
     mutual
         Whether all paths between two switches, in both directions, use one layer.
+    optional
+        Whether the caller has other tables if nothing fits.  Then the first attempt counts towards the limit of visits,
+        the limit is lower, and there is no last resort.
     maker
         Computes the candidate paths.
     visits
@@ -87,22 +105,26 @@ class LayerSearch:
         Lowest utilisation and highest lower bound of the candidate paths so far (:class:`PathSet`).
     tried
         Whether an attempt has been made.
+    ended_early
+        Whether the first attempt ended at its limit of visits.
     """
 
     fabric: Fabric
     destinations: Destinations
     options: EngineOptions
     mutual: bool
+    optional: bool = False
     maker: PathSelector = field(init=False)
     visits: int = field(init=False)
     found: list[LayeredPaths] = field(init=False, default_factory=list)
     lowest: float = field(init=False, default=np.inf)
     bound: float = field(init=False, default=0.0)
     tried: bool = field(init=False, default=False)
+    ended_early: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self.maker = PathSelector(self.fabric, self.destinations, self.options)
-        self.visits = round(VISITS_PER_SECOND * self.options.effort)
+        self.visits = round((OPTIONAL_VISITS if self.optional else VISITS_PER_SECOND) * self.options.effort)
 
     def run(self) -> LayeredPaths:
         """Return the best paths in layers that the search finds.
@@ -130,9 +152,20 @@ class LayerSearch:
         if not self.found:
             for paths in uneven:
                 self._fit(paths, have)
+        if not self.found and self.optional:
+            raise NotEnoughVLs(None, have)
         if not self.found:
             return self._last_resort(tried, have)
-        return self._best(minimal)
+        best = self._best(minimal)
+        if minimal and best.layers.needed > AUTO_VLS:
+            return self._simple_paths(AUTO_VLS, 1) or best
+        return best
+
+    @property
+    def is_best_possible(self) -> bool:
+        """Whether no shortest paths can have a lower utilisation than the best that were found."""
+        best = min((found.max_utilisation for found in self.found), default=np.inf)
+        return best <= self.bound * (1 + 1e-9)
 
     def _candidates(self) -> Iterator[PathSet]:
         """Yield candidate paths; those that probably need the fewest layers come first."""
@@ -207,16 +240,16 @@ class LayerSearch:
 
         Paths that fit are stored in ``found``, whatever their balance.
         """
-        first = not self.found and not self.tried
+        first = not self.found and not self.tried and not self.optional
         if self.visits <= 0 and not first:
             return False
         layers = self._layers(paths, most, have, seed, FIRST_VISITS if first else self.visits)
         self.tried = True
+        self.ended_early |= first and layers.visited > FIRST_VISITS
         self.visits -= 0 if first else layers.visited
         if layers.left:
             return False
-        max_utilisation = float((layers.load * self.maker.inverse_capacity).max(initial=0.0))
-        self.found.append(LayeredPaths(paths.name, layers, max_utilisation))
+        self.found.append(LayeredPaths(paths.name, layers, self._max_utilisation(layers)))
         return self._is_fair(self.found[-1])
 
     def _layers(self, paths: PathSet, most: int, have: int, seed: LayerSeed, budget: int) -> Layers:
@@ -264,29 +297,86 @@ class LayerSearch:
             yield plain
 
     def _last_resort(self, tried: list[PathSet], have: int) -> LayeredPaths:
-        """Return the result of a search for the fewest layers if it needs at most ``have`` layers.
+        """Return paths in at most ``have`` layers, whatever their balance.
+
+        If the first attempt ended at its limit of visits, a search for the fewest layers would end there too.  Paths
+        that need few visits then come first.
 
         Raises
         ------
         NotEnoughVLs
-            The paths need more layers.  The error states the smallest number found; 33 if 32 are too few.
+            No such paths were found.  The error states the smallest number of layers found.
         """
-        if self.options.vls == "min":
-            results = [
-                (self._layers(paths, MOST_LAYERS, 1, LayerSeed(None, None), VISITS_PER_SECOND), paths.name)
-                for paths in tried
-            ]
-            layers, name = min(results, key=lambda result: result[0].needed if not result[0].left else MOST_LAYERS + 1)
-            if layers.left or layers.needed > have:
-                raise NotEnoughVLs(MOST_LAYERS + 1 if layers.left else layers.needed, have)
-            return LayeredPaths(name, layers, float((layers.load * self.maker.inverse_capacity).max(initial=0.0)))
+        spread = 1 if self.options.vls == "min" else have
+        found = self._simple_paths(have, spread) if self.ended_early else None
+        if found is not None:
+            return found
         try:
-            found = LayerSearch(self.fabric, self.destinations, replace(self.options, vls="min"), self.mutual).run()
+            if self.options.vls == "min":
+                return self._fewest_of(tried, have)
+            found = self._as_with_min(have)
+            # Its simpler paths are not spread over all VLs.
+            return self._simple_paths(have, have) or found if found.fallback else found
         except NotEnoughVLs as problem:
-            raise NotEnoughVLs(problem.needed, have) from None
+            found = None if self.ended_early else self._simple_paths(have, spread)
+            if found is None:
+                raise NotEnoughVLs(problem.needed, have, proven=False) from None
+            return found
+
+    def _fewest_of(self, tried: list[PathSet], have: int) -> LayeredPaths:
+        """Return the paths that need the fewest layers of those that the search has tried.
+
+        Raises
+        ------
+        NotEnoughVLs
+            All of them need more than ``have`` layers, or no number of layers was found.
+        """
+        results = [
+            (self._layers(paths, MOST_LAYERS, 1, LayerSeed(None, None), VISITS_PER_SECOND), paths.name)
+            for paths in tried
+        ]
+        layers, name = min(results, key=lambda result: result[0].needed if not result[0].left else MOST_LAYERS + 1)
+        if layers.left or layers.needed > have:
+            raise NotEnoughVLs(None if layers.left else layers.needed, have, proven=False)
+        return LayeredPaths(name, layers, self._max_utilisation(layers))
+
+    def _as_with_min(self, have: int) -> LayeredPaths:
+        """Return the result of a search for the fewest layers.
+
+        Raises
+        ------
+        NotEnoughVLs
+            It needs more than ``have`` layers.
+        """
+        found = LayerSearch(self.fabric, self.destinations, replace(self.options, vls="min"), self.mutual).run()
         if found.layers.needed > have:
-            raise NotEnoughVLs(found.layers.needed, have)
+            raise NotEnoughVLs(found.layers.needed, have, proven=False)
         return found
+
+    def _simple_paths(self, most: int, have: int) -> LayeredPaths | None:
+        """Return paths that need few layers and few visits, whatever their balance; None if they do not fit.
+
+        They fit into ``most`` layers, and are spread over ``have``.
+        Nearly all layers begin with an order of the switches, which leaves few paths to the searches for cycles.  The
+        last two layers begin empty.
+        """
+        sources = [self.maker.symmetric] if self.maker.sources.any() else []
+        for make in [*sources, self.maker.first_found]:
+            paths = make()
+            for seed in self._simple_seeds(most):
+                layers = self._layers(paths, most, have, seed, SIMPLE_VISITS)
+                if not layers.left:
+                    return LayeredPaths(paths.name, layers, self._max_utilisation(layers), fallback=True)
+        return None
+
+    def _simple_seeds(self, most: int) -> Iterator[LayerSeed]:
+        tops = top_switches(self.fabric)
+        if tops:
+            yield LayerSeed.from_orders(self.fabric, [breadth_first(self.fabric, tops)])
+        yield random_orders(self.fabric, max(most - 2, 1), self.options.seed)
+
+    def _max_utilisation(self, layers: Layers) -> float:
+        return float((layers.load * self.maker.inverse_capacity).max(initial=0.0))
 
 
 @dataclass(frozen=True, eq=False)

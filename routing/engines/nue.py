@@ -10,16 +10,18 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import Targets, balance
+from routing._kernels.balance import Balanced, Targets, balance
 from routing._kernels.nue import NueTrees, nue_trees
 from routing.engines.base import LONGER_PATHS, EngineOptions, Objective, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.effort import refinement_passes, visits_per_pass
+from routing.engines.layered import LayeredPaths, LayerSearch
 from routing.engines.nue_seeds import Seeds, by_order, by_region
 from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch, breadth_first, top_switches
 from routing.engines.provenance import provenance
 from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
+from routing.errors import NotEnoughVLs
 from routing.fabric import Channels, Fabric
 from routing.partition import regions
 from routing.tables import Routing
@@ -56,7 +58,9 @@ class Nue:
     - If a switch cannot reach a destination otherwise, only this switch uses the escape tree, not all switches.
 
     An SL per destination is safe for requests (``forward``).  Replies use the SL of the request, which may belong to
-    another layer.  So with ``reversible`` all destinations share one layer, and are spread over the VLs.
+    another layer.  With ``reversible`` there are two kinds of tables, and the better balance counts.  Either each pair
+    of switches has a layer for both directions, if such paths fit into the VLs (:mod:`routing.engines.layered`).  Or
+    all destinations share one layer, and are spread over the VLs.
     """
 
     name = "nue"
@@ -79,8 +83,13 @@ class Nue:
         vls = vls_allowed(options)
         destinations = Destinations.of(fabric)
         layers = 1 if options.reversible else vls
+        pairs, is_best = _mirrored(fabric, destinations, options, vls) if options.reversible else (None, False)
+        if pairs is not None and is_best:
+            return self._of_pairs(fabric, destinations, options, pairs, start)
         job = _Job(fabric, destinations, _layers(fabric, destinations, layers, options), layers, options)
         trees, seeds = job.best()
+        if pairs is not None and pairs.max_utilisation < _max_utilisation(trees) * (1 - 1e-9):
+            return self._of_pairs(fabric, destinations, options, pairs, start)
         sl = round_robin_sls(destinations, len(fabric.lids), vls)
         if layers > 1:
             sl[destinations.lid] = trees.layer
@@ -100,8 +109,51 @@ class Nue:
             ),
         )
 
+    def _of_pairs(
+        self, fabric: Fabric, destinations: Destinations, options: EngineOptions, pairs: LayeredPaths, start: float
+    ) -> Routing:
+        """Return tables with a layer for each pair of switches; ``start`` is the time at which the run began."""
+        layers = pairs.layers
+        trees = Balanced(layers.next_channel, layers.load, np.array([pairs.max_utilisation]))
+        return Routing(
+            lft=forwarding_tables(fabric, destinations, trees),
+            **vl_tables(pairs.service_levels(fabric, destinations, mutual=True), layers.used, options),
+            vls_needed=layers.needed,
+            provenance=provenance(
+                self.name,
+                fabric,
+                options,
+                {"route": time.perf_counter() - start},
+                seeds=f"pairs of switches, {pairs.paths} paths",
+                escape_entries=0,
+                escape_destinations=0,
+            ),
+        )
+
 
 ENGINE = Nue()
+
+
+def _mirrored(
+    fabric: Fabric, destinations: Destinations, options: EngineOptions, vls: int
+) -> tuple[LayeredPaths | None, bool]:
+    """Search for shortest paths with one layer for both directions between two switches, as ``lash`` does.
+
+    Returns
+    -------
+    LayeredPaths or None
+        Paths that fit into ``vls`` layers, all of them.
+    bool
+        Whether no shortest paths can have a lower utilisation.
+    """
+    if options.objective is Objective.BISECTION:
+        return None, False
+    search = LayerSearch(fabric, destinations, replace(options, vls=vls), mutual=True, optional=True)
+    try:
+        found = search.run()
+    except NotEnoughVLs:
+        return None, False
+    return (None, False) if found.layers.left_uncounted else (found, search.is_best_possible)
 
 
 def _layers(fabric: Fabric, destinations: Destinations, layers: int, options: EngineOptions) -> npt.NDArray[np.int32]:

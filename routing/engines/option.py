@@ -87,7 +87,7 @@ class Option:
         """Raise OptionError if a value of the option is out of range."""
         if value is not self.default and not self.fits(value):
             known = " or ".join(", ".join(self._values).rsplit(", ", 1))
-            raise OptionError(f"{value!r} is no {self.what}", remedy=f"use {known}")
+            raise OptionError(f"{value!r} is not a valid {self.what}", remedy=f"use {known}")
 
     def convert(self, value: Any) -> Any:
         """Return the option's value for a value in TOML, JSON or from the command line; None stays.

@@ -23,6 +23,9 @@ DIRECTED, RINGED = "directed", "ringed"
 
 Paths of the second kind fit into the layers of :class:`~routing.engines.torus_rings.Rings`."""
 
+FIRST_FOUND = "first"
+"""Name of the path set of :meth:`PathSelector.first_found`."""
+
 MIRROR_PASSES = 4
 """Passes after the first; further passes changed nothing in measurements."""
 
@@ -137,6 +140,23 @@ class PathSelector:
         hop, _, _ = symmetric_paths(bundles, flowing, passes=MIRROR_PASSES, seed=self.options.seed)
         following, load = self._spread(bundles, hop)
         return self._path_set("mirrored", following, load)
+
+    def first_found(self) -> PathSet:
+        """Return shortest paths as a breadth-first search finds them: each switch takes its first suitable neighbour.
+
+        These are the paths of the published LASH.  They share far more CDG edges than balanced paths, so they need
+        fewer layers.  Only parallel links share the load.
+        """
+        bundles = LinkBundles.between_switches(self.fabric.channels, self.inverse_capacity)
+        distance = np.asarray(self.fabric.graph.distances(mode="out"), np.float32)
+        hop = np.full((self.fabric.switches, self.fabric.switches), 255, np.uint8)
+        for switch in range(self.fabric.switches):
+            neighbours = bundles.dst[bundles.first[switch] : bundles.first[switch + 1]]
+            if len(neighbours):
+                nearer = (distance[neighbours] + 1 == distance[switch]) & np.isfinite(distance[switch])
+                hop[:, switch] = np.where(nearer.any(axis=0), nearer.argmax(axis=0), 255)
+        following, load = self._spread(bundles, hop)
+        return self._path_set(FIRST_FOUND, following, load)
 
     def _spread(
         self, bundles: LinkBundles, hop: npt.NDArray[np.uint8]

@@ -139,7 +139,7 @@ class Lottery:
         }
         for kind in kinds:
             if kind not in makers:
-                raise OptionError(f"{kind!r} is no kind of random fault", remedy=f"use {', '.join(makers)}")
+                raise OptionError(f"{kind!r} is not a kind of random fault", remedy=f"use {', '.join(makers)}")
         if "group" in kinds and not groups:
             raise OptionError("there are no groups to draw from", remedy="name a list file of groups")
         return cls(fabric, tuple(kinds), tuple(makers[kind]() for kind in kinds))
@@ -156,7 +156,7 @@ class Lottery:
         if (rate is None) == (count is None):
             raise OptionError("random faults need a rate or a count", remedy="give one of the two")
         if rate is not None and not 0.0 <= rate <= 1.0:
-            raise OptionError(f"{rate:g} is no rate of faults", remedy="use 0 to 1: 0.01 is one in a hundred")
+            raise OptionError(f"{rate:g} is not a rate of faults", remedy="use 0 to 1: 0.01 is one in a hundred")
         rng = random.Random(seed)
         candidates: list[Fault] = []
         for kind, faults in zip(self.kinds, self.faults, strict=True):

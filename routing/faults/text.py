@@ -104,7 +104,7 @@ class _Reader:
         device = self.find(text)
         found = FaultKind.SWITCH if device < self.fabric.switches else FaultKind.CA
         if kind is not None and found is not kind:
-            raise OptionError(f"{text!r} is no {'switch' if kind is FaultKind.SWITCH else 'CA or router'}")
+            raise OptionError(f"{text!r} is not a {'switch' if kind is FaultKind.SWITCH else 'CA or router'}")
         return Fault(found, self.name(device), devices=(self.guid(device),))
 
     def port(self, text: str) -> Fault:

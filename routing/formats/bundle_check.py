@@ -128,7 +128,7 @@ class BundleChecker:
         except (ValueError, RecursionError):
             meta = None
         if not isinstance(meta, dict):
-            raise TableError("its description (meta) is no JSON object", path=self._path, remedy="make it again")
+            raise TableError("its description (meta) is not a JSON object", path=self._path, remedy="make it again")
         return meta
 
     def _demand(self, good: bool, otherwise: str) -> None:

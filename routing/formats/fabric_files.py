@@ -94,10 +94,10 @@ def write_fabric(fabric: Fabric, path: str | Path) -> None:
     _write(_WRITERS[suffix](fabric), path, packed=packed)
 
 
-def write_net(fabric: Fabric, path: str | Path) -> None:
+def write_net(fabric: Fabric, path: str | Path, *, port_guids: bool = True) -> None:
     """Write a fabric as an ibsim net file for any suffix; compressed if the suffix is ``.gz``.
 
-    :func:`routing.formats.ibsim_net_write.net_text` describes the limits of ibsim.
+    :func:`routing.formats.ibsim_net_write.net_text` describes the limits of ibsim, and ``port_guids``.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def write_net(fabric: Fabric, path: str | Path) -> None:
     EnvironmentProblem
         The file cannot be written.
     """
-    _write(net_text(fabric), path, packed=Path(path).suffix == ".gz")
+    _write(net_text(fabric, port_guids=port_guids), path, packed=Path(path).suffix == ".gz")
 
 
 def _write(text: str, path: str | Path, *, packed: bool) -> None:

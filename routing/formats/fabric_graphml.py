@@ -165,7 +165,7 @@ class _Reader:
                 return int(value)
         except (ValueError, OverflowError):
             pass
-        raise self.error(f"{key} {text[:30]!r} is no number", "see the GraphML of ibnue", element.location)
+        raise self.error(f"{key} {text[:30]!r} is not a number", "see the GraphML of ibnue", element.location)
 
 
 def _add_device(reader: _Reader, builder: FabricBuilder, element: _Element) -> int:
@@ -185,7 +185,7 @@ def _add_cable(reader: _Reader, builder: FabricBuilder, element: _Element, handl
     ends: list[int] = []
     for end, node in zip(("source", "target"), element.ends, strict=True):
         if node not in handle_of:
-            raise reader.error(f"an edge to {node[:60]!r}, which is no node", "is the file whole?", element.location)
+            raise reader.error(f"an edge to {node[:60]!r}, which is not a node", "is the file whole?", element.location)
         handle, port = handle_of[node], reader.number(element, f"{end}_port")
         ends += [handle, port]
         if builder.described(handle)[0] is not NodeKind.SWITCH:

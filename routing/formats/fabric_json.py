@@ -150,14 +150,14 @@ class _Reader:
     def link(self, builder: FabricBuilder, row: Any, spot: str) -> None:
         ends = self.take(row, spot, "ends", list)
         if len(ends) != 2 or not all(isinstance(end, list) and len(end) == 2 for end in ends):
-            raise self.error(spot, "'ends' is no pair of [GUID, port]")
+            raise self.error(spot, "'ends' is not a pair of [GUID, port]")
         handles, ports = [], []
         for guid, port in ends:
             handle = builder.find_guid(self.guid(guid, spot))
             if handle is None:
                 raise self.error(spot, f"there is no device {guid}")
             if not isinstance(port, int) or isinstance(port, bool):
-                raise self.error(spot, f"{port!r} is no port number")
+                raise self.error(spot, f"{port!r} is not a port number")
             handles.append(handle)
             ports.append(port)
         builder.connect(

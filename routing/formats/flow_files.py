@@ -107,5 +107,5 @@ def _rate(word: str, path: str | Path, line: int) -> Fraction:
     except ZeroDivisionError:
         rate = Fraction(0)
     if not 0 < rate <= 1:
-        raise ParseError(f"{word[:40]} is no rate", path=path, line=line, remedy="a share of the link such as 1/3")
+        raise ParseError(f"{word[:40]} is not a rate", path=path, line=line, remedy="a share of the link such as 1/3")
     return rate

@@ -220,7 +220,7 @@ def _keep(lid: int, lmc: int, used: set[int]) -> int:
 def _guid(text: str, path: str | Path, line: int) -> int:
     guid = _number(text)
     if not 0 < guid < 1 << 64:
-        raise _error(f"{text[:30]} is no 64-bit GUID", path, line, "GUIDs are 1 to 2^64-1")
+        raise _error(f"{text[:30]} is not a 64-bit GUID", path, line, "GUIDs are 1 to 2^64-1")
     return guid
 
 

@@ -137,7 +137,7 @@ class _Reader:
         if self.handle < 0 and line.startswith("["):
             return ParseError("a port before the first node", path=self.path, line=number, remedy="is the file whole?")
         remedy = "is the file whole and unedited?"
-        return ParseError(f"{shown!r} is no line of ibnetdiscover", path=self.path, line=number, remedy=remedy)
+        return ParseError(f"{shown!r} is not a line of ibnetdiscover", path=self.path, line=number, remedy=remedy)
 
 
 def parse_ibnetdiscover(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:

@@ -292,7 +292,7 @@ class _Reader:
     def _number(self, text: str) -> int:
         number = c_number(text)
         if number is None:
-            raise self.error(f"{text!r} is no number", "write 123 or 0x7b")
+            raise self.error(f"{text!r} is not a number", "write 123 or 0x7b")
         return number
 
     def _command(self, line: str) -> None:
@@ -300,7 +300,7 @@ class _Reader:
         found = _COMMAND.match(line)
         command = "" if found is None else found[1].lower()
         if found is None or (command not in _NO_TOPOLOGY and command not in ("link", "guid", "baselid")):
-            raise self.error(f"{line.strip()!r} is no command for a file", "state the fabric as it is to be")
+            raise self.error(f"{line.strip()!r} is not a command for a file", "state the fabric as it is to be")
         if command in _NO_TOPOLOGY:
             return
         if found[2] is None:

@@ -23,32 +23,33 @@ _IN_COMMENT = {"FDR10": "# lid 0 {}xFDR10", "NDR": "# {}xNDR", "XDR": "# {}xXDR"
 _GENERATED_ID = re.compile(r"[SHR]-[0-9a-f]{16}")
 
 
-def net_text(fabric: Fabric) -> str:
+def net_text(fabric: Fabric, *, port_guids: bool = True) -> str:
     """Return the fabric as the text of a net file.
 
     CAs come first, so that ibsim's first port, to which OpenSM attaches by default, belongs to a CA.  GUIDs are stated
     where ibsim would count differently, LIDs where they are not those that the reader assigns by itself.  Port GUIDs
-    that are not node GUID + port number are stated for ibnue's reader; ibsim ignores them.
+    that are not node GUID + port number are stated for ibnue's reader; ibsim ignores them.  Without ``port_guids`` they
+    are left out, so that the reader numbers all ports as ibsim does.
 
     Raises
     ------
     FabricError
         InfiniBand does not have a width or speed.
     """
-    return "\n".join(_Writer(fabric).lines()) + "\n"
+    return "\n".join(_Writer(fabric, port_guids=port_guids).lines()) + "\n"
 
 
 class _Writer:
     """Generator of the lines of the file, in order."""
 
-    def __init__(self, fabric: Fabric) -> None:
+    def __init__(self, fabric: Fabric, *, port_guids: bool) -> None:
         self.fabric = fabric
         self.names = [*fabric.switch_name, *fabric.terminal_name]
         self.guids = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]
         self.kinds = [NodeKind.SWITCH] * fabric.switches + [NodeKind(k) for k in fabric.terminal_kind.tolist()]
         self.port_counts = [*fabric.switch_ports.tolist(), *fabric.terminal_ports.tolist()]
         self.ids = self._ids()
-        self.odd = self._odd_ports()
+        self.odd = self._odd_ports() if port_guids else {}
         self.cables = self._cables()
         self.next_guid = {NodeKind.SWITCH: 0x200000, NodeKind.CA: 0x100000, NodeKind.ROUTER: 0}
 

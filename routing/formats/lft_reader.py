@@ -93,12 +93,12 @@ class _Reader:
             lid, port = np.array([int(match[1], 16)]), np.array([int(match[2] or NO_PORT)])
             if lid[0] > MAX_UNICAST_LID:
                 raise ParseError(
-                    f"{int(lid[0]):#x} is no unicast LID", path=self._path, line=number, remedy="they end at 0xbfff"
+                    f"{int(lid[0]):#x} is not a unicast LID", path=self._path, line=number, remedy="they end at 0xbfff"
                 )
             self._entries(piece, np.array([line]), lid, port)
         elif not self._grammar.noise.match(text):
             raise ParseError(
-                f"this is no line of a dump of forwarding tables: {text[:60]!r}",
+                f"this is not a line of a dump of forwarding tables: {text[:60]!r}",
                 path=self._path, line=number, remedy=f"wanted: {self._grammar.wanted}",
             )  # fmt: skip
 

@@ -166,7 +166,7 @@ class _Reader:
             self._rows[self._row] = {}
         elif not _NOISE.match(text):
             raise ParseError(
-                f"this is no line of a LID matrix: {text[:60]!r}",
+                f"this is not a line of a LID matrix: {text[:60]!r}",
                 path=self._path, line=number, remedy="wanted: '0xLLLL: HH HH ... # ...' or 'Switch: guid 0x...'",
             )  # fmt: skip
 
@@ -177,7 +177,7 @@ class _Reader:
         if match[3]:
             lid = self._base.get(int(match[3], 16), 0) or lid
         if not 0 < lid <= MAX_UNICAST_LID:
-            raise ParseError(f"{lid:#x} is no unicast LID", path=self._path, line=number)
+            raise ParseError(f"{lid:#x} is not a unicast LID", path=self._path, line=number)
         if len(hops) != int(self._fabric.switch_ports[self._row]) + 1:
             raise ParseError(
                 f"{count_noun(len(hops) - 1, 'port')}, {self._fabric.labels[self._row]!r} has "

@@ -160,5 +160,7 @@ class NpzReader:
 
     def _broken(self, why: str) -> TableError:
         return TableError(
-            f"this is no whole bundle: {why}", path=self.path, remedy="the file was cut short or damaged; make it again"
+            f"this is not a whole bundle: {why}",
+            path=self.path,
+            remedy="the file was cut short or damaged; make it again",
         )

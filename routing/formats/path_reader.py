@@ -138,7 +138,7 @@ class PathReader:
                 )  # fmt: skip
         elif not _NOISE.match(text):
             raise ParseError(
-                f"this is no line of service levels: {text[:60]!r}",
+                f"this is not a line of service levels: {text[:60]!r}",
                 path=self._path, line=number, remedy="wanted: '0xLLLL : SL : ...' or '0xNODEGUID LID SL'",
             )  # fmt: skip
 
@@ -156,7 +156,7 @@ class PathReader:
         if sl > 15:
             raise ParseError(f"SL {sl} is over 15", path=self._path, line=number)
         if not 0 < lid <= MAX_UNICAST_LID:
-            raise ParseError(f"{lid:#x} is no unicast LID", path=self._path, line=number)
+            raise ParseError(f"{lid:#x} is not a unicast LID", path=self._path, line=number)
         if lid < self._sl.shape[1]:
             for source in sources:
                 self._sl[source, lid] = sl

@@ -171,7 +171,7 @@ class _Reader:
             self._row = None if self._in_terminal else self._switches.row(match[2], number)
         elif not _NOISE.match(text):
             raise ParseError(
-                f"this is no line of SL2VL tables: {text[:60]!r}",
+                f"this is not a line of SL2VL tables: {text[:60]!r}",
                 path=self._path, line=number, remedy="wanted: 'in out : VL VL ...' or '0xGUID in out 0xVV ...'",
             )  # fmt: skip
 

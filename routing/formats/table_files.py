@@ -227,7 +227,7 @@ def read_tables(path: str | Path, fabric: Fabric, given: SlFiles | None = None) 
             raise InputError(f"holds neither {BUNDLE} nor {LFTS}", path=path, remedy="OpenSM dumps with -D 0x43")
         return _from_dumps(path / LFTS, path, fabric, given)
     if not path.is_file():  # a pipe cannot be read twice
-        raise InputError("is no regular file", path=path, remedy="copy it into one")
+        raise InputError("is not a regular file", path=path, remedy="copy it into one")
     if _is_zip(path):
         return _from_bundle(path, fabric, given)
     return _from_dumps(path, None, fabric, given)

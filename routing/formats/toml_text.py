@@ -102,9 +102,9 @@ def parse_toml(text: str, path: str | Path) -> dict[str, Any]:
         at = _AT.search(message)
         problem = message if at is None else message[: at.start()]
         line = int(at[1]) if at and at[1] else max(1, text.count("\n") + (not text.endswith("\n")))
-        raise ParseError(f"is no TOML: {problem}", path=path, line=line, remedy="see https://toml.io") from None
+        raise ParseError(f"is not TOML: {problem}", path=path, line=line, remedy="see https://toml.io") from None
     except RecursionError:
-        raise ParseError("is no TOML: it is nested too deeply", path=path) from None
+        raise ParseError("is not TOML: it is nested too deeply", path=path) from None
     except ValueError:
         raise ParseError("holds a number of thousands of digits", path=path, remedy="no number is that long") from None
 

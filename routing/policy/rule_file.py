@@ -81,7 +81,7 @@ def read_policy(path: str | Path) -> Policy:
     strange = [key for key in file.table if key != "rule"]
     rules = file.table.get("rule", [])
     if strange or not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-        problem = f"unknown key {strange[0]!r}" if strange else "rule is no list of tables"
+        problem = f"unknown key {strange[0]!r}" if strange else "rule is not a list of tables"
         raise file.error(problem, strange[0] if strange else "rule", remedy="begin every rule with [[rule]]")
     locations = [_Location(file, ("rule", number)) for number in range(len(rules))]
     read = [

@@ -147,7 +147,7 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
         if not is_int_in(getattr(adaptive, name), 1, LONGEST):
             raise OptionError(f"{name} is {getattr(adaptive, name)!r} ticks", remedy="use 1 to 2^58")
     if not isinstance(adaptive.scheme, Scheme):
-        raise OptionError(f"{adaptive.scheme!r} is no scheme", remedy="use a Scheme")
+        raise OptionError(f"{adaptive.scheme!r} is not a scheme", remedy="use a Scheme")
     in_order = adaptive.arbitration in (Arbitration.ROUND_ROBIN, Arbitration.ARRIVAL)
     if not in_order or not is_int_in(adaptive.seed, 0, MOST_SEED):
         raise OptionError("adaptive routing serves inputs in turn or by arrival, with a seed from 0 on")

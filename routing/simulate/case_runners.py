@@ -215,7 +215,9 @@ def run_case(scenario: Scenario, case: Case) -> Result:
         )
     outcome = case.expect.get("outcome", OUTCOMES[0])
     if outcome not in OUTCOMES:
-        raise scenario.error(f"{outcome!r} is no outcome", *case.where, "expect", remedy=f"use {', '.join(OUTCOMES)}")
+        raise scenario.error(
+            f"{outcome!r} is not an outcome", *case.where, "expect", remedy=f"use {', '.join(OUTCOMES)}"
+        )
     wrong = compare_with_expected(output.found, case.expect)
     return Result(
         scenario.name, case.name, output.stated, output.found, case.expect, wrong, output.series, output.events

@@ -77,10 +77,10 @@ def _grid(scenario: Scenario, table: Mapping[str, Any]) -> tuple[set[Wait], set[
     """Return the edges and vertices of the grid of a case."""
     size, turns = table["grid"], tuple(table.get("turns", TURNS))
     if len(size) != 2 or not all(isinstance(side, int) and 2 <= side <= 9 for side in size):
-        raise scenario.error(f"{size!r} is no grid", remedy="give two sides of 2 to 9")
+        raise scenario.error(f"{size!r} is not a grid", remedy="give two sides of 2 to 9")
     for turn in turns:
         if turn not in TURNS:
-            raise scenario.error(f"{turn!r} is no turn", remedy=f"use {', '.join(TURNS)}")
+            raise scenario.error(f"{turn!r} is not a turn", remedy=f"use {', '.join(TURNS)}")
     return grid_dependencies(
         (size[0], size[1]), turns, around=table.get("around", False), directed=table.get("one_way", False)
     )

@@ -96,7 +96,7 @@ def path_hops(fabric: Fabric, path: Sequence[str]) -> list[tuple[int, int]]:
     devices = [find_device(fabric, name) for name in path]
     for name, device in zip(path[1:-1], devices[1:-1], strict=True):
         if device >= fabric.switches:
-            raise OptionError(f"a path passes {name!r}, and that is no switch", remedy="let CAs be its ends alone")
+            raise OptionError(f"a path passes {name!r}, and that is not a switch", remedy="let CAs be its ends alone")
     _port_to(fabric, devices[0], devices[1])
     hops = [(near, _port_to(fabric, near, far)) for near, far in pairwise(devices[1:])]
     target = endport_of(fabric, path[-1])
@@ -173,7 +173,7 @@ def d_mod_k(fabric: Fabric) -> Routing:
     leaves = np.unique(lids.switch[(lids.endport >= 0) & (lids.switch >= 0)])
     level = hops[:, leaves].min(axis=1).astype(np.int64) if len(leaves) else np.zeros(fabric.switches, np.int64)
     if (level[channels.src] == level[channels.dst]).any():
-        raise OptionError("two switches of the same level have a cable, so this is no tree", remedy="use an engine")
+        raise OptionError("two switches of the same level have a cable, so this is not a tree", remedy="use an engine")
     up = level[channels.dst] > level[channels.src]
     ports: list[list[int]] = [[] for _ in range(fabric.switches)]
     for channel in np.flatnonzero(up).tolist():

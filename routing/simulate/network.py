@@ -65,7 +65,7 @@ class Timing:
             ),
         ):
             if not fits:
-                raise OptionError(f"{value!r} is no {what}", remedy=remedy)
+                raise OptionError(f"{value!r} is not a valid {what}", remedy=remedy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +249,7 @@ def build_network(
     routing.check_shapes(fabric)
     count = data_vls(routing) if vls is None else vls
     if not is_int_in(count, 1, DATA_VLS):
-        raise OptionError(f"{count!r} is no number of VLs", remedy=f"use 1 to {DATA_VLS}")
+        raise OptionError(f"{count!r} is not a number of VLs", remedy=f"use 1 to {DATA_VLS}")
     channels = _channels(fabric)
     number = len(channels["src"])
     if number and int(channels["src_port"].max()) >= NO_PORT:

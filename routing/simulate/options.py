@@ -68,7 +68,7 @@ def lifetime_ticks(value: int, tick: float) -> int:
         The value does not fit 5 bits, or the length of a tick is out of range.
     """
     if not is_int_in(value, 0, 31):
-        raise OptionError(f"{value!r} is no lifetime limit", remedy="use 0 to 31; 20 and more mean none")
+        raise OptionError(f"{value!r} is not a lifetime limit", remedy="use 0 to 31; 20 and more mean none")
     if not is_float_in(tick, LEAST_TICK, 1):
         raise OptionError(f"a tick of {tick!r} s takes no time", remedy="use seconds over 0")
     return 0 if value >= HOQ_NEVER else max(1, round(HOQ_UNIT * 2**value / tick))
@@ -105,7 +105,7 @@ class VLArb:
             if len(entries) > TABLE_ENTRIES or not fits:
                 raise OptionError("a VL arbitration table has over 64 entries, or a VL or weight that cannot be")
         if not is_int_in(self.limit, 0, NO_LIMIT):
-            raise OptionError(f"{self.limit!r} is no high limit", remedy="use 0 to 255")
+            raise OptionError(f"{self.limit!r} is not a high limit", remedy="use 0 to 255")
         served = {vl for vl, weight in (*self.high, *self.low) if weight}
         for vl in range(vls):
             if vl not in served:
@@ -257,7 +257,7 @@ def _check_remedies(remedies: Remedies, each: set[Remedy], mtu: int) -> None:
     """Raise OptionError if a value of the remedies is out of range."""
     for remedy in each:
         if not isinstance(remedy.breaker, Breaker):
-            raise OptionError(f"{remedy.breaker!r} is no breaker", remedy="use a Breaker")
+            raise OptionError(f"{remedy.breaker!r} is not a breaker", remedy="use a Breaker")
         if remedy.breaker is not Breaker.NONE and remedy.detect == 0:
             raise OptionError("a breaker needs a time to suspect a port after", remedy="set detect")
         for name, lowest in (("hoq", 0), ("detect", 0), ("repeat", 1), ("release", 1)):

@@ -325,7 +325,7 @@ def run_seeds(scenario: Scenario, case: Case) -> CaseOutput:
     """Run a case with seeds 1, 2, ..., and count the outcomes."""
     count = int(case.table.get("seeds", 100))
     if count < 1:
-        raise scenario.error(f"{count} is no number of seeds", *case.where, "seeds", remedy="use 1 or more")
+        raise scenario.error(f"{count} is not a number of seeds", *case.where, "seeds", remedy="use 1 or more")
     plan = plan_of(scenario, case)
     every = [_at_standstill(scenario, replace(case, table={**case.table, "seed": n + 1}), plan) for n in range(count)]
     found: Found = {

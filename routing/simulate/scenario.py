@@ -117,7 +117,7 @@ class Scenario:
             The word is not among the choices.
         """
         if not isinstance(text, str) or text not in choices:
-            raise self.error(f"{text!r} is no {what}", remedy=f"use {', '.join(choices)}")
+            raise self.error(f"{text!r} is not a valid {what}", remedy=f"use {', '.join(choices)}")
         return choices[text]
 
 

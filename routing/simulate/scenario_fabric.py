@@ -92,19 +92,19 @@ def _check_names(scenario: Scenario, switches: Sequence[object], cas: Mapping[st
     seen = set(cas)
     for name in switches:
         if not isinstance(name, str):
-            raise scenario.error(f"{name!r} is no name of a switch", "fabric", "switches")
+            raise scenario.error(f"{name!r} is not a name of a switch", "fabric", "switches")
         if name in seen:
             raise scenario.error(f"two devices are called {name!r}", "fabric", "switches")
         seen.add(name)
     for ca, switch in cas.items():
         if switch not in switches:
-            raise scenario.error(f"CA {ca!r} is at {switch!r}, and that is no switch", "fabric", "cas")
+            raise scenario.error(f"CA {ca!r} is at {switch!r}, and that is not a switch", "fabric", "cas")
 
 
 def pair(scenario: Scenario, cable: object, *where: str | int) -> tuple[str, str]:
     """Return the names of a cable's two ends; raise ParseError if ``cable`` is not a list of two strings."""
     if not isinstance(cable, list) or len(cable) != 2 or not all(isinstance(end, str) for end in cable):
-        raise scenario.error(f"{cable!r} is no cable", *where, remedy='write ["sw1", "sw2"]')
+        raise scenario.error(f"{cable!r} is not a cable", *where, remedy='write ["sw1", "sw2"]')
     return cable[0], cable[1]
 
 
@@ -213,7 +213,7 @@ def enough_vls(scenario: Scenario, *where: str | int) -> Iterator[None]:
     try:
         yield
     except NotEnoughVLs as error:
-        most = f"let vls be {error.needed}, or " if error.needed <= DATA_VLS else ""
+        most = f"let vls be {error.needed}, or " if error.needed is not None and error.needed <= DATA_VLS else ""
         raise scenario.error(str(error), *where, remedy=f"{most}use an engine that needs fewer") from None
 
 

@@ -68,7 +68,9 @@ def measurement_window(scenario: Scenario, case: Case) -> tuple[int, int]:
 
     (until, end_reported), (start, start_reported) = stated("until", UNTIL), stated("from", 0)
     if not 1 <= until * packet <= LONGEST:
-        raise scenario.error(f"until {until:g} is no end of a run", *end_reported, remedy="give packet times, over 0")
+        raise scenario.error(
+            f"until {until:g} is not an end of a run", *end_reported, remedy="give packet times, over 0"
+        )
     if not 0 <= start < until:
         raise scenario.error(
             f"figures from {start:g} on are none of a run until {until:g}",
@@ -150,7 +152,7 @@ def _flow(scenario: Scenario, network: Network, table: Mapping[str, Any], load: 
     process = scenario.choice("process", table.get("process", "persistent"), PROCESSES)
     share = float(load if load is not None else table.get("load", 1.0))
     if not 0 < share <= 1:
-        raise scenario.error(f"{share} is no load of flow {table['name']!r}", remedy="use a share of a link")
+        raise scenario.error(f"{share} is not a load of flow {table['name']!r}", remedy="use a share of a link")
     length, burst = message_interval(network, source, 1.0, size), float(table.get("burst", 1.0))
     bursty = process is Process.BURSTY
     return Flow(

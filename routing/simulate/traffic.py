@@ -298,7 +298,7 @@ def within(traffic: Traffic, window: int) -> Traffic:
 def message_interval(network: Network, source: int, load: float, size: int) -> float:
     """Return the ticks between messages of ``size`` bytes that load an end port's link to the fraction ``load``."""
     if not is_float_in(load, LEAST_LOAD, 1):
-        raise OptionError(f"{load!r} is no load", remedy=f"use a share from {LEAST_LOAD:g} to 1")
+        raise OptionError(f"{load!r} is not a load", remedy=f"use a share from {LEAST_LOAD:g} to 1")
     if not is_int_in(size, 1, MOST_BYTES):
         raise OptionError(f"{size!r} bytes are no message", remedy=f"use 1 to {MOST_BYTES}")
     ticks = int(network.arrays.cost[network.endport_channel(source)]) / (1 << 20) * size
@@ -357,7 +357,7 @@ def permutation(fabric: Fabric, partner: Sequence[int], *, bytes: int = 2048, mt
     """
     rows, lids = senders(fabric), base_lids(fabric).tolist()
     if not all(is_int_in(position, 0, len(rows) - 1) for position in partner) or len(set(partner)) != len(rows):
-        raise OptionError(f"{list(partner)} is no permutation of {len(rows)} CAs")
+        raise OptionError(f"{list(partner)} is not a permutation of {len(rows)} CAs")
     pairs = [(row, partner[n]) for n, row in enumerate(rows) if partner[n] != n]
     return Traffic(tuple(Flow(row, (lids[to],), bytes=bytes) for row, to in pairs), mtu)
 

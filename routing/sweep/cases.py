@@ -53,7 +53,7 @@ class RandomFaults:
         """
         found = _SAMPLE.fullmatch(text)
         if found is None or float(found[3] or 0) > 100.0:
-            raise OptionError(f"{text!r} is no sample", remedy="write 100, 100:3 or 100:1%")
+            raise OptionError(f"{text!r} is not a sample", remedy="write 100, 100:3 or 100:1%")
         if "group" in kinds:
             raise OptionError("a sweep draws no groups", remedy="name groups as faults, each a case of its own")
         percent = None if found[3] is None else float(found[3])

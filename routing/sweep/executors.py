@@ -328,4 +328,4 @@ def workers(executor: str, count: int | None = None) -> Workers:
         return Processes(count)
     if executor.partition("://")[0] in ("dask", "tcp", "tls") and executor.partition("://")[2]:
         return Dask(executor)
-    raise OptionError(f"{executor!r} is no executor", remedy="use processes, dask://host:port or mpi")
+    raise OptionError(f"{executor!r} is not an executor", remedy="use processes, dask://host:port or mpi")

@@ -108,7 +108,7 @@ class Ledger:
             for statement in SCHEMA.strip().split(";\n"):
                 self._base.execute(statement)
         elif application != APPLICATION:
-            raise InputError("is no ledger", path=self.path, remedy="name another file")
+            raise InputError("is not a ledger", path=self.path, remedy="name another file")
         elif version != VERSION:
             raise InputError(
                 f"is a ledger of version {version}, this is ibnue {__version__}, which reads version {VERSION}",
@@ -150,7 +150,7 @@ class Ledger:
                 f"{self.path}: another run has this ledger open (wait for it, or use another file)"
             )
         if code == "SQLITE_NOTADB" or "not a database" in str(error):
-            return InputError("is no ledger", path=self.path, remedy="name another file")
+            return InputError("is not a ledger", path=self.path, remedy="name another file")
         if code.startswith("SQLITE_CORRUPT") or "malformed" in str(error):
             return InputError("this ledger is damaged", path=self.path, remedy="restore a copy, or begin another one")
         return EnvironmentProblem(f"{self.path}: {error} (is the folder there, writable, and the disk not full?)")

@@ -114,7 +114,7 @@ def some(faults: Sequence[Fault], wanted: int | str, what: str) -> Sequence[Faul
     if wanted == "all":
         return faults
     if isinstance(wanted, str) or wanted < 0:
-        raise OptionError(f"{wanted!r} is no choice of single faults", remedy="use all, or a number")
+        raise OptionError(f"{wanted!r} is not a choice of single faults", remedy="use all, or a number")
     if wanted > len(faults):
         raise OptionError(f"{wanted} {what} has {len(faults)}", remedy="use all, or a smaller number")
     return [faults[n * len(faults) // wanted] for n in range(wanted)]
@@ -161,7 +161,7 @@ def expand(blocks: Sequence[Block], read: ReadFabric, shard: Shard | None = None
         for mode in block.modes:
             if mode not in MODES:
                 with block.naming_key("modes"):
-                    raise OptionError(f"{mode!r} is no mode of a sweep", remedy=f"use {', '.join(MODES)}")
+                    raise OptionError(f"{mode!r} is not a mode of a sweep", remedy=f"use {', '.join(MODES)}")
         for text in block.fabrics:
             with block.naming_key("fabrics"):
                 fabric = texts[text] = texts.get(text) or read(text)
@@ -205,7 +205,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
         begin, dash, end = word.strip().partition("-")
         first, last = parse_decimal(begin), parse_decimal(end if dash else begin)
         if first is None or last is None or last < first:
-            raise OptionError(f"{text!r} is no list of seeds", remedy="write it like 1,5-8")
+            raise OptionError(f"{text!r} is not a list of seeds", remedy="write it like 1,5-8")
         if last - first >= MOST - len(seeds):
             raise OptionError(f"{text!r} means over {MOST:,} seeds", remedy="ask for fewer")
         seeds.extend(range(first, last + 1))
@@ -273,7 +273,7 @@ class _Reader:
         value = self.table.get(key, default)
         values = tuple(value) if isinstance(value, list | tuple) else (value,)
         if not all(type(item) is kind for item in values):
-            raise self.error(f"{key} has a value that is no {kind.__name__}", key)
+            raise self.error(f"{key} has a value that is not of type {kind.__name__}", key)
         if default and not values:
             raise self.error(f"{key} is empty", key, f"leave it out, or write {key} = {list(default)}")
         return values
@@ -294,7 +294,7 @@ class _Reader:
         value = self.table.get(key)
         if value is None or (type(value) in (int, float) and 0 < value <= LONGEST):
             return None if value is None else float(value)
-        raise self.error(f"{key} is no number of seconds", key, f"{key} = 60")
+        raise self.error(f"{key} is not a number of seconds", key, f"{key} = 60")
 
     def files(self, text: str) -> list[str]:
         """Return the fabrics that a text names: existing files relative to the spec file, else the text itself."""

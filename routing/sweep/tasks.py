@@ -61,7 +61,9 @@ class Target:
             try:
                 options[key] = OPTIONS[key].parse(value.strip())
             except ValueError:
-                raise OptionError(f"{value!r} is no value of {key}", remedy=f"as in {name}:vls=4,effort=0.1") from None
+                raise OptionError(
+                    f"{value!r} is not a value of {key}", remedy=f"as in {name}:vls=4,effort=0.1"
+                ) from None
         target = cls(name, tuple(sorted(options.items())))
         target.engine_options(seed=1)
         return target
@@ -138,7 +140,7 @@ class Shard:
         number, of = map(parse_decimal, text.partition("/")[::2])
         if number is not None and of is not None and 1 <= number <= of:
             return cls(number, of)
-        raise OptionError(f"{text!r} is no shard", remedy="the second of eight is 2/8")
+        raise OptionError(f"{text!r} is not a shard", remedy="the second of eight is 2/8")
 
     def has(self, task: Task) -> bool:
         """Return whether a task belongs to this shard."""

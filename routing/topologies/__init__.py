@@ -17,6 +17,7 @@ from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.topologies.cascade import cascade
 from routing.topologies.clusters import cluster
+from routing.topologies.director import director
 from routing.topologies.grids import full_mesh, hypercube, hyperx, mesh, ring, torus
 from routing.topologies.low_diameter import dragonfly, kautz, slimfly
 from routing.topologies.options import DEFAULTS, TopologyOptions
@@ -30,6 +31,7 @@ __all__ = [
     "TopologyOptions",
     "cascade",
     "cluster",
+    "director",
     "dragonfly",
     "from_words",
     "full_mesh",
@@ -76,6 +78,16 @@ class Topology:
     counts: tuple[int, ...] = ()
     lists: bool = False
     random: bool = False
+
+    @property
+    def as_word(self) -> str:
+        """Syntax of the generator in one word, which every FABRIC argument accepts: ``kary-ntree:K,N``."""
+        return f"{self.name}:{self.usage.replace(' [', '[,').replace(' ', ',')}"
+
+    @property
+    def example_word(self) -> str:
+        """The example in one word: ``kary-ntree:4,3``."""
+        return f"{self.name}:{','.join(self.example)}"
 
 
 def _sizes(make: Callable[[Sequence[int], TopologyOptions], Fabric]) -> Callable[[Lists, TopologyOptions], Fabric]:
@@ -138,6 +150,14 @@ _ALL = (
         ("2",),
         _numbers(cascade),
         (1, 2),
+    ),
+    Topology(
+        "director",
+        "N L S C [A]",
+        "a tree of N directors of L + S crossbars, C cables to the parent, A children each (default N - 1)",
+        ("3", "4", "2", "4"),
+        _numbers(director),
+        (4, 5),
     ),
     Topology("slimfly", "Q", "2 Q^2 switches of diameter 2, Q a prime power", ("5",), _numbers(slimfly), (1,)),
     Topology("kautz", "D K", "words of K letters, D arcs out of each", ("3", "2"), _numbers(kautz), (2,)),
@@ -226,7 +246,7 @@ def _number_or_text(value: str) -> int | float | str:
 def _parse(arg: str, topology: Topology) -> list[int]:
     parts = re.split("[x,]", arg.strip())
     if not all(re.fullmatch("[0-9]+", part, re.ASCII) for part in parts):
-        raise _usage(topology, f"{arg!r} is no list of whole numbers")
+        raise _usage(topology, f"{arg!r} is not a list of whole numbers")
     numbers = [int(part.lstrip("0")[:9] or "0") for part in parts]  # Nine digits exceed the limit below in any case.
     if max(numbers) > LARGEST_ARGUMENT:
         raise _usage(topology, f"{max(numbers)} is more than any subnet holds")
@@ -234,6 +254,4 @@ def _parse(arg: str, topology: Topology) -> list[int]:
 
 
 def _usage(topology: Topology, problem: str) -> OptionError:
-    return OptionError(
-        problem, remedy=f"write {topology.name} {topology.usage}, such as {topology.name} {' '.join(topology.example)}"
-    )
+    return OptionError(problem, remedy=f"write {topology.as_word}, such as {topology.example_word}")

@@ -20,7 +20,7 @@ def _strides(dims: Sequence[int], options: TopologyOptions) -> list[int]:
     """Return the distance of two neighbours along each dimension in the order of switches."""
     if not dims or min(dims) < 1:
         raise OptionError(
-            f"{'x'.join(map(str, dims)) or 'nothing'} is no grid", remedy="give one size of at least 1 per dimension"
+            f"{'x'.join(map(str, dims)) or 'nothing'} is not a grid", remedy="give one size of at least 1 per dimension"
         )
     switches = math.prod(dims)
     check_size(switches, switches * options.cas_or(1), options)

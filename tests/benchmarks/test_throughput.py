@@ -24,12 +24,12 @@ def results_here(arguments):
     ("words", "expected"),
     [
         ("nowhere", "there is no fabric 'nowhere'; there are ring"),
-        ("--ours nue/8,new", "'new' is no engine; there are updn, "),
+        ("--ours nue/8,new", "'new' is not an engine; there are updn, "),
         ("--ours nue/x", "'nue/x' has no number of VLs from 1 to 15"),
         ("--ours nue/0", "'nue/0' has no number of VLs from 1 to 15"),
         ("--ours nue/16", "'nue/16' has no number of VLs from 1 to 15"),
-        ("--jobs 0", "'0' is no number of processes"),
-        ("--plot nowhere/chart.svg", "nowhere is no folder"),
+        ("--jobs 0", "'0' is not a number of processes"),
+        ("--plot nowhere/chart.svg", "nowhere is not a folder"),
         ("--ours , --opensm ,", "no engine is left to run"),
     ],
 )
@@ -60,7 +60,7 @@ def test_an_engine_that_gives_up_says_why_beside_the_table(capsys, monkeypatch):
     assert throughput.main(["--ours", "dfsssp/1", "--opensm", ","]) == 0
     output = capsys.readouterr()
     assert output.out.endswith("| ibnue dfsssp/1 | gave up |\n")
-    assert "ring: ibnue dfsssp/1: gave up: 2 VLs are needed, 1 may be used" in output.err
+    assert "ring: ibnue dfsssp/1: gave up: this search found 2 VLs, 1 may be used" in output.err
 
 
 def test_a_line_of_the_table_comes_as_soon_as_its_last_figure():

@@ -13,7 +13,7 @@ from routing.errors import InputError
 
 
 def test_every_engine_option_can_be_configured_but_what_the_worker_knows():
-    # A budget is turned into effort, and is no option of its own.
+    # A budget is turned into effort, and is not an option of its own.
     assert set(ENGINE_KEYS) == {field.name for field in fields(EngineOptions)} - {
         "threads",
         "port_vls",
@@ -73,7 +73,7 @@ def test_a_full_file(tmp_path):
         ("threads = 1000", "'threads' is 1000"),
         ("worker_user = 'not a user'", "there is no user 'not a user'"),
         ("log_level = 'loud'", "'log_level' is 'loud' \\(one of error, info, debug\\)"),
-        ("deadline = 1\ndeadline = 2", "is no TOML"),
+        ("deadline = 1\ndeadline = 2", "is not TOML"),
         ("engine = 3", "'engine' is 3, wanted dict"),
     ],
 )
@@ -88,7 +88,7 @@ def test_what_is_wrong_is_reported_in_one_line_with_the_file(tmp_path, text, com
 def test_bytes_that_are_no_text(tmp_path):
     path = tmp_path / "ibnue.toml"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="is no TOML"):
+    with pytest.raises(InputError, match="is not TOML"):
         read_config(path)
 
 

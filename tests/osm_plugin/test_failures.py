@@ -114,7 +114,7 @@ def test_credit_loops_are_refused_until_they_are_allowed(live, nets):
     [
         ("dead_line = 3", "unknown key 'dead_line'"),
         ("deadline = 'soon'", "'deadline' is 'soon', wanted int or float"),
-        ("deadline = ", "is no TOML"),
+        ("deadline = ", "is not TOML"),
         ("[engine]\nvls = 3", r"vls = 3, but OpenSM sets up 1 data VL on this fabric \(set 'qos TRUE' in opensm.conf"),
         ("[engine.updn]\nobjective = 'peace'", "unknown objective 'peace'"),
     ],

@@ -76,7 +76,7 @@ def test_what_cannot_be_pinned_is_named(tmp_path, several):
     with pytest.raises(InputError, match="names no tables of the history"):
         pinned_name(folder)
     (folder / PIN).write_text("nonsense")
-    with pytest.raises(InputError, match="is no JSON"):
+    with pytest.raises(InputError, match="is not JSON"):
         pinned_name(folder)
     (tmp_path / "file").touch()
     with pytest.raises(EnvironmentProblem):

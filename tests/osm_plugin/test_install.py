@@ -53,7 +53,7 @@ def test_an_opensm_that_takes_no_engines_from_plugins_is_named(prefix):
 
 
 def test_a_directory_that_is_not_there(prefix, tmp_path):
-    with pytest.raises(EnvironmentProblem, match="is no directory"):
+    with pytest.raises(EnvironmentProblem, match="is not a directory"):
         install(prefix, libdir=tmp_path / "nowhere")
 
 

@@ -1,4 +1,4 @@
-"""SSSP, DFSSSP and LASH in a running OpenSM."""
+"""SSSP, DFSSSP, LASH and the fat-tree engine in a running OpenSM."""
 
 import pytest
 from plugin_lab import expected_lfts, sweep_options
@@ -9,9 +9,9 @@ from routing.engines import ENGINES
 pytestmark = pytest.mark.lab
 
 
-@pytest.mark.parametrize(("engine", "vls"), [("dfsssp", 8), ("lash", 8), ("sssp", 1)])
+@pytest.mark.parametrize(("engine", "vls"), [("dfsssp", 8), ("lash", 8), ("sssp", 1), ("ftree", 1)])
 def test_tables_and_sls_are_those_of_the_engine_after_every_start(live, nets, engine, vls):
-    net = nets("dragonfly", "4", "2", "2", "9", cas=1)
+    net = nets("kary-ntree", "3", "2") if engine == "ftree" else nets("dragonfly", "4", "2", "2", "9", cas=1)
     for _ in range(2):
         with live(net, f"ibnue-{engine},no_fallback", toml=_toml(engine), config={"qos": True}) as lab:
             fabric = lab.fabric()

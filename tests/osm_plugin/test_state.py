@@ -137,8 +137,8 @@ def about(**changed):
     ("changed", "why"),
     [
         ({"state_about": None}, "this is a bundle, but no state"),
-        ({"state_about": np.array("[]")}, "is no JSON object"),
-        ({"state_about": np.array("{")}, "is no JSON object"),
+        ({"state_about": np.array("[]")}, "is not a JSON object"),
+        ({"state_about": np.array("{")}, "is not a JSON object"),
         ({"state_about": about(format="ibnue-state/2")}, "is of format 'ibnue-state/2', wanted 'ibnue-state/1'"),
         ({"state_about": about(switches="9")}, "lacks something"),
         ({"state_about": about(switches=-1)}, "-1 switches among"),
@@ -256,7 +256,7 @@ def test_what_another_one_wrote_is_taken_over_and_what_it_spoiled_is_not(tmp_pat
     path.write_bytes(b"no bundle at all")
     ours.refresh(path, threads=1)
     assert ours.last.fabric.digest == degraded.fabric.digest
-    assert ours.take_remarks()[0].startswith(f"state ignored: {path}: this is no whole bundle")
+    assert ours.take_remarks()[0].startswith(f"state ignored: {path}: this is not a whole bundle")
     written(ours, path)  # and it is repaired
     assert read_state(path).fabric.digest == degraded.fabric.digest
     path.unlink()
@@ -272,7 +272,7 @@ def test_a_state_without_a_file_touches_none(tmp_path, torus, started):
     assert list(tmp_path.iterdir()) == [] and state.before("nue", torus.options, torus.fabric) is torus
 
 
-@pytest.mark.parametrize(("position", "why"), [("nowhere/s.npz", "no such file"), (".", "is no regular file")])
+@pytest.mark.parametrize(("position", "why"), [("nowhere/s.npz", "no such file"), (".", "is not a regular file")])
 def test_a_file_that_cannot_be_written_is_named(tmp_path, torus, started, position, why):
     state = started(path := tmp_path / position)
     state.take_remarks()

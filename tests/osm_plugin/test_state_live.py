@@ -147,7 +147,7 @@ def test_a_state_that_is_no_good_is_named_and_replaced(live, nets, path, toml, d
         assert lab.sweep.engine == "ibnue-updn"
         why = {"other fabric": "it is of another fabric", "other engine": "it is of engine nue"}
         assert logged(
-            lab, f"routed from scratch; .*state ignored: {why.get(damage, f'{path}: this is no whole bundle')}"
+            lab, f"routed from scratch; .*state ignored: {why.get(damage, f'{path}: this is not a whole bundle')}"
         )
         fabric = lab.fabric()
         assert lab.switch_lfts() == expected_lfts(fabric, ENGINES["updn"].route(fabric, sweep_options()))

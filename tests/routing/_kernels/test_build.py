@@ -1,9 +1,11 @@
 """Kernels that were built with other flags are built again; those that were not are left alone."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,16 @@ def test_kernels_in_the_clone_are_built_again_wherever_their_objects_are(build):
     assert build(*others, IBNUE_SANITIZE="undefined", IBNUE_KERNELS="keep") == (True, True)
     assert build(*mine) == (True, False)
     assert build(*mine) == (False, False)
+
+
+def test_the_wheel_is_for_every_python_from_the_oldest_on(build, tmp_path):
+    build()
+    command = [sys.executable, "setup.py", "-q", "bdist_wheel", "--dist-dir", "wheels"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    (wheel,) = (tmp_path / "wheels").iterdir()
+    oldest = re.search(r'requires-python = ">=3\.(\d+)"', (ROOT / "pyproject.toml").read_text())[1]
+    assert f"-cp3{oldest}-abi3-" in wheel.name
+    with zipfile.ZipFile(wheel) as files:
+        module = files.read("routing/_kernels/_native.abi3.so")
+    # The compiler's option is recorded in the module.
+    assert b"-DPy_LIMITED_API=0x03%02X0000" % int(oldest) in module

@@ -78,12 +78,12 @@ def test_a_folder_is_distinguished_from_a_file(monkeypatch, folder, command):
 
 @pytest.mark.parametrize("command", ["sweep --spec {}", "policy check {} torus:3x3", "simulate {}"])
 def test_toml_errors_name_the_line(monkeypatch, folder, command):
-    assert "typo.toml:3: is no TOML: " in refused(monkeypatch, folder, *command.format("typo.toml").split())
+    assert "typo.toml:3: is not TOML: " in refused(monkeypatch, folder, *command.format("typo.toml").split())
 
 
 def test_what_is_no_bundle_is_not_called_damaged(monkeypatch, folder):
     line = refused(monkeypatch, folder, "diff", "tables", "text")
-    assert "text: is no bundle" in line
+    assert "text: is not a bundle" in line
     assert "--fabric" in line
 
 
@@ -149,8 +149,8 @@ def test_nan_is_no_number(monkeypatch, folder, option, words):
         ("route torus:3x3 --first-vl 8", "ports have 8 data VLs, and none from VL 8 on"),
         ("watch torus:3x3 tables --interval 1e300", "not in the range"),
         ("watch torus:3x3 tables --once --rounds 2", "--once reads once"),
-        ("check torus:3x3 pipe", "pipe: is no regular file"),
-        ("fabric pipe", "pipe: is no regular file"),
+        ("check torus:3x3 pipe", "pipe: is not a regular file"),
+        ("fabric pipe", "pipe: is not a regular file"),
         ("diff tables tables --lmc 3", "--lmc is about --fabric"),
         ("diff tables tables --guid2lid nowhere", "--guid2lid is about --fabric"),
         ("simulate --list --trace", "--list runs nothing"),
@@ -169,7 +169,7 @@ def test_rates_of_flows_are_shares(monkeypatch, folder, rate):
     (folder / "flows.txt").write_text(f"ca0.0.0 ca1.1.0 {rate}\n")
     line = refused(monkeypatch, folder, "pause", FABRIC, "tables", "--flows", "flows.txt")
     assert "flows.txt:1: " in line
-    assert "is no rate" in line
+    assert "is not a rate" in line
     assert len(line) < 200
 
 
@@ -184,7 +184,7 @@ def test_too_few_vls_name_a_remedy(monkeypatch, folder):
     monkeypatch.chdir(folder)
     result = CliRunner().invoke(main, ["route", "ring:5", "-e", "lash", "--vls", "1"])
     assert result.exit_code == 1
-    assert "2 VLs are needed, 1 may be used (allow more, or use nue or updn" in result.stderr
+    assert "this search found 2 VLs, 1 may be used (allow more, or use nue or updn" in result.stderr
 
 
 def test_what_is_unusual_in_a_file_is_counted_once(tmp_path):

@@ -31,6 +31,36 @@ def test_written_and_read_again(tmp_path):
     assert read["links"] == written["links"] == 12 * 3 // 2 + 12
 
 
+@pytest.mark.parametrize(
+    ("words", "one"),
+    [
+        ("torus 4x4x4", "torus:4x4x4"),
+        ("kary-ntree 4 2", "kary-ntree:4,2"),
+        ("torus:4x4 cas=2", "torus:4x4,cas=2"),
+        ("xgft: 4x4x8 1x4x4", "xgft:4x4x8,1x4x4"),
+    ],
+)
+@pytest.mark.parametrize("command", ["route", "whatif"])
+def test_other_commands_name_the_form_that_they_take(command, words, one):
+    result = run(command, *words.split())
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"ibnue: a generator and its arguments are one word here: {one} (see ibnue {command} --help)\n"
+    )
+    made = [run("fabric", *form, "--json") for form in (words.split(), [one])]
+    assert made[0].stdout == made[1].stdout != ""
+
+
+def test_a_further_word_after_a_file_is_still_a_further_word(tmp_path):
+    (tmp_path / "torus.net").touch()
+    assert "unexpected extra argument (4x4x4)" in run("route", tmp_path / "torus.net", "4x4x4").stderr
+
+
+def test_a_generator_without_arguments_names_the_form_for_every_command():
+    assert "(write kary-ntree:K,N, such as kary-ntree:4,3)" in run("route", "kary-ntree").stderr
+    assert "(write dragonfly:A,P,H[,G], such as dragonfly:4,2,2)" in run("fabric", "dragonfly").stderr
+
+
 def test_a_file_is_preferred_to_a_generator(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run("fabric", "ring", 5, "-o", "x.net")
@@ -40,8 +70,10 @@ def test_a_file_is_preferred_to_a_generator(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("topology", TOPOLOGIES.values(), ids=lambda t: t.name)
 def test_listed_examples_work(topology):
-    assert topology.name in run("fabric", "--list").stdout
-    assert run("fabric", topology.name, *topology.example).exit_code == 0
+    assert f"ibnue fabric {topology.example_word}" in run("fabric", "--list").stdout
+    words = run("fabric", topology.name, *topology.example, "--json")
+    assert words.exit_code == 0
+    assert words.stdout == run("fabric", topology.example_word, "--json").stdout
 
 
 @pytest.mark.parametrize(
@@ -51,7 +83,7 @@ def test_listed_examples_work(topology):
         (["tours:4x4"], "did you mean torus"),
         (["torus:4x4,cas=many"], "cas"),
         (["torus:4x4,colour=red"], "colour"),
-        (["torus"], "torus 4x4x4"),
+        (["torus"], "torus:4x4x4"),
         (["torus", "4xfour"], "whole numbers"),
         (["torus", "4x4", "--lmc", "9"], "--lmc"),
         (["torus", "300x300"], "LIDs"),

@@ -78,7 +78,7 @@ def test_what_is_no_scenario_is_reported_with_what_is_wanted(tmp_path):
         ("ring-lock", "did you mean ring-locks"),
         ("Ring-Locks", "did you mean ring-locks"),
         ("xyzzy", "give one of ibnue simulate --list, or a TOML file"),
-        (tmp_path / "notes.txt", "notes.txt:1: is no TOML"),
+        (tmp_path / "notes.txt", "notes.txt:1: is not TOML"),
         (tmp_path, "is a folder"),
         (tmp_path / "folder.toml", "folder.toml"),
         (tmp_path / "none.toml", "there is no such file"),

@@ -117,7 +117,7 @@ def test_a_loop_in_any_round_counts(monkeypatch, tmp_path, rounds, status):
 
 @pytest.mark.lab
 def test_full_counters_are_reported_and_emptied(watched, tmp_path):
-    """Words sent have 64 bits, so that a full counter of 32 is no standstill; ticks of waiting have not."""
+    """Words sent have 64 bits, so that a full counter of 32 is not a standstill; ticks of waiting have not."""
     ibsim, start = watched
     count(ibsim, "sw1", 2, DATA, 0xFFFFFFFF)
     count(ibsim, "sw1", 2, WIDE_DATA, 1 << 40)

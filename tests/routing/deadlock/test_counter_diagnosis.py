@@ -157,7 +157,7 @@ def test_years_of_data_are_no_standstill():
 
 
 def test_counters_that_are_full_say_no_more():
-    """Sent data that cannot grow is no standstill; what is full all the time hides what was added."""
+    """Sent data that cannot grow is not a standstill; what is full all the time hides what was added."""
     most = 0xFFFFFFFF
     before = readings((0, 10, most), (0, 10, most - 1), (0, most, 50), (65535, 0, 50), (0, 9, most), (0, most, 7),
                       full=[(2, 0), (1, 2), (0, 3), (2, 4), (1, 5)])  # fmt: skip

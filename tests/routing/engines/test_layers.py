@@ -112,6 +112,34 @@ def test_too_few_vls_are_never_passed_over(engine, options):
     assert prove(fabric, ENGINES[engine].route(fabric, EngineOptions(vls=caught.value.needed, **options))).certified
 
 
+@pytest.mark.parametrize(
+    ("vls", "effort", "paths"),
+    [(3, 1.0, None), (3, 0.0, "mirrored shortest"), (2, 1.0, "shortest paths without balance")],
+)
+def test_directors_fit_by_simpler_paths(vls, effort, paths):
+    fabric = generate("director", ["4", "8", "4", "8"], cas=2)
+    routing = ENGINES["lash"].route(fabric, EngineOptions(vls=vls, effort=effort))
+    assert prove(fabric, routing).strength == "reversible"
+    assert routing.vls == vls
+    assert str(routing.provenance.options.get("fallback")).startswith(str(paths))
+
+
+@pytest.mark.parametrize("engine", ["dfsssp", "lash"])
+@pytest.mark.parametrize("vls", [6, "min"])
+def test_searches_that_end_early_leave_simpler_paths(engine, vls, monkeypatch):
+    """As on a big fabric whose first paths would take all visits of an attempt."""
+    monkeypatch.setattr("routing.engines.layered.FIRST_VISITS", 0)
+    fabric = generate("cascade", ["1"], cas=1)
+    routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls, effort=0.0))
+    assert prove(fabric, routing).certified
+    assert "fallback" in routing.provenance.options
+
+
+def test_a_number_that_a_search_found_is_not_called_needed():
+    with pytest.raises(NotEnoughVLs, match=r"^this search found [23] VLs, 1 may be used$"):
+        ENGINES["lash"].route(ring_fabric(7, cas=1), EngineOptions(vls=1))
+
+
 @pytest.mark.parametrize("engine", ["sssp", "dfsssp", "lash"])
 def test_threads_change_nothing(engine, same_tables):
     fabric = random_fabric(2, switches=40, degree=5, cas=3, parallel=2, lmc=1)

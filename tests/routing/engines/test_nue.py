@@ -1,4 +1,5 @@
 import random
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -6,12 +7,15 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from routing_cases import ANY_FABRIC
 from strategies import Sketch, fabrics, pull_links, random_fabric, ring_fabric
 
 from ibsim_fixtures.catalogue import FIXTURES
 from routing.deadlock.proof import prove
-from routing.engines import ENGINES
+from routing.engines import ENGINES, nue
 from routing.engines.base import EngineOptions, Objective
+from routing.engines.destinations import Destinations
+from routing.engines.layered import LayerSearch
 from routing.errors import OptionError
 from routing.fabric import NodeKind
 from routing.formats.fabric_files import read_fabric
@@ -145,7 +149,8 @@ def test_roots_are_refused():
 @given(fabrics(max_switches=20, connected=False), st.integers(1, 8), st.sampled_from(["nue", "updn"]))
 def test_reversible_tables_are_reversible(fabric, vls, engine):
     routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls, reversible=True, effort=0.02))
-    assert prove(fabric, routing).strength == "reversible"
+    proof = prove(fabric, routing)
+    assert (proof.strength, proof.scope) == ("reversible", "all")
     assert routing.vls == vls
 
 
@@ -158,15 +163,64 @@ def test_without_it_replies_may_close_a_loop():
     assert strengths == ["forward", "reversible"]
 
 
-def test_reversible_balances_as_one_layer_does():
-    """What was asked of it: .35 on this torus."""
-    fabric = generate("torus", ["4x4x4"], cas=4)
-    routing = ENGINES["nue"].route(fabric, EngineOptions(vls=8, reversible=True))
-    assert measure(fabric, routing, shifts=0).all_to_all >= 0.36
-    assert routing.provenance.options["escape_destinations"] == 0
+@pytest.mark.parametrize(
+    ("generator", "vls", "share", "needed"),
+    [
+        (("torus", "4x4x4"), 1, 0.498, 1),
+        (("hyperx", "4x4"), 1, 3.75, 1),
+        (("slimfly", "5"), 2, 0.956, 2),
+        (("random-regular", "50", "6"), 8, 0.645, 8),
+    ],
+)
+def test_reversible_takes_the_layers_of_lash_where_they_fit(generator, vls, share, needed):
+    cas = {} if generator[0] == "slimfly" else {"cas": 1 if generator[0] == "hyperx" else 4}
+    fabric = generate(generator[0], generator[1:], **cas)
+    found = ENGINES["nue"].route(fabric, EngineOptions(vls=vls, reversible=True))
+    lash = ENGINES["lash"].route(fabric, EngineOptions(vls=vls))
+    rates = [measure(fabric, routing, shifts=0).all_to_all for routing in (found, lash)]
+    assert rates[0] >= max(share, rates[1] * (1 - 1e-9))
+    assert (found.vls, found.vls_needed) == (vls, needed)
+    assert found.provenance.options["seeds"].startswith("pairs of switches")
+    proof = prove(fabric, found)
+    assert (proof.strength, proof.scope) == ("reversible", "all")
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+def reversible_on_kautz(**options):
+    """Tables for two VLs, and the highest utilisation of a channel; the layers of lash need more."""
+    fabric = generate("kautz", ["4", "3"], cas=1)
+    return ENGINES["nue"].route(fabric, EngineOptions(vls=2, reversible=True, effort=0.1, **options))
+
+
+def test_reversible_keeps_to_one_layer_where_those_of_lash_do_not_fit():
+    routing = reversible_on_kautz()
+    assert (routing.vls_needed, routing.vls) == (1, 2)
+    assert routing.provenance.options["seeds"] in ("region", "updn")
+
+
+@pytest.mark.parametrize(("factor", "taken"), [(0.999, True), (1.0, False), (1.001, False)])
+def test_the_better_of_both_balances_counts(monkeypatch, factor, taken):
+    """Layers whose highest utilisation is a given multiple of that of Nue's own trees."""
+    own = reversible_on_kautz()
+    fabric = generate("kautz", ["4", "3"], cas=1)
+    highest = nue._max_utilisation(nue._Job(
+        fabric, Destinations.of(fabric), np.zeros(len(Destinations.of(fabric).root), np.int32), 1,
+        EngineOptions(vls=2, reversible=True, effort=0.1),
+    ).best()[0])  # fmt: skip
+    search = LayerSearch(fabric, Destinations.of(fabric), EngineOptions(vls=8), mutual=True)
+    others = replace(search.run(), max_utilisation=highest * factor)
+    monkeypatch.setattr(LayerSearch, "run", lambda self: others)
+    routing = reversible_on_kautz()
+    assert routing.provenance.options["seeds"].startswith("pairs") == taken
+    assert np.array_equal(routing.lft, own.lft) != taken
+
+
+def test_bisections_keep_to_one_layer():
+    fabric = generate("torus", ["4x4x4"], cas=1)
+    options = EngineOptions(vls=2, reversible=True, objective=Objective.BISECTION, effort=0.1)
+    assert not ENGINES["nue"].route(fabric, options).provenance.options["seeds"].startswith("pairs")
+
+
+@pytest.mark.parametrize("engine", ANY_FABRIC)
 def test_vls_below_the_first_are_kept_free(engine):
     fabric = random_fabric(8, switches=20, degree=5, cas=2)
     plain = ENGINES[engine].route(fabric, EngineOptions(vls=3, effort=0.1))
@@ -181,7 +235,7 @@ def test_vls_below_the_first_are_kept_free(engine):
 def test_a_first_vl_that_leaves_too_few():
     with pytest.raises(OptionError, match=r"no 8 data VLs from VL 8 on \(use at most 7\)"):
         ENGINES["nue"].route(ring_fabric(4), EngineOptions(vls=8, first_vl=8))
-    with pytest.raises(OptionError, match=r"15 is no first VL \(use 0 to 14\)"):
+    with pytest.raises(OptionError, match=r"15 is not a valid first VL \(use 0 to 14\)"):
         EngineOptions(first_vl=15)
     assert ENGINES["nue"].route(ring_fabric(4), EngineOptions(first_vl=6)).sl.max() <= 7
 

@@ -9,12 +9,14 @@ import pytest
 from examples import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from routing_cases import ANY_FABRIC
 from slow_proof import prove_slowly
 from strategies import Sketch, fabrics, pair_of_switches, random_fabric
 
 from ibsim_fixtures.catalogue import FIXTURES
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions, Objective, Promise
+from routing.errors import RoutingError
 from routing.fabric import NodeKind
 from routing.formats.fabric_files import read_fabric
 from routing.publish import verify
@@ -78,7 +80,7 @@ def test_no_channel_waits_for_itself_by_walking_every_packet_of_updn(fabric, vls
 
 
 @pytest.mark.parametrize("name", FIXTURES)
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ANY_FABRIC)
 def test_every_fixture(engine, name):
     fabric = read_fabric(FIXTURES[name].path)
     for vls in (1, 4) if engine in ("minhop", "sssp", "updn") else ("min", 8):
@@ -86,6 +88,18 @@ def test_every_fixture(engine, name):
         proof = verify(fabric, routing, ENGINES[engine]).proof
         assert only_known_parts(fabric, routing)
         assert ENGINES[engine].promise is Promise.NONE or proof.certified
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+def test_ftree_routes_every_fixture_that_is_a_tree(name):
+    fabric, engine = read_fabric(FIXTURES[name].path), ENGINES["ftree"]
+    try:
+        routing = engine.route(fabric, EngineOptions())
+    except RoutingError as refusal:
+        assert not name.startswith(("tree", "xgft", "kary"))
+        assert "not a tree" in str(refusal)
+    else:
+        assert verify(fabric, routing, engine).proof.strength == "reversible"
 
 
 def test_layers_are_used_where_they_help():
@@ -169,7 +183,7 @@ def test_parallel_links_carry_the_same(engine):
     assert channel_loads(fabric, ENGINES[engine].route(fabric, EngineOptions())).tolist() == [16.0] * 8
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ANY_FABRIC)
 @pytest.mark.parametrize(
     "links", [[(4, 2.5), (4, 10.0)], [(1, 5.0), (4, 5.0)], [(4, 2.5), (4, 2.5), (12, 2.5)]], ids=str
 )
@@ -203,7 +217,7 @@ def test_a_fast_path_round_is_worth_more_than_a_slow_one():
 # Provenance
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ANY_FABRIC)
 def test_provenance_says_all_that_makes_the_tables_again(engine, same_tables):
     fabric = random_fabric(4, switches=10)
     options = EngineOptions(vls=3, objective=Objective.BISECTION, passes=2, effort=0.5, seed=5, threads=1)

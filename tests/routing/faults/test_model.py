@@ -156,9 +156,9 @@ def test_groups_fall_as_a_whole():
     [
         ({}, "a rate or a count"),
         ({"rate": 0.1, "count": 3}, "a rate or a count"),
-        ({"rate": 1.5}, "no rate of faults"),
+        ({"rate": 1.5}, "not a rate of faults"),
         ({"count": 7}, "7 random faults, and ring-6 has 6 of kind link"),
-        ({"count": 1, "kinds": ("cable",)}, "'cable' is no kind"),
+        ({"count": 1, "kinds": ("cable",)}, "'cable' is not a kind"),
     ],
 )
 def test_draws_that_cannot_be_had(options, said):

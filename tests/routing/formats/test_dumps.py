@@ -200,12 +200,12 @@ READERS = {
 }
 
 BAD = [
-    ("fdbs", "0x0002 : ", "0x0002 ; ", "no line of a dump"),
+    ("fdbs", "0x0002 : ", "0x0002 ; ", "not a line of a dump"),
     ("fdbs", "0x0002 : 00", "0x0002 : 09", "no such port"),
     ("fdbs", "0x0003", "0x0002", "already"),
     ("fdbs", "0x0006 :.*\n", "", "another LID"),
     ("fdbs", "Switch 0x0000000000200001", "Switch 0x0000000000200009", "not in the fabric"),
-    ("matrix", "0x0001:", "0x0001", "no line of a LID matrix"),
+    ("matrix", "0x0001:", "0x0001", "not a line of a LID matrix"),
     ("matrix", "0x0001: 00", "0x0001: 00 00", "ports"),
     ("matrix", "0x0002: (.*)0x0000000000200001", r"0x0001: \1 0x0000000000200000", "already"),
     ("matrix", "Switch: guid 0x0000000000200001", "Switch: guid 0x0000000000200009", "not in the fabric"),
@@ -213,17 +213,17 @@ BAD = [
     ("sl2vl", "\n0   1   :.*\n", "\n", "nothing is said"),
     ("sl2vl", "\n0   1   : ([0-9]+)", "\n0   1   : 16", "over 15"),
     ("sl2vl", "\n0   1   : ([0-9]+)", "\n0   9   : 1 ", "no port 9"),
-    ("sl2vl", "\n0   1   :", "\n0   1   ", "no line of SL2VL"),
+    ("sl2vl", "\n0   1   :", "\n0   1   ", "not a line of SL2VL"),
     ("sl2vl", "Switch 0x0000000000200001", "Switch 0x0000000000200009", "not in the fabric"),
     ("slvl", "0x0000000000200000 0 1.*\n", "", "nothing is said"),
     ("slvl", "0x0000000000200000 0 1", "0x0000000000200009 0 1", "not in the fabric"),
     ("psl", " 1 [0-9]+\n", " 1 16\n", "over 15"),
-    ("psl", " 1 ([0-9]+)\n", " 65000 1\n", "no unicast LID"),
+    ("psl", " 1 ([0-9]+)\n", " 65000 1\n", "not a unicast LID"),
     ("psl", "0x0000000000200000 1 ", "0x0000000000200009 1 ", "not in the fabric"),
-    ("psl", " 1 ([0-9]+)\n", " one two\n", "no line of service levels"),
+    ("psl", " 1 ([0-9]+)\n", " one two\n", "not a line of service levels"),
     ("records", "0x0001 : [0-9]+", "0x0001 : 16", "over 15"),
     ("records", "0x0001 : [0-9 :]+", "0x0001 : 17", "over 15"),
-    ("records", "0x0001 : [0-9]+", "0xC001 : 1", "no unicast LID"),
+    ("records", "0x0001 : [0-9]+", "0xC001 : 1", "not a unicast LID"),
     ("records", "Switch .*\n", "", "before the first source"),
 ]
 

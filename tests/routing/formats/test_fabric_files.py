@@ -174,8 +174,8 @@ XML = graphml_text(ring_fabric(3, cas=1))
     [
         ('<node id="0x200001">', '<node id="0x200000">', "x:20: there is a node '0x200000' already"),
         ('_kind">switch<', '_kind">hub<', "x:19: kind 'hub'"),
-        ('_ports">3<', '_ports">three<', "x:19: ports 'three' is no number"),
-        ('target="0x200001"', 'target="0x2"', "x:26: an edge to '0x2', which is no node"),
+        ('_ports">3<', '_ports">three<', "x:19: ports 'three' is not a number"),
+        ('target="0x200001"', 'target="0x2"', "x:26: an edge to '0x2', which is not a node"),
         ('_width">4<', '_width">-4<', "x:25: a -4x link"),
         ("<graph id", '<!DOCTYPE x [<!ENTITY a "aaaa">]><graph id', "x:18: no XML"),
         ("</graph>", '</graph><graph id="b">', "x:31: more than one graph"),

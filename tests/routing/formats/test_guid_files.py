@@ -47,8 +47,8 @@ def test_guid_list(tmp_path):
         ("0x1#x\n", "f:1: no GUID"),
         ("09\n", "f:1: no GUID"),
         ("0x1\n0x2", "f:2: no line end after the last GUID"),
-        ("0x1\n\n0x10000000000000000\n", "f:3: 0x10000000000000000 is no 64-bit GUID"),
-        ("0x0\n", "f:1: 0x0 is no 64-bit GUID"),
+        ("0x1\n\n0x10000000000000000\n", "f:3: 0x10000000000000000 is not a 64-bit GUID"),
+        ("0x0\n", "f:1: 0x0 is not a 64-bit GUID"),
         ("0x1 " + "x" * 300 + "\n", "f:1: no GUID"),
     ],
 )

@@ -113,15 +113,15 @@ def test_a_line_that_was_cut(cut):
         ("lid 3 4xNDR", "lid 3 4xHDR", r"x:4: the link runs at 4x 106\.25 Gb/s here and at 4x 53\.125 Gb/s in line 10"),
         ("lid 3 4xNDR", "lid 3 4xNEW", "x:10: unknown rate '4xNEW'"),
         ('0007"[1]\t\t#', '0007"[4]\t\t#', "x:4: port 1 of 0x7 is cabled .*, but that is cabled to port 4"),
-        ("lid 4 lmc 2", "lid 49152 lmc 0", "x:10: LID 0xc000 of 'a host' is no unicast LID"),
+        ("lid 4 lmc 2", "lid 49152 lmc 0", "x:10: LID 0xc000 of 'a host' is not a unicast LID"),
         ("lid 4 lmc 2", "lid 3 lmc 0", "x:10: LID 3 belongs to 'a switch' and to 'a host'"),
         ("lid 4 lmc 2", "lid 6 lmc 2", "x:10: base LID 0x6 of 'a host' is not a multiple"),
         ("\n[1](19)", "\n[1](7)", "x:10: port GUID 0x7 of 'a host' is the GUID of switch 'a switch'"),
         ("Ca\t2", "Ca\t0", "x:9: 'a host' has 0 ports"),
-        ("Ca\t2", "Cb\t2", "x:9: .* is no line of ibnetdiscover"),
+        ("Ca\t2", "Cb\t2", "x:9: .* is not a line of ibnetdiscover"),
         ("H-0000000000000009\"\t", "H-0000000000000007\"\t", "x:9: GUID 0x7 of 'a host' belongs to 'a switch'"),
         ("\n[1](19)", "\n[2](19)", "x:4: port 1 of 0x7 is cabled to port 1 of 0x9, which does not say so"),
-        ("caguid=0x9\n", "[1]\n", "x:8: .* is no line of ibnetdiscover"),
+        ("caguid=0x9\n", "[1]\n", "x:8: .* is not a line of ibnetdiscover"),
     ],
 )  # fmt: skip
 def test_wrong_files_are_named_with_their_line(old, new, message):

@@ -110,8 +110,8 @@ def test_ports_are_followed_to_their_new_lids(tmp_path, pair):
 BAD = {
     "port beyond the switch": ("0x0003 002", "0x0003 009", ":6: .*no such port"),
     "LID twice": ("0x0003 002", "0x0002 002", ":6: .*already"),
-    "LID of multicast": ("0x0003 002", "0xc003 002", ":6: .*no unicast LID"),
-    "garbage": ("0x0003 002", "hello", ":6: .*no line of a dump"),
+    "LID of multicast": ("0x0003 002", "0xc003 002", ":6: .*not a unicast LID"),
+    "garbage": ("0x0003 002", "hello", ":6: .*not a line of a dump"),
     "number too long": ("0x0003 002", "0x00031 0024", ":6:"),
     "unknown switch": (" 2 guid 0x0000000000200001", " 2 guid 0x0000000000200009", ":8: .*not in the fabric"),
     "switch twice": (" 2 guid 0x0000000000200001", " 2 guid 0x0000000000200000", ":8: .*second time"),

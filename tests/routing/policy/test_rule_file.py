@@ -124,9 +124,9 @@ def test_what_cannot_be_is_refused_where_it_stands(write, line, expected, remedy
     ("text", "line", "expected"),
     [
         ("[[rule]]\nname = 'a'\n", 1, "sets nothing"),
-        ("[[rule]]\nhoq_life = \n", 2, "no TOML"),
+        ("[[rule]]\nhoq_life = \n", 2, "not TOML"),
         ("x = 1\n[[rule]]\nhoq_life = 1\n", 1, "unknown key 'x'"),
-        ("\n[rule]\nhoq_life = 1\n", 2, "no list"),
+        ("\n[rule]\nhoq_life = 1\n", 2, "not a list"),
         ("[[rule]]\nname = 'a'\nhoq_life = 1\n[[rule]]\nname = 'a'\nhoq_life = 1\n", 5, "two rules are called 'a'"),
     ],
 )

@@ -40,7 +40,7 @@ def test_a_deadlock_is_reported(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ('"bubble"]', '"balloon"]', "'balloon' is no scheme"),
+        ('"bubble"]', '"balloon"]', "'balloon' is not a valid scheme"),
         ('"bubble"]', '"bubble"], vls = 1', "1 VLs do not hold tables of 2"),
         ('"bubble"]', '"bubble"], vls = 2', "escape tables use 2 VLs of 2"),
         ('"bubble"]', '"bubble"], ca_vls = 9', "CAs cannot send on 9 VLs of 3"),

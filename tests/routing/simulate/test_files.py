@@ -234,7 +234,7 @@ def test_what_opensm_dumps(tmp_path, folder, lmc):
         ('file = "fabric.net"', 'tables = "tables"\npaths = []', "paths does nothing beside tables", 7),
         ('file = "fabric.net"', 'tables = "tables"\nvls = 2', "vls does nothing beside tables", 7),
         ('file = "fabric.net"', 'tables = "tables"\nseed = 2', "seed does nothing without an engine", 7),
-        ('file = "fabric.net"', 'rule = "d-mod-k"', "this is no tree", 6),
+        ('file = "fabric.net"', 'rule = "d-mod-k"', "this is not a tree", 6),
     ],
 )  # fmt: skip
 def test_files_that_cannot_be(tmp_path, fabric, routing, expected, line):

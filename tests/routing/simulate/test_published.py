@@ -69,7 +69,7 @@ def test_d_mod_k_gives_every_channel_of_a_shift_to_one_pair(size):
 
 
 def test_d_mod_k_is_for_trees():
-    with pytest.raises(OptionError, match="no tree"):
+    with pytest.raises(OptionError, match="not a tree"):
         d_mod_k(generate("ring", ["5"], cas=1))
 
 

@@ -47,7 +47,7 @@ def test_lifetimes_are_powers_of_two_of_4096_nanoseconds():
     assert lifetime_ticks(16, 1e-9) == 268_435_456
     assert lifetime_ticks(19, 1e-9) == 4096 << 19
     assert lifetime_ticks(20, 1e-9) == lifetime_ticks(31, 1e-9) == 0
-    with pytest.raises(OptionError, match="no lifetime limit"):
+    with pytest.raises(OptionError, match="not a lifetime limit"):
         lifetime_ticks(32, 1e-9)
 
 

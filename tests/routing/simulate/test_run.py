@@ -193,7 +193,7 @@ def test_buffers_tables_and_times_that_cannot_be_are_refused():
     simulation.run(100)
     with pytest.raises(OptionError, match="it is 100"):
         simulation.run(50)
-    with pytest.raises(OptionError, match="no permutation"):
+    with pytest.raises(OptionError, match="not a permutation"):
         permutation(fabric, [0, 0])
 
 

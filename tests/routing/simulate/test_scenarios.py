@@ -48,7 +48,7 @@ expect = { outcome = "progress" }
     [
         ("title", "titel", "there is no 'titel'"),
         ('title = "t"', "title = 1", "title has to be str"),
-        ("[[case]]", "[[case", "no TOML"),
+        ("[[case]]", "[[case", "not TOML"),
         ('["a", "b"]]', '["a", "z"]]', "there is no device 'z'"),
         ('"b", "y"]', '"y"]', "there is no cable between a and y"),
         ('path = ["x", "a", "b", "y"]', 'from = "x"', "needs a path, or from and to"),
@@ -58,21 +58,25 @@ expect = { outcome = "progress" }
         ("[[case]]", "[timing]\npacket = 65535\n[[case]]", "cannot hold 8 packets of 65535 bytes .*[(]use 1 to 2"),
         ("[[case]]", "[timing]\nwire = 0\n[[case]]", "wire cannot be 0"),
         ("[[case]]", '[routing]\nengine = "best"\n[[case]]', "there is no engine 'best'"),
-        ('name = "c"', 'name = "c"\narbitration = "fair"', "'fair' is no arbitration"),
+        ('name = "c"', 'name = "c"\narbitration = "fair"', "'fair' is not a valid arbitration"),
         ('name = "c"', 'name = "c"\nwithout = ["q"]', "there is no such flow"),
         ("outcome", "luck", "expects 'luck'"),
         ('name = "c"', 'name = "c"\nwhat = "lock-times"\nbuffers = [4]', "two sizes of buffers"),
         ('name = "c"', 'name = "c"\nwhat = "lock-times"\nbuffers = [4, 4]', "two sizes of buffers"),
-        ('name = "c"', 'name = "c"\nchange = { how = "soon", at = 1 }', "'soon' is no method to change tables"),
+        (
+            'name = "c"',
+            'name = "c"\nchange = { how = "soon", at = 1 }',
+            "'soon' is not a valid method to change tables",
+        ),
         ('name = "c"', 'name = "c"\nchange = { how = "at once" }', "at is missing"),
         ('name = "c"', 'name = "c"\nchange = { how = "one by one", at = 1, order = ["a"] }', "name every switch once"),
-        ('name = "c"', 'name = "c"\nwhat = "dependencies"\ntables = "newer"', "'newer' is no set of tables"),
-        ("[[case]]", '[routing]\nrule = "none"\n[[case]]', "'none' is no rule for tables"),
+        ('name = "c"', 'name = "c"\nwhat = "dependencies"\ntables = "newer"', "'newer' is not a valid set of tables"),
+        ("[[case]]", '[routing]\nrule = "none"\n[[case]]', "'none' is not a valid rule for tables"),
         ('cas = { x = "a", y = "b" }', 'cas = { x = "a", y = "b" }\nfaults = ["swap q/1 a/1"]', "q"),
         ('[fabric]\nswitches = ["a", "b"]', "[fabric]", "needs a file, a generator, or switches"),
         ('switches = ["a", "b"]', 'switches = ["a", "a", "b"]', "two devices are called 'a'"),
         ('switches = ["a", "b"]', 'switches = ["a", "b", "x"]', "two devices are called 'x'"),
-        ('switches = ["a", "b"]', 'switches = ["a", 3, "b"]', "3 is no name of a switch"),
+        ('switches = ["a", "b"]', 'switches = ["a", 3, "b"]', "3 is not a name of a switch"),
         ('y = "b" }', 'y = ["b"] }', "CA 'y' is at"),
         ("[[case]]", '[[flow]]\nname = "f0"\npath = ["y", "b", "a", "x"]\n[[case]]', "two flows are called 'f0'"),
         ('name = "c"', 'name = "c"\nuntil = -3', "until cannot be -3"),
@@ -81,10 +85,10 @@ expect = { outcome = "progress" }
         ('name = "c"', 'name = "c"\nbuffer = inf', "buffer has to be a number, it is inf"),
         ('name = "c"', 'name = "c"\nload = nan', "load has to be a number, it is nan"),
         ("[[case]]", "[run]\nsample = 0\n[[case]]", "cannot be 0 packet times apart"),
-        ('"progress"', '"progres"', "'progres' is no outcome"),
+        ('"progress"', '"progres"', "'progres' is not an outcome"),
         ('outcome = "progress"', 'at_least_total = "x"', "at_least_total of case 'c' has to be a number"),
         ('outcome = "progress"', 'tolerance = "x"', "tolerance of case 'c' has to be a number"),
-        ('name = "c"', 'name = "c"\nwhat = "seeds"\nseeds = 0', "0 is no number of seeds"),
+        ('name = "c"', 'name = "c"\nwhat = "seeds"\nseeds = 0', "0 is not a number of seeds"),
     ],
 )
 def test_a_scenario_that_cannot_be_is_refused(tmp_path, old, new, expected):
@@ -124,8 +128,8 @@ expect = { edges = 1 }
         ('what = "graph"', "needs a graph"),
         ('what = "graph"\ngraph = { dependencies = ["a"] }', "is not a chain of dependencies"),
         ('what = "graph"\ngraph = { dependencies = ["a > b"], movable = ["c"] }', "has to be in it"),
-        ('what = "graph"\ngraph = { grid = [3] }', "is no grid"),
-        ('what = "graph"\ngraph = { grid = [3, 3], turns = ["NN"] }', "is no turn"),
+        ('what = "graph"\ngraph = { grid = [3] }', "is not a grid"),
+        ('what = "graph"\ngraph = { grid = [3, 3], turns = ["NN"] }', "is not a turn"),
         ('what = "graph"\ngraph = { grids = [3, 3] }', "there is no 'grids'"),
         ('what = "message-types"', "needs a chain"),
         ('what = "message-types"\nchain = { channels = 3 }', "escape is missing"),
@@ -182,11 +186,11 @@ def _write(path, text):
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ('"shift"', '"sideways"', "no pattern of traffic"),
+        ('"shift"', '"sideways"', "not a valid pattern of traffic"),
         ('"shift"', '"uniform"\nload = 2.0', "load cannot be 2.0"),
         ('engine = "updn"', 'engine = "updn"\nvls = 99', "99"),
         ("kary-ntree:2,2", "klein-bottle:2,2", "no topology"),
-        ('name = "c"', 'name = "c"\nwhat = "wonder"', "no thing to do"),
+        ('name = "c"', 'name = "c"\nwhat = "wonder"', "not a valid thing to do"),
         ('name = "c"', 'name = "c"\n[case.remedy]\nbreaker = "deadlock"', "breaker needs a time"),
         ('name = "c"', 'name = "c"\n[case.remedy]\nhoq = -3', "hoq cannot be -3"),
     ],
@@ -232,7 +236,9 @@ def test_an_engine_that_needs_more_vls(tmp_path, what, vls, case, line):
     text += beside  # which looks at the traffic, and at the VLs of [routing]
     if what == "pauses":
         text = text.replace("[traffic]", '[[flow]]\npath = ["ca0.0", "sw0", "sw1", "ca1.0"]\n[traffic]')
-    error = refusal(tmp_path, text, "2 VLs are needed, 1 may be used .let vls be 2, or use an engine that needs fewer.")
+    error = refusal(
+        tmp_path, text, "this search found 2 VLs, 1 may be used .let vls be 2, or use an engine that needs fewer."
+    )
     lines = text.split("\n")
     assert error.line == 1 + (lines.index(line, lines.index("[[case]]")) if case else lines.index(line))
 
@@ -245,3 +251,8 @@ def test_an_engine_that_needs_more_vls_than_there_are(tmp_path):
         enough_vls(scenario, "routing", "engine"),
     ):
         raise NotEnoughVLs(16, 8)
+    with (
+        pytest.raises(ParseError, match=r":6: this search found no number .*use an engine that needs fewer.$"),
+        enough_vls(scenario, "routing", "engine"),
+    ):
+        raise NotEnoughVLs(None, 8)

@@ -38,7 +38,7 @@ def test_a_rate_breaks_something():
 
 @pytest.mark.parametrize("text", ["", "x", "5:", "5:0.5", "5:101%", "-1", "5:3%%"])
 def test_samples_that_are_none(text):
-    with pytest.raises(OptionError, match="is no sample"):
+    with pytest.raises(OptionError, match="is not a sample"):
         RandomFaults.parse(text)
 
 

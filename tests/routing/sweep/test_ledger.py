@@ -68,7 +68,7 @@ def test_an_empty_file_is_nobodys(plan, tmp_path):
     path = tmp_path / "l.db"
     path.touch()
     for how in ({"must_exist": True}, {"read_only": True}):
-        with pytest.raises(InputError, match="is no ledger"):
+        with pytest.raises(InputError, match="is not a ledger"):
             Ledger(path, **how)
     Ledger(path).close()
     assert path.exists()
@@ -144,8 +144,8 @@ def damaged(path):
     ("spoil", "expected"),
     [
         (other_version, "is a ledger of version 99"),
-        (other_program, "is no ledger"),
-        (no_base, "is no ledger"),
+        (other_program, "is not a ledger"),
+        (no_base, "is not a ledger"),
         (damaged, "damaged"),
     ],
 )

@@ -72,7 +72,7 @@ def test_a_task_over_which_workers_die_is_known_and_the_others_are_done(
         bad = [record for record in ledger.records() if not record.result.certified]
         assert [(record.task, record.result.outcome) for record in bad] == [(fatal, outcome)]
         assert bad[0].result.error == f"its worker died, 2 times; the last {how}"
-        # What the machine did to a worker is no result: the next run does the task again.
+        # What the machine did to a worker is not a result: the next run does the task again.
         assert (fatal.id in ledger.done()) == (outcome == "error")
         finish(ledger, made, crew, packer(made))
         assert {record.result.outcome for record in ledger.records()} == {"certified", outcome} - {"lost"}

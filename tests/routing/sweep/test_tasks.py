@@ -28,7 +28,7 @@ def test_targets(text, options):
     ("text", "expected"),
     [
         ("dfssp", "did you mean dfsssp"),
-        ("nue:vls=many", "'many' is no value of vls"),
+        ("nue:vls=many", "'many' is not a value of vls"),
         ("nue:threads=4", "no option 'threads'"),
         ("nue:effort=-1", "effort"),
         ("nue:reversible=perhaps", "perhaps"),
@@ -63,5 +63,5 @@ def test_shards_are_a_partition(plan):
 
 @pytest.mark.parametrize("text", ["", "1", "0/4", "5/4", "a/b", "-1/4", "1/0"])
 def test_shards_that_are_none(text):
-    with pytest.raises(OptionError, match="no shard"):
+    with pytest.raises(OptionError, match="not a shard"):
         Shard.parse(text)

@@ -1,6 +1,8 @@
 """Every generator against the formulas of its topology: switches, CAs, links, degrees, diameter."""
 
+import itertools
 import math
+from collections import Counter
 
 import igraph
 import networkx
@@ -10,6 +12,7 @@ import pytest
 from routing.topologies import (
     TopologyOptions,
     cascade,
+    director,
     dragonfly,
     full_mesh,
     hypercube,
@@ -233,3 +236,35 @@ def test_cascade(groups, h, across):
 def test_cascade_of_two_groups_is_that_of_the_nue_experiments():
     fabric = cascade(2)
     assert (fabric.switches, fabric.terminals, between_switches(fabric)) == (192, 1536, 3072)
+
+
+@pytest.mark.parametrize(
+    ("chassis", "leaves", "spines", "cables", "arity"),
+    [(1, 3, 2, 1, None), (2, 4, 3, 7, None), (4, 3, 4, 2, None), (7, 6, 4, 5, 2), (5, 4, 3, 3, 1)],
+)
+def test_director(chassis, leaves, spines, cables, arity):
+    fabric = director(chassis, leaves, spines, cables, arity)
+    channels, size = fabric.channels, leaves + spines
+    assert fabric.switches == chassis * size
+    home, crossbar = np.divmod(np.arange(fabric.switches), size)
+    inside = home[channels.src] == home[channels.dst]
+    linked = Counter(zip(crossbar[channels.src[inside]].tolist(), crossbar[channels.dst[inside]].tolist(), strict=True))
+    leaf_spine = itertools.product(range(leaves), range(leaves, size))
+    assert linked == Counter({pair: chassis for a, b in leaf_spine for pair in ((a, b), (b, a))})
+    across = Counter(zip(home[channels.src[~inside]].tolist(), home[channels.dst[~inside]].tolist(), strict=True))
+    parents = [(child, (child - 1) // (arity or chassis)) for child in range(1, chassis)]
+    assert across == Counter({pair: cables for a, b in parents for pair in ((a, b), (b, a))})
+    outer = np.bincount(channels.src[~inside], minlength=fabric.switches)
+    is_leaf = crossbar < leaves
+    assert (outer[~is_leaf] == 0).all()
+    for one in range(chassis):
+        assert np.ptp(outer[is_leaf & (home == one)]) <= 1
+    # All front ports are in use, as many as the chassis has inner links.
+    assert (fabric.terminals_at[is_leaf] + outer[is_leaf] == spines).all()
+    assert (fabric.terminals_at[~is_leaf] == 0).all()
+
+
+def test_directors_of_288_ports():
+    fabric = director(6, 24, 12, 24, options=TopologyOptions(cas=4))
+    assert (fabric.switches, fabric.terminals, between_switches(fabric)) == (216, 576, 6 * 288 + 5 * 24)
+    assert fabric.switch_ports.max() == 24

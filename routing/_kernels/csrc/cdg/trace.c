@@ -1,5 +1,6 @@
 #include "cdg/trace.h"
 #include "cdg/internal/forest.h"
+#include "cdg/internal/trace_rows.h"
 #include "core/internal/work_queue.h"
 #include "core/parallel.h"
 
@@ -278,7 +279,10 @@ int ibn_cdg_trace(const cdg_tables *t, uint8_t *hops, uint32_t *dep, int64_t *co
             own[t->lid_switch[b]] |= t->vl_bit[t->sl[b]];
             counts[3] |= 1 << t->sl[b];
         }
-    int code = start(&j, workers, threads, dep);
+    bool done;
+    int code = ibn_cdg_trace_rows(t, threads, hops, dep, &done);
+    if (code == OK && !done)
+        code = start(&j, workers, threads, dep);
     for (int i = 0; i < threads; i++) {
         for (int k = 0; k < 3; k++)
             counts[k] += workers[i].f.counts[k];

@@ -1,0 +1,171 @@
+"""Kernel wrapper: tables of a tree in closed form, and the order of its switches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.native import check, ffi, lib, point, pointer
+from routing.fabric import NO_PORT, Channels
+
+UP, DOWN = 1, 2
+"""Kinds of channels; 0 is a channel that no path up and down uses."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreeGraph:
+    """Switches and channels of a tree, with the channels of a switch sorted by neighbour.
+
+    Attributes
+    ----------
+    first
+        int32[S+1]; the channels of switch ``s`` are ``first[s]:first[s+1]``.
+    dst, reverse
+        int32[C], switch that receives, and channel of the same cable in the other direction.
+    port
+        uint8[C], out-port.
+    kind
+        uint8[C]: ``UP``, ``DOWN``, or 0.
+    level
+        int32[S], level of each switch.
+    position
+        int32[S], place of each switch in an order in which every path up and then down in the levels is legal.
+    """
+
+    first: npt.NDArray[np.int32]
+    dst: npt.NDArray[np.int32]
+    reverse: npt.NDArray[np.int32]
+    port: npt.NDArray[np.uint8]
+    kind: npt.NDArray[np.uint8]
+    level: npt.NDArray[np.int32]
+    position: npt.NDArray[np.int32]
+    slowness: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls, channels: Channels, level: npt.NDArray[np.int32], inverse_capacity: npt.NDArray[np.float64]
+    ) -> TreeGraph:
+        """Return the graph of channels that all join different levels (int32[S]).
+
+        ``inverse_capacity`` is float64[C].  Cost: O(C log C); O(S) for each switch that is placed before one above it.
+        """
+        order = np.lexsort((channels.port, channels.dst, channels.src))
+        number = np.empty(len(order), np.int32)
+        number[order] = np.arange(len(order), dtype=np.int32)
+        dst = channels.dst[order]
+        kind = np.where(level[dst] > level[channels.src[order]], UP, DOWN).astype(np.uint8)
+        reverse, position = number[channels.reverse[order]], np.empty(len(level), np.int32)
+        tables = (pointer(table) for table in (channels.first, dst, reverse, level, kind, position))
+        check(lib.ibn_trees_level_order(len(level), *tables))
+        return cls(channels.first, dst, reverse, channels.port[order], kind, level, position, inverse_capacity[order])
+
+
+@dataclass(frozen=True, eq=False)
+class TreeLids:
+    """LIDs, sorted by the switch that delivers them; at each switch those with flow come first.
+
+    Attributes
+    ----------
+    first
+        int32[G+1]; the LIDs of group ``g`` are ``first[g]:first[g+1]``.
+    at
+        int32[G], the switch that delivers them.
+    lid, owner
+        int32[K] each: the LID, and the end port that owns it (-1: a switch).
+    digit
+        int32[K], number of the destination, counted over all leaves: the D of D-mod-K.
+    port
+        uint8[K], port that delivers the LID.
+    share
+        float64[K], part of the flow to the end port that goes to this LID; 0 for a switch.
+    """
+
+    first: npt.NDArray[np.int32]
+    at: npt.NDArray[np.int32]
+    lid: npt.NDArray[np.int32]
+    owner: npt.NDArray[np.int32]
+    digit: npt.NDArray[np.int32]
+    port: npt.NDArray[np.uint8]
+    share: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TreeTables:
+    """Tables of a tree.
+
+    Attributes
+    ----------
+    lft
+        uint8[S, L], out-ports; 255 where there is no path.
+    searched
+        Number of entries towards end ports that the closed form left open.
+    filled, filled_between_leaves
+        Number of entries without a path up and down, which have a longer path; and of these those from leaves (switches
+        of level 0 with end ports) to end ports of leaves.
+    free
+        Number of LIDs for which every source chooses a path of its own.
+    """
+
+    lft: npt.NDArray[np.uint8]
+    searched: int
+    filled: int
+    filled_between_leaves: int
+    free: int
+
+
+def closed_form(
+    graph: TreeGraph,
+    lids: TreeLids,
+    sources: npt.NDArray[np.float64],
+    component: npt.NDArray[np.int32],
+    columns: int,
+    *,
+    passes: int,
+    threads: int,
+) -> TreeTables:
+    """Compute the tables of a tree.
+
+    Parameters
+    ----------
+    graph, lids
+        The tree, and the LIDs.
+    sources
+        float64[S], flow that each switch sends to every end port.
+    component
+        int32[S], connected component of each switch.
+    columns
+        Number of columns of the tables, L.
+    passes
+        Passes after the first over entries that the closed form leaves open.
+    threads
+        Worker threads; they do not change the result.
+
+    Notes
+    -----
+    Cost: O(S L), a table lookup for each entry; O(radix^2 hops) for each entry that the closed form leaves open, per
+    pass.  Memory: S^2 bytes and S bytes for each switch at the top, beside the tables.
+    """
+    switches = len(graph.level)
+    size, rank = _bundles(graph)
+    tree, targets = ffi.new("ibn_tree *"), ffi.new("ibn_tree_lids *")
+    tree.switches, tree.levels = switches, int(graph.level.max(initial=0)) + 1
+    point(tree, first=graph.first, dst=graph.dst, reverse=graph.reverse, port=graph.port, kind=graph.kind)
+    point(tree, bundle_size=size, bundle_rank=rank, level=graph.level, position=graph.position)
+    point(tree, component=component, slowness=graph.slowness, sources=sources)
+    targets.lids, targets.groups = columns, len(lids.at)
+    point(targets, first=lids.first, at=lids.at, lid=lids.lid, owner=lids.owner, digit=lids.digit)
+    point(targets, port=lids.port, share=lids.share)
+    lft, counts = np.full((switches, columns), NO_PORT, np.uint8), np.zeros(4, np.int64)
+    check(lib.ibn_trees_closed_form(tree, targets, passes, threads, pointer(lft), pointer(counts)))
+    return TreeTables(lft, *map(int, counts))
+
+
+def _bundles(graph: TreeGraph) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """Return for each channel the number of parallel channels, itself included, and of those before it; uint8[C]."""
+    src = np.repeat(np.arange(len(graph.level)), np.diff(graph.first))
+    begin = np.flatnonzero((np.diff(src, prepend=-1) != 0) | (np.diff(graph.dst, prepend=-1) != 0))
+    sizes = np.diff(begin, append=len(src))
+    rank = np.arange(len(src)) - np.repeat(begin, sizes)
+    return np.repeat(sizes, sizes).astype(np.uint8), rank.astype(np.uint8)

@@ -1,0 +1,306 @@
+/* Collect the dependencies of complete tables on one VL by rows of the tables.
+ *
+ * A block is up to 64 LIDs of one switch.  Its rows are visited in the order of the hops towards its first LID.  So the
+ * next switch of the other LIDs is nearly always known already, and no LID needs a queue of its own.  Rows with a next
+ * switch that is not known are visited once more, until all are known.  If a round settles nothing, or if a packet is
+ * not delivered, the tables are left to the general kernel.
+ *
+ * A dependency is one bit for each channel and channel number of the next switch.  So the bits of a large fabric fit
+ * into a cache.  Each thread has bits of its own, which are OR-ed in the end. */
+#include "cdg/internal/trace_rows.h"
+#include "core/internal/work_queue.h"
+#include "core/parallel.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK, NO_MEMORY };
+enum { BLOCK = 64, MAX_THREADS = 64, AHEAD = 6, LOST = 255, MOST_HOPS = 254, UNKNOWN = 0xFFFF };
+
+typedef struct {
+    const cdg_tables *t;
+    int32_t extended;  /* X, extended channels */
+    int32_t words;     /* 64-bit words for each channel */
+    int32_t blocks;    /* number of blocks */
+    int32_t *lid;      /* [L] LIDs by the switch that delivers them */
+    int32_t *block;    /* [blocks + 1] where the LIDs of each block begin */
+    uint8_t *hops;     /* [S, L] */
+    atomic_int next;   /* the next block that no thread has taken */
+    atomic_int failed; /* whether some packet is not delivered */
+} job_t;
+
+typedef struct {
+    job_t *j;
+    int32_t *order;  /* [S] switches by hops towards the first LID of a block */
+    int32_t *next;   /* [S] next switch towards that LID, -1: none */
+    int32_t *again;  /* [S] rows with a next switch that was not known */
+    uint8_t *far;    /* [S] hops towards that LID */
+    uint16_t *state; /* [S, BLOCK] hops << 8 | number of the channel; UNKNOWN */
+    uint64_t *bits;  /* [2, X, words] dependencies on routes to CAs and routers, and to switches */
+    uint8_t *last;   /* [2, X] whether a packet leaves the switches after this channel */
+    int code;
+} worker_t;
+
+static int32_t degree(const cdg_tables *t, int32_t s)
+{
+    return t->xfirst[s + 1] - t->xfirst[s] - 2;
+}
+
+/* Order the switches by hops towards a LID, nearest first.  Returns whether all reach it. */
+static bool order_by_hops(worker_t *w, int32_t lid)
+{
+    const cdg_tables *t = w->j->t;
+    const int32_t S = t->switches, target = t->lid_switch[lid];
+    const size_t size = (size_t)(S > 0 ? S : 0);
+    int32_t count[258] = {0}, stack[MOST_HOPS + 1];
+    for (int32_t s = 0; s < S; s++) {
+        const int32_t v = t->xdst[t->xfirst[s] + t->exit[(size_t)s * 256 + t->lft[(size_t)s * t->lids + lid]]];
+        w->next[s] = v == S ? -1 : v;
+    }
+    memset(w->far, LOST, size);
+    w->far[target] = 0;
+    for (int32_t s = 0; s < S; s++) {
+        int32_t depth = 0, u = s;
+        while (u >= 0 && w->far[u] == LOST && depth < MOST_HOPS) {
+            stack[depth++] = u;
+            u = w->next[u];
+        }
+        if (u < 0 || w->far[u] == LOST)
+            return false;
+        for (int32_t h = w->far[u]; depth > 0;) {
+            h = h < MOST_HOPS ? h + 1 : h;
+            w->far[stack[--depth]] = (uint8_t)h;
+        }
+    }
+    for (int32_t s = 0; s < S; s++)
+        count[w->far[s] + 1]++;
+    for (int32_t h = 1; h < 258; h++)
+        count[h] += count[h - 1];
+    for (int32_t s = 0; s < S; s++)
+        w->order[count[w->far[s]]++] = s;
+    return true;
+}
+
+/* Visit row s for n LIDs of one block.  Returns the number of LIDs whose next switch is not known, or -1 if a packet
+ * is dropped.  from[i]: port towards LID i; kind[i]: 1 for the LID of a switch. */
+static inline int32_t visit(worker_t *w, int32_t s, int32_t target, const uint8_t *from, const uint8_t *kind, int32_t n)
+{
+    const cdg_tables *t = w->j->t;
+    const int32_t x = t->xfirst[s], degree_here = degree(t, s), words = w->j->words, *xdst = t->xdst + x;
+    const uint8_t *exit = t->exit + (size_t)s * 256;
+    const size_t channels = (size_t)w->j->extended;
+    uint16_t *own = w->state + (size_t)s * BLOCK;
+    int32_t open = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t number = exit[from[i]];
+        if (number >= degree_here)
+            return -1;
+        const int32_t v = xdst[number];
+        const uint32_t there = w->state[(size_t)v * BLOCK + i];
+        if (there == UNKNOWN) {
+            open++;
+            continue;
+        }
+        const uint32_t hops = there >> 8;
+        own[i] = (uint16_t)((hops < MOST_HOPS ? hops + 1 : hops) << 8 | (uint32_t)number);
+        const size_t channel = kind[i] * channels + (size_t)(x + number), to = there & 255;
+        if (v == target)
+            w->last[channel] = 1;
+        else
+            w->bits[channel * words + (to >> 6)] |= UINT64_C(1) << (to & 63);
+    }
+    return open;
+}
+
+/* Return the ports of row s towards the LIDs of a block: in place if the LIDs follow one another, else copied. */
+static const uint8_t *ports(const cdg_tables *t, int32_t s, const int32_t *lid, int32_t n, uint8_t *copy)
+{
+    const uint8_t *row = t->lft + (size_t)s * t->lids;
+    if (lid[n - 1] - lid[0] == n - 1)
+        return row + lid[0];
+    for (int32_t i = 0; i < n; i++)
+        copy[i] = row[lid[i]];
+    return copy;
+}
+
+/* Visit the rows that are left until all LIDs are settled.  Returns whether they are. */
+static bool settle(worker_t *w, int32_t target, const int32_t *lid, const uint8_t *kind, int32_t n, int32_t rows)
+{
+    uint8_t copy[BLOCK];
+    for (int64_t open = 0, before = INT64_MAX; rows; before = open, open = 0) {
+        int32_t kept = 0;
+        for (int32_t k = 0; k < rows; k++) {
+            const int32_t s = w->again[k];
+            const int32_t left = visit(w, s, target, ports(w->j->t, s, lid, n, copy), kind, n);
+            open += left;
+            w->again[kept] = s;
+            kept += left > 0;
+        }
+        rows = kept;
+        if (open >= before)
+            return false;
+    }
+    return true;
+}
+
+static void store_hops(const worker_t *w, const int32_t *lid, int32_t n)
+{
+    const cdg_tables *t = w->j->t;
+    for (int32_t s = 0; s < t->switches; s++) {
+        uint8_t *to = w->j->hops + (size_t)s * t->lids;
+        const uint16_t *own = w->state + (size_t)s * BLOCK;
+        for (int32_t i = 0; i < n; i++)
+            to[lid[i]] = (uint8_t)(own[i] >> 8);
+    }
+}
+
+/* Follow the routes to a block of n LIDs.  Returns whether all are delivered. */
+static bool run_block(worker_t *w, const int32_t *lid, int32_t n)
+{
+    const cdg_tables *t = w->j->t;
+    const int32_t S = t->switches, target = t->lid_switch[lid[0]];
+    uint8_t kind[BLOCK], copy[BLOCK];
+    int32_t rows = 0;
+    memset(w->state, 0xFF, (size_t)S * BLOCK * sizeof *w->state);
+    for (int32_t i = 0; i < n; i++) {
+        const uint8_t port = t->lft[(size_t)target * t->lids + lid[i]];
+        if (port != t->lid_port[lid[i]] || t->exit[(size_t)target * 256 + port] != degree(t, target))
+            return false;
+        kind[i] = !t->lid_port[lid[i]];
+        w->state[(size_t)target * BLOCK + i] = 0;
+    }
+    if (!order_by_hops(w, lid[0]))
+        return false;
+    for (int32_t k = 0; k < S; k++) {
+        const int32_t s = w->order[k];
+        if (k + AHEAD < S)
+            __builtin_prefetch(t->lft + (size_t)w->order[k + AHEAD] * t->lids + lid[0]);
+        const int32_t left = s == target ? 0 : visit(w, s, target, ports(t, s, lid, n, copy), kind, n);
+        if (left < 0)
+            return false;
+        w->again[rows] = s;
+        rows += left > 0;
+    }
+    if (!settle(w, target, lid, kind, n, rows))
+        return false;
+    store_hops(w, lid, n);
+    return true;
+}
+
+static void run(void *workers, int32_t me)
+{
+    worker_t *w = (worker_t *)workers + me;
+    job_t *j = w->j;
+    const size_t S = (size_t)j->t->switches + 1;
+    w->order = malloc(S * sizeof *w->order);
+    w->next = malloc(S * sizeof *w->next);
+    w->again = malloc(S * sizeof *w->again);
+    w->far = malloc(S);
+    w->state = malloc(S * BLOCK * sizeof *w->state);
+    w->bits = calloc(2 * (size_t)j->extended * j->words + 1, sizeof *w->bits);
+    w->last = calloc(2 * (size_t)j->extended + 1, 1);
+    w->code = w->order && w->next && w->again && w->far && w->state && w->bits && w->last ? OK : NO_MEMORY;
+    int32_t b;
+    while (w->code == OK && (b = ibn_next_item(&j->next)) < j->blocks && !atomic_load(&j->failed))
+        if (!run_block(w, j->lid + j->block[b], j->block[b + 1] - j->block[b]))
+            atomic_store(&j->failed, 1);
+    free(w->order);
+    free(w->next);
+    free(w->again);
+    free(w->far);
+    free(w->state);
+}
+
+/* Write the bits of one kind of routes as VLs of requests and replies. */
+static void expand(const job_t *j, const worker_t *w, int32_t kind, uint32_t vls, uint32_t *dep)
+{
+    const cdg_tables *t = j->t;
+    for (int32_t s = 0; s < t->switches; s++)
+        for (int32_t x = t->xfirst[s]; x < t->xfirst[s + 1] - 2; x++) {
+            const size_t channel = (size_t)kind * j->extended + x;
+            for (int32_t word = 0; word < j->words; word++)
+                for (uint64_t bits = w->bits[channel * j->words + word]; bits; bits &= bits - 1)
+                    dep[t->dep_first[x] + 64 * word + __builtin_ctzll(bits)] |= vls;
+            if (w->last[channel])
+                dep[t->dep_first[x] + degree(t, t->xdst[x])] |= vls;
+        }
+}
+
+/* Sort the LIDs by the switch that delivers them, and cut them into blocks.  Returns false if out of memory. */
+static bool make_blocks(job_t *j)
+{
+    const cdg_tables *t = j->t;
+    int32_t *first = calloc((size_t)t->switches + 2, sizeof *first);
+    j->lid = malloc(((size_t)t->lids + 1) * sizeof *j->lid);
+    j->block = malloc(((size_t)t->lids + 2) * sizeof *j->block);
+    if (!first || !j->lid || !j->block) {
+        free(first);
+        return false;
+    }
+    for (int32_t lid = 0; lid < t->lids; lid++)
+        first[t->lid_switch[lid] + 1] += t->lid_switch[lid] >= 0;
+    first[0] = 0;
+    for (int32_t s = 0; s < t->switches; s++) {
+        for (int32_t from = 0; from < first[s + 1]; from += BLOCK)
+            j->block[j->blocks++] = first[s] + from;
+        first[s + 1] += first[s];
+    }
+    j->block[j->blocks] = first[t->switches];
+    for (int32_t lid = 0; lid < t->lids; lid++)
+        if (t->lid_switch[lid] >= 0)
+            j->lid[first[t->lid_switch[lid]]++] = lid;
+    free(first);
+    return true;
+}
+
+/* Put together what the threads have found. */
+static void finish(job_t *j, worker_t *workers, int32_t threads, uint32_t *dep)
+{
+    const cdg_tables *t = j->t;
+    for (int32_t lid = 0; lid < t->lids; lid++) {
+        const uint32_t bit = t->vl_bit[t->sl[t->sl_rows ? 0 : lid]], vls = bit | bit << 16;
+        if (t->lid_switch[lid] < 0)
+            for (int32_t s = 0; s < t->switches; s++)
+                j->hops[(size_t)s * t->lids + lid] = LOST;
+        else /* the slot of pseudo-channels */
+            dep[t->lid_port[lid] ? 0 : t->slots] |= vls;
+    }
+    for (int32_t i = 0; i < threads; i++)
+        for (int32_t kind = 0; kind < 2; kind++) {
+            uint32_t *row = dep + (size_t)kind * t->slots;
+            expand(j, &workers[i], kind, row[0], row);
+        }
+}
+
+int ibn_cdg_trace_rows(const cdg_tables *t, int32_t threads, uint8_t *hops, uint32_t *dep, bool *done)
+{
+    job_t j = {.t = t, .extended = t->xfirst[t->switches], .words = 1, .hops = hops};
+    worker_t workers[MAX_THREADS] = {0};
+    *done = false;
+    if (t->has_endport || t->spread || t->switches == 0)
+        return OK;
+    for (int32_t s = 0; s < t->switches; s++) {
+        if (t->part[s] != t->part[0])
+            return OK;
+        const int32_t words = (degree(t, s) + 63) / 64;
+        j.words = words > j.words ? words : j.words;
+    }
+    int code = make_blocks(&j) ? OK : NO_MEMORY;
+    for (int32_t i = 0; i < threads; i++)
+        workers[i].j = &j;
+    if (code == OK)
+        code = ibn_parallel(threads, threads, run, workers);
+    for (int32_t i = 0; i < threads && code == OK; i++)
+        code = workers[i].code;
+    *done = code == OK && !atomic_load(&j.failed);
+    if (*done)
+        finish(&j, workers, threads, dep);
+    for (int32_t i = 0; i < threads; i++) {
+        free(workers[i].bits);
+        free(workers[i].last);
+    }
+    free(j.lid);
+    free(j.block);
+    return code;
+}

@@ -1,0 +1,81 @@
+/* Link-disjoint in-trees: see disjoint.h. */
+#include "disjoint/disjoint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "disjoint/internal/disjoint_job.h"
+
+static int prepare(disjoint_job *job, const disjoint_trees *trees)
+{
+    const disjoint_request *net = job->net;
+    const size_t switches = (size_t)net->switches, channels = (size_t)net->channels + 1;
+    const size_t entries = switches * switches * (size_t)net->trees + 1;
+    job->next = trees->next;
+    job->load[0] = trees->load;
+    job->load[1] = trees->load + net->channels;
+    job->mask = malloc(entries);
+    job->depth = malloc(entries * sizeof *job->depth);
+    job->conflict = calloc(entries, 1);
+    job->order = net->shared ? malloc(switches * switches + 1) : NULL;
+    job->stamp = calloc(channels, sizeof *job->stamp);
+    job->mark = calloc(channels, 1);
+    job->kept = calloc(channels, 1);
+    job->forwarded = calloc(switches + 1, sizeof *job->forwarded);
+    job->shuffled = malloc((4 * switches + 1) * sizeof *job->shuffled);
+    job->random = net->seed;
+    if (!job->mask || !job->depth || !job->conflict || !job->stamp || !job->mark || !job->kept || !job->forwarded
+        || !job->shuffled || (net->shared && !job->order))
+        return DISJOINT_NO_MEMORY;
+    job->turn = job->shuffled + switches;
+    job->queue = job->turn + switches;
+    job->count = job->queue + switches;
+    for (int32_t s = 0; s < net->switches; s++)
+        job->shuffled[s] = job->turn[s] = s;
+    memset(job->next, DISJOINT_NONE, entries - 1);
+    memset(job->depth, 0xFF, entries * sizeof *job->depth);
+    memset(trees->load, 0, 2 * (size_t)net->channels * sizeof *trees->load);
+    for (int32_t d = 0; d < net->switches; d++)
+        job->depth[disjoint_row(job, d, 0) + d] = 0;
+    return DISJOINT_OK;
+}
+
+static void dispose(disjoint_job *job)
+{
+    free(job->mask);
+    free(job->depth);
+    free(job->conflict);
+    free(job->stamp);
+    free(job->mark);
+    free(job->kept);
+    free(job->order);
+    free(job->forwarded);
+    free(job->shuffled);
+}
+
+int ibn_disjoint_trees(const disjoint_request *request, const disjoint_trees *trees)
+{
+    disjoint_job job = {.net = request};
+    int code = prepare(&job, trees);
+    if (code == DISJOINT_OK) {
+        ibn_disjoint_first_trees(&job);
+        code = ibn_disjoint_balance_first(&job);
+    }
+    if (code == DISJOINT_OK) {
+        ibn_disjoint_choose_orders(&job);
+        ibn_disjoint_branch_trees(&job);
+        code = ibn_disjoint_local_search(&job);
+        ibn_disjoint_state_orders(&job, trees->order);
+    }
+    dispose(&job);
+    return code;
+}
+
+int ibn_disjoint_follow_first(const disjoint_request *request, int32_t pairs, const int32_t *source,
+                              const int32_t *target, uint8_t *next)
+{
+    for (int32_t i = 0; i < pairs; i++)
+        for (int32_t tree = 1; tree < request->trees && request->weight[target[i]] > 0; tree++)
+            ibn_disjoint_copy_first(request, next, target[i], tree, source[i]);
+    return DISJOINT_OK;
+}

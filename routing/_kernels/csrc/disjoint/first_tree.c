@@ -1,0 +1,171 @@
+/* The first tree of each destination: balanced shortest paths, and the order that allows the paths of a pair. */
+#include <string.h>
+
+#include "core/internal/random.h"
+#include "disjoint/internal/disjoint_job.h"
+
+enum { PASSES = 3, REFRESH = 16 };
+static const double NO_COMMON_ORDER = 1e6;
+
+static double power16(double x)
+{
+    return disjoint_power4(disjoint_power4(x));
+}
+
+/* Return the cost of a path that begins with channel c and then follows the tree at `row`. */
+static double path_cost(const disjoint_job *job, int32_t d, int64_t row, int32_t c, double flow, double highest)
+{
+    const disjoint_request *net = job->net;
+    double cost = 0;
+    for (;;) {
+        cost += power16((job->load[0][c] + flow * net->slowness[c]) / highest);
+        const int32_t v = net->dst[c];
+        if (v == d)
+            return cost;
+        c = disjoint_hop(job, job->next + row, v);
+    }
+}
+
+/* Attach a switch to a destination's first tree by its cheapest channel on a shortest path. */
+static void attach(disjoint_job *job, int32_t d, int32_t s, double highest)
+{
+    const disjoint_request *net = job->net;
+    const int64_t row = disjoint_row(job, d, 0);
+    const uint16_t *hops = net->distance + (int64_t)d * net->switches;
+    const uint8_t back = job->mask[disjoint_row(job, s, 0) + d];
+    const double flow = (net->weight[s] > 0 ? net->weight[s] : 1) * net->weight[d];
+    double least = 0;
+    int32_t best = -1;
+    for (int32_t c = net->first[s]; c < net->first[s + 1]; c++) {
+        if (hops[net->dst[c]] != hops[s] - 1)
+            continue;
+        /* To concentrate the traffic, the switch joins the neighbour that forwards the most. */
+        double cost =
+            net->concentrate ? 1 / (1 + job->forwarded[net->dst[c]]) : path_cost(job, d, row, c, flow, highest);
+        if (disjoint_counts(job, s, d) && !(disjoint_mask_over(job, d, row, c) & back))
+            cost += NO_COMMON_ORDER;
+        if (best < 0 || cost < least) {
+            least = cost;
+            best = c;
+        }
+    }
+    job->next[row + s] = (uint8_t)(best - net->first[s]);
+    job->mask[row + s] = disjoint_mask_over(job, d, row, best);
+    job->depth[row + s] = hops[s];
+    for (int32_t v = s; v != d;) {
+        const int32_t c = disjoint_hop(job, job->next + row, v);
+        job->load[0][c] += net->weight[s] * net->weight[d] * net->slowness[c];
+        v = net->dst[c];
+        job->forwarded[v] += net->weight[s];
+    }
+}
+
+static double highest_load(const disjoint_job *job)
+{
+    double highest = 1;
+    for (int32_t c = 0; c < job->net->channels; c++)
+        if (job->load[0][c] > highest)
+            highest = job->load[0][c];
+    return highest;
+}
+
+/* Copy the first trees that the request has. */
+static void copy_initial(disjoint_job *job)
+{
+    const disjoint_request *net = job->net;
+    for (int32_t d = 0; d < net->switches; d++) {
+        memcpy(job->next + disjoint_row(job, d, 0), net->initial + (int64_t)d * net->switches, (size_t)net->switches);
+        ibn_disjoint_trace_tree(job, d, 0);
+    }
+}
+
+/* Compute all first trees, in several passes: a later pass knows the load and the masks of the replies. */
+void ibn_disjoint_first_trees(disjoint_job *job)
+{
+    const disjoint_request *net = job->net;
+    double highest = 1;
+    /* A path that is not known yet excludes no order. */
+    memset(job->mask, 255, (size_t)net->switches * (size_t)net->switches * (size_t)net->trees);
+    if (net->initial)
+        copy_initial(job);
+    for (int32_t pass = 0; pass < PASSES && !net->initial; pass++) {
+        ibn_shuffle(job->shuffled, net->switches, &job->random);
+        for (int32_t i = 0; i < net->switches; i++) {
+            const int32_t d = job->shuffled[i];
+            if (i % REFRESH == 0)
+                highest = highest_load(job);
+            if (pass > 0)
+                ibn_disjoint_add_load(job, d, 0, -1);
+            ibn_disjoint_by_distance(job, d);
+            memset(job->forwarded, 0, (size_t)net->switches * sizeof *job->forwarded);
+            for (int32_t q = 1; q < job->count[net->switches]; q++)
+                attach(job, d, job->queue[q], highest);
+        }
+    }
+}
+
+/* Choose for two switches the order that allows their first paths both ways and most channels to begin with. */
+static uint8_t choose(const disjoint_job *job, int32_t a, int32_t b, int32_t rotate)
+{
+    const disjoint_request *net = job->net;
+    const int64_t pair = (int64_t)a * net->switches + b, back = (int64_t)b * net->switches + a;
+    const int64_t size = (int64_t)net->switches * net->switches;
+    const uint8_t mask = job->mask[disjoint_row(job, a, 0) + b] & job->mask[disjoint_row(job, b, 0) + a];
+    int32_t best = DISJOINT_NONE, most = -1;
+    for (int32_t i = 0; i < net->orders; i++) {
+        const int32_t order = (i + rotate) % net->orders;
+        const uint8_t *degree = net->degree + order * size;
+        const int32_t both = degree[pair] < degree[back] ? degree[pair] : degree[back];
+        if (mask >> order & 1 && both > most) {
+            most = both;
+            best = order;
+        }
+    }
+    return (uint8_t)best;
+}
+
+/* With `shared`, choose an order for each pair of switches that counts. */
+void ibn_disjoint_choose_orders(disjoint_job *job)
+{
+    const disjoint_request *net = job->net;
+    const int64_t switches = net->switches;
+    int32_t rotate = 0;
+    job->shared = net->shared;
+    if (!net->shared)
+        return;
+    memset(job->order, DISJOINT_NONE, (size_t)switches * (size_t)switches);
+    for (int32_t a = 0; a < switches; a++)
+        for (int32_t b = 0; b < a; b++) {
+            if (!disjoint_counts(job, a, b) || net->distance[a * switches + b] == DISJOINT_UNREACHED)
+                continue;
+            job->order[a * switches + b] = job->order[b * switches + a] = choose(job, a, b, rotate++);
+        }
+}
+
+/* Return the first order in a mask from `rotate` on, cyclically; DISJOINT_NONE if there is none. */
+static uint8_t pick(const disjoint_request *net, uint8_t mask, int32_t rotate)
+{
+    for (int32_t i = 0; i < net->orders; i++)
+        if (mask >> (i + rotate) % net->orders & 1)
+            return (uint8_t)((i + rotate) % net->orders);
+    return DISJOINT_NONE;
+}
+
+/* Fill the order of each pair and tree (disjoint_trees). */
+void ibn_disjoint_state_orders(const disjoint_job *job, uint8_t *order)
+{
+    const disjoint_request *net = job->net;
+    const int64_t switches = net->switches;
+    memset(order, DISJOINT_NONE, (size_t)(switches * switches * net->trees));
+    for (int32_t a = 0; a < switches; a++)
+        for (int32_t b = 0; b < a; b++)
+            for (int32_t tree = 0; tree < net->trees && disjoint_counts(job, a, b); tree++) {
+                if (net->distance[a * switches + b] == DISJOINT_UNREACHED)
+                    break;
+                const int32_t to_a = net->weight[a] > 0 ? tree : 0, to_b = net->weight[b] > 0 ? tree : 0;
+                const uint8_t both =
+                    job->mask[disjoint_row(job, a, to_a) + b] & job->mask[disjoint_row(job, b, to_b) + a];
+                const uint8_t found = net->shared ? job->order[a * switches + b] : pick(net, both, a + b + tree);
+                order[disjoint_row(job, a, tree) + b] = order[disjoint_row(job, b, tree) + a] = found;
+            }
+}

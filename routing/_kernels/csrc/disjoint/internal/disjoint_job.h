@@ -1,0 +1,107 @@
+/* State of the search for link-disjoint in-trees (disjoint.h). */
+#ifndef IBNUE_DISJOINT_JOB_H
+#define IBNUE_DISJOINT_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "disjoint/disjoint.h"
+
+enum { DISJOINT_OK, DISJOINT_NO_MEMORY };
+enum { DISJOINT_NONE = 255, DISJOINT_UNREACHED = 65535, DISJOINT_MOST_TREES = 8, EVERY_TREE = 255 };
+
+typedef struct {
+    const disjoint_request *net;
+    uint8_t *next;     /* [S, K, S]: result, see disjoint_trees */
+    uint8_t *order;    /* [S, S]: with `shared`, the order of each pair, 255: none allows its first paths; else NULL */
+    bool shared;       /* whether `order` restricts the paths: with `shared`, once the orders of pairs are chosen */
+    double *load[2];   /* [C]: load of the first trees, and of all trees together */
+    uint8_t *mask;     /* [S, K, S]: orders that allow the whole path */
+    uint16_t *depth;   /* [S, K, S]: hops of the path */
+    uint8_t *conflict; /* [S, S, K]: by destination, source and tree, the other trees whose paths share a link */
+    uint32_t *stamp;   /* [C]: by link, the path set that `mark` belongs to */
+    uint8_t *mark;     /* [C]: by link, the trees whose path uses it */
+    uint8_t *kept;   /* [C]: by link, whether a tree keeps the first tree's branch over this link to the destination */
+    uint32_t now;    /* current path set */
+    uint64_t random; /* state of the random generator */
+    double *forwarded; /* [S]: end ports whose traffic each switch forwards in the tree that is being computed */
+    int32_t *shuffled; /* [S]: a random order of the destinations */
+    int32_t *turn;     /* [S]: a random order of the switches of one tree */
+    int32_t *queue;    /* [S]: switches by distance */
+    int32_t *count;    /* [S + 1]: scratch of the counting sort */
+} disjoint_job;
+
+/* Return the position of a tree's first entry in arrays [S, K, S]. */
+static inline int64_t disjoint_row(const disjoint_job *job, int32_t d, int32_t tree)
+{
+    return ((int64_t)d * job->net->trees + tree) * job->net->switches;
+}
+
+/* Return the number of trees of a destination: K with end ports, else 1. */
+static inline int32_t disjoint_trees_of(const disjoint_job *job, int32_t d)
+{
+    return job->net->weight[d] > 0 ? job->net->trees : 1;
+}
+
+/* Return whether traffic between two switches counts: at least one of them has end ports. */
+static inline bool disjoint_counts(const disjoint_job *job, int32_t a, int32_t b)
+{
+    return job->net->weight[a] > 0 || job->net->weight[b] > 0;
+}
+
+/* Return the channel by which a switch sends in a tree that reaches the destination from there. */
+static inline int32_t disjoint_hop(const disjoint_job *job, const uint8_t *next, int32_t s)
+{
+    return job->net->first[s] + next[s];
+}
+
+/* Return the mask of the orders that allow channel c and then the path from its end in a tree. */
+static inline uint8_t disjoint_mask_over(const disjoint_job *job, int32_t d, int64_t row, int32_t c)
+{
+    const int32_t w = job->net->dst[c];
+    if (w == d)
+        return 255;
+    return (uint8_t)(job->mask[row + w] & job->net->allowed[job->net->slot[c] + job->next[row + w]]);
+}
+
+/* Return x to the power of 4. */
+static inline double disjoint_power4(double x)
+{
+    return x * x * x * x;
+}
+
+void ibn_disjoint_mark_paths(disjoint_job *job, int32_t d, int32_t s, uint32_t trees);
+uint8_t ibn_disjoint_marked(disjoint_job *job, int32_t d, int64_t row, int32_t from, int32_t to);
+void ibn_disjoint_set_conflict(disjoint_job *job, int32_t d, int32_t s, int32_t tree, uint8_t hit);
+void ibn_disjoint_fill_conflicts(disjoint_job *job, int32_t d);
+int32_t ibn_disjoint_most(const uint8_t *conflict, int32_t trees, int32_t wanted);
+void ibn_disjoint_trace_tree(disjoint_job *job, int32_t d, int32_t tree);
+void ibn_disjoint_add_load(disjoint_job *job, int32_t d, int32_t tree, double sign);
+void ibn_disjoint_by_distance(disjoint_job *job, int32_t d);
+void ibn_disjoint_copy_first(const disjoint_request *net, uint8_t *next, int32_t d, int32_t tree, int32_t s);
+
+/* Return the orders that allow the reply to a path of a tree: the path back in the same tree. */
+static inline uint8_t disjoint_mask_back(const disjoint_job *job, int32_t d, int32_t tree, int32_t s)
+{
+    return job->mask[disjoint_row(job, s, job->net->weight[s] > 0 ? tree : 0) + d];
+}
+
+/* Return whether a path with this mask cannot be used: the order of the pair, or none together with the reply. */
+static inline bool disjoint_is_wrong(const disjoint_job *job, int32_t d, int32_t tree, int32_t s, uint8_t mask)
+{
+    if (!disjoint_counts(job, d, s))
+        return false;
+    if (!job->shared)
+        return !(mask & disjoint_mask_back(job, d, tree, s));
+    const uint8_t order = job->order[(int64_t)d * job->net->switches + s];
+    return order != DISJOINT_NONE && !(mask >> order & 1);
+}
+
+void ibn_disjoint_first_trees(disjoint_job *job);
+void ibn_disjoint_choose_orders(disjoint_job *job);
+void ibn_disjoint_state_orders(const disjoint_job *job, uint8_t *order);
+void ibn_disjoint_branch_trees(disjoint_job *job);
+int ibn_disjoint_balance_first(disjoint_job *job);
+int ibn_disjoint_local_search(disjoint_job *job);
+
+#endif

@@ -1,0 +1,508 @@
+/* Local search: move one switch of a tree, with its subtree, to another next hop where that costs less. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/internal/random.h"
+#include "disjoint/internal/disjoint_job.h"
+
+enum { RIGID_SWEEPS = 2, PATIENCE = 25, SMOOTH_BEFORE = 12 };
+static const double WRONG_ORDER = 1000, MISSING_PATH = 100, HOP_OVER = 1e5, BALANCE = 5, TIE = 1e-9;
+
+typedef struct {
+    disjoint_job *job;
+    int32_t *head, *sibling; /* [S]: first child of each switch, and the next child of the same parent; -1: none */
+    int32_t *subtree;        /* [S]: the switch to move, then its descendants, parents first */
+    int32_t *below, *parent; /* [S]: hops to the moved switch, and place of the parent, by place in `subtree` */
+    uint32_t *member;        /* [S]: last move whose subtree the switch was in */
+    uint32_t move;           /* number of the current move */
+    int32_t size, deepest;   /* of the subtree: switches, largest `below` */
+    double flow;             /* traffic of the subtree */
+    uint8_t *mask, *hit;     /* [candidates, S]: mask and conflicts of each path after a move, by place in `subtree` */
+    uint8_t *changed;        /* [S, K]: scratch of follow_first_if_wrong */
+    double *cost;            /* [candidates]; negative: not possible */
+    double typical[2];       /* load of a channel that counts as 1: of the first trees, and of all trees */
+    double scale;            /* factor of the cost of load */
+    double highest;          /* while only first trees are balanced: their highest load; else 0 */
+    bool smooth;             /* while only first trees are balanced: whether loads below the highest one cost, too */
+    double cap;              /* load of the first trees that no move exceeds; 0: no limit */
+} search_job;
+
+static void link_children(search_job *search, int32_t d, const uint8_t *next)
+{
+    const disjoint_request *net = search->job->net;
+    for (int32_t s = 0; s < net->switches; s++)
+        search->head[s] = -1;
+    for (int32_t s = 0; s < net->switches; s++)
+        if (s != d && next[s] != DISJOINT_NONE) {
+            const int32_t w = net->dst[net->first[s] + next[s]];
+            search->sibling[s] = search->head[w];
+            search->head[w] = s;
+        }
+}
+
+static void collect_subtree(search_job *search, int32_t d, int32_t s)
+{
+    const disjoint_request *net = search->job->net;
+    search->move++;
+    search->subtree[0] = s;
+    search->below[0] = 0;
+    search->parent[0] = -1;
+    search->member[s] = search->move;
+    search->size = 1;
+    search->flow = 0;
+    for (int32_t q = 0; q < search->size; q++) {
+        search->flow += net->weight[search->subtree[q]] * net->weight[d];
+        for (int32_t v = search->head[search->subtree[q]]; v >= 0; v = search->sibling[v]) {
+            search->subtree[search->size] = v;
+            search->below[search->size] = search->below[q] + 1;
+            search->parent[search->size++] = q;
+            search->member[v] = search->move;
+        }
+    }
+    search->deepest = search->below[search->size - 1];
+}
+
+/* Add the subtree's flow to the channels from s to d, or remove it with sign -1. */
+static void add_flow(search_job *search, int32_t d, int32_t tree, int32_t s, double sign)
+{
+    disjoint_job *job = search->job;
+    const disjoint_request *net = job->net;
+    const uint8_t *next = job->next + disjoint_row(job, d, tree);
+    for (int32_t v = s; v != d;) {
+        const int32_t c = disjoint_hop(job, next, v);
+        const double load = sign * search->flow * net->slowness[c];
+        if (tree == 0)
+            job->load[0][c] += load;
+        job->load[1][c] += load;
+        v = net->dst[c];
+    }
+}
+
+/* Return the cost of a load relative to the highest one.  Unless `smooth`, loads below it cost nothing, so that flows
+ * move freely there, and no move lets more channels reach the highest load. */
+static double peak_cost(double load, bool smooth)
+{
+    if (smooth)
+        return disjoint_power4(disjoint_power4(load));
+    return load > 1 - TIE ? load : 0;
+}
+
+/* Return whether the first tree's path that begins with channel c would exceed the limit of the load. */
+static bool exceeds_cap(const search_job *search, int32_t d, int64_t row, int32_t c)
+{
+    const disjoint_job *job = search->job;
+    while (search->cap > 0) {
+        if (job->load[0][c] + search->flow * job->net->slowness[c] > search->cap * (1 + TIE))
+            return true;
+        const int32_t v = job->net->dst[c];
+        if (v == d)
+            return false;
+        c = disjoint_hop(job, job->next + row, v);
+    }
+    return false;
+}
+
+static double load_cost(const search_job *search, int32_t d, int32_t tree, int64_t row, int32_t c)
+{
+    const disjoint_job *job = search->job;
+    double cost = 0;
+    for (;;) {
+        const double flow = search->flow * job->net->slowness[c], all = (job->load[1][c] + flow) / search->typical[1];
+        cost += search->highest > 0 ? peak_cost((job->load[0][c] + flow) / search->highest, search->smooth)
+                                    : all * all * disjoint_power4(all) + 1;
+        if (tree == 0 && !(search->highest > 0)) {
+            const double first = (job->load[0][c] + flow) / search->typical[0], two = first * first;
+            cost += 3 * two * disjoint_power4(two);
+        }
+        const int32_t v = job->net->dst[c];
+        if (v == d)
+            return cost;
+        c = disjoint_hop(job, job->next + row, v);
+    }
+}
+
+/* Fill the masks of a candidate's paths.  Returns the number of paths that the orders of their pairs do not allow. */
+static int32_t fill_masks(search_job *search, int32_t d, int32_t tree, int32_t c, uint8_t *mask)
+{
+    const disjoint_job *job = search->job;
+    const disjoint_request *net = job->net;
+    const int64_t row = disjoint_row(job, d, tree);
+    const int32_t index = c - net->first[net->src[c]];
+    int32_t wrong = 0;
+    mask[0] = disjoint_mask_over(job, d, row, c);
+    for (int32_t q = 0; q < search->size; q++) {
+        const int32_t u = search->subtree[q], parent = search->parent[q];
+        if (q > 0) {
+            const int32_t last = disjoint_hop(job, job->next + row, u);
+            const int32_t turn = parent == 0 ? index : job->next[row + search->subtree[parent]];
+            mask[q] = mask[parent] & net->allowed[net->slot[last] + turn];
+        }
+        wrong += disjoint_is_wrong(job, d, tree, u, mask[q]);
+    }
+    return wrong;
+}
+
+/* Fill the costs of all next hops of the subtree's root, apart from missing paths.  Returns the possible ones. */
+static int32_t rate(search_job *search, int32_t d, int32_t tree)
+{
+    const disjoint_job *job = search->job;
+    const disjoint_request *net = job->net;
+    const int64_t row = disjoint_row(job, d, tree);
+    const int32_t s = search->subtree[0], old = job->next[row + s];
+    const uint16_t *hops = net->distance + (int64_t)d * net->switches, *depth = job->depth + row;
+    const int32_t old_depth = depth[net->dst[net->first[s] + old]];
+    int32_t possible = 0, wrong_now = 0;
+    for (int32_t q = 0; q < search->size && tree == 0; q++)
+        wrong_now += disjoint_is_wrong(job, d, 0, search->subtree[q], job->mask[row + search->subtree[q]]);
+    for (int32_t a = 0; a < net->first[s + 1] - net->first[s]; a++) {
+        const int32_t c = net->first[s] + a, w = net->dst[c], longest = depth[w] + 1 + search->deepest;
+        search->cost[a] = -1;
+        if (search->member[w] == search->move || (tree == 0 && hops[w] != hops[s] - 1)
+            || (longest > net->most_hops && depth[w] >= old_depth && a != old))
+            continue;
+        const int32_t wrong = fill_masks(search, d, tree, c, search->mask + (int64_t)a * net->switches);
+        /* The first trees stay allowed: other trees fall back to them. */
+        if (tree == 0 && a != old && (wrong > wrong_now || exceeds_cap(search, d, row, c)))
+            continue;
+        search->cost[a] = WRONG_ORDER * wrong + (longest > net->most_hops ? HOP_OVER * (longest - net->most_hops) : 0)
+                          + load_cost(search, d, tree, row, c) * (search->flow > 1 ? search->flow : 1) * search->scale;
+        possible++;
+    }
+    return possible;
+}
+
+/* Return the cost of the missing link-disjoint paths from a switch, given the conflicts between its paths. */
+static double missing_cost(const disjoint_request *net, int32_t s, const uint8_t *conflict)
+{
+    return net->weight[s] > 0 ? MISSING_PATH * (net->wanted - ibn_disjoint_most(conflict, net->trees, net->wanted)) : 0;
+}
+
+/* Add the cost of missing paths to the current next hop, and rule out those that cost more even without.  Returns
+ * the number of next hops that are left. */
+static int32_t rule_out(search_job *search, int32_t d, int32_t old)
+{
+    const disjoint_request *net = search->job->net;
+    const int32_t s = search->subtree[0];
+    int32_t left = 0;
+    for (int32_t q = 0; q < search->size; q++) {
+        const int64_t pair = (int64_t)d * net->switches + search->subtree[q];
+        search->cost[old] += missing_cost(net, search->subtree[q], search->job->conflict + pair * net->trees);
+    }
+    for (int32_t a = 0; a < net->first[s + 1] - net->first[s]; a++) {
+        if (search->cost[a] > search->cost[old] + TIE)
+            search->cost[a] = -1;
+        left += search->cost[a] >= 0;
+    }
+    return left;
+}
+
+/* Add the cost of missing link-disjoint paths to all possible next hops but the current one. */
+static void rate_missing(search_job *search, int32_t d, int32_t tree, int32_t old)
+{
+    disjoint_job *job = search->job;
+    const disjoint_request *net = job->net;
+    const int64_t row = disjoint_row(job, d, tree);
+    const int32_t s = search->subtree[0], candidates = net->first[s + 1] - net->first[s], k = net->trees;
+    uint8_t others[DISJOINT_MOST_TREES], conflict[DISJOINT_MOST_TREES];
+    for (int32_t q = 0; q < search->size; q++) {
+        const int32_t u = search->subtree[q];
+        ibn_disjoint_mark_paths(job, d, u, EVERY_TREE & ~(1u << tree));
+        const uint8_t near = ibn_disjoint_marked(job, d, row, u, s);
+        for (int32_t j = 0; j < k; j++)
+            others[j] = job->conflict[((int64_t)d * net->switches + u) * k + j] & (uint8_t)~(1u << tree);
+        for (int32_t a = 0; a < candidates; a++) {
+            if (search->cost[a] < 0 || a == old)
+                continue;
+            const int32_t c = net->first[s] + a, e = net->link[c];
+            uint8_t hit = near | ibn_disjoint_marked(job, d, row, net->dst[c], d);
+            if (job->stamp[e] == job->now)
+                hit |= job->mark[e];
+            search->hit[(int64_t)a * net->switches + q] = hit;
+            for (int32_t j = 0; j < k; j++)
+                conflict[j] = others[j] | (uint8_t)((hit >> j & 1u) << tree);
+            conflict[tree] = hit;
+            search->cost[a] += missing_cost(net, u, conflict);
+        }
+    }
+}
+
+/* Move the subtree to the a-th channel of its root. */
+static void apply(search_job *search, int32_t d, int32_t tree, int32_t a)
+{
+    disjoint_job *job = search->job;
+    const disjoint_request *net = job->net;
+    const int64_t row = disjoint_row(job, d, tree);
+    const int32_t s = search->subtree[0], c = net->first[s] + a;
+    int32_t *from = &search->head[net->dst[disjoint_hop(job, job->next + row, s)]];
+    while (*from != s)
+        from = &search->sibling[*from];
+    *from = search->sibling[s];
+    search->sibling[s] = search->head[net->dst[c]];
+    search->head[net->dst[c]] = s;
+    job->next[row + s] = (uint8_t)a;
+    for (int32_t q = 0; q < search->size; q++) {
+        const int32_t u = search->subtree[q];
+        job->depth[row + u] = (uint16_t)(job->depth[row + net->dst[c]] + 1 + search->below[q]);
+        job->mask[row + u] = search->mask[(int64_t)a * net->switches + q];
+        ibn_disjoint_set_conflict(job, d, u, tree, search->hit[(int64_t)a * net->switches + q]);
+    }
+}
+
+/* Return the cheapest next hop; ties are broken at random. */
+static int32_t cheapest(search_job *search, int32_t old)
+{
+    disjoint_job *job = search->job;
+    const int32_t s = search->subtree[0];
+    int32_t best = old;
+    for (int32_t a = 0; a < job->net->first[s + 1] - job->net->first[s]; a++) {
+        const double gain = search->cost[best] - search->cost[a];
+        if (search->cost[a] >= 0 && (gain > TIE || (gain > -TIE && ibn_draw(&job->random) & 1)))
+            best = a;
+    }
+    return best;
+}
+
+/* Move a switch with its subtree to the cheapest next hop. */
+static void improve(search_job *search, int32_t d, int32_t tree, int32_t s)
+{
+    const int32_t old = search->job->next[disjoint_row(search->job, d, tree) + s];
+    const bool peaks_only = search->highest > 0;
+    int32_t best = old;
+    collect_subtree(search, d, s);
+    add_flow(search, d, tree, s, -1);
+    if (rate(search, d, tree) > 1 && (peaks_only || rule_out(search, d, old) > 1)) {
+        if (!peaks_only)
+            rate_missing(search, d, tree, old);
+        best = cheapest(search, old);
+    }
+    if (best != old)
+        apply(search, d, tree, best);
+    add_flow(search, d, tree, s, 1);
+}
+
+/* Give each pair the order that allows most of its paths among those that allow its first paths. */
+static void choose_orders_again(disjoint_job *job)
+{
+    const disjoint_request *net = job->net;
+    const int64_t switches = net->switches;
+    for (int32_t a = 0; a < switches; a++)
+        for (int32_t b = 0; b < a; b++) {
+            const uint8_t old = job->order[a * switches + b];
+            int32_t allowed[8] = {0}, best = old;
+            if (old == DISJOINT_NONE)
+                continue;
+            for (int32_t way = 0; way < 2; way++)
+                for (int32_t tree = 0; tree < disjoint_trees_of(job, way ? a : b); tree++) {
+                    const uint8_t mask = job->mask[disjoint_row(job, way ? a : b, tree) + (way ? b : a)];
+                    for (int32_t order = 0; order < net->orders; order++)
+                        allowed[order] += (mask >> order & 1) + (tree == 0 ? 100 * (mask >> order & 1) : 0);
+                }
+            for (int32_t order = 0; order < net->orders; order++)
+                if (allowed[order] >= 200 && allowed[order] > allowed[best])
+                    best = order;
+            job->order[a * switches + b] = job->order[b * switches + a] = (uint8_t)best;
+        }
+}
+
+/* Return whether a path in a tree after the first is wrong, and the first paths of the pair are not. */
+static bool can_follow_first(const disjoint_job *job, int32_t d, int32_t tree, int32_t s)
+{
+    const int64_t row = disjoint_row(job, d, 0);
+    return disjoint_is_wrong(job, d, tree, s, job->mask[disjoint_row(job, d, tree) + s])
+           && !disjoint_is_wrong(job, d, 0, s, job->mask[row + s]);
+}
+
+/* Let the paths of a pair in a tree, in both directions, follow the first tree.  Masks and loads are not updated. */
+static void copy_both(disjoint_job *job, int32_t d, int32_t tree, int32_t s, uint8_t *changed)
+{
+    ibn_disjoint_copy_first(job->net, job->next, d, tree, s);
+    changed[(int64_t)d * job->net->trees + tree] = 1;
+    if (job->net->weight[s] > 0 && !job->net->shared) {
+        ibn_disjoint_copy_first(job->net, job->next, s, tree, d);
+        changed[(int64_t)s * job->net->trees + tree] = 1;
+    }
+}
+
+/* Let wrong paths follow the first tree; changed: [S, K], scratch.  Returns the number of those paths. */
+static int64_t follow_first_if_wrong(disjoint_job *job, uint8_t *changed)
+{
+    const disjoint_request *net = job->net;
+    int64_t found = 0;
+    memset(changed, 0, (size_t)net->switches * (size_t)net->trees);
+    for (int32_t d = 0; d < net->switches; d++)
+        for (int32_t tree = 1; tree < disjoint_trees_of(job, d); tree++)
+            for (int32_t s = 0; s < net->switches; s++)
+                if (s != d && net->distance[(int64_t)d * net->switches + s] != DISJOINT_UNREACHED
+                    && can_follow_first(job, d, tree, s)) {
+                    found++;
+                    copy_both(job, d, tree, s, changed);
+                }
+    for (int32_t d = 0; d < net->switches; d++) {
+        int32_t here = 0;
+        for (int32_t tree = 1; tree < net->trees; tree++)
+            if (changed[(int64_t)d * net->trees + tree]) {
+                ibn_disjoint_trace_tree(job, d, tree);
+                here++;
+            }
+        if (here > 0)
+            ibn_disjoint_fill_conflicts(job, d);
+    }
+    return found;
+}
+
+/* Compute the loads from the trees. */
+static void count_load(disjoint_job *job)
+{
+    const disjoint_request *net = job->net;
+    memset(job->load[0], 0, (size_t)net->channels * sizeof *job->load[0]);
+    memset(job->load[1], 0, (size_t)net->channels * sizeof *job->load[1]);
+    for (int32_t d = 0; d < net->switches; d++)
+        for (int32_t tree = 0; tree < disjoint_trees_of(job, d); tree++)
+            ibn_disjoint_add_load(job, d, tree, 1); /* trees that do not exist yet have no entries */
+}
+
+static void set_scale(search_job *search)
+{
+    const disjoint_request *net = search->job->net;
+    double ends = 0;
+    for (int32_t s = 0; s < net->switches; s++)
+        ends += net->weight[s];
+    for (int32_t i = 0; i < 2; i++) {
+        double highest = 0, sum = 0;
+        for (int32_t c = 0; c < net->channels; c++) {
+            sum += search->job->load[i][c];
+            if (search->job->load[i][c] > highest)
+                highest = search->job->load[i][c];
+        }
+        search->typical[i] = sum > 0 ? 0.4 * highest + 0.6 * sum / net->channels : 1;
+    }
+    search->scale = ends > 0 ? BALANCE * (net->switches / ends) * (net->switches / ends) : 1;
+}
+
+/* Improve the trees from `first` to before `last` of all destinations. */
+static void sweep(search_job *search, int32_t first, int32_t last)
+{
+    disjoint_job *job = search->job;
+    const disjoint_request *net = job->net;
+    ibn_shuffle(job->shuffled, net->switches, &job->random);
+    for (int32_t i = 0; i < net->switches; i++) {
+        const int32_t d = job->shuffled[i];
+        for (int32_t tree = first; net->weight[d] > 0 && tree < last; tree++) {
+            const uint8_t *next = job->next + disjoint_row(job, d, tree);
+            link_children(search, d, next);
+            ibn_shuffle(job->turn, net->switches, &job->random);
+            for (int32_t q = 0; q < net->switches; q++)
+                if (job->turn[q] != d && next[job->turn[q]] != DISJOINT_NONE)
+                    improve(search, d, tree, job->turn[q]);
+        }
+    }
+}
+
+static int prepare(search_job *search)
+{
+    const disjoint_request *net = search->job->net;
+    const size_t switches = (size_t)net->switches + 1;
+    size_t most = 1;
+    for (int32_t s = 0; s < net->switches; s++)
+        if ((size_t)(net->first[s + 1] - net->first[s]) > most)
+            most = (size_t)(net->first[s + 1] - net->first[s]);
+    int32_t *scratch = malloc(5 * switches * sizeof *scratch);
+    search->head = scratch;
+    search->member = calloc(switches, sizeof *search->member);
+    search->mask = malloc(most * switches);
+    search->hit = malloc(most * switches);
+    search->changed = malloc(switches * (size_t)net->trees);
+    search->cost = malloc(most * sizeof *search->cost);
+    if (!scratch || !search->member || !search->mask || !search->hit || !search->changed || !search->cost)
+        return DISJOINT_NO_MEMORY;
+    search->sibling = scratch + switches;
+    search->subtree = scratch + 2 * switches;
+    search->below = scratch + 3 * switches;
+    search->parent = scratch + 4 * switches;
+    return DISJOINT_OK;
+}
+
+static void dispose(search_job *search)
+{
+    free(search->head);
+    free(search->member);
+    free(search->mask);
+    free(search->hit);
+    free(search->changed);
+    free(search->cost);
+}
+
+static double highest_load(const disjoint_job *job)
+{
+    double highest = 0;
+    for (int32_t c = 0; c < job->net->channels; c++)
+        if (job->load[0][c] > highest)
+            highest = job->load[0][c];
+    return highest;
+}
+
+/* Return the number of first paths that no order allows together with their replies. */
+static int64_t count_wrong(const disjoint_job *job)
+{
+    const int32_t switches = job->net->switches;
+    int64_t found = 0;
+    for (int32_t d = 0; d < switches; d++)
+        for (int32_t s = 0; s < switches; s++)
+            if (s != d && job->net->distance[(int64_t)d * switches + s] != DISJOINT_UNREACHED)
+                found += disjoint_is_wrong(job, d, 0, s, job->mask[disjoint_row(job, d, 0) + s]);
+    return found;
+}
+
+/* Move next hops of the first trees off the channels with the highest load, and to paths that an order allows.  The
+ * highest load of given first trees stays a limit.  Ends after some sweeps that improve neither. */
+int ibn_disjoint_balance_first(disjoint_job *job)
+{
+    search_job search = {.job = job};
+    const int code = prepare(&search);
+    double least_load = 0;
+    int64_t least_wrong = 0;
+    for (int32_t i = 0, idle = 0; code == DISJOINT_OK && i < job->net->balance_sweeps && idle < PATIENCE; i++) {
+        count_load(job);
+        set_scale(&search);
+        search.highest = highest_load(job);
+        if (!(search.highest > 0))
+            break;
+        if (i == 0 && job->net->initial)
+            search.cap = search.highest;
+        const int64_t wrong = count_wrong(job);
+        const bool better = i == 0 || search.highest < least_load - TIE || wrong < least_wrong;
+        idle = better ? 0 : idle + 1;
+        least_load = i == 0 || search.highest < least_load ? search.highest : least_load;
+        least_wrong = i == 0 || wrong < least_wrong ? wrong : least_wrong;
+        search.smooth = i < SMOOTH_BEFORE && i % 2 == 0;
+        sweep(&search, 0, 1);
+    }
+    dispose(&search);
+    return code;
+}
+
+/* Improve all trees.  Afterwards no path is wrong, except where those of the first trees are. */
+int ibn_disjoint_local_search(disjoint_job *job)
+{
+    search_job search = {.job = job};
+    const int code = prepare(&search);
+    count_load(job);
+    search.cap = highest_load(job);
+    for (int32_t i = 0; code == DISJOINT_OK && i < job->net->sweeps; i++) {
+        if (i > 0 && job->shared)
+            choose_orders_again(job);
+        if (i >= RIGID_SWEEPS)
+            follow_first_if_wrong(job, search.changed);
+        count_load(job);
+        set_scale(&search);
+        /* Balancing the first trees would undo their concentration. */
+        sweep(&search, job->net->concentrate ? 1 : 0, job->net->trees);
+    }
+    /* Ends: each round lets at least one more switch of a tree follow the first tree. */
+    while (code == DISJOINT_OK && follow_first_if_wrong(job, search.changed) > 0)
+        continue;
+    if (code == DISJOINT_OK)
+        count_load(job);
+    dispose(&search);
+    return code;
+}

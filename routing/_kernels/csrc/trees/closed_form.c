@@ -1,0 +1,339 @@
+/* Compute the tables of a tree in closed form, by destination.
+ *
+ * Every LID has a top switch (closed_form_assign.c).  A switch above the destination sends down; any other switch
+ * sends up to the LID's top.  A switch that has no path up to that top sends to the top of the same rank among those
+ * that it has.  These are lookups in two small tables, and every row is independent of all others.
+ *
+ * Where links are missing, some entries stay open.  The flow of all others is added up, and the open ones take the
+ * path whose most utilised channel is the least utilised (closed_form_search.c).  In the end, entries for which there
+ * is no path up and down are filled in (closed_form_fill.c).
+ *
+ * The idea of a closed form that allows for faults is that of J. Gliksberg et al., "High-Quality Fault Resiliency
+ * in Fat Trees", IEEE Micro 39, 2019 (Dmodc).  Counts, LIDs without a top, and the search are additions. */
+#include "core/parallel.h"
+#include "trees/internal/closed_form_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Fill the row of table to_top of switch v from the rows of the switches above it.  If several of these lead to a top,
+ * the tops are shared out among them. */
+static int find_tops(cf_state *x, int32_t v)
+{
+    const ibn_tree *tree = x->tree;
+    const size_t tops = (size_t)x->tops;
+    uint8_t *row = x->to_top + (size_t)v * tops;
+    uint8_t *ways = calloc(tops + 1, 1);
+    int32_t used[256] = {0};
+    int several = 0;
+    if (!ways)
+        return CF_NO_MEMORY;
+    for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++) {
+        if (!x->fast[c] || tree->bundle_rank[c])
+            continue;
+        const int32_t w = tree->dst[c];
+        const uint8_t *above = x->to_top + (size_t)w * tops, offset = (uint8_t)(c - tree->first[v]);
+        for (size_t u = 0; u < tops; u++) {
+            const uint8_t reached = above[u] != CF_NONE;
+            row[u] = reached && row[u] == CF_NONE ? offset : row[u];
+            ways[u] += reached;
+        }
+        if (x->top_number[w] >= 0) {
+            row[x->top_number[w]] = offset;
+            ways[x->top_number[w]]++;
+        }
+    }
+    for (size_t u = 0; u < tops; u++)
+        several |= ways[u] > 1;
+    for (size_t u = 0; several && u < tops; u++) {
+        for (int32_t c = tree->first[v], best = -1; ways[u] && c < tree->first[v + 1]; c++) {
+            const int32_t w = tree->dst[c], i = c - tree->first[v];
+            if (!x->fast[c] || tree->bundle_rank[c]
+                || (x->top_number[w] != (int32_t)u && x->to_top[(size_t)w * tops + u] == CF_NONE))
+                continue;
+            if (best < 0 || used[i] * tree->bundle_size[tree->first[v] + best] < used[best] * tree->bundle_size[c])
+                best = i, row[u] = (uint8_t)i;
+        }
+        if (ways[u])
+            used[row[u]]++;
+    }
+    free(ways);
+    return CF_OK;
+}
+
+/* Fill the row of table down of switch v from the rows of the switches below it. */
+static void find_below(cf_state *x, int32_t v)
+{
+    const ibn_tree *tree = x->tree;
+    const size_t switches = (size_t)tree->switches;
+    uint8_t *row = x->down + (size_t)v * switches;
+    for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++) {
+        if (tree->kind[c] != CF_DOWN || tree->bundle_rank[c])
+            continue;
+        const uint8_t *below = x->down + (size_t)tree->dst[c] * switches, offset = (uint8_t)(c - tree->first[v]);
+        for (size_t t = 0; t < switches; t++) {
+            const uint8_t found = row[t] == CF_NONE ? offset : CF_SEVERAL;
+            row[t] = below[t] == CF_NONE ? row[t] : found;
+        }
+        row[tree->dst[c]] = row[tree->dst[c]] == CF_NONE ? offset : CF_SEVERAL;
+    }
+}
+
+/* Return the channel down from v towards switch t that LID k takes. */
+static int32_t channel_down(const cf_state *x, int32_t v, int32_t t, int32_t k)
+{
+    const ibn_tree *tree = x->tree;
+    const int32_t all = x->lids->first[x->lids->groups];
+    for (int32_t level = 0; level < tree->level[v]; level++) {
+        const int32_t c = x->chain[(size_t)level * all + k];
+        if (c >= 0 && tree->dst[c] == v)
+            return tree->reverse[c];
+    }
+    int32_t count = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int32_t c = tree->first[v], i = 0; c < tree->first[v + 1]; c++) {
+            const int32_t w = tree->dst[c];
+            if (tree->kind[c] != CF_DOWN || (w != t && x->down[(size_t)w * tree->switches + t] == CF_NONE))
+                continue;
+            if (pass == 0)
+                count++;
+            else if (i++ == k % count)
+                return c;
+        }
+    return -1; /* not reached: the caller has found a path down */
+}
+
+/* Return the port of v for a LID whose entry is not a plain lookup, or CF_NONE. */
+static uint8_t port_up(const cf_state *x, int32_t v, int32_t t, int32_t k, const int32_t *other)
+{
+    const ibn_tree *tree = x->tree;
+    const int32_t top = x->top_of[k], all = x->lids->first[x->lids->groups];
+    if (top == x->tops)
+        return CF_NONE;
+    uint8_t offset = x->to_top[(size_t)v * x->tops + top];
+    if (offset == CF_NONE && (tree->level[v] > 0 || x->lids->share[k] <= 0.0) && other[top] >= 0) {
+        const int32_t u = x->top_switch[other[top]];
+        if (u == t || x->down[(size_t)u * tree->switches + t] != CF_NONE)
+            offset = x->to_top[(size_t)v * x->tops + other[top]];
+    }
+    if (offset == CF_NONE)
+        return CF_NONE;
+    const int32_t c = tree->first[v] + offset, link = x->chain[(size_t)tree->level[v] * all + k];
+    const int32_t alike = link >= 0 && tree->bundle_size[link] == tree->bundle_size[c];
+    const int32_t cable = alike ? tree->bundle_rank[link] : k;
+    return tree->port[c + cable % tree->bundle_size[c]];
+}
+
+/* Find the tops that stand in for those that v does not reach: other[u] is one of the same rank, or -1. */
+static void find_others(const cf_state *x, int32_t v, int32_t *other, int32_t *own)
+{
+    const uint8_t *row = x->to_top + (size_t)v * x->tops;
+    int32_t count = 0;
+    for (int32_t u = 0; u < x->tops; u++)
+        if (row[u] != CF_NONE)
+            own[count++] = u;
+    for (int32_t u = 0; u < x->tops; u++)
+        other[u] = count ? own[x->top_rank[u] % count] : -1;
+}
+
+typedef struct {
+    cf_state *x;
+    uint8_t *via;   /* [threads, T + 1] port up to each top; CF_NONE: not a plain lookup */
+    int32_t *other; /* [threads, 2, T] see find_others */
+    int64_t *open;  /* [threads] open entries towards LIDs with flow */
+    uint8_t *holes; /* [threads, G] whether an entry towards a switch's LIDs is open */
+} rows_t;
+
+/* Fill row v.  Returns the number of open entries towards LIDs with flow. */
+static int64_t fill_row(const cf_state *x, int32_t v, uint8_t *via, int32_t *other, uint8_t *holes)
+{
+    const ibn_tree *tree = x->tree;
+    const ibn_tree_lids *lids = x->lids;
+    const uint8_t *to_top = x->to_top + (size_t)v * x->tops, *down = x->down + (size_t)v * tree->switches;
+    uint8_t *row = x->lft + (size_t)v * lids->lids;
+    int64_t open = 0;
+    find_others(x, v, other, other + x->tops);
+    for (int32_t u = 0; u < x->tops; u++) {
+        const int32_t c = tree->first[v] + to_top[u];
+        via[u] = to_top[u] != CF_NONE && tree->bundle_size[c] == 1 ? tree->port[c] : CF_NONE;
+    }
+    via[x->tops] = CF_NONE;
+    for (int32_t g = 0; g < lids->groups; g++) {
+        const int32_t t = lids->at[g], end = lids->first[g + 1];
+        const uint8_t offset = down[t];
+        if (v == t) {
+            for (int32_t k = lids->first[g]; k < end; k++)
+                row[lids->lid[k]] = lids->port[k];
+        } else if (offset == CF_SEVERAL || (offset != CF_NONE && tree->bundle_size[tree->first[v] + offset] > 1)) {
+            for (int32_t k = lids->first[g]; k < end; k++)
+                row[lids->lid[k]] = tree->port[channel_down(x, v, t, k)];
+        } else if (offset != CF_NONE) {
+            for (int32_t k = lids->first[g]; k < end; k++)
+                row[lids->lid[k]] = tree->port[tree->first[v] + offset];
+        } else {
+            for (int32_t k = lids->first[g]; k < end; k++) {
+                uint8_t port = via[x->top_of[k]];
+                if (port == CF_NONE) {
+                    port = port_up(x, v, t, k, other);
+                    open += port == CF_NONE && lids->share[k] > 0.0;
+                    holes[g] |= port == CF_NONE;
+                }
+                row[lids->lid[k]] = port;
+            }
+        }
+    }
+    return open;
+}
+
+static void fill_rows(void *context, int32_t part)
+{
+    const rows_t *rows = context;
+    const cf_state *x = rows->x;
+    for (int32_t v = part; v < x->tree->switches; v += x->threads)
+        rows->open[part] +=
+            fill_row(x, v, rows->via + (size_t)part * (x->tops + 1), rows->other + (size_t)part * 2 * x->tops,
+                     rows->holes + (size_t)part * x->lids->groups);
+}
+
+void ibn_cf_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port)
+{
+    const int32_t *lid = x->lids->lid + x->lids->first[g];
+    for (int32_t v = 0; v < x->tree->switches; v++) {
+        const uint8_t *row = x->lft + (size_t)v * x->lids->lids;
+        for (int32_t i = 0; i < n; i++)
+            port[(size_t)v * n + i] = row[lid[i]];
+    }
+}
+
+/* Find the channels up that the closed form uses.  It knows no capacities: slow channels are left to the search. */
+static void find_fast(const cf_state *x, int32_t v)
+{
+    const ibn_tree *tree = x->tree;
+    double best = 0.0;
+    for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++)
+        if (tree->kind[c] == CF_UP && (best == 0.0 || ibn_cf_slowness(tree, c) < best))
+            best = ibn_cf_slowness(tree, c);
+    for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c += tree->bundle_size[c]) {
+        uint8_t fast = tree->kind[c] == CF_UP;
+        for (int32_t i = 0; i < tree->bundle_size[c]; i++)
+            fast = fast && ibn_cf_slowness(tree, c + i) < 1.3 * best;
+        memset(x->fast + c, fast, tree->bundle_size[c]);
+    }
+}
+
+/* Number the tops, and sort the switches by descending level. */
+static void number(cf_state *x)
+{
+    const ibn_tree *tree = x->tree;
+    for (int32_t level = tree->levels - 1, n = 0; level >= 0; level--)
+        for (int32_t v = 0; v < tree->switches; v++)
+            if (tree->level[v] == level)
+                x->by_level[n++] = v;
+    for (int32_t v = 0; v < tree->switches; v++) {
+        int32_t ups = 0;
+        find_fast(x, v);
+        for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++) {
+            ups += tree->kind[c] == CF_UP;
+            x->slot[(size_t)v * 256 + tree->port[c]] = (uint8_t)(c - tree->first[v]);
+        }
+        x->top_number[v] = ups ? -1 : x->tops;
+        if (!ups)
+            x->top_switch[x->tops++] = v;
+    }
+}
+
+/* Rank each top among those above the first switch of the lowest inner level that reaches the top. */
+static void rank(cf_state *x)
+{
+    for (int32_t u = 0; u < x->tops; u++)
+        x->top_rank[u] = -1;
+    for (int32_t lowest = 1; lowest >= 0; lowest--)
+        for (int32_t v = 0; v < x->tree->switches; v++) {
+            if (x->tree->level[v] != lowest)
+                continue;
+            for (int32_t u = 0, n = 0; u < x->tops; u++)
+                if (x->to_top[(size_t)v * x->tops + u] != CF_NONE) {
+                    if (x->top_rank[u] < 0)
+                        x->top_rank[u] = n;
+                    n++;
+                }
+        }
+    for (int32_t u = 0; u < x->tops; u++)
+        if (x->top_rank[u] < 0)
+            x->top_rank[u] = u;
+}
+
+static int compute(cf_state *x, int32_t passes)
+{
+    const ibn_tree *tree = x->tree;
+    number(x);
+    const size_t switches = (size_t)tree->switches, tops = (size_t)x->tops, threads = (size_t)x->threads;
+    rows_t rows = {.x = x};
+    x->to_top = malloc(switches * tops + 1);
+    rows.via = malloc(threads * (tops + 1));
+    rows.other = malloc(threads * 2 * (tops + 1) * sizeof *rows.other);
+    rows.open = calloc(threads, sizeof *rows.open);
+    rows.holes = calloc(threads * x->lids->groups + 1, 1);
+    int code = x->to_top && rows.via && rows.other && rows.open && rows.holes ? CF_OK : CF_NO_MEMORY;
+    if (code == CF_OK) {
+        memset(x->to_top, CF_NONE, switches * tops);
+        memset(x->down, CF_NONE, switches * switches);
+        for (int32_t n = 0; n < tree->switches && code == CF_OK; n++)
+            code = find_tops(x, x->by_level[n]);
+        for (int32_t n = tree->switches - 1; n >= 0; n--)
+            find_below(x, x->by_level[n]);
+        rank(x);
+    }
+    if (code == CF_OK)
+        code = ibn_cf_assign(x);
+    if (code == CF_OK)
+        code = ibn_parallel(x->threads, x->threads, fill_rows, &rows);
+    for (size_t part = 0; code == CF_OK && part < threads; part++) {
+        x->counts[0] += rows.open[part];
+        for (int32_t g = 0; g < x->lids->groups; g++)
+            rows.holes[g] |= rows.holes[part * x->lids->groups + g];
+    }
+    if (code == CF_OK)
+        code = ibn_cf_search(x, passes);
+    if (code == CF_OK)
+        code = ibn_cf_fill(x, rows.holes);
+    free(x->to_top);
+    free(rows.via);
+    free(rows.other);
+    free(rows.open);
+    free(rows.holes);
+    return code;
+}
+
+int ibn_trees_closed_form(const ibn_tree *tree, const ibn_tree_lids *lids, int32_t passes, int32_t threads,
+                          uint8_t *lft, int64_t *counts)
+{
+    const size_t switches = (size_t)tree->switches, all = (size_t)lids->first[lids->groups];
+    cf_state x = {.tree = tree, .lids = lids, .threads = threads > 0 ? threads : 1, .lft = lft, .counts = counts};
+    x.top_number = malloc((switches + 1) * sizeof *x.top_number);
+    x.top_switch = malloc((switches + 1) * sizeof *x.top_switch);
+    x.top_rank = malloc((switches + 1) * sizeof *x.top_rank);
+    x.by_level = malloc((switches + 1) * sizeof *x.by_level);
+    x.down = malloc(switches * switches + 1);
+    x.slot = calloc(switches * 256 + 1, 1);
+    x.fast = malloc((size_t)tree->first[switches] + 1);
+    x.chain = malloc(((size_t)tree->levels * all + 1) * sizeof *x.chain);
+    x.top_of = malloc((all + 1) * sizeof *x.top_of);
+    x.load = calloc((size_t)tree->first[switches] + 1, sizeof *x.load);
+    int code = x.top_number && x.top_switch && x.top_rank && x.by_level && x.down && x.slot ? CF_OK : CF_NO_MEMORY;
+    if (!x.fast || !x.chain || !x.top_of || !x.load)
+        code = CF_NO_MEMORY;
+    if (code == CF_OK)
+        code = compute(&x, passes);
+    free(x.top_number);
+    free(x.top_switch);
+    free(x.top_rank);
+    free(x.by_level);
+    free(x.down);
+    free(x.slot);
+    free(x.fast);
+    free(x.chain);
+    free(x.top_of);
+    free(x.load);
+    return code;
+}

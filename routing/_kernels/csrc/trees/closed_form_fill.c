@@ -1,0 +1,204 @@
+/* Fill in the entries for which there is no path up and down in the levels.
+ *
+ * A switch without an entry sends up in the order of the switches, to a neighbour that has one.  The first switch of
+ * the order cannot.  It sends down, over others without an entry, to a switch whose path leads down only.  If there is
+ * none, a shortest path that leads down only takes the place of the entries of all its switches.  No path leads down
+ * and then up, so the channel dependencies stay acyclic.  No traffic between leaves needs this on a whole tree. */
+#include "core/parallel.h"
+#include "trees/internal/closed_form_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    cf_state *x;
+    int32_t *by_position; /* [S] switches in their order */
+    int64_t *counts;      /* [parts, 2] entries filled in, and of these between leaves */
+    const uint8_t *holes; /* [G] whether entries towards the LIDs of a switch can be missing */
+    int32_t most;         /* most LIDs of a switch */
+    uint8_t *block;       /* [parts, S, most] entries towards the LIDs of a switch */
+    uint8_t *column;      /* [parts, S] entries towards one LID */
+    int32_t *queue;       /* [parts, S] switches from which a path leads down only */
+    uint8_t *towards;     /* [parts, S] offset of the next channel of that path, or CF_NONE */
+} fill_t;
+
+/* Clear entries that lead to a switch without an entry.  A longer path may exist for them. */
+static void prune(const cf_state *x, int32_t t, uint8_t *column)
+{
+    for (int32_t j = 0; j < x->tree->switches; j++) {
+        const int32_t v = x->by_level[j];
+        if (v == t || column[v] == CF_NONE || x->down[(size_t)v * x->tree->switches + t] != CF_NONE)
+            continue;
+        const int32_t w = x->tree->dst[x->tree->first[v] + x->slot[(size_t)v * 256 + column[v]]];
+        if (w != t && column[w] == CF_NONE)
+            column[v] = CF_NONE;
+    }
+}
+
+/* Find the switches from which a path to t leads down only in the order, with the next channel of a shortest one. */
+static void find_paths_down(const cf_state *x, int32_t t, int32_t *queue, uint8_t *towards)
+{
+    const ibn_tree *tree = x->tree;
+    int32_t head = 0, tail = 0;
+    memset(towards, CF_NONE, (size_t)tree->switches);
+    queue[tail++] = t;
+    while (head < tail) {
+        const int32_t w = queue[head++];
+        for (int32_t c = tree->first[w]; c < tree->first[w + 1]; c++) {
+            const int32_t v = tree->dst[c];
+            if (tree->position[v] > tree->position[w] || towards[v] != CF_NONE || v == t)
+                continue;
+            towards[v] = (uint8_t)(tree->reverse[c] - tree->first[v]);
+            queue[tail++] = v;
+        }
+    }
+}
+
+/* Return whether the path from v to t has entries that all lead down in the order. */
+static int leads_down(const cf_state *x, int32_t v, int32_t t, const uint8_t *column)
+{
+    const ibn_tree *tree = x->tree;
+    while (v != t) {
+        if (column[v] == CF_NONE)
+            return 0;
+        const int32_t w = tree->dst[tree->first[v] + x->slot[(size_t)v * 256 + column[v]]];
+        if (tree->position[w] < tree->position[v])
+            return 0;
+        v = w;
+    }
+    return 1;
+}
+
+/* Send down from v, over switches without an entry, to one whose path leads down only.  Returns whether one exists. */
+static int join_down(const cf_state *x, int32_t v, int32_t t, uint8_t *column, int32_t *queue, uint8_t *back)
+{
+    const ibn_tree *tree = x->tree;
+    int32_t head = 0, tail = 0;
+    memset(back, CF_NONE, (size_t)tree->switches);
+    queue[tail++] = v;
+    while (head < tail) {
+        const int32_t at = queue[head++];
+        for (int32_t c = tree->first[at]; c < tree->first[at + 1]; c++) {
+            const int32_t w = tree->dst[c];
+            if (tree->position[w] < tree->position[at] || back[w] != CF_NONE)
+                continue;
+            back[w] = (uint8_t)(tree->reverse[c] - tree->first[w]);
+            if (w != t && column[w] == CF_NONE)
+                queue[tail++] = w;
+            else if (leads_down(x, w, t, column)) {
+                for (int32_t to = w; to != v;) {
+                    const int32_t up = tree->first[to] + back[to];
+                    to = tree->dst[up];
+                    column[to] = tree->port[tree->reverse[up]];
+                }
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Fill in the entry of switch v towards a LID of switch t. */
+static void fill_entry(const fill_t *fill, int32_t part, int32_t v, int32_t t, uint8_t *column)
+{
+    const ibn_tree *tree = fill->x->tree;
+    for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++) {
+        const int32_t w = tree->dst[c];
+        if (tree->position[w] < tree->position[v] && (w == t || column[w] != CF_NONE)) {
+            column[v] = tree->port[c];
+            return;
+        }
+    }
+    uint8_t *towards = fill->towards + (size_t)part * tree->switches;
+    int32_t *queue = fill->queue + (size_t)part * tree->switches;
+    if (join_down(fill->x, v, t, column, queue, towards))
+        return;
+    find_paths_down(fill->x, t, queue, towards);
+    while (v != t && towards[v] != CF_NONE) {
+        const int32_t c = tree->first[v] + towards[v];
+        column[v] = tree->port[c];
+        v = tree->dst[c];
+    }
+}
+
+/* Fill in the entries towards LID k of switch t. */
+static void fill_lid(const fill_t *fill, int32_t part, int32_t t, int32_t k, uint8_t *column)
+{
+    const cf_state *x = fill->x;
+    const ibn_tree *tree = x->tree;
+    const int between_leaves = x->lids->share[k] > 0.0 && tree->level[t] == 0;
+    if (tree->levels > 3 || x->lids->share[k] <= 0.0)
+        prune(x, t, column);
+    for (int32_t n = 0; n < tree->switches; n++) {
+        const int32_t v = fill->by_position[n];
+        if (column[v] != CF_NONE || tree->component[v] != tree->component[t])
+            continue;
+        fill_entry(fill, part, v, t, column);
+        fill->counts[2 * part]++;
+        fill->counts[2 * part + 1] += between_leaves && tree->sources[v] > 0.0 && tree->level[v] == 0;
+    }
+}
+
+/* Fill in the entries towards the LIDs of a group, one column after another. */
+static void fill_group(const fill_t *fill, int32_t part, int32_t g)
+{
+    const cf_state *x = fill->x;
+    const int32_t S = x->tree->switches, begin = x->lids->first[g], n = x->lids->first[g + 1] - begin;
+    uint8_t *block = fill->block + (size_t)part * S * fill->most, *column = fill->column + (size_t)part * S;
+    ibn_cf_copy_entries(x, g, n, block);
+    for (int32_t i = 0; i < n; i++) {
+        int32_t missing = 0;
+        for (int32_t v = 0; v < S; v++) {
+            column[v] = block[(size_t)v * n + i];
+            missing += column[v] == CF_NONE;
+        }
+        if (!missing)
+            continue;
+        fill_lid(fill, part, x->lids->at[g], begin + i, column);
+        for (int32_t v = 0; v < S; v++)
+            if (column[v] != block[(size_t)v * n + i])
+                x->lft[(size_t)v * x->lids->lids + x->lids->lid[begin + i]] = column[v];
+    }
+}
+
+static void fill_part(void *context, int32_t part)
+{
+    const fill_t *fill = context;
+    for (int32_t g = part; g < fill->x->lids->groups; g += fill->x->threads)
+        if (fill->holes[g])
+            fill_group(fill, part, g);
+}
+
+int ibn_cf_fill(cf_state *x, const uint8_t *holes)
+{
+    const size_t switches = (size_t)x->tree->switches, parts = (size_t)x->threads;
+    fill_t fill = {.x = x, .holes = holes};
+    for (int32_t g = 0; g < x->lids->groups; g++) {
+        const int32_t n = x->lids->first[g + 1] - x->lids->first[g];
+        fill.most = n > fill.most ? n : fill.most;
+    }
+    fill.by_position = malloc((switches + 1) * sizeof *fill.by_position);
+    fill.counts = calloc(2 * parts, sizeof *fill.counts);
+    fill.block = malloc(parts * switches * fill.most + 1);
+    fill.column = malloc(parts * switches + 1);
+    fill.queue = malloc((parts * switches + 1) * sizeof *fill.queue);
+    fill.towards = malloc(parts * switches + 1);
+    int code = fill.by_position && fill.counts && fill.block && fill.column ? CF_OK : CF_NO_MEMORY;
+    if (!fill.queue || !fill.towards)
+        code = CF_NO_MEMORY;
+    for (size_t v = 0; code == CF_OK && v < switches; v++)
+        fill.by_position[x->tree->position[v]] = (int32_t)v;
+    if (code == CF_OK)
+        code = ibn_parallel(x->threads, x->threads, fill_part, &fill);
+    for (size_t part = 0; code == CF_OK && part < parts; part++) {
+        x->counts[1] += fill.counts[2 * part];
+        x->counts[2] += fill.counts[2 * part + 1];
+    }
+    free(fill.by_position);
+    free(fill.counts);
+    free(fill.block);
+    free(fill.column);
+    free(fill.queue);
+    free(fill.towards);
+    return code;
+}

@@ -1,0 +1,109 @@
+/* Order the switches of a tree such that every path that leads up and then down in the levels also does in the order,
+ * and such that every switch but the first of each component has a neighbour before it.
+ *
+ * A switch is placed once all switches above it are placed.  Two tops have no common switch above them.  So where no
+ * switch can be placed that way, one is placed with part of the switches above it still missing, and these follow it.
+ * Each such link is reversed: its lower end comes first.  Paths stay legal if two rules hold.  First, all links up of
+ * the upper end are reversed, too.  Second, a switch has at most one reversed link to below.  A link that would break
+ * a rule is taken out of the paths: its kind becomes 0. */
+#include "trees/internal/closed_form_state.h"
+
+#include <stdlib.h>
+
+typedef struct {
+    int32_t switches;
+    const int32_t *first, *dst, *reverse, *level;
+    uint8_t *kind;
+    int32_t *position; /* [S] -1: not placed */
+    int32_t *missing;  /* [S] channels to switches above that are not placed */
+    int32_t *above;    /* [S] channels to switches above that are placed */
+    int32_t *near;     /* [S] channels to switches that are placed */
+    int32_t *queue;    /* [S] switches that can be placed */
+    int32_t head, tail, placed;
+} order_t;
+
+static void place(order_t *x, int32_t v)
+{
+    x->position[v] = x->placed++;
+    for (int32_t c = x->first[v]; c < x->first[v + 1]; c++) {
+        const int32_t w = x->dst[c];
+        x->near[w]++;
+        if (x->kind[c] != CF_DOWN || x->position[w] >= 0)
+            continue;
+        x->above[w]++;
+        if (--x->missing[w] == 0)
+            x->queue[x->tail++] = w;
+    }
+}
+
+/* Take all parallel channels between v and w out of the paths, in both directions. */
+static void take_out(order_t *x, int32_t v, int32_t w)
+{
+    for (int32_t c = x->first[v]; c < x->first[v + 1]; c++)
+        if (x->dst[c] == w)
+            x->kind[c] = x->kind[x->reverse[c]] = CF_UNUSED;
+}
+
+/* Return whether all links up of w can be reversed: w and all switches above it are not placed. */
+static int is_free(const order_t *x, int32_t w)
+{
+    return x->position[w] < 0 && x->above[w] == 0;
+}
+
+/* Place v, and then all switches above it, with the links between them reversed. */
+static void place_below(order_t *x, int32_t v)
+{
+    place(x, v);
+    for (int32_t c = x->first[v]; c < x->first[v + 1]; c++) {
+        const int32_t w = x->dst[c];
+        if (x->kind[c] != CF_UP || (c > x->first[v] && x->dst[c - 1] == w))
+            continue;
+        if (x->position[w] >= 0 && x->position[w] < x->position[v])
+            continue;
+        if (is_free(x, w))
+            place_below(x, w);
+        else
+            take_out(x, v, w);
+    }
+}
+
+/* Return the switch to place where none has all switches above it placed: one below a placed switch, or next to one, or
+ * any; the highest of these, and of the highest the first. */
+static int32_t next_start(const order_t *x)
+{
+    int32_t best = -1, best_rank = -1;
+    for (int32_t v = 0; v < x->switches; v++) {
+        if (x->position[v] >= 0)
+            continue;
+        const int32_t rank = x->above[v] ? 2 : x->near[v] > 0;
+        if (best < 0 || rank > best_rank || (rank == best_rank && x->level[v] > x->level[best]))
+            best = v, best_rank = rank;
+    }
+    return best;
+}
+
+int ibn_trees_level_order(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *reverse,
+                          const int32_t *level, uint8_t *kind, int32_t *position)
+{
+    const size_t size = (size_t)switches + 1;
+    order_t x = {.switches = switches, .first = first, .dst = dst, .reverse = reverse, .level = level, .kind = kind};
+    x.position = position;
+    x.missing = calloc(4 * size, sizeof *x.missing);
+    if (!x.missing)
+        return CF_NO_MEMORY;
+    x.above = x.missing + size, x.near = x.above + size, x.queue = x.near + size;
+    for (int32_t v = 0; v < switches; v++) {
+        position[v] = -1;
+        for (int32_t c = first[v]; c < first[v + 1]; c++)
+            x.missing[v] += kind[c] == CF_UP;
+    }
+    while (x.placed < switches) {
+        for (; x.head < x.tail; x.head++)
+            if (position[x.queue[x.head]] < 0)
+                place(&x, x.queue[x.head]);
+        if (x.placed < switches)
+            place_below(&x, next_start(&x));
+    }
+    free(x.missing);
+    return CF_OK;
+}

@@ -1,0 +1,349 @@
+/* Choose paths for the entries that the closed form leaves open: the path whose most utilised channel is the least
+ * utilised.
+ *
+ * First the flow of all other entries is added up, so that it is in sight from the beginning.  Then, destination by
+ * destination, the upper switches choose, and after them the leaves, whose flow is added at once.  Each further pass
+ * takes the flow of one destination's open entries away and lets them choose once more, with all others in sight.  The
+ * passes end when no channel is utilised more than the links of the leaf with the fewest force it to be. */
+#include "core/parallel.h"
+#include "trees/internal/closed_form_state.h"
+
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    cf_state *x;
+    int32_t most;  /* most LIDs with flow at one switch */
+    float *flow;   /* [parts, S, most] flow towards each LID that reaches each switch */
+    double *load;  /* [parts, C] flow on each channel */
+    uint8_t *port; /* [parts, S, most] ports towards the LIDs of one switch */
+} sums_t;
+
+typedef struct {
+    cf_state *x;
+    uint8_t *port;    /* [S, n] ports towards the n LIDs of the switch at hand */
+    int32_t group, n; /* the switch at hand, as number of its group; its LIDs with flow */
+    int32_t *open;    /* [size] open entries of all groups, switch * n + LID, by descending level of the switch */
+    int64_t size, used;
+    int64_t *begin;   /* [G + 1] where the open entries of each group begin */
+    double *foreseen; /* [S] flow to expect at each upper switch */
+    uint8_t *wanted;  /* [S, n] number of switches below with an open entry, up to 255 */
+} search_t;
+
+/* Return the number of LIDs with flow of a group: they come first. */
+static int32_t with_flow(const ibn_tree_lids *lids, int32_t g)
+{
+    int32_t k = lids->first[g];
+    while (k < lids->first[g + 1] && lids->share[k] > 0.0)
+        k++;
+    return k - lids->first[g];
+}
+
+static inline int32_t channel_at(const cf_state *x, int32_t v, uint8_t port)
+{
+    return x->tree->first[v] + x->slot[(size_t)v * 256 + port];
+}
+
+/* Pass on the flow of switch v towards the LIDs of a group. */
+static void pass_on(const cf_state *x, int32_t v, int32_t g, int32_t n, const uint8_t *port, float *flow, double *load)
+{
+    const double *share = x->lids->share + x->lids->first[g], sent = x->tree->sources[v];
+    for (int32_t i = 0; i < n; i++) {
+        const float all = flow[(size_t)v * n + i] + (float)(sent * share[i]);
+        if (all == 0.0F || port[(size_t)v * n + i] == CF_NONE)
+            continue;
+        const int32_t c = channel_at(x, v, port[(size_t)v * n + i]);
+        load[c] += (double)all;
+        flow[(size_t)x->tree->dst[c] * n + i] += all;
+    }
+}
+
+/* Add up the flow of one part of the groups.  All sums are multiples of 1/128 below 2^24, and so are exact. */
+static void sum_part(void *context, int32_t part)
+{
+    const sums_t *sums = context;
+    const cf_state *x = sums->x;
+    const int32_t S = x->tree->switches;
+    const size_t block = (size_t)S * sums->most;
+    uint8_t *port = sums->port + (size_t)part * block;
+    float *flow = sums->flow + (size_t)part * block;
+    double *load = sums->load + (size_t)part * x->tree->first[S];
+    for (int32_t g = part; g < x->lids->groups; g += x->threads) {
+        const int32_t n = with_flow(x->lids, g), t = x->lids->at[g];
+        ibn_cf_copy_entries(x, g, n, port);
+        memset(flow, 0, (size_t)S * n * sizeof *flow);
+        for (int32_t j = S - 1; j >= 0; j--)
+            if (x->by_level[j] != t && x->down[(size_t)x->by_level[j] * S + t] == CF_NONE)
+                pass_on(x, x->by_level[j], g, n, port, flow, load);
+        for (int32_t j = 0; j < S; j++)
+            if (x->down[(size_t)x->by_level[j] * S + t] != CF_NONE)
+                pass_on(x, x->by_level[j], g, n, port, flow, load);
+    }
+}
+
+static int add_up(cf_state *x, int32_t most)
+{
+    const size_t block = (size_t)x->tree->switches * most + 1, channels = (size_t)x->tree->first[x->tree->switches];
+    sums_t sums = {.x = x, .most = most};
+    sums.flow = malloc(x->threads * block * sizeof *sums.flow);
+    sums.load = calloc(x->threads * channels + 1, sizeof *sums.load);
+    sums.port = malloc(x->threads * block);
+    int code = sums.flow && sums.load && sums.port ? CF_OK : CF_NO_MEMORY;
+    if (code == CF_OK)
+        code = ibn_parallel(x->threads, x->threads, sum_part, &sums);
+    for (int32_t part = 0; code == CF_OK && part < x->threads; part++)
+        for (size_t c = 0; c < channels; c++)
+            x->load[c] += sums.load[part * channels + c];
+    free(sums.flow);
+    free(sums.load);
+    free(sums.port);
+    return code;
+}
+
+/* Find the flow to expect at each switch towards a destination elsewhere: that from below, shared out evenly. */
+static void foresee(search_t *s)
+{
+    const ibn_tree *tree = s->x->tree;
+    for (int32_t j = tree->switches - 1; j >= 0; j--) {
+        const int32_t v = s->x->by_level[j];
+        int32_t ups = 0;
+        s->foreseen[v] += tree->sources[v];
+        for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++)
+            ups += tree->kind[c] == CF_UP;
+        for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++)
+            if (tree->kind[c] == CF_UP)
+                s->foreseen[tree->dst[c]] += s->foreseen[v] / ups;
+    }
+}
+
+static inline uint8_t *entry(const search_t *s, int32_t v, int32_t i)
+{
+    return s->port + (size_t)v * s->n + i;
+}
+
+/* Return the highest utilisation on the path over channel c to LID i, or any number of at least `limit`. */
+static double path_cost(const search_t *s, int32_t c, int32_t i, double limit)
+{
+    const cf_state *x = s->x;
+    const int32_t t = x->lids->at[s->group];
+    double cost = 0.0;
+    for (;;) {
+        const double here = x->load[c] * x->tree->slowness[c];
+        cost = here > cost ? here : cost;
+        const int32_t v = x->tree->dst[c];
+        if (cost >= limit || v == t)
+            return cost;
+        if (*entry(s, v, i) == CF_NONE)
+            return DBL_MAX;
+        c = channel_at(x, v, *entry(s, v, i));
+    }
+}
+
+/* Let switch v choose its channel up towards LID i.  Returns the channel, or -1 if there is no path. */
+static int32_t choose(search_t *s, int32_t v, int32_t i)
+{
+    const ibn_tree *tree = s->x->tree;
+    const int32_t count = tree->first[v + 1] - tree->first[v], k = s->x->lids->first[s->group] + i;
+    int32_t best = -1;
+    double least = DBL_MAX;
+    for (int32_t n = 0, j = s->x->lids->digit[k] % (count ? count : 1); n < count; n++, j++) {
+        j = j == count ? 0 : j;
+        const int32_t c = tree->first[v] + j;
+        if (tree->kind[c] != CF_UP)
+            continue;
+        const double cost = path_cost(s, c, i, least);
+        if (cost < least)
+            best = c, least = cost;
+    }
+    *entry(s, v, i) = best < 0 ? CF_NONE : tree->port[best];
+    return best;
+}
+
+/* Add `flow` on the path from v to LID i, if there is one. */
+static void add(search_t *s, int32_t v, int32_t i, double flow)
+{
+    const int32_t t = s->x->lids->at[s->group];
+    while (v != t && *entry(s, v, i) != CF_NONE) {
+        const int32_t c = channel_at(s->x, v, *entry(s, v, i));
+        s->x->load[c] += flow;
+        v = s->x->tree->dst[c];
+    }
+}
+
+static inline double flow_of(const search_t *s, int32_t v, int32_t i)
+{
+    return s->x->tree->sources[v] * s->x->lids->share[s->x->lids->first[s->group] + i];
+}
+
+/* Count the open entries of switch v at the switches above it. */
+static void count_open(search_t *s, int32_t v)
+{
+    const ibn_tree *tree = s->x->tree;
+    if (!memchr(entry(s, v, 0), CF_NONE, (size_t)s->n))
+        return;
+    for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++) {
+        if (tree->kind[c] != CF_UP || tree->bundle_rank[c])
+            continue;
+        uint8_t *wanted = s->wanted + (size_t)tree->dst[c] * s->n;
+        for (int32_t i = 0; i < s->n; i++)
+            wanted[i] += *entry(s, v, i) == CF_NONE && wanted[i] < UINT8_MAX;
+    }
+}
+
+/* Open the entries of upper switches that stand in for another top, where many switches below need them: so much flow
+ * must not follow a fixed rule.  Entries that lead to an open one are open, too. */
+static void open_more(search_t *s)
+{
+    const cf_state *x = s->x;
+    const ibn_tree *tree = x->tree;
+    const int32_t S = tree->switches, t = x->lids->at[s->group], *top = x->top_of + x->lids->first[s->group];
+    memset(s->wanted, 0, (size_t)S * s->n);
+    for (int32_t j = S - 1; j >= 0; j--) {
+        const int32_t v = x->by_level[j];
+        if (v == t || x->down[(size_t)v * S + t] != CF_NONE)
+            continue;
+        int32_t below = 0;
+        for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++)
+            below += tree->kind[c] == CF_DOWN;
+        for (int32_t i = 0; below && i < s->n; i++)
+            if (4 * s->wanted[(size_t)v * s->n + i] > below && top[i] < x->tops
+                && x->to_top[(size_t)v * x->tops + top[i]] == CF_NONE)
+                *entry(s, v, i) = CF_NONE;
+        count_open(s, v);
+    }
+    for (int32_t j = 0; tree->levels > 3 && j < S; j++)
+        for (int32_t i = 0, v = x->by_level[j]; v != t && tree->level[v] > 0 && i < s->n; i++) {
+            const uint8_t port = *entry(s, v, i);
+            const int32_t w = port == CF_NONE ? t : tree->dst[channel_at(x, v, port)];
+            if (w != t && *entry(s, w, i) == CF_NONE)
+                *entry(s, v, i) = CF_NONE;
+        }
+}
+
+/* List the open entries of the group at hand. */
+static int list_open(search_t *s)
+{
+    const int32_t S = s->x->tree->switches, t = s->x->lids->at[s->group];
+    for (int32_t j = 0; j < S; j++) {
+        const int32_t v = s->x->by_level[j];
+        if (v == t || !memchr(entry(s, v, 0), CF_NONE, (size_t)s->n))
+            continue;
+        for (int32_t i = 0; i < s->n; i++) {
+            if (*entry(s, v, i) != CF_NONE)
+                continue;
+            if (s->used == s->size) {
+                const int64_t size = 2 * s->size;
+                int32_t *more = realloc(s->open, (size_t)size * sizeof *more);
+                if (!more)
+                    return CF_NO_MEMORY;
+                s->open = more, s->size = size;
+            }
+            s->open[s->used++] = v * s->n + i;
+        }
+    }
+    return CF_OK;
+}
+
+/* Choose a path for all open entries of the group at hand. */
+static void choose_all(search_t *s)
+{
+    const cf_state *x = s->x;
+    const int64_t begin = s->begin[s->group], end = s->begin[s->group + 1];
+    int64_t upper = begin;
+    for (; upper < end && x->tree->level[s->open[upper] / s->n] > 0; upper++) {
+        const int32_t v = s->open[upper] / s->n, i = s->open[upper] % s->n;
+        choose(s, v, i);
+        add(s, v, i, s->foreseen[v] * x->lids->share[x->lids->first[s->group] + i]);
+    }
+    for (int64_t e = begin; e < upper; e++) { /* the flow that was foreseen, for that of the switch itself */
+        const int32_t v = s->open[e] / s->n, i = s->open[e] % s->n;
+        add(s, v, i, flow_of(s, v, i) - s->foreseen[v] * x->lids->share[x->lids->first[s->group] + i]);
+    }
+    for (int64_t e = upper; e < end; e++) {
+        const int32_t v = s->open[e] / s->n, i = s->open[e] % s->n;
+        if (choose(s, v, i) >= 0)
+            add(s, v, i, flow_of(s, v, i));
+    }
+}
+
+static int search_group(search_t *s, int32_t g, int32_t pass)
+{
+    const cf_state *x = s->x;
+    s->group = g, s->n = with_flow(x->lids, g);
+    if (s->n == 0 || (pass > 0 && s->begin[g] == s->begin[g + 1])) {
+        s->begin[g + 1] = pass > 0 ? s->begin[g + 1] : s->used;
+        return CF_OK;
+    }
+    ibn_cf_copy_entries(x, g, s->n, s->port);
+    if (pass == 0) {
+        open_more(s);
+        const int code = list_open(s);
+        if (code != CF_OK)
+            return code;
+        s->begin[g + 1] = s->used;
+    } else {
+        for (int64_t e = s->begin[g]; e < s->begin[g + 1]; e++)
+            add(s, s->open[e] / s->n, s->open[e] % s->n, -flow_of(s, s->open[e] / s->n, s->open[e] % s->n));
+        for (int64_t e = s->begin[g]; e < s->begin[g + 1]; e++)
+            *entry(s, s->open[e] / s->n, s->open[e] % s->n) = CF_NONE;
+    }
+    choose_all(s);
+    for (int64_t e = s->begin[g]; e < s->begin[g + 1]; e++) {
+        const int32_t v = s->open[e] / s->n, i = s->open[e] % s->n;
+        x->lft[(size_t)v * x->lids->lids + x->lids->lid[x->lids->first[g] + i]] = *entry(s, v, i);
+    }
+    return CF_OK;
+}
+
+/* Return whether no channel is utilised more than the links of the worst switch with end ports force it to be. */
+static int is_even(const cf_state *x, const double *senders)
+{
+    const ibn_tree *tree = x->tree;
+    double bound = 0.0, peak = 0.0;
+    for (int32_t v = 0; v < tree->switches; v++) {
+        double capacity = 0.0;
+        for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++) {
+            const double here = x->load[c] * tree->slowness[c];
+            capacity += 1.0 / tree->slowness[c];
+            peak = here > peak ? here : peak;
+        }
+        const double sent = tree->sources[v] * (senders[tree->component[v]] - tree->sources[v]);
+        if (sent > bound * capacity)
+            bound = sent / capacity;
+    }
+    return peak <= 1.005 * bound;
+}
+
+int ibn_cf_search(cf_state *x, int32_t passes)
+{
+    int32_t most = 0;
+    for (int32_t g = 0; g < x->lids->groups; g++)
+        most = with_flow(x->lids, g) > most ? with_flow(x->lids, g) : most;
+    if (x->counts[0] == 0 || most == 0)
+        return CF_OK;
+    search_t s = {.x = x, .size = 1 << 16};
+    s.port = malloc((size_t)x->tree->switches * most);
+    s.wanted = malloc((size_t)x->tree->switches * most);
+    s.open = malloc((size_t)s.size * sizeof *s.open);
+    s.begin = calloc((size_t)x->lids->groups + 1, sizeof *s.begin);
+    s.foreseen = calloc((size_t)x->tree->switches, sizeof *s.foreseen);
+    int code = s.port && s.wanted && s.open && s.begin && s.foreseen ? add_up(x, most) : CF_NO_MEMORY;
+    double *senders = calloc((size_t)x->tree->switches + 1, sizeof *senders);
+    if (!senders)
+        code = CF_NO_MEMORY;
+    if (code == CF_OK)
+        foresee(&s);
+    for (int32_t v = 0; code == CF_OK && v < x->tree->switches; v++)
+        senders[x->tree->component[v]] += x->tree->sources[v];
+    for (int32_t pass = 0; code == CF_OK && pass <= passes && !(pass > 0 && is_even(x, senders)); pass++)
+        for (int32_t g = 0; g < x->lids->groups && code == CF_OK; g++)
+            code = search_group(&s, g, pass);
+    free(senders);
+    free(s.port);
+    free(s.wanted);
+    free(s.open);
+    free(s.begin);
+    free(s.foreseen);
+    return code;
+}

@@ -1,0 +1,279 @@
+"""Kernel wrappers: in-trees with link-disjoint paths, and the number of link-disjoint paths in tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.native import check, ffi, lib, point, pointer
+from routing.fabric import Channels
+
+MOST_TREES = 8
+"""Maximum number of in-trees of a destination: a set of trees is a byte in the kernel."""
+
+MOST_ORDERS = 8
+"""Maximum number of orders of the switches: a set of orders is a byte in the kernel."""
+
+UNREACHED = 65535
+"""Hops between two switches without a path."""
+
+NO_CHANNEL = 255
+NO_ORDER = 255
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """What paths offer that lead up and then down in one order of the switches.
+
+    Attributes
+    ----------
+    hops
+        uint16[S, S] by destination and source: the fewest hops, :data:`UNREACHED` if there is no path.
+    degree
+        uint8[S, S]: the number of first channels of paths that are not longer than asked for, at most 255.
+    """
+
+    hops: npt.NDArray[np.uint16]
+    degree: npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class TreeRequest:
+    """Input of the search for in-trees with link-disjoint paths.
+
+    Attributes
+    ----------
+    channels
+        Channels of the fabric (C).
+    weight
+        float64[S], number of end ports of each switch.  A destination without end ports gets one tree.
+    slowness
+        float64[C], inverse capacity of each channel; 1 for the slowest.
+    distance
+        uint16[S, S], hops by destination and source, :data:`UNREACHED` if there is no path.
+    allowed
+        uint8[edges], mask of the orders that allow each CDG edge.
+    degree
+        uint8[orders, S, S], see :class:`Reach`.
+    initial
+        uint8[S, S], index of the next channel by destination and source: first trees to begin with, of shortest paths.
+        None: the kernel computes first trees.
+    trees, wanted
+        Trees of each destination (K, at most :data:`MOST_TREES`); link-disjoint paths that each pair should have.
+    most_hops
+        The search makes no path longer than this.
+    balance_sweeps, sweeps
+        Maximum number of passes that balance the first trees; passes of the local search over all trees.
+    shared
+        Whether one order has to allow all paths between two switches, instead of those of each tree.
+    concentrate
+        Whether the first trees use few channels each instead of balancing the load.
+    seed
+        Seed of all random choices.
+    """
+
+    channels: Channels
+    weight: npt.NDArray[np.float64]
+    slowness: npt.NDArray[np.float64]
+    distance: npt.NDArray[np.uint16]
+    allowed: npt.NDArray[np.uint8]
+    degree: npt.NDArray[np.uint8]
+    initial: npt.NDArray[np.uint8] | None
+    trees: int
+    wanted: int
+    most_hops: int
+    balance_sweeps: int
+    sweeps: int
+    shared: bool
+    concentrate: bool
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class DisjointTrees:
+    """In-trees of all destinations.
+
+    Attributes
+    ----------
+    next_channel
+        uint8[S, K, S], by destination, tree and switch: index of the next channel among those of the switch, or
+        :data:`NO_CHANNEL`.  Destinations without end ports have the first tree only.
+    order
+        uint8[S, K, S], the order that allows the paths of a tree between two switches in both directions, or all
+        their paths if the request is ``shared``; symmetric in the switches.  :data:`NO_ORDER` if no order does, for
+        switches in different components, and for two switches without end ports.
+    load
+        float64[2, C], all-to-all load of the first trees, and of all trees together (as if each LID took all traffic).
+    """
+
+    next_channel: npt.NDArray[np.uint8]
+    order: npt.NDArray[np.uint8]
+    load: npt.NDArray[np.float64]
+
+
+def balance_order(channels: Channels, position: npt.NDArray[np.int32], *, steps: int, seed: int) -> None:
+    """Move switches in an order until each has about as many neighbours before it as behind it.
+
+    Parameters
+    ----------
+    channels
+        Channels of the fabric.
+    position
+        int32[S], position of each switch; changed in place.
+    steps
+        Number of attempts to move a switch.
+    seed
+        Seed of the random choices.
+
+    Notes
+    -----
+    An attempt costs the degree of the switch, and the distance of its positions if it succeeds.
+    """
+    check(
+        lib.ibn_disjoint_balance_order(
+            len(position), pointer(channels.first), pointer(channels.dst), steps, seed, pointer(position)
+        )
+    )
+
+
+def reach(channels: Channels, position: npt.NDArray[np.int32], *, most_hops: int) -> Reach:
+    """Return what paths of at most ``most_hops`` hops offer in an order (int32[S], positions).  Cost: O(S C)."""
+    switches = len(position)
+    found = Reach(np.empty((switches, switches), np.uint16), np.empty((switches, switches), np.uint8))
+    check(
+        lib.ibn_disjoint_reach(
+            switches,
+            pointer(channels.first),
+            pointer(channels.dst),
+            pointer(position),
+            most_hops,
+            pointer(found.hops),
+            pointer(found.degree),
+        )
+    )
+    return found
+
+
+def distances(channels: Channels) -> npt.NDArray[np.uint16]:
+    """Return uint16[S, S], hops by destination and source; :data:`UNREACHED` if there is no path.  Cost: O(S C)."""
+    switches = len(channels.first) - 1
+    hops = np.empty((switches, switches), np.uint16)
+    check(lib.ibn_disjoint_distances(switches, pointer(channels.first), pointer(channels.dst), pointer(hops)))
+    return hops
+
+
+def _link(channels: Channels) -> npt.NDArray[np.int32]:
+    """Return int32[C], a number below C for each cable, shared by both of its channels."""
+    return np.minimum(np.arange(len(channels), dtype=np.int32), channels.reverse).astype(np.int32)
+
+
+def _struct(request: TreeRequest) -> tuple[object, tuple[npt.NDArray[np.int32], ...]]:
+    """Return the C struct of a request, and the arrays that have to stay alive as long as the struct."""
+    channels, struct = request.channels, ffi.new("disjoint_request *")
+    link, slot = _link(channels), np.ascontiguousarray(channels.edges.first, np.int32)
+    struct.switches, struct.channels = len(request.weight), len(channels)
+    struct.trees, struct.wanted, struct.most_hops = request.trees, request.wanted, request.most_hops
+    struct.shared, struct.concentrate, struct.orders = request.shared, request.concentrate, len(request.degree)
+    struct.balance_sweeps, struct.sweeps, struct.seed = request.balance_sweeps, request.sweeps, request.seed
+    point(struct, first=channels.first, src=channels.src, dst=channels.dst, link=link, slot=slot)
+    point(struct, weight=request.weight, slowness=request.slowness, distance=request.distance)
+    point(struct, allowed=request.allowed, degree=request.degree, initial=request.initial)
+    return struct, (link, slot)
+
+
+def disjoint_trees(request: TreeRequest) -> DisjointTrees:
+    """Compute in-trees such that as many paths of a pair as possible share no link.
+
+    Notes
+    -----
+    Cost: for each sweep, S^2 K subtrees times the degree times K paths.  Memory: 5 S^2 K bytes.
+    """
+    switches, trees = len(request.weight), request.trees
+    found = DisjointTrees(
+        np.empty((switches, trees, switches), np.uint8),
+        np.empty((switches, trees, switches), np.uint8),
+        np.empty((2, len(request.channels))),
+    )
+    struct, alive = _struct(request)
+    result = ffi.new("disjoint_trees *")
+    point(result, next=found.next_channel, order=found.order, load=found.load)
+    check(lib.ibn_disjoint_trees(struct, result))
+    del alive
+    return found
+
+
+def follow_first(
+    request: TreeRequest,
+    next_channel: npt.NDArray[np.uint8],
+    source: npt.NDArray[np.int32],
+    target: npt.NDArray[np.int32],
+) -> npt.NDArray[np.uint8]:
+    """Return next channels (uint8[S, K, S]) with which all trees follow the first tree between the given pairs."""
+    struct, alive = _struct(request)
+    changed = next_channel.copy()
+    check(lib.ibn_disjoint_follow_first(struct, len(source), pointer(source), pointer(target), pointer(changed)))
+    del alive
+    return changed
+
+
+def count_disjoint(
+    channels: Channels,
+    lft: npt.NDArray[np.uint8],
+    lid_switch: npt.NDArray[np.int32],
+    *,
+    group_first: npt.NDArray[np.int32],
+    group_lid: npt.NDArray[np.int32],
+    source: npt.NDArray[np.bool_],
+    most: int,
+) -> npt.NDArray[np.uint8]:
+    """Count the link-disjoint paths from switches to groups of LIDs.
+
+    Parameters
+    ----------
+    channels
+        Channels of the fabric.
+    lft
+        uint8[S, L], the forwarding tables.
+    lid_switch
+        int32[L], switch that delivers each LID.
+    group_first, group_lid
+        int32[G + 1], int32[N]: the LIDs of group ``g`` are ``group_lid[group_first[g]:group_first[g + 1]]``, 1 to 128.
+    source
+        bool[S], the switches that send.
+    most
+        Maximum number that is counted, up to 8.
+
+    Returns
+    -------
+    uint8[G, S]
+        Size of the largest set of pairwise link-disjoint paths, at most ``most``; 0 if a path does not arrive, from
+        switches that do not send, and from the switch that delivers the group.
+
+    Notes
+    -----
+    The search over sets is exact.  Cost: O(hops) for each path; binomial(group size, ``most``) for each pair at worst.
+    """
+    found = np.zeros((len(group_first) - 1, len(lft)), np.uint8)
+    link = _link(channels)
+    sends = np.ascontiguousarray(source).astype(np.uint8)
+    check(
+        lib.ibn_disjoint_count(
+            len(lft),
+            len(channels),
+            lft.shape[1],
+            pointer(channels.dst),
+            pointer(channels.at_port),
+            pointer(link),
+            pointer(np.ascontiguousarray(lft)),
+            pointer(lid_switch),
+            len(found),
+            pointer(group_first),
+            pointer(group_lid),
+            pointer(sends),
+            most,
+            pointer(found),
+        )
+    )
+    return found

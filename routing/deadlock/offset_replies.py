@@ -1,0 +1,45 @@
+"""Replies to the LID offset of their requests: safe without a reversible certificate if SLs are symmetric."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from routing.fabric import Fabric
+from routing.flows import attached
+from routing.tables import Routing
+
+_PAIRS_AT_ONCE = 4_000_000
+
+
+def replies_follow_requests(fabric: Fabric, routing: Routing) -> bool:
+    """Return whether each reply, sent to the LID with the offset of its request, has the SL of a request on its path.
+
+    Tables have this property if two end ports use one SL in both directions for each LID offset that both have.  Then
+    every reply on the request's SL is, hop by hop and VL by VL, also a request.  So a ``forward`` certificate covers
+    these replies, and no replies to other offsets.
+
+    SLs by pair of LIDs are not examined: the result is False.
+
+    Notes
+    -----
+    Cost: O(E^2) for E end ports and each LID offset.
+    """
+    if routing.sl.ndim == 2 and len(routing.sl) != fabric.switches:
+        return False
+    ports = attached(fabric)
+    lmc = fabric.endport_lmc[ports].astype(np.int64)
+    for offset in range(1 << int(lmc.max(initial=0))):
+        some = ports[offset < 1 << lmc]
+        switch, lid = fabric.endport_switch[some], fabric.endport_lid[some].astype(np.int64) + offset
+        step = max(1, _PAIRS_AT_ONCE // max(len(some), 1))
+        for start in range(0, len(some), step):
+            part = slice(start, start + step)
+            if routing.sl.ndim == 1:
+                equal = routing.sl[lid][:, None] == routing.sl[lid[part]][None, :]
+            else:
+                equal = routing.sl[switch][:, lid[part]] == routing.sl[switch[part]][:, lid].T
+            apart = switch[:, None] != switch[None, part]
+            joined = fabric.component[switch][:, None] == fabric.component[switch[part]][None, :]
+            if not equal[apart & joined].all():
+                return False
+    return True

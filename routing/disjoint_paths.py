@@ -1,0 +1,87 @@
+"""Share of pairs of end ports whose paths to the 2^LMC LIDs of the destination include link-disjoint ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.disjoint import count_disjoint
+from routing.fabric import Fabric
+from routing.flows import attached
+
+MOST = 4
+"""Number of link-disjoint paths up to which pairs are distinguished."""
+
+
+@dataclass(frozen=True)
+class DisjointPaths:
+    """Pairs of end ports by the number of link-disjoint paths between them.
+
+    The number of a pair is the size of the largest set of its given paths, one for each LID of the destination, in
+    which no two share a cable between switches.  A cable counts in either direction, and parallel cables are different
+    ones.
+
+    Attributes
+    ----------
+    pairs
+        Ordered pairs of end ports on different switches.
+    two, three, four
+        Share of these pairs with at least so many link-disjoint paths.  Pairs with a path that does not arrive have
+        none.
+    """
+
+    pairs: int = field(metadata={"unit": "ordered pairs of end ports on different switches"})
+    two: float = field(metadata={"unit": "of the pairs"})
+    three: float = field(metadata={"unit": "of the pairs"})
+    four: float = field(metadata={"unit": "of the pairs"})
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """Shares of the pairs with at least two, three and four link-disjoint paths."""
+        return self.two, self.three, self.four
+
+
+def disjoint_paths(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> DisjointPaths | None:
+    """Count the link-disjoint paths of all pairs of end ports, exactly.
+
+    Parameters
+    ----------
+    fabric
+        The fabric.
+    lft
+        uint8[S, L], the forwarding tables.
+
+    Returns
+    -------
+    DisjointPaths or None
+        None if no end port has more than one LID, or no two end ports are on different switches.
+
+    Notes
+    -----
+    Cost: O(S L hops), and a search for each pair that is short for an LMC up to 3: binomial(2^LMC, 4) steps at most.
+    """
+    ports = attached(fabric)
+    lmc = fabric.endport_lmc[ports].astype(np.int64)
+    senders = np.bincount(fabric.endport_switch[ports], minlength=fabric.switches)
+    pairs = len(ports) ** 2 - int((senders**2).sum())
+    if not lmc.any() or pairs == 0:
+        return None
+    first = np.concatenate([[0], np.cumsum(1 << lmc)])
+    offset = np.arange(first[-1]) - np.repeat(first[:-1], 1 << lmc)
+    lid = np.repeat(fabric.endport_lid[ports].astype(np.int64), 1 << lmc) + offset
+    found = count_disjoint(
+        fabric.channels,
+        lft,
+        fabric.lids.switch,
+        group_first=first.astype(np.int32),
+        group_lid=lid.astype(np.int32),
+        source=senders > 0,
+        most=MOST,
+    )
+    lids = fabric.lids
+    wrong = lft[lids.switch[lid], lid] != lids.port[lid]
+    found[np.logical_or.reduceat(wrong, first[:-1])] = 0
+    shares = [int(((found >= number) @ senders).sum()) / pairs for number in (2, 3, 4)]
+    return DisjointPaths(pairs, *shares)

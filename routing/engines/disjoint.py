@@ -1,0 +1,209 @@
+"""Paths of the 2^LMC LIDs of a port that share as few links as the fabric allows, free of credit loops by VLs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.balance import Balanced
+from routing._kernels.disjoint import MOST_ORDERS, MOST_TREES, UNREACHED, TreeRequest, disjoint_trees, distances
+from routing.engines.base import LONGER_PATHS, EngineOptions, Objective, Offers, Promise, refuse_unsupported
+from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
+from routing.engines.disjoint_orders import choose_orders
+from routing.engines.disjoint_trunks import spread_over_trunks
+from routing.engines.disjoint_vls import Placement, place
+from routing.engines.path_selection import PathSelector
+from routing.engines.provenance import provenance
+from routing.engines.uncounted import without_uncounted
+from routing.engines.vl_assignment import vl_tables, vls_allowed
+from routing.errors import NotEnoughVLs
+from routing.fabric import Fabric
+from routing.tables import DATA_VLS, Routing
+
+WANTED = {1: 1, 2: 2, 4: 3, 8: 4}
+"""Link-disjoint paths that each pair should have, by the number of trees."""
+
+DETOUR = 2
+"""Hops by which a path may exceed the longest of all shortest paths."""
+
+VISITS_PER_SECOND = 100_000_000
+"""Channels of paths that the local search may visit, at effort 1: about a second on one core."""
+
+FEWEST_SWEEPS, MOST_SWEEPS, MOST_BALANCE_SWEEPS = 2, 10, 100
+
+
+class Disjoint:
+    """In-trees for each LID of a port, such that the paths to the LIDs of one port share as few links as possible.
+
+    Notes
+    -----
+    All end ports of a switch have the same trees, one for each LID offset, and take parallel links in turn.  Offset 0
+    takes balanced shortest paths.
+    Every other tree keeps some branches of this tree, and leaves the others out.  Switches that were left out join the
+    kept branches from the side, and a local search moves next hops until most pairs have the paths that they should
+    have.  A path is at most :data:`DETOUR` hops longer than the diameter wherever trees allow it.
+
+    Each VL has an order of the switches, and its paths lead up and then down (:mod:`routing.engines.disjoint_orders`).
+    The reverse of an allowed path is allowed.  The search keeps for each pair and offset a VL that allows the paths in
+    both directions.  So a reply on the request's SL is safe if it goes to the same LID offset.  With ``reversible``,
+    one VL allows the paths of all offsets between two switches, and every reply on the request's SL is safe.
+
+    Cost: for each sweep of the local search O(S C K^2) channels of paths, and O(S^2 K) bytes of memory.
+    """
+
+    name = "disjoint"
+    summary = "link-disjoint paths to the 2^LMC LIDs of a port; free of credit loops by virtual lanes"
+    promise = Promise.DEADLOCK_FREE
+    offers = Offers(options=("reversible",), refusals={"minimal": LONGER_PATHS}, needs_vls=True)
+
+    @without_uncounted
+    def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
+        """Compute the tables (see :class:`routing.engines.base.Engine`).
+
+        Raises
+        ------
+        OptionError
+            An option is not supported.
+        NotEnoughVLs
+            No trees were found whose paths fit into the allowed VLs.
+        """
+        refuse_unsupported(self, options)
+        start = time.perf_counter()
+        destinations = Destinations.of(fabric)
+        trees = min(MOST_TREES, 1 << int(fabric.endport_lmc.max(initial=0)))
+        found = _TreeSearch(fabric, distances(fabric.channels), trees, options).run()
+        tree = _tree_of(fabric, destinations, trees)
+        sl = np.zeros((fabric.switches, len(fabric.lids)), np.uint8)
+        sl[:, destinations.lid] = found.vl[destinations.root, tree].T
+        next_channel = np.ascontiguousarray(found.next_channel[destinations.root, tree])
+        if found.by_order:
+            next_channel = spread_over_trunks(fabric, destinations, next_channel, by_rate=trees == 1)
+        return Routing(
+            lft=forwarding_tables(fabric, destinations, Balanced(next_channel, np.zeros(0), np.zeros(0))),
+            **vl_tables(sl, found.used, options),
+            vls_needed=found.used,
+            provenance=provenance(
+                self.name, fabric, options, {"route": time.perf_counter() - start}, trees=trees, wanted=WANTED[trees]
+            ),
+        )
+
+
+ENGINE = Disjoint()
+
+
+def _tree_of(fabric: Fabric, destinations: Destinations, trees: int) -> npt.NDArray[np.int64]:
+    """Return int64[D], the tree of each destination: the LID's offset modulo the number of trees; 0 for switches."""
+    endport = fabric.lids.endport[destinations.lid]
+    base = np.where(endport >= 0, fabric.endport_lid[endport] if fabric.endports else 0, destinations.lid)
+    return np.asarray((destinations.lid - base.astype(np.int64)) % trees, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _TreeSearch:
+    """Search for trees whose paths fit into the allowed VLs.
+
+    Attributes
+    ----------
+    fabric, options
+        Input of the engine.
+    distance
+        uint16[S, S], hops between switches.
+    trees
+        Number of trees of each destination.
+    """
+
+    fabric: Fabric
+    distance: npt.NDArray[np.uint16]
+    trees: int
+    options: EngineOptions
+
+    def run(self) -> Placement:
+        """Return trees and VLs; of the possible numbers of orders, the first one that succeeds counts.
+
+        Raises
+        ------
+        NotEnoughVLs
+            No trees were found whose paths fit into the allowed VLs.
+        """
+        if self.fabric.switches == 0:
+            empty = np.zeros((0, self.trees, 0), np.uint8)
+            return Placement(empty, empty, by_order=True)
+        minimal = self.options.vls == "min"
+        have = DATA_VLS - self.options.first_vl if minimal else vls_allowed(self.options)
+        directed = _dimension_ordered(self.fabric, self.options)
+        for vls, orders in _attempts(have, minimal=minimal):
+            for initial in (None,) if directed is None else (directed, None):
+                found = self._attempt(vls, orders, initial)
+                if found is not None:
+                    return found
+        for vls in range(have + 1, DATA_VLS + 1):
+            if self._attempt(vls, min(vls, MOST_ORDERS), None) is not None:
+                raise NotEnoughVLs(vls, have)
+        raise NotEnoughVLs(DATA_VLS + 1, have)
+
+    def _attempt(self, vls: int, count: int, initial: npt.NDArray[np.uint8] | None) -> Placement | None:
+        """Compute trees for a number of orders, and their VLs; None if the paths do not fit into the VLs.
+
+        ``initial`` is uint8[S, S], first trees to begin with, or None.
+        """
+        fabric, distance, options, wanted = self.fabric, self.distance, self.options, WANTED[self.trees]
+        most_hops = DETOUR + int(distance[distance != UNREACHED].max(initial=0))
+        orders = choose_orders(fabric, distance, count=count, wanted=wanted, most_hops=most_hops, seed=options.seed)
+        request = TreeRequest(
+            fabric.channels,
+            weight=fabric.terminals_at.astype(np.float64),
+            slowness=inverse_capacity(fabric, options.link_weights),
+            distance=distance,
+            allowed=orders.allowed(fabric.channels),
+            degree=orders.degree,
+            initial=initial,
+            trees=self.trees,
+            wanted=wanted,
+            most_hops=most_hops,
+            balance_sweeps=_balance_sweeps(fabric, options),
+            sweeps=_sweeps(fabric, self.trees, options),
+            shared=options.reversible,
+            concentrate=options.objective is Objective.BISECTION,
+            seed=options.seed,
+        )
+        return place(request, disjoint_trees(request), orders, vls)
+
+
+def _attempts(have: int, *, minimal: bool) -> Iterator[tuple[int, int]]:
+    """Yield numbers of VLs and of orders.  Fewer orders than VLs leave VLs for paths that no order allows."""
+    if minimal:
+        yield from ((vls, min(vls, MOST_ORDERS)) for vls in range(1, have + 1))
+        return
+    most = min(have, MOST_ORDERS)
+    for orders in sorted({most, most - 1, most - 2, most // 2} - {0, -1}, reverse=True):
+        yield have, orders
+
+
+def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np.uint8] | None:
+    """Return uint8[S, S], first trees of grids, tori and hypercubes: dimension order balances best; None elsewhere."""
+    destinations = Destinations.of(fabric)
+    roots, first = np.unique(destinations.root, return_index=True)
+    if options.objective is Objective.BISECTION or len(roots) < fabric.switches or not fabric.endports:
+        return None
+    paths = PathSelector(fabric, destinations, options).dimension_ordered()
+    return None if paths is None else np.ascontiguousarray(paths.next_channel[first])
+
+
+def _balance_sweeps(fabric: Fabric, options: EngineOptions) -> int:
+    """Return the number of sweeps that balance the first trees.  With the objective bisection, there are none."""
+    if options.objective is Objective.BISECTION:
+        return 0
+    visits = max(1, 3 * fabric.switches * len(fabric.channels))
+    return min(MOST_BALANCE_SWEEPS, max(FEWEST_SWEEPS, round(options.effort * VISITS_PER_SECOND / visits)))
+
+
+def _sweeps(fabric: Fabric, trees: int, options: EngineOptions) -> int:
+    """Return the number of sweeps of the local search: as requested, or as many as the effort allows."""
+    if options.passes is not None:
+        return options.passes
+    visits = max(1, fabric.switches * len(fabric.channels) * trees * trees)
+    return min(MOST_SWEEPS, max(FEWEST_SWEEPS, round(options.effort * VISITS_PER_SECOND / visits)))

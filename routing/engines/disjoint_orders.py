@@ -1,0 +1,138 @@
+"""Orders of the switches, one for each VL, for link-disjoint paths (:mod:`routing.engines.disjoint`).
+
+On the VL of an order, paths lead up (to earlier switches) and then down.  So its CDG is acyclic, and the reverse of an
+allowed path is allowed as well.  An order and its reverse together allow every dependency.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.disjoint import MOST_ORDERS, UNREACHED, Reach, balance_order, reach
+from routing.engines.orders import breadth_first, top_switches
+from routing.fabric import Channels, Fabric
+
+CANDIDATES = 20
+"""Orders that are generated; their reverses are candidates too."""
+
+BALANCE_STEPS, SMOOTHING_STEPS = 40, 2
+"""Attempts to move a switch, per switch: in a random order, and in an order by distance."""
+
+LANDMARKS = 6
+"""Switches whose distances, with random factors, give an order by distance."""
+
+FIRST_SHORT, FIRST_RICH, SECOND_RICH = 10, 5, 1
+"""Value of a pair to which an order gives its first shortest path, or its first or second rich choice of paths."""
+
+
+@dataclass(frozen=True, eq=False)
+class VlOrders:
+    """The orders of the VLs.
+
+    Attributes
+    ----------
+    position
+        int32[orders, S], position of each switch in each order.
+    degree
+        uint8[orders, S, S], see :class:`routing._kernels.disjoint.Reach`.
+    """
+
+    position: npt.NDArray[np.int32]
+    degree: npt.NDArray[np.uint8]
+
+    def allowed(self, channels: Channels) -> npt.NDArray[np.uint8]:
+        """Return uint8[edges], the mask of the orders that allow each CDG edge.  Cost: O(orders x edges)."""
+        before, after = channels.edges.channels()
+        masks = np.zeros(channels.edges.count, np.uint8)
+        found = np.zeros(len(before), np.uint8)
+        for order, position in enumerate(self.position):
+            rises = position[channels.dst] < position[channels.src]
+            found |= (rises[before] | ~rises[after]).astype(np.uint8) << np.uint8(order)
+        masks[channels.edges.numbers()] = found
+        return masks
+
+
+def candidate_orders(fabric: Fabric, distance: npt.NDArray[np.uint16], seed: int) -> list[npt.NDArray[np.int32]]:
+    """Return orders of the switches (int32[S] positions each): on a tree by its tiers, random ones, and by distance.
+
+    Random orders are balanced: each switch has about as many neighbours before it as behind it.  Each order is
+    followed by its reverse.
+    """
+    channels, switches = fabric.channels, fabric.switches
+    rng = np.random.default_rng(seed)
+    found: list[npt.NDArray[np.int32]] = []
+    tops = top_switches(fabric)
+    if tops:
+        found.append(breadth_first(fabric, tops))
+    for number in range(CANDIDATES):
+        ties = rng.permutation(switches)
+        if number % 2:
+            roots = rng.integers(switches, size=LANDMARKS)
+            key = rng.integers(-8, 9, size=LANDMARKS) @ np.minimum(distance[roots], switches).astype(np.int64)
+        else:
+            key = np.zeros(switches, np.int64)
+        position = np.empty(switches, np.int32)
+        position[np.lexsort((ties, key))] = np.arange(switches, dtype=np.int32)
+        steps = SMOOTHING_STEPS * (number % 4 == 1) if number % 2 else BALANCE_STEPS
+        balance_order(channels, position, steps=steps * switches, seed=int(rng.integers(1 << 31)))
+        found.append(position)
+    return [each for position in found for each in (position, (switches - 1 - position).astype(np.int32))]
+
+
+def choose_orders(
+    fabric: Fabric, distance: npt.NDArray[np.uint16], *, count: int, wanted: int, most_hops: int, seed: int
+) -> VlOrders:
+    """Choose orders, one after the other, that together serve most pairs.
+
+    Parameters
+    ----------
+    fabric
+        The fabric.
+    distance
+        uint16[S, S], hops between switches.
+    count
+        Number of orders, at most ``MOST_ORDERS``.
+    wanted
+        Number of link-disjoint paths that each pair should have.
+    most_hops
+        Maximum length of a path.
+    seed
+        Seed of the candidates.
+
+    Notes
+    -----
+    Cost: O(S C) for each candidate, O(S^2) for each candidate and order.
+    """
+    ends = fabric.terminals_at > 0
+    counted = (ends[:, None] | ends[None, :]) & (distance != UNREACHED) & (distance > 0)
+    positions = candidate_orders(fabric, distance, seed)
+    offers = [reach(fabric.channels, position, most_hops=most_hops) for position in positions]
+    has_short, rich_count = np.zeros(counted.shape, bool), np.zeros(counted.shape, np.int64)
+    chosen: list[int] = []
+    for _ in range(min(count, MOST_ORDERS, len(positions))):
+        best, most = -1, -1
+        for number, offer in enumerate(offers):
+            if number in chosen:
+                continue
+            short, rich = _served(offer, distance, counted, wanted)
+            gain = FIRST_SHORT * int(np.count_nonzero(short & ~has_short))
+            gain += FIRST_RICH * int(np.count_nonzero(rich & (rich_count == 0)))
+            gain += SECOND_RICH * int(np.count_nonzero(rich & (rich_count == 1)))
+            if gain > most:
+                best, most = number, gain
+        short, rich = _served(offers[best], distance, counted, wanted)
+        has_short |= short
+        rich_count += rich
+        chosen.append(best)
+    return VlOrders(np.stack([positions[each] for each in chosen]), np.stack([offers[each].degree for each in chosen]))
+
+
+def _served(
+    offer: Reach, distance: npt.NDArray[np.uint16], counted: npt.NDArray[np.bool_], wanted: int
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return bool[S, S] each: pairs to which an order gives a shortest path, and those with a choice as well."""
+    short = counted & (offer.hops == distance)
+    return short, short & (np.minimum(offer.degree, offer.degree.T) >= wanted)

@@ -1,0 +1,79 @@
+"""Spread of the end ports of a switch over parallel links, for trees that all of them share."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.engines.destinations import Destinations
+from routing.fabric import Fabric
+
+MOST_SLOTS = 1024
+"""Maximum number of slots that stand for the links between two switches; beyond it, link speeds do not count."""
+
+
+def spread_over_trunks(
+    fabric: Fabric, destinations: Destinations, next_channel: npt.NDArray[np.uint8], *, by_rate: bool
+) -> npt.NDArray[np.uint8]:
+    """Return next channels in which the end ports of a switch take parallel links in turn.
+
+    The n-th end port of a switch takes, in place of each link, the n-th one after it among the parallel links.  So
+    paths of one end port that shared no link do not share one afterwards.  Orders of the switches allow parallel links
+    alike.
+
+    Parameters
+    ----------
+    fabric, destinations
+        The fabric and its destinations.
+    next_channel
+        uint8[D, S], index of the next channel of each switch, 255: none.
+    by_rate
+        Whether all links between two switches take part, as often as their rates demand.  That may let two LIDs of an
+        end port share a link.  Otherwise, links of one rate replace one another.
+
+    Notes
+    -----
+    Cost: O(D S), and O(end ports of a switch) for each channel.
+    """
+    channels = fabric.channels
+    pair = channels.src.astype(np.int64) * fabric.switches + channels.dst
+    if len(np.unique(pair)) == len(pair):
+        return next_channel
+    rank = _rank_at_switch(fabric, destinations)
+    result = next_channel.copy()
+    for switch in range(fabric.switches):
+        first, last = int(channels.first[switch]), int(channels.first[switch + 1])
+        turned = np.tile(np.arange(256, dtype=np.uint8)[:, None], (1, int(rank.max(initial=0)) + 1))
+        for neighbour in np.unique(channels.dst[first:last]):
+            _turn(fabric, first + np.flatnonzero(channels.dst[first:last] == neighbour), first, turned, by_rate=by_rate)
+        result[:, switch] = turned[next_channel[:, switch], rank]
+    return result
+
+
+def _turn(
+    fabric: Fabric, trunk: npt.NDArray[np.int64], first: int, turned: npt.NDArray[np.uint8], *, by_rate: bool
+) -> None:
+    """Fill the replacements for the channels of a trunk: ``turned`` is uint8[256, ranks], by channel index and rank."""
+    channels = fabric.channels
+    # Both directions number the links alike, so that paths in opposite directions stay apart, too.
+    trunk = trunk[np.argsort(channels.link[trunk], kind="stable")]
+    rates = channels.capacity[trunk]
+    ranks = np.arange(turned.shape[1])
+    slots = np.maximum(np.round(rates / rates.min()), 1).astype(np.int64)
+    groups = [trunk[rates == rate] for rate in np.unique(rates)]
+    if by_rate and slots.sum() <= MOST_SLOTS:
+        groups = [np.repeat(trunk, slots)]
+    for group in groups:
+        for channel in np.unique(group):
+            position = int(np.flatnonzero(group == channel)[0])
+            turned[channel - first] = group[(position + ranks) % len(group)] - first
+
+
+def _rank_at_switch(fabric: Fabric, destinations: Destinations) -> npt.NDArray[np.int64]:
+    """Return int64[D], the number of the end port among those of its switch; 0 for LIDs of switches."""
+    switch = fabric.endport_switch
+    order = np.argsort(switch, kind="stable")
+    rank = np.zeros(fabric.endports, np.int64)
+    rank[order] = np.arange(fabric.endports) - np.searchsorted(switch[order], switch[order])
+    endport = fabric.lids.endport[destinations.lid]
+    return np.where(endport >= 0, rank[endport] if fabric.endports else 0, 0)

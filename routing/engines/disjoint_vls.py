@@ -1,0 +1,205 @@
+"""VLs of the trees of :mod:`routing.engines.disjoint`.
+
+Each order is a VL.  Paths that no order allows get a VL on which they close no cycle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.assign_vls import NO_VL, PathGroups, assign_vls
+from routing._kernels.disjoint import NO_ORDER, UNREACHED, DisjointTrees, TreeRequest, follow_first
+from routing._kernels.up_down import is_increasing
+from routing.engines.disjoint_orders import VlOrders
+
+MOST_LEFT = 0.05
+"""Share of groups of paths without an order beyond which no search for their VLs is made."""
+
+ROUNDS = 8
+"""Rounds in which paths without a VL follow the first tree."""
+
+VISITS = 200_000_000
+"""Channels that cycle searches may visit in a round."""
+
+SPARE_VISITS = 1_000_000
+"""Channels that cycle searches may visit for paths between switches without end ports."""
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Trees, and a VL for each group of paths.
+
+    Attributes
+    ----------
+    next_channel
+        uint8[S, K, S], see :class:`routing._kernels.disjoint.DisjointTrees`.
+    vl
+        uint8[S, K, S], VL of the path by destination, tree and source.  It is symmetric in the switches: the path back
+        in the same tree uses the same VL.
+    by_order
+        Whether every path with an end port at either end agrees with the order of its VL.
+    """
+
+    next_channel: npt.NDArray[np.uint8]
+    vl: npt.NDArray[np.uint8]
+    by_order: bool
+
+    @property
+    def used(self) -> int:
+        """Number of VLs up to the highest one in use."""
+        return 1 + int(self.vl.max(initial=0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """Groups of paths that share a VL: of two switches (with ``shared``), or of two switches and a tree.
+
+    Attributes
+    ----------
+    high, low
+        int64[G], the two switches.
+    tree
+        int64[G], the tree, 0 with ``shared``.
+    exists
+        bool[G, W], whether each of the W paths of a group exists.
+    source, lid
+        int32[G, W], first switch of each path, and destination * K + tree.
+    counted
+        bool[G], whether one of the switches has end ports.
+    """
+
+    high: npt.NDArray[np.int64]
+    low: npt.NDArray[np.int64]
+    tree: npt.NDArray[np.int64]
+    exists: npt.NDArray[np.bool_]
+    source: npt.NDArray[np.int32]
+    lid: npt.NDArray[np.int32]
+    counted: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, request: TreeRequest) -> _Groups:
+        """Return the groups of all pairs of switches with a path."""
+        trees, ends = request.trees, request.weight > 0
+        high, low = np.nonzero(np.tril(request.distance != UNREACHED, -1))
+        tree = np.arange(trees)
+        to = np.stack([high, low], axis=1)[:, None, :]  # [pairs, 1, 2]: destination of each direction
+        exists = ((tree == 0)[None, :, None] | ends[to]) & np.ones((1, trees, 1), bool)
+        lid = (to * trees + tree[None, :, None]).astype(np.int32)
+        source = np.broadcast_to(to[:, :, ::-1], lid.shape).astype(np.int32)
+        counted = ends[high] | ends[low]
+        if request.shared:
+            width = (len(high), 2 * trees)
+            number = np.zeros(len(high), np.int64)
+        else:
+            width = (len(high) * trees, 2)
+            number = np.tile(tree, len(high))
+            high, low, counted = np.repeat(high, trees), np.repeat(low, trees), np.repeat(counted, trees)
+        exists, source, lid = exists.reshape(width), source.reshape(width), lid.reshape(width)
+        some = exists.any(axis=1)
+        return cls(high[some], low[some], number[some], exists[some], source[some], lid[some], counted[some])
+
+    def paths(self, chosen: npt.NDArray[np.int64], start: npt.NDArray[np.uint8]) -> PathGroups:
+        """Return the chosen groups (row numbers) as input of the kernel; ``start`` is uint8[G]."""
+        exists = self.exists[chosen]
+        first = np.concatenate([[0], np.cumsum(exists.sum(axis=1))]).astype(np.int32)
+        return PathGroups(first, self.source[chosen][exists], self.lid[chosen][exists], start[chosen])
+
+
+def place(request: TreeRequest, trees: DisjointTrees, orders: VlOrders, vls: int) -> Placement | None:
+    """Give every path a VL: that of its order, or for paths without one any VL whose CDG stays acyclic.
+
+    Paths that fit nowhere follow the first tree from then on.  With given first trees (``request.initial``) they end
+    the attempt, because computed ones lose fewer link-disjoint paths.
+
+    Returns
+    -------
+    Placement or None
+        None if some of the first trees' paths fit nowhere, or any with given first trees.
+    """
+    groups = _Groups.of(request)
+    start = trees.order[groups.high, groups.tree, groups.low]
+    left = groups.counted & (start == NO_ORDER)
+    if np.count_nonzero(left) > MOST_LEFT * len(left):
+        return None
+    if not left.any() and groups.counted.all():
+        return Placement(trees.next_channel, _by_pair(request, groups, start), by_order=True)
+    next_channel, followed, by_any = trees.next_channel, np.zeros(len(start), bool), False
+    for _ in range(ROUNDS):
+        found = _assign(request, groups, next_channel, start=start, orders=orders, vls=vls)
+        failed = groups.counted & (found == NO_VL)
+        if not failed.any():
+            by_order = not by_any and bool((found == start)[groups.counted].all())
+            return Placement(next_channel, _by_pair(request, groups, found), by_order)
+        if request.initial is not None or not (failed & ~followed).any():
+            return None
+        followed |= failed
+        ends = groups.high[failed].astype(np.int32), groups.low[failed].astype(np.int32)
+        pair = np.concatenate(ends), np.concatenate(ends[::-1])
+        next_channel = follow_first(request, next_channel, *pair)
+        start, by_any = np.where(failed, NO_ORDER, found).astype(np.uint8), True
+    return None
+
+
+def _assign(
+    request: TreeRequest,
+    groups: _Groups,
+    next_channel: npt.NDArray[np.uint8],
+    *,
+    start: npt.NDArray[np.uint8],
+    orders: VlOrders,
+    vls: int,
+) -> npt.NDArray[np.uint8]:
+    """Return uint8[G], the VL of each group, ``NO_VL`` for groups that fit nowhere.
+
+    Groups with a start VL come first.  Those between switches without end ports come last, with a work limit.
+    """
+    channels = request.channels
+    lft = _forwarding_rows(request, next_channel)
+    lid_switch = np.repeat(np.arange(len(request.weight), dtype=np.int32), request.trees)
+    by_order = [is_increasing(channels, position) for position in orders.position[:vls]]
+    order = np.stack([*by_order, *[np.arange(len(channels), dtype=np.int32)] * (vls - len(by_order))])
+    masks = np.zeros(channels.edges.count, np.uint16)
+    rank = np.where(start == NO_ORDER, 1, 0)
+    begin = np.where(start == NO_ORDER, np.arange(len(start)) % vls, start).astype(np.uint8)
+    found = np.full(len(start), NO_VL, np.uint8)
+    for counted, budget in ((True, VISITS), (False, SPARE_VISITS)):
+        rows = np.flatnonzero(groups.counted == counted)
+        rows = rows[np.argsort(rank[rows], kind="stable")]
+        found[rows], masks, order, _ = assign_vls(
+            channels,
+            lid_switch,
+            lft,
+            groups.paths(rows, begin),
+            masks=masks,
+            order=order,
+            allowed_vls=np.ones(vls, bool),
+            budget=budget,
+        )
+    return found
+
+
+def _forwarding_rows(request: TreeRequest, next_channel: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return uint8[S, S * K], the out-port of each switch by destination and tree; 255 if there is none."""
+    channels, switches = request.channels, len(request.weight)
+    rows = np.full((switches, switches * request.trees), 255, np.uint8)
+    for switch in range(switches):
+        out = np.full(256, 255, np.uint8)
+        ports = channels.port[channels.first[switch] : channels.first[switch + 1]]
+        out[: len(ports)] = ports
+        rows[switch] = out[next_channel[:, :, switch]].reshape(-1)
+    return rows
+
+
+def _by_pair(request: TreeRequest, groups: _Groups, vl: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return uint8[S, K, S], the VLs of groups (uint8[G]) by destination, tree and source; 0 for other paths."""
+    switches = len(request.weight)
+    found = np.zeros((switches, request.trees, switches), np.uint8)
+    known = np.where(vl == NO_VL, 0, vl).astype(np.uint8)
+    trees = range(request.trees) if request.shared else [groups.tree]
+    for tree in trees:
+        found[groups.high, tree, groups.low] = known
+        found[groups.low, tree, groups.high] = known
+    return found

@@ -1,0 +1,101 @@
+"""Director switches: chassis built of small crossbars, connected in a tree."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from routing.errors import OptionError
+from routing.fabric import Fabric
+from routing.numerals import count_noun
+from routing.topologies.options import DEFAULTS, TopologyOptions
+from routing.topologies.plan import Cable, Plan, build_fabric, check_size
+
+
+def director(  # noqa: PLR0917  # the arguments of the command line, in its order
+    chassis: int, leaves: int, spines: int, cables: int, arity: int | None = None, options: TopologyOptions = DEFAULTS
+) -> Fabric:
+    """Return a fabric of director switches: each chassis is a Clos of two levels, and the chassis form a tree.
+
+    A chassis holds ``leaves`` line crossbars, whose ports the front panel shows, and ``spines`` crossbars inside.  Each
+    leaf is linked to each spine once.  A chassis of 24 leaves and 12 spines is the 288-port director of 24-port
+    crossbars.  Chassis ``c`` has ``arity`` children, the chassis ``arity c + 1`` to ``arity c + arity``.  A child is
+    connected to its parent by ``cables`` links from leaf to leaf; at both ends the leaves take turns.  A leaf has as
+    many front ports as there are spines.  CAs take those that the links between chassis leave.  Switches are named
+    ``sw<chassis>.<level>.<number>``; level 0 is the leaves.
+
+    Parameters
+    ----------
+    chassis, leaves, spines
+        Number of chassis, and crossbars of each kind in a chassis, at least 1.
+    cables
+        Links between a chassis and its parent, at least 1.
+    arity
+        Children of a chassis, at least 1; None: all other chassis are children of the first one.
+    options
+        CAs on each leaf with free front ports (default: on all of them), redundancy, link width and speed, LMC.
+
+    Raises
+    ------
+    OptionError
+        A number is under 1, the leaves of a chassis have fewer front ports than the links to other chassis need, or
+        the fabric exceeds a subnet.
+    """
+    children = max(chassis - 1, 1) if arity is None else arity
+    if min(chassis, leaves, spines, cables, children) < 1:
+        raise OptionError(
+            f"{count_noun(chassis, 'director')} of {leaves} + {spines} crossbars with {count_noun(cables, 'cable')}",
+            remedy="take numbers of at least 1",
+        )
+    size = leaves + spines
+    links = list(_chassis_links(chassis, leaves, spines, cables, children))
+    labels = [
+        (number, *crossbar)
+        for number in range(chassis)
+        for crossbar in [*((0, leaf) for leaf in range(leaves)), *((1, spine) for spine in range(spines))]
+    ]
+    taken = [0] * (chassis * size)
+    for row in itertools.chain.from_iterable(links):
+        taken[row] += 1
+    if max(taken) > spines:
+        raise OptionError(
+            f"a leaf has {count_noun(spines, 'front port')}, and {count_noun(max(taken), 'link')} to other chassis",
+            remedy="take more leaves or spines, fewer cables, or fewer children of a chassis",
+        )
+    free = [spines - used if row % size < leaves else 0 for row, used in enumerate(taken)]
+    cas = [options.cas_or(ports) if ports else 0 for ports in free]
+    check_size(len(labels), sum(cas), options)
+    slots = [leaves if row % size >= leaves else spines + taken[row] for row in range(chassis * size)]
+    cables_of = itertools.chain(_inner_cables(chassis, leaves, spines), _outer_cables(links, spines))
+    name = f"director-{chassis}-{leaves}x{spines}-{cables}{'' if arity is None else f'-{arity}'}"
+    return build_fabric(Plan(name, labels, cables_of, slots, cas), options)
+
+
+def _chassis_links(chassis: int, leaves: int, spines: int, cables: int, children: int) -> Iterator[tuple[int, int]]:
+    """Yield the links between chassis as rows of two leaves; on each chassis the leaves take turns."""
+    size, turn = leaves + spines, [0] * chassis
+    for child in range(1, chassis):
+        for _ in range(cables):
+            ends = ((child - 1) // children, child)
+            upper, lower = (number * size + turn[number] % leaves for number in ends)
+            for number in ends:
+                turn[number] += 1
+            yield upper, lower
+
+
+def _inner_cables(chassis: int, leaves: int, spines: int) -> Iterator[Cable]:
+    """Yield the links between the crossbars of each chassis: slots of a leaf are its spines, and the reverse."""
+    size = leaves + spines
+    for base in range(0, chassis * size, size):
+        for leaf, spine in itertools.product(range(leaves), range(spines)):
+            yield base + leaf, spine, base + leaves + spine, leaf
+
+
+def _outer_cables(links: list[tuple[int, int]], spines: int) -> Iterator[Cable]:
+    """Yield the links between chassis; each takes the next free slot of both its leaves."""
+    taken: dict[int, int] = {}
+    for a, b in links:
+        slots = [spines + taken.get(row, 0) for row in (a, b)]
+        yield a, slots[0], b, slots[1]
+        for row in (a, b):
+            taken[row] = taken.get(row, 0) + 1

@@ -1,0 +1,1 @@
+"""Tree fabrics: the levels of their switches, and tables in closed form."""

@@ -1,0 +1,249 @@
+"""Levels of a tree's switches, and tables in closed form by destination.
+
+A switch that has the destination below itself sends down; any other sends up, towards the top switch of the LID.  The
+tops are those of D-mod-K on a whole tree, and follow from counts where links are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.closed_form import TreeGraph, TreeLids, TreeTables, closed_form
+from routing.errors import RoutingError
+from routing.fabric import Fabric
+from routing.numerals import count_noun
+
+MOST_LONGER = 0.25
+"""Largest share of the entries between leaves without a path up and down; with more, the fabric is not a tree."""
+
+REMEDY = "use updn or nue, or name the roots"
+
+
+class NotATree(RoutingError):
+    """The switches of a fabric have no levels such that paths lead up and then down."""
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """End ports that determine the levels, and those that do not.
+
+    Attributes
+    ----------
+    compute
+        bool[E], end ports that count as compute nodes: their switches are leaves, and their LIDs are spread first.
+    roots
+        Rows of the switches at the top; empty: the levels follow from the leaves.
+    """
+
+    compute: npt.NDArray[np.bool_]
+    roots: tuple[int, ...] = ()
+
+
+def route_tree(
+    fabric: Fabric,
+    leaves: Leaves,
+    inverse_capacity: npt.NDArray[np.float64],
+    *,
+    passes: int,
+    threads: int,
+) -> tuple[TreeTables, npt.NDArray[np.int32]]:
+    """Compute the tables of a tree, and the levels of its switches.
+
+    Parameters
+    ----------
+    fabric
+        The fabric.
+    leaves
+        End ports and roots that determine the levels.
+    inverse_capacity
+        float64[C], inverse capacity of each channel.
+    passes
+        Passes after the first over entries that the closed form leaves open.
+    threads
+        Worker threads; they do not change the result.
+
+    Returns
+    -------
+    tables
+        The tables.
+    level : int32[S]
+        Level of each switch; leaves have 0.
+
+    Raises
+    ------
+    NotATree
+        A link joins two switches of one level, or too many switches with end ports have no switch above both.
+    """
+    lids = lids_of(fabric, leaves)
+    problem: NotATree | None = None
+    for level in _candidates(fabric, leaves):
+        try:
+            _check_links(fabric, level)
+        except NotATree as error:
+            problem = problem or error
+            continue
+        tables = closed_form(
+            TreeGraph.of(fabric.channels, level, inverse_capacity),
+            lids,
+            fabric.senders_at.astype(np.float64),
+            fabric.component,
+            len(fabric.lids),
+            passes=passes,
+            threads=threads,
+        )
+        leaf = (level == 0) & (fabric.senders_at > 0)
+        delivers = np.repeat(leaf[lids.at], np.diff(lids.first))
+        pairs = np.count_nonzero(leaf) * np.count_nonzero(lids.share[delivers])
+        if tables.filled_between_leaves <= MOST_LONGER * pairs:
+            return tables, level
+        problem = problem or _unrelated(fabric, level)
+    assert problem is not None  # there is a candidate for every fabric
+    raise problem
+
+
+def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
+    """Return all LIDs that a switch delivers, sorted by this switch.
+
+    Compute nodes come first, then other end ports, aggregation nodes, and the switch.  The last two have no flow.
+
+    The end ports of each kind are numbered by switch and port.  Each further LID of a port has the next higher digit,
+    so that the LIDs of a port take different channels.
+    """
+    table = fabric.lids
+    lid = np.flatnonzero(table.switch >= 0)
+    owner, switch, port = table.endport[lid], table.switch[lid], table.port[lid]
+    kinds = np.append(np.where(fabric.aggregation, 2, np.where(leaves.compute, 0, 1)), 3)  # -1: a switch
+    kind = kinds[owner]
+    offset = np.where(owner < 0, 0, lid - fabric.endport_lid[owner].astype(np.int64) if fabric.endports else 0)
+    order = np.lexsort((port, offset, kind, switch))
+    lid, owner, switch = lid[order], owner[order], switch[order]
+    port, kind, offset = port[order], kind[order], offset[order]
+    digit, base = switch.astype(np.int64), offset == 0
+    for each in (0, 1):
+        rows = np.flatnonzero(base & (kind == each))
+        number = np.zeros(fabric.endports + 1, np.int64)
+        number[owner[rows]] = np.arange(len(rows))
+        same = kind == each
+        digit[same] = number[owner[same]] + offset[same]
+    lmc = fabric.endport_lmc[owner].astype(np.int64) if fabric.endports else np.zeros(len(owner), np.int64)
+    begin = np.flatnonzero(np.diff(switch, prepend=-1))
+    return TreeLids(
+        first=np.append(begin, len(lid)).astype(np.int32),
+        at=switch[begin].astype(np.int32),
+        lid=lid.astype(np.int32),
+        owner=owner.astype(np.int32),
+        digit=digit.astype(np.int32),
+        port=np.ascontiguousarray(port),
+        share=np.where(kind >= 2, 0.0, 1.0 / (1 << lmc)),
+    )
+
+
+def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[npt.NDArray[np.int32]]:
+    """Yield levels: by distance from the roots, or from the leaves.
+
+    I/O nodes and managers can be on switches of any level.  If the levels are not those of a tree with all switches as
+    leaves that have end ports, only those are leaves that share a neighbour with another one, that have many end ports,
+    or that have the fewest neighbours.
+    """
+    if leaves.roots:
+        depth = _distances(fabric, leaves.roots)
+        deepest = np.zeros(int(fabric.component.max(initial=0)) + 1, np.int32)
+        np.maximum.at(deepest, fabric.component, depth)
+        yield deepest[fabric.component] - depth
+        return
+    rows = np.flatnonzero((fabric.endport_switch >= 0) & leaves.compute & ~fabric.aggregation)
+    ports = np.bincount(fabric.endport_switch[rows], minlength=fabric.switches)
+    near, far, neighbours = _neighbours(fabric)
+    served = np.bincount(near[ports[far] > 0], minlength=fabric.switches)
+    sharing = np.zeros(fabric.switches, bool)
+    sharing[near[served[far] >= 2]] = True
+    most, few = int(ports.max(initial=0)), neighbours[ports > 0].min(initial=fabric.switches)
+    given: list[list[int]] = []
+    for chosen in (True, sharing, 4 * ports > most, 2 * ports > most, neighbours == few):
+        found = np.flatnonzero((ports > 0) & chosen).tolist()
+        if found not in given:
+            given.append(found)
+            yield _lower(fabric, _distances(fabric, found), ports > 0)
+
+
+def _neighbours(fabric: Fabric) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the pairs of neighbours (int64[N] each), and the number of neighbours of each switch (int64[S])."""
+    size = max(fabric.switches, 1)
+    pairs = np.unique(fabric.channels.src.astype(np.int64) * size + fabric.channels.dst)
+    return pairs // size, pairs % size, np.bincount(pairs // size, minlength=fabric.switches)
+
+
+def _lower(fabric: Fabric, level: npt.NDArray[np.int32], has_ports: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    """Return int32[S], the levels, with leaves at the top of the tree put below their neighbours.
+
+    These are switches with end ports, above one or two upper switches.  A top has more neighbours.
+    """
+    near, far, neighbours = _neighbours(fabric)
+    highest, lowest = np.full(fabric.switches, -1, np.int32), np.full(fabric.switches, fabric.switches, np.int32)
+    np.maximum.at(highest, near, level[far])
+    np.minimum.at(lowest, near, level[far])
+    moved = has_ports & (highest < level) & (lowest > 0) & (neighbours > 0) & (neighbours <= 2)
+    return np.where(moved, lowest - 1, level).astype(np.int32)
+
+
+def _distances(fabric: Fabric, starts: Iterable[int]) -> npt.NDArray[np.int32]:
+    """Return int32[S], hops from the nearest of the given switches.
+
+    In a component without one, hops count from its first switch.
+    """
+    channels = fabric.channels
+    distance = np.full(fabric.switches, -1, np.int32)
+    near = np.zeros(fabric.switches, bool)
+    near[list(starts)] = True
+    _, first = np.unique(fabric.component, return_index=True)
+    served = np.isin(fabric.component[first], fabric.component[near])
+    near[first[~served]] = True
+    hops = 0
+    while near.any():
+        distance[near] = hops
+        found = channels.dst[near[channels.src]]
+        near = np.zeros(fabric.switches, bool)
+        near[found] = True
+        near &= distance < 0
+        hops += 1
+    return distance
+
+
+def _check_links(fabric: Fabric, level: npt.NDArray[np.int32]) -> None:
+    """Raise NotATree if a link joins two switches of one level."""
+    channels = fabric.channels
+    wrong = np.flatnonzero((level[channels.src] == level[channels.dst]) & (channels.src < channels.dst))
+    if len(wrong) == 0:
+        return
+    c = int(wrong[0])
+    near, far = (fabric.labels[int(end[c])] for end in (channels.src, channels.dst))
+    raise NotATree(
+        f"the fabric is not a tree: the link {near} port {channels.port[c]} - {far} port {channels.dst_port[c]} joins "
+        f"two switches of level {level[channels.src[c]]}, as {count_noun(len(wrong), 'link')} of "
+        f"{len(channels) // 2} do ({REMEDY})"
+    )
+
+
+def _unrelated(fabric: Fabric, level: npt.NDArray[np.int32]) -> NotATree:
+    """Return the error that names two switches with end ports that have no switch above both.  Cost: O(S C)."""
+    channels = fabric.channels
+    up = np.flatnonzero(level[channels.dst] > level[channels.src])
+    leaves = np.flatnonzero(fabric.senders_at)
+    above = np.zeros((len(leaves), fabric.switches), bool)
+    above[np.arange(len(leaves)), leaves] = True
+    for height in range(int(level.max(initial=0))):
+        for c in up[level[channels.src[up]] == height].tolist():
+            above[:, channels.dst[c]] |= above[:, channels.src[c]]
+    for row, leaf in enumerate(leaves.tolist()):
+        apart = ~(above & above[row]).any(axis=1) & (fabric.component[leaves] == fabric.component[leaf])
+        if apart.any():
+            near, far = fabric.labels[leaf], fabric.labels[int(leaves[apart.argmax()])]
+            return NotATree(
+                f"the fabric is not a tree: no switch is above both {near} (level {level[leaf]}) and {far} "
+                f"(level {level[leaves[apart.argmax()]]}), and so for many pairs ({REMEDY})"
+            )
+    return NotATree(f"the fabric is not a tree: many pairs of switches have no switch above both ({REMEDY})")
