@@ -20,7 +20,7 @@ def describe_kind(fabric: Fabric) -> str:
         return "a single switch"
     tops = top_switches(fabric)
     if tops:
-        leaves = int(np.count_nonzero(fabric.terminals_at))
+        leaves = int(np.count_nonzero(fabric.senders_at))
         return f"a tree: {len(tops)} top switches, {leaves} switches with end ports, {fabric.switches} switches"
     found = directions(fabric)
     if found is not None:
