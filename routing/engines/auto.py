@@ -60,6 +60,7 @@ class Auto:
         options=("reversible", "partition", "roots", "root_guid_file"),
         refusals={"minimal": LONGER_PATHS},
         opensm_options=("root_guid_file",),
+        chooses=True,
     )
 
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
