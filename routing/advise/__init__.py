@@ -1,7 +1,7 @@
 """Comparison of all engines on one fabric, and a recommendation with its reason."""
 
-from routing.advise.candidates import Candidate, Refused, try_engine, try_engines
+from routing.advise.candidates import Candidate, Refused, try_engine
 from routing.advise.kinds import describe_kind
 from routing.advise.recommend import Recommendation, recommend
 
-__all__ = ["Candidate", "Recommendation", "Refused", "describe_kind", "recommend", "try_engine", "try_engines"]
+__all__ = ["Candidate", "Recommendation", "Refused", "describe_kind", "recommend", "try_engine"]

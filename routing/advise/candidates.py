@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from routing.deadlock.proof import Proof
-from routing.engines.base import Engine, EngineOptions, Promise
+from routing.engines.base import Engine, EngineOptions
 from routing.errors import IbnueError
 from routing.fabric import Fabric
 from routing.faults import random_faults
@@ -98,20 +97,6 @@ def try_engine(
     changed = None if now is None else int(np.count_nonzero(routing.lft != now))
     worst = _worst_loss(engine, options, fabric, routing, links)
     return Candidate(engine.name, routing, proof, quality, seconds, changed, worst)
-
-
-def try_engines(
-    engines: Sequence[Engine],
-    options: EngineOptions,
-    fabric: Fabric,
-    *,
-    now: npt.NDArray[np.uint8] | None = None,
-    links: int = 0,
-) -> Iterator[Candidate | Refused]:
-    """Yield the result of :func:`try_engine` for each engine that promises tables without a credit loop."""
-    for engine in engines:
-        if engine.promise is Promise.DEADLOCK_FREE:
-            yield try_engine(engine, options, fabric, now=now, links=links)
 
 
 def _worst_loss(engine: Engine, options: EngineOptions, fabric: Fabric, routing: Routing, links: int) -> float | None:

@@ -63,7 +63,8 @@ def advise(
     with spinner(f"reading {fabric}"):
         subnet = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
         now = None if tables is None else fabric_argument.tables_of(tables, subnet, "--tables").lft
-    engines = [engine for engine in ENGINES.values() if engine.promise is Promise.DEADLOCK_FREE]
+    promising = [engine for engine in ENGINES.values() if engine.promise is Promise.DEADLOCK_FREE]
+    engines = [engine for engine in promising if not offers_of(engine).chooses]
     options = EngineOptions(vls=vls or "auto", seed=seed, threads=threads)
     if budget is not None:
         options = replace(options, effort=effort_within(subnet, budget / len(engines)))

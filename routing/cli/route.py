@@ -184,7 +184,8 @@ def write(output: Path | None, tables: VerifiedTables) -> list[Path]:
 def facts(result: Result) -> Iterator[tuple[str, str]]:
     """Yield the summary as rows of name and text."""
     routing, quality = result.tables.routing, result.quality
-    yield "engine", routing.provenance.engine
+    chosen = routing.provenance.options.get("chosen")
+    yield "engine", routing.provenance.engine + (f": {chosen}" if chosen else "")
     yield "fabric", proof_report.fabric_line(result.tables.fabric)
     if result.rerouted is not None:
         yield from reroute_options.facts(result.rerouted, result.bisection_kept)

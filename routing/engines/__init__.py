@@ -6,10 +6,10 @@ from routing.engines.registry import Registry
 
 __all__ = ["DEFAULT", "ENGINES", "OWN"]
 
-DEFAULT = "updn"
+DEFAULT = "auto"
 """Name of the engine if none is named."""
 
-OWN = ("updn", "ftree", "nue", "dfsssp", "lash", "disjoint", "sssp", "minhop")
+OWN = ("auto", "updn", "ftree", "nue", "dfsssp", "lash", "disjoint", "sssp", "minhop")
 """Names of the engines of this package, which are also the names of their modules."""
 
 ENGINES = Registry(OWN, "ibnue.engines")

@@ -180,6 +180,8 @@ class Offers:
         Options of opensm.conf that apply to no engine but those that declare them.
     recomputes
         Whether it computes tables from the fabric and the options, so that they are worth keeping and repairing.
+    chooses
+        Whether its tables are always those of another engine of the registry.
     """
 
     options: Collection[str] = ()
@@ -188,6 +190,7 @@ class Offers:
     needs_vls: bool = False
     opensm_options: Collection[str] = ()
     recomputes: bool = True
+    chooses: bool = False
 
 
 class Engine(Protocol):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from routing.advise import Candidate, Refused, describe_kind, recommend, try_engine, try_engines
+from routing.advise import Candidate, Refused, describe_kind, recommend, try_engine
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -33,12 +33,6 @@ def test_changed_entries_are_counted_against_the_tables_in_force(candidate):
     now = candidate.routing.lft.copy()
     now[0, :3] ^= 1
     assert try_engine(ENGINES["updn"], OPTIONS, FABRIC, now=now).changed == 3
-
-
-def test_engines_without_a_promise_are_left_out():
-    found = list(try_engines(list(ENGINES.values()), OPTIONS, FABRIC))
-    assert {each.engine for each in found}.isdisjoint({"minhop", "sssp"})
-    assert {"updn", "nue"} <= {each.engine for each in found}
 
 
 def test_an_engine_that_cannot_route_is_refused_with_its_reason():

@@ -303,7 +303,7 @@ def test_cases_that_take_too_long(tmp_path):
     result = run(*args, "--timeout", "1e-3")
     assert result.exit_code == 1
     assert "certified  0 of 3" in result.stdout
-    assert "timed out: torus-4x4 updn: intact: took longer than 0.001 s" in result.stdout
+    assert "timed out: torus-4x4 auto: intact: took longer than 0.001 s" in result.stdout
     again = told(run(*args, "--timeout", AMPLE, "--json"))
     assert (again["ran"], again["certified"], again["tasks"]) == (3, 3, 3)
     assert told(run(*args, "--json"))["ran"] == 0
@@ -317,12 +317,12 @@ def test_errors_are_done_again_when_asked_and_kept_until_then(tmp_path):
         base.execute("UPDATE results SET outcome = 'error', error = 'worker' WHERE fault = 'intact'")
     kept = run(*args)
     assert kept.exit_code == 1
-    assert "error: ring-4 updn: intact: worker" in kept.stdout
+    assert "error: ring-4 auto: intact: worker" in kept.stdout
     again = told(run(*args, "--retry-errors", "--json"))
     assert (again["ran"], again["certified"]) == (1, 3)
     rest = run("--ledger", path)
     assert "certified  5 of 6" in rest.stdout
-    assert "error: ring-5 updn: intact: worker" in rest.stdout
+    assert "error: ring-5 auto: intact: worker" in rest.stdout
     assert_refused(run("--ledger", path, "--retry-errors"), "there is nothing to do")
 
 

@@ -329,7 +329,7 @@ def test_options_that_need_earlier_tables(torus, option):
 
 def test_earlier_tables_that_are_not_what_is_asked_for(torus, routed, tmp_path):
     """They would be kept as they are, so it has to be reported."""
-    assert_refused(run("route", torus, "--previous", routed, "-e", "nue"), "those of updn, not of nue", "-e updn")
+    assert_refused(run("route", torus, "--previous", routed, "-e", "nue"), "those of auto, not of nue", "-e auto")
     few = run("route", torus, "--previous", routed, "--port-vls", 4)
     assert_refused(few, "take VLs up to 7, --port-vls says 4 (use --port-vls 8,")
     assert run("route", torus, "-e", "nue", "-o", tmp_path / "nue").exit_code == 0

@@ -60,7 +60,7 @@ def test_a_broken_package_is_one_warning_where_all_engines_are_listed(run):
     assert done.stderr.splitlines() == [
         "ibnue: warning: engine 'broken' of more-engines cannot be loaded: RuntimeError: made for another version",
         "ibnue: there is no engine 'godo' (did you mean good? engines: "
-        "dfsssp, disjoint, ftree, good, lash, minhop, nue, sssp, updn)",
+        "auto, dfsssp, disjoint, ftree, good, lash, minhop, nue, sssp, updn)",
     ]
 
 
@@ -72,8 +72,8 @@ def test_a_broken_engine_that_is_asked_for_is_an_error(run):
 
 
 def test_an_unknown_engine_is_an_error_of_the_tree_and_of_mappings():
-    with pytest.raises(OptionError, match=r"^there is no engine 'fat' \(engines: dfsssp, "):
+    with pytest.raises(OptionError, match=r"^there is no engine 'fat' \(engines: auto, dfsssp, "):
         ENGINES["fat"]
     assert ENGINES.get("fat") is None
     assert "fat" not in ENGINES
-    assert [*ENGINES][:3] == ["updn", "ftree", "nue"] and len(ENGINES) >= 6
+    assert [*ENGINES][:3] == ["auto", "updn", "ftree"] and len(ENGINES) >= 6

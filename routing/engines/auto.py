@@ -1,0 +1,119 @@
+"""Auto: the tables of the engine that carries the most on the fabric, of those that never form a credit loop."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+
+from routing.engines.base import LONGER_PATHS, Engine, EngineOptions, Offers, Promise, refuse_unsupported
+from routing.engines.effort import VISITS_PER_SECOND, visits_per_pass
+from routing.engines.provenance import provenance
+from routing.errors import OptionError, RoutingError
+from routing.fabric import Fabric
+from routing.quality import all_to_all_share, bisection_share, channel_loads
+from routing.tables import Routing
+
+CANDIDATES = ("ftree", "updn", "dfsssp", "lash", "nue")
+"""Engines that are tried, in the order in which the first of several equally good ones is taken."""
+QUICK = ("ftree", "updn", "dfsssp")
+"""Engines that are tried on the largest fabrics, where the others take minutes."""
+LARGE = 20
+"""Fabrics on which a refinement pass takes more seconds than this are large."""
+EQUAL = 0.01
+"""Fraction within which the throughput of two engines counts as equal."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """Tables of one engine with their all-to-all share and bisection bandwidth."""
+
+    engine: str
+    routing: Routing
+    all_to_all: float
+    bisection: float
+
+    def throughput(self, others: Sequence[Tried]) -> float:
+        """Return the smaller of both shares, each relative to the largest one of all candidates."""
+        pairs = ((self.all_to_all, [o.all_to_all for o in others]), (self.bisection, [o.bisection for o in others]))
+        return min(own / max(every) if max(every) else 1.0 for own, every in pairs)
+
+
+class Auto:
+    """Choice among the engines of this package by the measured throughput of their tables.
+
+    Notes
+    -----
+    The throughput is the smaller of all-to-all share and bisection bandwidth, each relative to the best engine.  Among
+    engines within a hundredth of the best, the one that needs the fewest VLs is taken, then the first of
+    :data:`CANDIDATES`.  The provenance names it as ``chosen``.  An engine that cannot route the fabric, or
+    does not support an option, is left out.
+    """
+
+    name = "auto"
+    summary = "the engine of this list that carries the most on the fabric"
+    promise = Promise.DEADLOCK_FREE
+    offers = Offers(
+        options=("reversible", "partition", "roots", "root_guid_file"),
+        refusals={"minimal": LONGER_PATHS},
+        opensm_options=("root_guid_file",),
+        chooses=True,
+    )
+
+    def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
+        """Compute the tables (see :class:`routing.engines.base.Engine`).
+
+        Cost: that of all candidates, one after the other.
+
+        Raises
+        ------
+        RoutingError
+            No candidate can route the fabric; the error is that of the last candidate.
+        OptionError
+            No candidate supports the options.
+        """
+        refuse_unsupported(self, options)
+        started = time.perf_counter()
+        tried, refused = [], []
+        for engine in _engines(fabric, options):
+            try:
+                tried.append(_measured(engine, fabric, options))
+            except RoutingError as refusal:  # noqa: PERF203  (each engine may refuse the fabric)
+                refused.append(refusal)
+        if not tried:
+            raise refused[-1]
+        best = max(each.throughput(tried) for each in tried)
+        equal = [each for each in tried if each.throughput(tried) >= (1 - EQUAL) * best]
+        chosen = min(equal, key=lambda each: each.routing.vls_needed)
+        seconds = {"route": time.perf_counter() - started}
+        found = {**chosen.routing.provenance.options, "chosen": chosen.engine}
+        return replace(chosen.routing, provenance=provenance(self.name, fabric, options, seconds, **found))
+
+
+ENGINE = Auto()
+
+
+def _engines(fabric: Fabric, options: EngineOptions) -> list[Engine]:
+    """Return the candidates that support all options of the run."""
+    large = visits_per_pass(fabric) > LARGE * VISITS_PER_SECOND
+    found = []
+    for name in QUICK if large else CANDIDATES:
+        engine: Engine = import_module(f"{__package__}.{name}").ENGINE
+        with contextlib.suppress(OptionError):
+            refuse_unsupported(engine, options)
+            found.append(engine)
+    if not found:
+        raise OptionError("no engine supports these options together", remedy="leave one of them out")
+    return found
+
+
+def _measured(engine: Engine, fabric: Fabric, options: EngineOptions) -> Tried:
+    """Route the fabric with an engine, and measure the tables."""
+    routing = engine.route(fabric, options)
+    loads = channel_loads(fabric, routing, threads=options.threads)
+    share = all_to_all_share(fabric, loads)
+    bisection = bisection_share(fabric, routing, seed=options.seed, threads=options.threads)
+    return Tried(engine.name, routing, min(share, 1e9), 0.0 if math.isnan(bisection) else bisection)

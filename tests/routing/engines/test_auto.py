@@ -1,0 +1,62 @@
+"""Auto takes the tables of the engine that carries the most."""
+
+import math
+
+import numpy as np
+import pytest
+
+from routing.engines import ENGINES
+from routing.engines import auto as module
+from routing.engines.base import EngineOptions
+from routing.errors import NotEnoughVLs, OptionError, RoutingError
+from routing.publish import verify
+from routing.quality import all_to_all_share, bisection_share, channel_loads
+from routing.topologies import generate
+
+AUTO = ENGINES["auto"]
+KINDS = [("torus", ["4x3"], 2), ("kary-ntree", ["4", "2"], None), ("dragonfly", ["2", "1", "1"], 2), ("ring", ["6"], 2)]
+
+
+def shares(fabric, routing):
+    return all_to_all_share(fabric, channel_loads(fabric, routing)), bisection_share(fabric, routing)
+
+
+@pytest.mark.parametrize(("name", "arguments", "cas"), KINDS, ids=[kind[0] for kind in KINDS])
+def test_no_candidate_carries_more_than_a_hundredth_more(name, arguments, cas):
+    fabric = generate(name, arguments, cas=cas)
+    routing = AUTO.route(fabric, EngineOptions())
+    assert verify(fabric, routing, AUTO).proof.certified
+    found = {}
+    for candidate in module.CANDIDATES:
+        try:
+            found[candidate] = shares(fabric, ENGINES[candidate].route(fabric, EngineOptions()))
+        except RoutingError:  # noqa: PERF203
+            assert candidate == "ftree"
+    most = [max(column) for column in zip(*found.values(), strict=True)]
+    own = min(share / best for share, best in zip(shares(fabric, routing), most, strict=True))
+    others = [min(share / best for share, best in zip(pair, most, strict=True)) for pair in found.values()]
+    assert own >= 0.99 * max(others)
+    assert routing.provenance.options["chosen"] in found
+
+
+def test_the_tables_are_those_of_the_chosen_engine():
+    fabric = generate("torus", ["4x3"], cas=2)
+    routing = AUTO.route(fabric, EngineOptions(seed=3))
+    chosen = ENGINES[routing.provenance.options["chosen"]].route(fabric, EngineOptions(seed=3))
+    assert np.array_equal(routing.lft, chosen.lft) and np.array_equal(routing.sl, chosen.sl)
+    assert routing.provenance.engine == "auto" and math.isfinite(routing.provenance.seconds["route"])
+
+
+def test_options_leave_out_engines_that_do_not_support_them(monkeypatch):
+    fabric = generate("torus", ["4x3"], cas=2)
+    rooted = AUTO.route(fabric, EngineOptions(roots=("sw0.0",)))
+    assert rooted.provenance.options["chosen"] == "updn" and rooted.provenance.options["roots"]
+    monkeypatch.setattr(module, "CANDIDATES", ("lash",))
+    with pytest.raises(OptionError, match="no engine supports these options"):
+        AUTO.route(fabric, EngineOptions(roots=("sw0.0",)))
+
+
+def test_the_error_is_that_of_the_last_engine(monkeypatch):
+    monkeypatch.setattr(module, "CANDIDATES", ("lash",))
+    with pytest.raises(NotEnoughVLs):
+        AUTO.route(generate("ring", ["9"], cas=1), EngineOptions(vls=1))
