@@ -12,12 +12,11 @@ from pathlib import Path
 from osm_plugin.build_shim import PythonBuild, compile_shim
 from osm_plugin.bundle_engine import plugin_engines
 from osm_plugin.installed import is_root, opensm_program, run_by_root, writable_by_others
+from routing.engines import IN_OPENSM
 from routing.errors import EnvironmentProblem
 
 PLUGIN = "ibnue"
 LIBRARY = f"lib{PLUGIN}.so"
-ENGINE = "updn"
-"""Engine of the printed line for opensm.conf if none is named: it serves any fabric, with one VL."""
 _REGISTERS = "osm_register_external_routing_engine"
 
 # The headers that a build needs, and the Debian package of each.
@@ -60,7 +59,7 @@ def install(
     *,
     libdir: str | Path | None = None,
     config: str | Path | None = None,
-    engine: str = ENGINE,
+    engine: str = IN_OPENSM,
     allow_writable: bool = False,
 ) -> InstalledPlugin:
     """Build ``libibnue.so``, which embeds the running interpreter, and install it in a library directory.

@@ -21,9 +21,9 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     return [name for name in sorted(ENGINES) if name.startswith(incomplete)]
 
 
-def engine_option(text: str) -> Callable[[Command], Command]:
-    """Return a decorator that adds ``--engine`` with a help text to a command."""
-    return click.option("-e", "--engine", "engine_name", default=DEFAULT, show_default=True, metavar="ENGINE",
+def engine_option(text: str, default: str = DEFAULT) -> Callable[[Command], Command]:
+    """Return a decorator that adds ``--engine`` with a help text and a default to a command."""
+    return click.option("-e", "--engine", "engine_name", default=default, show_default=True, metavar="ENGINE",
                         shell_complete=complete, help=text)  # fmt: skip
 
 

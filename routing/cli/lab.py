@@ -17,7 +17,7 @@ from routing.cli import engine_options, fabric_argument, proof_report
 from routing.cli.command import FINDING
 from routing.cli.lab_actions import execute, last_sweep, read_actions, validate
 from routing.cli.output import echo_lines, json_option, print_json, print_rows, spinner
-from routing.engines import ENGINES
+from routing.engines import ENGINES, IN_OPENSM
 from routing.errors import InputError
 from routing.names import escape_control
 from routing.numerals import count_noun
@@ -51,7 +51,7 @@ UNUSED_WITH = {
 
 @click.command()
 @click.argument("fabric", required=False, shell_complete=fabric_argument.complete)
-@engine_options.engine_option("The engine that OpenSM asks, through the plugin.")
+@engine_options.engine_option("The engine that OpenSM asks, through the plugin.", IN_OPENSM)
 @click.option("--opensm-engine", metavar="ENGINE", help="An engine of OpenSM's own instead, such as dfsssp.")
 @click.option("--do", "actions", multiple=True, metavar="ACTION",
               help="Actions, in this order, instead of those on standard input: 'unlink sw1 2'.")  # fmt: skip
