@@ -10,7 +10,7 @@ DEFAULT = "auto"
 """Name of the engine if none is named."""
 
 IN_OPENSM = "updn"
-"""Name of the engine inside OpenSM if none is named: any fabric, one VL, and no time for the tables of other engines."""
+"""Name of the engine inside OpenSM if none is named: it serves any fabric on one VL, and computes one set of tables."""
 
 OWN = ("auto", "updn", "ftree", "nue", "dfsssp", "lash", "disjoint", "sssp", "minhop")
 """Names of the engines of this package, which are also the names of their modules."""
