@@ -13,7 +13,7 @@ from strategies import Sketch, fabrics, pull_links, random_fabric, ring_fabric
 from ibsim_fixtures.catalogue import FIXTURES
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES, nue
-from routing.engines.base import EngineOptions, Objective
+from routing.engines.base import EngineOptions
 from routing.engines.destinations import Destinations
 from routing.engines.layered import LayerSearch
 from routing.errors import OptionError
@@ -71,13 +71,11 @@ def test_nothing_on_the_escape_tree_where_there_is_room():
     assert routing.provenance.options["escape_destinations"] == 0
 
 
-@pytest.mark.parametrize("objective", Objective)
 @pytest.mark.parametrize("vls", [1, 4])
-def test_the_same_bytes_at_any_thread_count(same_tables, objective, vls):
+def test_the_same_bytes_at_any_thread_count(same_tables, vls):
     fabric = pull_links(random_fabric(8, switches=40, degree=5, cas=3, lmc=1), 1, 0.1)
     one, many = (
-        ENGINES["nue"].route(fabric, EngineOptions(vls=vls, threads=threads, objective=objective, effort=0.1))
-        for threads in (1, 5)
+        ENGINES["nue"].route(fabric, EngineOptions(vls=vls, threads=threads, effort=0.1)) for threads in (1, 5)
     )
     assert same_tables(one, many)
 
@@ -212,12 +210,6 @@ def test_the_better_of_both_balances_counts(monkeypatch, factor, taken):
     routing = reversible_on_kautz()
     assert routing.provenance.options["seeds"].startswith("pairs") == taken
     assert np.array_equal(routing.lft, own.lft) != taken
-
-
-def test_bisections_keep_to_one_layer():
-    fabric = generate("torus", ["4x4x4"], cas=1)
-    options = EngineOptions(vls=2, reversible=True, objective=Objective.BISECTION, effort=0.1)
-    assert not ENGINES["nue"].route(fabric, options).provenance.options["seeds"].startswith("pairs")
 
 
 @pytest.mark.parametrize("engine", ANY_FABRIC)
