@@ -129,6 +129,7 @@ class Nue:
                 options,
                 {"route": time.perf_counter() - start},
                 seeds="tree",
+                first_switches=[fabric.labels[int(paths.order.position.argmin())]],
                 escape_entries=0,
                 escape_destinations=0,
             ),

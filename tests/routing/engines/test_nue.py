@@ -18,8 +18,10 @@ from routing.engines.destinations import Destinations
 from routing.engines.layered import LayerSearch
 from routing.errors import OptionError
 from routing.fabric import NodeKind
+from routing.faults import apply_faults, every_link
 from routing.formats.fabric_files import read_fabric
 from routing.quality import measure
+from routing.reroute import Published, reroute
 from routing.topologies import generate
 
 
@@ -278,3 +280,17 @@ def test_two_thousand_random_fabrics(first):
         assert proof.certified, seed
         if vls == 8:
             assert routing.provenance.options["escape_destinations"] == 0, seed
+
+
+def test_a_tree_is_re_routed_as_by_updn():
+    """The tables of both are the same there, and so has to be what a re-route may do with their order."""
+    whole = generate("kary-ntree", ["4", "3"])
+    found = {}
+    for name in ("nue", "updn"):
+        engine, options = ENGINES[name], EngineOptions()
+        routing = engine.route(whole, options)
+        before = Published(whole, routing, prove(whole, routing))
+        for fault in every_link(whole)[:40:4]:
+            less = apply_faults(whole, [fault])
+            found.setdefault(name, []).append(reroute(engine, options, before, less).tables.routing.lft)
+    assert all(map(np.array_equal, found["nue"], found["updn"]))
