@@ -1,5 +1,6 @@
-/* Format of requests and answers in the memory that the shim shares with the worker.  osm_plugin/snapshot.py and
- * osm_plugin/answer.py define the same structs as NumPy dtypes, and tests compare both. */
+/* Format of requests and answers in the memory that the plugin in OpenSM shares with the worker process.
+ * osm_plugin/snapshot.py and osm_plugin/answer.py define the same structs as NumPy dtypes, and a test compares the
+ * two. */
 #ifndef IBNUE_LAYOUT_H
 #define IBNUE_LAYOUT_H
 
@@ -12,8 +13,8 @@ enum ibnue_kind { IBNUE_SWITCH = 0, IBNUE_CA = 1, IBNUE_ROUTER = 2 };
 enum ibnue_served { IBNUE_SERVED_NOT_SAID = 0, IBNUE_SERVED_OURS = 1, IBNUE_SERVED_OTHER = 2 };
 enum ibnue_sl_kind { IBNUE_SL_BY_DESTINATION = 0, IBNUE_SL_BY_SWITCH = 1, IBNUE_SL_BY_LIDS = 2 };
 
-/* Head of a request, at offset 0 of the memory.  All offsets (`..._at`, `end`) are in bytes from the memory's start.
- * Devices are the switches by GUID, then the CAs and routers by GUID. */
+/* Head of a request, at offset 0 of the shared memory.  All offsets (`..._at` and `end`) are in bytes from the start
+ * of the memory.  Devices are in this order: switches by GUID, then CAs and routers by GUID. */
 struct ibnue_request {
     uint64_t magic;
     uint64_t sequence; /* number of the request, which the answer repeats */
@@ -21,19 +22,19 @@ struct ibnue_request {
     uint32_t devices;  /* switches, CAs and routers */
     uint32_t endports;
     uint32_t cables;
-    uint32_t data_vls; /* data VLs that OpenSM will set up on every port of the fabric */
-    uint32_t qos;      /* whether OpenSM's QoS setup, which asks for SL-to-VL tables, is enabled */
+    uint32_t data_vls; /* data VLs that OpenSM sets up on every port of the fabric */
+    uint32_t qos;      /* whether OpenSM runs with QoS, in which it writes SL-to-VL tables */
     uint64_t device_at;  /* struct ibnue_device[devices] */
     uint64_t endport_at; /* struct ibnue_endport[endports] */
     uint64_t cable_at;   /* struct ibnue_cable[cables] */
     uint64_t conf_at;    /* text: one line "key value" for each option of opensm.conf that differs from its default */
     uint64_t conf_bytes; /* length of the text, without a final 0 */
-    uint32_t lids;       /* columns of the LFTs that the switches hold, 0 if the request has no LFTs */
-    uint32_t served;     /* enum ibnue_served: engine that computed the last acknowledged tables */
+    uint32_t lids;       /* columns of the LFTs in the switches, 0 if the request has no LFTs */
+    uint32_t served;     /* enum ibnue_served: engine of the tables that the switches acknowledged last */
     uint64_t top_at;     /* uint16[switches], the highest LID that each switch forwards (LinearFDBTop) */
-    uint64_t known_at;   /* uint8[switches][blocks of 64 LIDs], whether the block is known to equal the switch's */
-    uint64_t lft_at;     /* uint8[switches][lids], the LFTs (meaningless in blocks that are not known) */
-    uint64_t end;        /* where the request ends */
+    uint64_t known_at;   /* uint8[switches][blocks of 64 LIDs], whether lft_at has what the block has in the switch */
+    uint64_t lft_at;     /* uint8[switches][lids], the LFTs in the switches; meaningless in blocks that are not known */
+    uint64_t end;        /* offset at which the request ends */
 };
 
 struct ibnue_device {
@@ -41,12 +42,12 @@ struct ibnue_device {
     uint16_t lid;  /* base LID of a switch's port 0, 0 for CAs and routers */
     uint8_t kind;  /* enum ibnue_kind */
     uint8_t ports; /* number of ports, without port 0 */
-    uint8_t lmc;   /* of a switch's port 0 */
+    uint8_t lmc;   /* LMC of a switch's port 0 */
     uint8_t unused[3];
     char name[72]; /* node description, ends with 0 */
 };
 
-/* A port of a CA or router with a cable.  End ports are sorted by device, then by port. */
+/* A cabled port of a CA or router.  End ports are sorted by device, then by port. */
 struct ibnue_endport {
     uint64_t guid;   /* of the port, host order */
     uint32_t device; /* index of the device */
@@ -55,27 +56,29 @@ struct ibnue_endport {
     uint8_t lmc;
 };
 
-/* A cable.  Each cable occurs once, with the end of the smaller (device, port) first. */
+/* A cable.  Each cable occurs once.  Its first end is the one with the smaller device, or the smaller port of one
+ * device. */
 struct ibnue_cable {
     uint32_t device[2];
     uint8_t port[2];
     uint8_t width;     /* link width: number of physical lanes */
-    uint8_t throttled; /* slower than its ends allow, and avoid_throttled_links is set */
-    uint8_t sick;      /* between switches, up, and unhealthy for OpenSM: no new path may use it, but old entries may */
+    uint8_t throttled; /* whether it is slower than its ports allow, and avoid_throttled_links is set */
+    /* between switches, up, but unhealthy for OpenSM: only entries already in the switches may use it */
+    uint8_t sick;
     uint8_t unused[3];
     double speed; /* Gb/s per physical lane */
 };
 
-/* Head of an answer, at the first multiple of 4096 at or after ibnue_request.end.  All offsets (`..._at`, `end`) are in
- * bytes from the memory's start. */
+/* Head of an answer, which begins at the first multiple of 4096 at or after ibnue_request.end.  All offsets
+ * (`..._at` and `end`) are in bytes from the start of the memory. */
 struct ibnue_answer {
     uint64_t magic;
-    uint64_t sequence; /* number of the request */
+    uint64_t sequence; /* number of the request that is answered */
     uint32_t switches;
     uint32_t lids;     /* columns of the LFTs */
     uint32_t vls;      /* data VLs that the tables use */
     uint32_t sl_kind;  /* enum ibnue_sl_kind */
-    uint32_t sl2vl_ports; /* ports of a switch in sl2vl, 0: one row of 16 for the whole fabric */
+    uint32_t sl2vl_ports; /* ports of a switch in sl2vl; 0: one row of 16 for all switches */
     uint32_t certified; /* whether the tables are proven free of credit loops */
     uint64_t lft_at;   /* uint8[switches][lids] */
     uint64_t hops_at;  /* uint8[switches][lids], hops to the switch that delivers the LID, 255: no path */
@@ -83,47 +86,49 @@ struct ibnue_answer {
     uint64_t switch_of_at; /* int32[lids], row of the switch that a LID is cabled to, or -1 */
     uint64_t sl2vl_at; /* uint8[16] or uint8[switches][in ports][out ports][16], VL by SL, 15: drop the packet */
     uint64_t parent_at;    /* int32[switches], the multicast tree: next switch towards the root, or -1 */
-    uint64_t up_port_at;   /* uint8[switches], port that leads to the parent */
-    uint64_t down_port_at; /* uint8[switches], the parent's port that leads back */
+    uint64_t up_port_at;   /* uint8[switches], port that leads to the switch's parent */
+    uint64_t down_port_at; /* uint8[switches], port of the parent that leads to the switch */
     uint64_t classes_at;   /* struct ibnue_classes */
     uint64_t held_at;      /* struct ibnue_held[held] */
-    uint64_t plan;         /* number that identifies the update schedule when its progress is reported */
-    uint32_t held;         /* writes of later rounds, 0: everything is written in round 1 */
-    uint32_t round_wait;   /* milliseconds to wait for packets to drain, in addition to acknowledgements */
-    uint32_t wait_from;    /* first round that has this wait before it, 0: none */
+    uint64_t plan;         /* number of the update schedule, with which its progress is reported */
+    uint32_t held;         /* entries that later rounds write; 0: round 1 writes all */
+    /* milliseconds to wait before a round, besides acknowledgements, so that packets leave the fabric */
+    uint32_t round_wait;
+    uint32_t wait_from;    /* first round before which this wait is needed, 0: none */
     uint32_t unused;
-    uint64_t end;          /* where the answer ends */
+    uint64_t end;          /* offset at which the answer ends */
 };
 
-/* Traffic classes: for every SL that the QoS policy assigns there is an SL for each layer of the tables. */
+/* Traffic classes.  Each SL of the QoS policy is a class, which has an SL for each layer (VL) of the engine's
+ * tables. */
 struct ibnue_classes {
-    uint8_t sl_for[256]; /* by 16 * hint + SL of the tables: SL of a path for which OpenSM proposes the SL `hint` */
-    uint8_t vl_like[16]; /* by VL: the VL whose arbitration weight it takes, 255 for a VL that carries no data */
+    uint8_t sl_for[256]; /* [16 * hint + SL of the tables], SL of a path for which OpenSM proposes the SL `hint` */
+    uint8_t vl_like[16]; /* [VL], the VL whose arbitration weight this VL gets, 255 for a VL that carries no data */
 };
 
-/* A write of an LFT entry in a later round.  An entry with another port in between occurs twice, the later round
- * first. */
+/* A write of an LFT entry in a later round.  If an entry gets another port in between, it occurs twice, the later
+ * round first. */
 struct ibnue_held {
-    uint32_t row;  /* of the switch */
+    uint32_t row;  /* row of the switch */
     uint16_t lid;
     uint8_t round; /* round in which the entry is written, from 2 on */
-    uint8_t port;  /* port that the entry has until then, 255: none */
+    uint8_t port;  /* port of the entry until that round, 255: none */
 };
 
-/* Name that is sent to the worker in place of an engine's to ask for port policies.  The policy request is at the next
- * multiple of 8 after the request, and ibnue_request.end is moved to the end of its LFTs. */
+/* Name that the worker gets in place of an engine's name, to ask for values of ports.  The policy request is at the
+ * next multiple of 8 after the request, and ibnue_request.end is then the end of the LFTs behind it. */
 #define IBNUE_POLICIES "policies"
 #define IBNUE_POLICY_REQUEST_MAGIC UINT64_C(0x31716c7065756e69)
 #define IBNUE_POLICY_ANSWER_MAGIC UINT64_C(0x31616c7065756e69)
 
-/* uint8[switches][lids] follows: the LFTs as the switches have acknowledged them. */
+/* A request for values of ports.  uint8[switches][lids] follows: the LFTs that the switches have acknowledged. */
 struct ibnue_policy_request {
     uint64_t magic;
     uint32_t lids; /* columns of the LFTs */
     uint32_t unused;
 };
 
-/* Head of the answer to a policy request, at the offset that ibnue_answer has otherwise. */
+/* Head of the answer to a policy request, at the offset where an ibnue_answer would be. */
 struct ibnue_policy_answer {
     uint64_t magic;
     uint64_t sequence; /* number of the request */
