@@ -16,7 +16,7 @@
 
 /* osm_plugin/build_info.py searches the library for the 16 bytes of `magic`, and reads this struct from there on. */
 struct build {
-    char magic[16];
+    char magic[16]; /* marks the beginning of this struct in the file */
     char opensm[32];    /* version of OpenSM's headers, OSM_VERSION */
     char package[32];   /* version of ibnue */
     char protocol[32];  /* protocol() in osm_plugin/build_info.py of the package that built the library */

@@ -9,10 +9,10 @@
 #define MOST_HOPS 254 /* hop count that stands for 254 or more hops */
 
 struct tables {
-    const struct view *view;
+    const struct view *view; /* the request with its indexes */
     const uint8_t *lft, *hops; /* [switches][lids] */
     const int32_t *next;       /* [switches][PORTS], row of the switch that a port leads to, or -1 */
-    uint32_t switches, lids;
+    uint32_t switches, lids; /* dimensions of the arrays */
 };
 
 /* Return whether a switch delivers a LID: to the end port that is cabled to it, or to its own port 0. */

@@ -9,19 +9,22 @@
 #define IBNUE_REQUEST_MAGIC UINT64_C(0x3171657265756e69)
 #define IBNUE_ANSWER_MAGIC UINT64_C(0x31736e6165756e69)
 
+/* Kind of a device. */
 enum ibnue_kind { IBNUE_SWITCH = 0, IBNUE_CA = 1, IBNUE_ROUTER = 2 };
+/* Engine whose tables the switches have acknowledged last: unknown, an ibnue engine, or another engine. */
 enum ibnue_served { IBNUE_SERVED_NOT_SAID = 0, IBNUE_SERVED_OURS = 1, IBNUE_SERVED_OTHER = 2 };
+/* How the SL table of an answer is indexed: by destination LID, by source switch and LID, or by source LID and LID. */
 enum ibnue_sl_kind { IBNUE_SL_BY_DESTINATION = 0, IBNUE_SL_BY_SWITCH = 1, IBNUE_SL_BY_LIDS = 2 };
 
 /* Head of a request, at offset 0 of the shared memory.  All offsets (`..._at` and `end`) are in bytes from the start
  * of the memory.  Devices are in this order: switches by GUID, then CAs and routers by GUID. */
 struct ibnue_request {
-    uint64_t magic;
+    uint64_t magic; /* IBNUE_REQUEST_MAGIC */
     uint64_t sequence; /* number of the request, which the answer repeats */
-    uint32_t switches;
+    uint32_t switches; /* number of switches S */
     uint32_t devices;  /* switches, CAs and routers */
-    uint32_t endports;
-    uint32_t cables;
+    uint32_t endports; /* number of cabled ports of CAs and routers */
+    uint32_t cables; /* number of cables */
     uint32_t data_vls; /* data VLs that OpenSM sets up on every port of the fabric */
     uint32_t qos;      /* whether OpenSM runs with QoS, in which it writes SL-to-VL tables */
     uint64_t device_at;  /* struct ibnue_device[devices] */
@@ -37,13 +40,14 @@ struct ibnue_request {
     uint64_t end;        /* offset at which the request ends */
 };
 
+/* A switch, CA or router. */
 struct ibnue_device {
     uint64_t guid; /* host order */
     uint16_t lid;  /* base LID of a switch's port 0, 0 for CAs and routers */
     uint8_t kind;  /* enum ibnue_kind */
     uint8_t ports; /* number of ports, without port 0 */
     uint8_t lmc;   /* LMC of a switch's port 0 */
-    uint8_t unused[3];
+    uint8_t unused[3]; /* padding */
     char name[72]; /* node description, ends with 0 */
 };
 
@@ -53,28 +57,28 @@ struct ibnue_endport {
     uint32_t device; /* index of the device */
     uint16_t lid;    /* base LID, 0 if the port has none */
     uint8_t port;    /* number of the port */
-    uint8_t lmc;
+    uint8_t lmc; /* LMC of the port */
 };
 
 /* A cable.  Each cable occurs once.  Its first end is the one with the smaller device, or the smaller port of one
  * device. */
 struct ibnue_cable {
-    uint32_t device[2];
-    uint8_t port[2];
+    uint32_t device[2]; /* indexes of the devices at both ends */
+    uint8_t port[2]; /* port numbers at both ends */
     uint8_t width;     /* link width: number of physical lanes */
     uint8_t throttled; /* whether it is slower than its ports allow, and avoid_throttled_links is set */
     /* between switches, up, but unhealthy for OpenSM: only entries already in the switches may use it */
     uint8_t sick;
-    uint8_t unused[3];
+    uint8_t unused[3]; /* padding */
     double speed; /* Gb/s per physical lane */
 };
 
 /* Head of an answer, which begins at the first multiple of 4096 at or after ibnue_request.end.  All offsets
  * (`..._at` and `end`) are in bytes from the start of the memory. */
 struct ibnue_answer {
-    uint64_t magic;
+    uint64_t magic; /* IBNUE_ANSWER_MAGIC */
     uint64_t sequence; /* number of the request that is answered */
-    uint32_t switches;
+    uint32_t switches; /* number of switches, as in the request */
     uint32_t lids;     /* columns of the LFTs */
     uint32_t vls;      /* data VLs that the tables use */
     uint32_t sl_kind;  /* enum ibnue_sl_kind */
@@ -95,7 +99,7 @@ struct ibnue_answer {
     /* milliseconds to wait before a round, besides acknowledgements, so that packets leave the fabric */
     uint32_t round_wait;
     uint32_t wait_from;    /* first round before which this wait is needed, 0: none */
-    uint32_t unused;
+    uint32_t unused; /* padding */
     uint64_t end;          /* offset at which the answer ends */
 };
 
@@ -110,7 +114,7 @@ struct ibnue_classes {
  * round first. */
 struct ibnue_held {
     uint32_t row;  /* row of the switch */
-    uint16_t lid;
+    uint16_t lid; /* LID of the entry */
     uint8_t round; /* round in which the entry is written, from 2 on */
     uint8_t port;  /* port of the entry until that round, 255: none */
 };
@@ -123,17 +127,17 @@ struct ibnue_held {
 
 /* A request for values of ports.  uint8[switches][lids] follows: the LFTs that the switches have acknowledged. */
 struct ibnue_policy_request {
-    uint64_t magic;
+    uint64_t magic; /* IBNUE_POLICY_REQUEST_MAGIC */
     uint32_t lids; /* columns of the LFTs */
-    uint32_t unused;
+    uint32_t unused; /* padding */
 };
 
 /* Head of the answer to a policy request, at the offset where an ibnue_answer would be. */
 struct ibnue_policy_answer {
-    uint64_t magic;
+    uint64_t magic; /* IBNUE_POLICY_ANSWER_MAGIC */
     uint64_t sequence; /* number of the request */
-    uint32_t switches;
-    uint32_t unused;
+    uint32_t switches; /* number of switches, as in the request */
+    uint32_t unused; /* padding */
     uint64_t want_at; /* uint16[switches][256], by port: VLStallCount << 5 | HOQLife, and the mask of valid bits << 8 */
 };
 

@@ -11,8 +11,8 @@
 
 /* The tree of one group while it is built. */
 struct growth {
-    const struct ibnue_service *service;
-    struct ibnue_plugin *plugin;
+    const struct ibnue_service *service; /* tables with the multicast tree */
+    struct ibnue_plugin *plugin; /* the plugin */
     uint16_t mlid;      /* host order */
     uint8_t *member;    /* [switches], whether the switch itself or a port cabled to it is a member */
     uint8_t *on;        /* [switches], whether the switch is on the tree of the group */

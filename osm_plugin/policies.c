@@ -31,7 +31,7 @@ struct wish {
 };
 
 struct ibnue_policies {
-    uint32_t switches;
+    uint32_t switches; /* number of switches */
     uint64_t *guid;           /* [switches], ascending, host order */
     struct wish *wish;        /* [switches][PORTS] */
 };

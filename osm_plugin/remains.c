@@ -12,7 +12,7 @@
 /* The old subnet, for which the tables were proven, and the current subnet, with maps between their devices,
  * switches and LIDs. */
 struct cut {
-    struct view old, now;
+    struct view old, now; /* the two subnets with their indexes */
     uint32_t *new_device; /* [old devices], index in the current subnet, GONE: the device no longer exists */
     uint32_t *old_row;    /* [current switches], row in the old subnet, GONE: the switch is new */
     uint8_t *lid_stays;   /* [LIDS], whether the LID belongs to the same port as before */

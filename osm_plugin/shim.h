@@ -40,7 +40,7 @@ struct ibnue_memory {
 
 /* The subnet's switches in the order of the rows of tables (by GUID).  Valid while OpenSM's lock is held. */
 struct ibnue_rows {
-    uint32_t switches;
+    uint32_t switches; /* number of switches */
     osm_switch_t **row; /* [switches] */
     size_t room;        /* unused: the array grows together with ibnue_seen.node */
 };
@@ -57,6 +57,7 @@ struct ibnue_copy {
     uint8_t silent;              /* whether the switch has left a read request unanswered */
 };
 
+/* What is known about the LFTs in all switches. */
 struct ibnue_copies {
     struct ibnue_copy *of; /* [count], ascending by GUID */
     uint32_t count;        /* switches */
@@ -73,7 +74,7 @@ struct ibnue_seen {
 /* A node with its sort key. */
 struct ibnue_place {
     uint64_t guid; /* of the node, in host order */
-    osm_node_t *node;
+    osm_node_t *node; /* the node in OpenSM's memory */
 };
 
 /* A slot of the hash table that maps the address of a node to its index in a request. */
@@ -88,7 +89,7 @@ struct ibnue_walk {
     struct ibnue_entry *entry; /* [mask + 1], hash table of the nodes, keyed by address */
     uint32_t switches, devices, mask; /* `mask` + 1 is the number of hash table slots, a power of 2 */
     size_t endports;           /* upper bound of the number of end ports */
-    const osm_subn_opt_t *opt;
+    const osm_subn_opt_t *opt; /* OpenSM's options */
     size_t room;               /* upper bound of the size of a request, in bytes */
 };
 
@@ -101,7 +102,7 @@ struct ibnue_service {
     int32_t *switch_of;   /* [lids], row of the switch that a LID is cabled to, or -1 */
     uint8_t *sl;          /* SL of each path, with a shape by sl_kind */
     uint8_t *sl2vl;       /* [16] or [switches][sl2vl_ports][sl2vl_ports][16], VL by switch, in port, out port and SL */
-    struct ibnue_classes classes;
+    struct ibnue_classes classes; /* SLs and VLs of the traffic classes */
     int32_t *parent;      /* [switches], the multicast tree: next switch towards the root, or -1 */
     uint8_t *up_port;     /* [switches], port that leads to the switch's parent */
     uint8_t *down_port;   /* [switches], port of the parent that leads to the switch */
@@ -111,7 +112,7 @@ struct ibnue_service {
 /* LFT entries that later rounds of this sweep still have to write. */
 struct ibnue_rounds {
     struct ibnue_held *entry; /* [count], `port` is what to write in the round of the entry; NULL: nothing is left */
-    struct ibnue_engine *engine;
+    struct ibnue_engine *engine; /* engine whose tables are written */
     uint64_t plan;      /* number of the update schedule, as the worker identifies it */
     /* count: writes that are still to do.  left: distinct LFT entries that they change, since an entry can occur
      * twice. */
@@ -160,9 +161,9 @@ struct ibnue_remains {
 struct ibnue_status {
     uint64_t sweep; /* number of heavy sweeps that have begun */
     struct {
-        char name[IBNUE_CODE];
+        char name[IBNUE_CODE]; /* error code, ends with 0 */
         uint64_t count; /* number of lines in the log */
-    } code[IBNUE_CODES];
+    } code[IBNUE_CODES]; /* [IBNUE_CODES], of which `codes` are in use */
     unsigned codes;                 /* number of entries of `code` in use */
     char error[2 * IBNUE_WHY + 512]; /* the last error line */
     atomic_flag busy;               /* spin lock of `code`, `codes` and `error` */
@@ -174,14 +175,15 @@ struct ibnue_engine_status {
     uint64_t sequence; /* number of the request whose answer of this engine OpenSM got last */
 };
 
+/* A routing engine that the plugin has registered. */
 struct ibnue_engine {
-    struct ibnue_plugin *plugin;
-    struct ibnue_engine_status status;
+    struct ibnue_plugin *plugin; /* the plugin that has this engine */
+    struct ibnue_engine_status status; /* result of its last call */
     char *name; /* name as in opensm.conf, with the prefix "ibnue-" */
     _Atomic(struct ibnue_service *) service; /* tables that answer OpenSM's queries, NULL: none */
     atomic_uint readers;           /* number of threads that may be using a copy of the tables */
     struct ibnue_service *retired; /* list of the replaced copies that are not freed yet */
-    struct ibnue_engine *next;
+    struct ibnue_engine *next; /* next engine of the plugin, NULL: last one */
 };
 
 /* Buffer of the plugin that has the tables which OpenSM got: `taken`, `last` or `remains`. */
@@ -191,14 +193,14 @@ enum ibnue_source { IBNUE_FROM_TAKEN, IBNUE_FROM_LAST, IBNUE_FROM_REMAINS };
 struct ibnue_unsettled {
     struct ibnue_engine *engine; /* NULL: there is no such work */
     struct ibnue_answer answer;  /* its offsets refer to the buffer that `source` names */
-    enum ibnue_source source;
+    enum ibnue_source source; /* buffer that has the tables */
     int rounds_open; /* whether the switches do not have all rounds of these tables yet */
 };
 
 /* The thread that waits for a worker between two sweeps. */
 struct ibnue_watch {
-    pthread_t thread;
-    pthread_mutex_t lock;
+    pthread_t thread; /* handle of the thread */
+    pthread_mutex_t lock; /* protects the fields below as stated */
     pthread_cond_t change; /* signalled when `wanted` or `ending` is set */
     int runs;      /* whether the thread was started */
     int wanted;    /* whether the thread has to wait for the worker; protected by `lock` */
@@ -211,7 +213,7 @@ struct ibnue_watch {
 struct ibnue_stamp {
     long seconds, nanoseconds; /* time of the last change */
     long size;                 /* bytes, -1: the file does not exist */
-    long inode;
+    long inode; /* inode number */
 };
 
 /* What update_vlarb has changed in a sweep. */
@@ -221,27 +223,28 @@ struct ibnue_arbitration {
     uint32_t missing; /* number of entries for which the tables of ports had no room, at all ports together */
 };
 
+/* Everything that the plugin keeps between two events of OpenSM. */
 struct ibnue_plugin {
-    osm_opensm_t *osm;
-    struct ibnue_engine *engines;
-    struct ibnue_memory memory;
-    struct ibnue_rows rows;
-    struct ibnue_copies copies;
-    struct ibnue_seen seen;
+    osm_opensm_t *osm; /* the OpenSM that has loaded the plugin */
+    struct ibnue_engine *engines; /* list of the registered engines */
+    struct ibnue_memory memory; /* memory shared with the worker */
+    struct ibnue_rows rows; /* switches by row */
+    struct ibnue_copies copies; /* what is known about the LFTs in the switches */
+    struct ibnue_seen seen; /* prefetch hints for the next walk */
     uint64_t sequence; /* number of the last request */
-    struct ibnue_asked asked;
+    struct ibnue_asked asked; /* the last request to the worker */
     struct ibnue_tables taken; /* the worker's last answer, checked before it is published */
     struct ibnue_tables last;  /* tables to fall back on: the last ones that are proven free of credit loops */
-    struct ibnue_remains remains;
-    struct ibnue_unsettled unsettled;
-    struct ibnue_watch watch;
-    struct ibnue_rounds rounds;
+    struct ibnue_remains remains; /* what is left of `last` on a changed subnet */
+    struct ibnue_unsettled unsettled; /* tables with work that has to wait */
+    struct ibnue_watch watch; /* the thread that waits for a worker */
+    struct ibnue_rounds rounds; /* entries that later rounds still write */
     int layout_known; /* whether the structs of nodes, switches and ports were compared with the headers */
     int stopped; /* whether a round of the last update was not acknowledged */
     struct ibnue_stamp policy_file; /* state of the QoS policy file when it was read last */
     struct ibnue_arbitration arbitration, arbitration_said; /* of this sweep, and of the sweep before */
     struct ibnue_policies *policies; /* values that the rules demand of ports, NULL: none */
-    struct ibnue_status status;
+    struct ibnue_status status; /* counts for the status file */
     struct ibnue_memory shadow; /* memory that only the shadow engine's worker shares */
 };
 

@@ -11,12 +11,12 @@
 /* The other end of a cable. */
 struct peer {
     uint32_t device; /* index of the device, GONE: no cable */
-    uint8_t port;
+    uint8_t port; /* number of the port */
 };
 
 /* The indexes of a request.  Pointers to const point into the request itself; the view owns all other arrays. */
 struct view {
-    const struct ibnue_request *head;
+    const struct ibnue_request *head; /* head of the request */
     const struct ibnue_device *device;   /* [devices] */
     const struct ibnue_endport *endport; /* [endports] */
     const struct ibnue_cable *cable;     /* [cables] */
