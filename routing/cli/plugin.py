@@ -1,4 +1,4 @@
-"""``ibnue plugin``: build and manage the plugin for the installed OpenSM."""
+"""Build and manage the plugin for the installed OpenSM: ``ibnue plugin``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from routing.cli.plugin_state import check, remove, status
 from routing.engines import ENGINES, IN_OPENSM
 
 _SHOWN = 3
-"""Number of warnings that are printed in full."""
+"""Number of warnings that are printed; of further ones only the number is printed."""
 
 
 @click.group()
