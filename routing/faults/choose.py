@@ -43,6 +43,8 @@ def every_link(fabric: Fabric, *, cas: bool = False) -> list[Fault]:
 
     With ``cas``, all other cables are included, such as those of CAs.
 
+    Notes
+    -----
     Cost: O(S + T + K) for S switches, T terminals and K cables.
     """
     return link_faults(fabric, range(fabric.links) if cas else between_switches(fabric).tolist())
@@ -122,6 +124,8 @@ class Lottery:
         OptionError
             A kind is unknown, or groups are missing for "group".
 
+        Notes
+        -----
         Cost: O(S + T + K) for S switches, T terminals and K cables.
         """
         makers: dict[str, Callable[[], Sequence[Fault]]] = {

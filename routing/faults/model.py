@@ -117,6 +117,8 @@ def apply_faults(fabric: Fabric, faults: Sequence[Fault]) -> Fabric:
     OptionError
         A fault refers to a device or cable that the fabric does not have.
 
+    Notes
+    -----
     Cost: O(K) for each affected port, and O(S + T + K) once, for S switches, T terminals and K cables.
     """
     pulled: set[int] = set()

@@ -24,13 +24,13 @@ class Setting:
     Attributes
     ----------
     what
-        Value of the property and its meaning.
+        Name of the property.
     text
-        Name and line of the rule that sets the property; None if no rule does.
+        Value of the property and its meaning.
     rule, line
-        Name, line and value of each earlier rule whose value a later rule replaces.
+        Name and line of the rule that sets the property; None if no rule does.
     overridden
-        Name, line and value of each rule that a later one overrides.
+        Name, line and value of each earlier rule whose value a later rule replaces.
     """
 
     what: Property
@@ -44,14 +44,16 @@ class Setting:
 class Explanation:
     """Explanation of all policy values of one port of a switch.
 
-    Row and label of the switch, and the port number.
-        Device and port at the other end of the cable, and the data rate of the link.
+    Attributes
+    ----------
+    row, switch, port
+        Row and label of the switch, and the port number.
     cable
-        Roles of the port (such as "leaf" or "ca-facing"), by which rules can select it.
+        Device and port at the other end of the cable, and the data rate of the link.
     roles
-        Origin of the value of each property.
+        Roles of the port (such as "leaf" or "ca-facing"), by which rules can select it.
     settings
-        One setting for each property.
+        Origin of the value of each property.
     """
 
     row: int

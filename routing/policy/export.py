@@ -119,9 +119,16 @@ def channel_arrays(found: PortPolicies, fabric: Fabric) -> dict[str, npt.NDArray
 
     Returns
     -------
-    ``hoq_seconds`` float64[C] (inf: never drops, nan: no rule), ``vl_stall_count`` int16[C] (-1: no rule), ``breaker``
-    uint8[C] (0 none, 1 loop, 2 deadlock), ``detect_seconds``, ``check_seconds``, ``release_seconds`` float64[C],
-    ``extra_mtus`` int16[C].  For ports to CAs see :class:`~routing.policy.ports.PortPolicies`.
+    dict
+        Arrays by name, each with one element for each of the C channels:
+
+        - ``hoq_seconds``: float64, head-of-queue lifetime in seconds (inf: packets are never dropped, nan: no rule).
+        - ``vl_stall_count``: int16, drops in a row that stall a VL (-1: no rule).
+        - ``breaker``: uint8, deadlock breaker (0: none, 1: Loop Breaker, 2: Deadlock Breaker).
+        - ``detect_seconds``, ``check_seconds``, ``release_seconds``: float64, times of the breaker.
+        - ``extra_mtus``: int16, MTUs that a Deadlock Breaker adds to a buffer.
+
+        Ports to CAs are not included; :class:`~routing.policy.ports.PortPolicies` has them.
     """
     src, port = fabric.channels.src, fabric.channels.port
     codes = found.hoq_life[src, port]

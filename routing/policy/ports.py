@@ -104,6 +104,8 @@ def apply_rules(policy: Policy, fabric: Fabric, facts: PortFacts, *, strict: boo
         detection time, or a rule selects ports on credit loops but there are no tables.  The error names file, line and
         remedy.
 
+    Notes
+    -----
     Cost: O(256 S) for S switches.  Each rule costs O(256 x its switches), and a pass over all switches for each
     pattern.
     """

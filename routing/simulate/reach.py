@@ -41,6 +41,8 @@ def check_routes(network: Network, traffic: Traffic) -> None:
     TableError
         A source has no path to a destination, or the path is a forwarding loop.  The error names the first such pair.
 
+    Notes
+    -----
     Cost: O(S D diameter) for S switches and D destinations.
     """
     fabric = network.fabric

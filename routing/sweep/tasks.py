@@ -92,8 +92,10 @@ class Target:
 class Task:
     """One task of a sweep: one engine on one fabric with one fault case.
 
-    Name of the fabric, for printing only.
-        Name of the fabric, for printing.
+    Attributes
+    ----------
+    fabric
+        Name of the fabric, for printing only.
     digest
         Hash of the fabric, which is independent of its name (:attr:`routing.fabric.Fabric.digest`).
     target

@@ -15,6 +15,8 @@ class GaloisField:
     order
         Number of elements, which must be a prime power p^n.
 
+    Notes
+    -----
     Cost: O(order^2) in the worst case, to find a primitive polynomial.
     """
 

@@ -85,6 +85,8 @@ def build_fabric(plan: Plan, options: TopologyOptions) -> Fabric:
     OptionError
         A switch would need more than 254 ports, or the fabric more LIDs than exist.
 
+    Notes
+    -----
     Cost: O(devices + cables).
     """
     check_size(len(plan.labels), len(plan.shared) or sum(plan.cas), options)
