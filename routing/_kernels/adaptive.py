@@ -1,4 +1,4 @@
-"""Wrapper of the simulator kernel with adaptive routing: a handle on a simulation, with NumPy arrays in and out."""
+"""Wrapper of the C kernel that simulates adaptive routing; NumPy arrays go in and out."""
 
 from __future__ import annotations
 
@@ -20,38 +20,39 @@ FLOW_FIELDS = ("messages", "sent_packets", "sent_bytes", "packets", "bytes", "la
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveArrays:
-    """Choice of VCs and handling of deadlock, in the layout of the kernel.
+    """Options of adaptive routing for the kernel: choice of virtual channels and handling of deadlock.
 
     Attributes
     ----------
     scheme
-        0: nothing, 1: escape VLs, 2: token, 3: pings and bubbles.
+        Handling of deadlock; 0: none, 1: escape VLs, 2: token, 3: pings and bubbles.
     adaptive_vls
-        Number A of adaptive VLs: VLs 0 to A - 1 may be used on any shortest path; escape VL n is VL A + n.
+        Number A of adaptive VLs.  VLs 0 to A - 1 can be used on any shortest path; escape VL n is VL A + n.
     ca_vls
         Number of VLs that CAs send on, from VL 0.
     stay
-        1: a packet on an escape VL stays on escape VLs.
+        1: a packet on an escape VL stays on escape VLs; 0: it may leave them.
     by_arrival
         1: the packet that has waited longest is served first; 0: round robin of inputs.
     seed
         Random seed of traffic and pings.
     detect
-        Ticks that a packet waits until it is suspected to be blocked.
+        Ticks at the head of a queue after which a packet is suspected to be blocked.
     repeat
         Ticks between pings of a queue.
     lasts, hold
-        Ticks until a mark expires, and a locked mark.
+        Ticks until a mark (a reservation that a ping sets at a channel) expires, and until a locked mark expires.
     sample
-        Ticks between searches for suspected packets.
+        Ticks between two searches for suspected packets.
     step
         Ticks of the token from one switch to the next.
     enter_sl, enter_port
-        uint8[S, L], uint8[S]: SL, and in-port for SL2VL, of a packet that enters the escape VLs at a switch.
+        uint8[S, L] and uint8[S]: SL of a packet that enters the escape VLs at a switch, and its in-port for SL2VL.
     way_first, way
-        int32[S^2 + 1], int32[...]: channels on shortest paths in CSR form, keyed by switch x S + last switch.
+        int32[S^2 + 1] and int32[...]: channels on shortest paths, and where those of each pair of switches begin.  The
+        pair (switch, last switch) has the index switch x S + last switch.
     lid_channel
-        int32[L]: the channel from the last switch to the owner of a LID, or -1.
+        int32[L]: channel from the last switch to the owner of a LID, or -1.
     """
 
     scheme: int
@@ -74,7 +75,7 @@ class AdaptiveArrays:
 
 
 class AdaptiveHandle(SimulationHandle):
-    """Handle on a running simulation with adaptive routing."""
+    """Handle to a simulation with adaptive routing in the C kernel."""
 
     prefix = "ibn_adaptive"
     fields = Fields(TOTALS, CHANNEL_COUNTERS, VC_FIELDS, FLOW_FIELDS)
@@ -84,5 +85,7 @@ class AdaptiveHandle(SimulationHandle):
         self._switches = network.switches
 
     def _vertices(self) -> int:
-        """Return the number of vertices of the wait-for graph: VCs, then the spare buffers of switches."""
+        """Return the number of vertices of the wait-for graph: one for each virtual channel and each switch's spare
+        buffer.
+        """
         return super()._vertices() + self._switches

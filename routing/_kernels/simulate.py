@@ -1,4 +1,4 @@
-"""Wrapper of the packet simulator kernel: a handle on a running simulation, with NumPy arrays in and out."""
+"""Wrapper of the C kernel that simulates packets with fixed tables; NumPy arrays go in and out."""
 
 from __future__ import annotations
 
@@ -34,45 +34,49 @@ VLARB_WIDTH = 260
 
 @dataclass(frozen=True, eq=False)
 class OptionArrays:
-    """Behaviour of the switches; arrays are by channel, except ``lifetime`` by device.
+    """Options of the switches for the kernel.
+
+    Arrays have one element for each channel, except ``lifetime`` and ``vlarb``.
 
     Attributes
     ----------
     arbitration
-        0: round robin, 1: by arrival, 2: random.
+        Order in which an output serves its inputs; 0: round robin, 1: by arrival, 2: random.
     single_fifo
-        1: one queue per input and VL; 0: one per input, output and VL.
+        1: one queue per input and VL; 0: one per input, output and VL (VOQ).
     fcp_period
         Ticks between flow control packets; 0: credits return at once.
     wheel_bits
-        log2 of the number of slots of the timing wheel.
+        log2 of the number of slots of the timing wheel (the queue of future events).
     stall_multiple
         Duration of a VL stall, in head-of-queue lifetimes.
     seed
         Random seed.
     sample_period
-        Ticks between searches for suspected VCs; 0: no port has a breaker.
+        Ticks between two searches for virtual channels suspected of a deadlock; 0: no port has a deadlock breaker.
     control_delay
-        Ticks to process a control message.
+        Ticks that a switch takes to process a control message of a breaker.
     release_packets
-        Packets that a master of Loop Breaker sends without credit.
+        Packets that the master (the port that Loop Breaker elects) sends without credit.
     no_alternative
-        1: a master whose flows have no other shortest path moves the other flows of the port.
+        1: a port whose flows have no other shortest path may become master, and then moves the port's other flows; 0:
+        such a port is never elected.
     rounds
-        Control messages that a port sends before it draws a new number; 0: the port keeps the first number.
+        Control messages that a port sends before it draws a new random identifier; 0: it never draws one.
     xoff, xon
-        Blocks in a buffer at which its sender is paused, and at which the sender resumes; ``xoff`` 0: credits are used
-        instead of pauses.
+        Pauses: blocks in a buffer at which its sender is paused, and blocks at which the sender resumes.  If
+        ``xoff`` is 0, credits are used instead of pauses.
     hoq, detect, repeat, release
-        int64[N], ticks: head-of-queue lifetime (0: none), time without progress until a VC is suspected, time between
-        control messages, duration of a rule of Deadlock Breaker.
+        int64[N] each, in ticks: head-of-queue lifetime (0: no limit), time without progress until a virtual channel is
+        suspected, time between two control messages, time for which a rule of Deadlock Breaker is in force.
     stall_count, breaker, extra, arbiter
-        int32[N]: heads dropped in a row that stall a VL (0: never); 0: no breaker, 1: Loop Breaker, 2: Deadlock
-        Breaker; blocks that Deadlock Breaker adds to a buffer; row of ``vlarb``.
+        int32[N] each: number of heads dropped in a row after which a VL stalls (0: never); deadlock breaker (0: none,
+        1: Loop Breaker, 2: Deadlock Breaker); blocks that Deadlock Breaker adds to a buffer; row of ``vlarb``.
     lifetime
-        int64[devices], most ticks in a switch, 0: no limit.
+        int64[devices]: longest time of a packet in a switch in ticks, 0: no limit.
     vlarb
-        uint8[A, 260]: limit, entries of the high and of the low table, 0, then 64 pairs (VL, weight) of each table.
+        uint8[A, 260], VL arbitration tables: limit, number of entries of the high and of the low table, 0, then 64
+        pairs (VL, weight) of each table.
     """
 
     arbitration: int
@@ -101,7 +105,7 @@ class OptionArrays:
 
 
 class Handle(SimulationHandle):
-    """Handle on a running simulation that forwards by tables."""
+    """Handle to a simulation in the C kernel that forwards packets by fixed tables."""
 
     prefix = "ibn_sim"
     fields = Fields(TOTALS, CHANNEL_COUNTERS, VC_FIELDS, FLOW_FIELDS)
@@ -111,7 +115,7 @@ class Handle(SimulationHandle):
         self._tables = {"lft": network.lft.shape, "sl2vl": network.sl2vl.shape, "sl": network.sl.shape}
 
     def log(self, start: int = 0) -> Ints:
-        """Return the log of breakers, drops and links from row ``start`` on: int64[n, 6], columns ``LOG_FIELDS``.
+        """Return the log of drops, breakers and link faults from row ``start`` on: int64[n, 6], columns ``LOG_FIELDS``.
 
         Raises
         ------
@@ -127,32 +131,35 @@ class Handle(SimulationHandle):
         return rows
 
     def packets(self) -> Ints:
-        """Return the packets queued in switches: int64[n, 7], columns ``PACKET_FIELDS``."""
+        """Return one row for each packet that is queued in a switch: int64[n, 7], columns ``PACKET_FIELDS``."""
         rows = np.zeros((lib.ibn_sim_packets(self._sim, 0, ffi.NULL), len(PACKET_FIELDS)), np.int64)
         lib.ibn_sim_packets(self._sim, len(rows), pointer(rows))
         return rows
 
     def lft(self) -> npt.NDArray[np.uint8]:
-        """Return the present forwarding tables: uint8[S, L]."""
+        """Return the present forwarding tables, uint8[S, L], which Loop Breaker may have changed."""
         lft = np.zeros(self._tables["lft"], np.uint8)
         lib.ibn_sim_get_lft(self._sim, pointer(lft))
         return lft
 
     def set_table(self, name: str, table: npt.NDArray[np.uint8]) -> None:
-        """Replace ``lft``, ``sl2vl`` or ``sl`` by a table of the same shape."""
+        """Replace the table ``lft``, ``sl2vl`` or ``sl`` by another one of the same shape."""
         if table.shape != self._tables[name]:
             raise TypeError(f"{name} has to be {self._tables[name]}, got {table.shape}")
         table = np.ascontiguousarray(table)
         getattr(lib, f"ibn_sim_set_{name}")(self._sim, pointer(table))
 
     def fail(self, channel: int) -> int:
-        """Take both directions of a link down; return the number of packets lost, -1 if the link is down already."""
+        """Take both directions of a link down.
+
+        The result is the number of packets lost, or -1 if the link is down already.
+        """
         return int(lib.ibn_sim_fail(self._sim, channel))
 
     def restore(self, channel: int) -> bool:
-        """Bring both directions of a link up; return False if the link is up already."""
+        """Bring both directions of a failed link up again; return False if the link is not down."""
         return int(lib.ibn_sim_restore(self._sim, channel)) == 0
 
     def stop_flow(self, flow: int, at: int) -> None:
-        """Let the flow begin no message at tick ``at`` or later."""
+        """Stop a flow: from tick ``at`` on it begins no further message."""
         lib.ibn_sim_stop_flow(self._sim, flow, at)

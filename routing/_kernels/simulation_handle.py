@@ -1,4 +1,7 @@
-"""Common parts of the simulator wrappers: network and traffic as arrays, and the handle on a simulation."""
+"""Common base of the wrappers of both simulation kernels.
+
+It has the network and the traffic as arrays, and the handle to a simulation in the kernel.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +25,21 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class NetworkArrays:
-    """The N channels, sorted by source device and out-port, their N x V virtual channels, and the routing tables.
+    """Channels, sorted by sending device and out-port, and routing tables, as arrays for the simulation kernels.
+
+    There are N channels, V VLs and N x V virtual channels.
 
     Attributes
     ----------
     devices, switches, vls
-        Number of devices, number S of switches (which are numbered before other devices), number V of VLs.
+        Number of devices, number S of switches (which come first among the devices), number V of VLs.
     src, dst, reverse, wire
-        int32[N]: devices at the ends of a channel, the channel of the opposite direction, ticks from end to end.
+        int32[N] each: device that sends, device that receives, channel of the opposite direction, ticks from one end of
+        the cable to the other.
     src_port, dst_port
-        uint8[N]: ports at the ends of a channel.
+        uint8[N] each: port number at the sender, port number at the receiver.
     cost
-        int64[N]: ticks per byte, times 2^20.
+        int64[N]: ticks that a byte takes, times 2^20.
     buffer
         int32[N, V]: size of the receiver's buffer for a VL, in blocks of 64 bytes.
     switch_delay
@@ -45,11 +51,11 @@ class NetworkArrays:
     ca_sl2vl
         uint8[16]: VL by SL at CAs.
     sl
-        uint8[R, L]: SL by row (of the flow) and destination LID.
+        uint8[R, L]: SL by row and destination LID; each flow says which row applies to it.
     distance
-        uint8[S, S]: hops between switches, or uint8[0, 0] if no port has a Loop Breaker.
+        uint8[S, S]: hops between switches; uint8[0, 0] if no port has a Loop Breaker.
     lid_switch, lid_device
-        int32[L]: the switch that delivers a LID, the device that owns the LID, or -1.
+        int32[L] each: switch that delivers to a LID, device that owns the LID; -1 if there is none.
     """
 
     devices: int
@@ -75,16 +81,16 @@ class NetworkArrays:
 
 @dataclass(frozen=True, eq=False)
 class TrafficArrays:
-    """The flows, in the layout of the kernel.
+    """Flows of a simulation, as arrays for the simulation kernels.
 
     Attributes
     ----------
     numbers, reals
-        int64[F, 17] and float64[F, 6]: a row for each flow, columns ``FLOW_NUMBERS`` and ``FLOW_REALS``.
+        int64[F, 17] and float64[F, 6]: one row for each flow, with the columns ``FLOW_NUMBERS`` and ``FLOW_REALS``.
     lists
-        int32: destination LIDs of all flows.
+        int32[...]: destination LIDs of all flows; a flow refers to a range of this array.
     trace
-        int64[M, 3]: tick, LID and bytes of the messages of traces.
+        int64[M, 3]: tick, LID and bytes of each message of flows with given messages.
     """
 
     numbers: Ints
@@ -94,7 +100,11 @@ class TrafficArrays:
 
 
 def fill_struct(struct: Any, arrays: object) -> list[npt.NDArray[Any]]:
-    """Copy the fields of a dataclass into a C struct with the same names; return the arrays to keep alive."""
+    """Copy the attributes of a dataclass to the fields of a C struct with the same names.
+
+    The struct points into the arrays, so the caller has to keep the returned arrays alive as long as the struct is
+    used.
+    """
     kept = []
     for field in fields(arrays):  # type: ignore[arg-type]
         value = getattr(arrays, field.name)
@@ -108,7 +118,7 @@ def fill_struct(struct: Any, arrays: object) -> list[npt.NDArray[Any]]:
 
 @dataclass(frozen=True)
 class Fields:
-    """Column names of the results of a simulation: totals, rows of channels, of VCs and of flows."""
+    """Column names of a simulation's results: totals, rows of channels, rows of virtual channels and rows of flows."""
 
     totals: tuple[str, ...]
     channel: tuple[str, ...]
@@ -117,15 +127,15 @@ class Fields:
 
 
 class SimulationHandle:
-    """Handle on a running simulation, which is freed with the object.
+    """Handle to a simulation in a C kernel; the simulation is freed together with this object.
 
     Attributes
     ----------
     prefix
-        Prefix of the kernel's function names, as in ``<prefix>_new``, and of its options struct ``<prefix>_options``.
-        All kernels use the same structs for network and traffic.
+        Prefix of the kernel's functions, as in ``<prefix>_new``, and of its struct ``<prefix>_options``.  The structs
+        for network and traffic are the same in all kernels.
     fields
-        Column names of the results.
+        Column names of the kernel's results.
 
     Raises
     ------
@@ -156,12 +166,13 @@ class SimulationHandle:
         return getattr(lib, f"{self.prefix}_{name}")
 
     def run(self, until: int, events: int, *, stop_at_standstill: bool) -> tuple[int, int, int]:
-        """Run to tick ``until``, or for about ``events`` more events.
+        """Run the simulation to tick ``until``, or for about ``events`` more events.
 
         Returns
         -------
         reason
-            0: the tick was reached, 1: no traffic is left, 2: standstill, 3: the number of events was reached.
+            0: the tick was reached, 1: all traffic was delivered or lost, 2: standstill, 3: the number of events was
+            reached.
         tick
             Present tick.
         handled
@@ -178,35 +189,35 @@ class SimulationHandle:
         return rows
 
     def totals(self) -> dict[str, int]:
-        """Return the totals of the simulation, by the names in ``fields.totals``."""
+        """Return the totals of the simulation by name; ``fields.totals`` lists the names."""
         return dict(zip(self.fields.totals, self._rows("totals", 1, self.fields.totals)[0].tolist(), strict=True))
 
     def channels(self) -> Ints:
-        """Return the counters of all channels: int64[N, ...], columns ``fields.channel``."""
+        """Return the counters of all channels: int64[N, ...], with the columns ``fields.channel``."""
         return self._rows("channels", self._channels, self.fields.channel)
 
     def virtual_channels(self) -> Ints:
-        """Return the state of all VCs: int64[N, V, ...], columns ``fields.vc``."""
+        """Return the state of all virtual channels: int64[N, V, ...], with the columns ``fields.vc``."""
         rows = self._rows("lanes", self._channels * self._vls, self.fields.vc)
         return rows.reshape(self._channels, self._vls, -1)
 
     def flows(self) -> Ints:
-        """Return the counters of all flows: int64[F, ...], columns ``fields.flow``."""
+        """Return the counters of all flows: int64[F, ...], with the columns ``fields.flow``."""
         return self._rows("flows", self._flows, self.fields.flow)
 
     def _vertices(self) -> int:
-        """Return the number of vertices of the wait-for graph: the VCs."""
+        """Return the number of vertices of the wait-for graph: one for each virtual channel."""
         return self._channels * self._vls
 
     def wait_graph(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-        """Read the wait-for graph, whose vertices are the VCs (the packets in their buffers), n edges.
+        """Return the present wait-for graph, whose vertices stand for the buffers of virtual channels; it has n edges.
 
         Returns
         -------
         waiter, awaited
-            int32[n]: vertices at the start and at the end of each edge.
+            int32[n] each: vertex that waits, and vertex for which it waits.
         can_move
-            bool[vertices]: whether a vertex can make progress.
+            bool[vertices]: whether the packets of a vertex can make progress.
         """
         moves = np.zeros(self._vertices(), np.uint8)
         can_move = pointer(moves)

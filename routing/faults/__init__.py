@@ -1,7 +1,7 @@
-"""Faults of a fabric: by name, from a list, every single one, or at random.
+"""Faults of a fabric: named one by one, listed in a file, every single one, or random ones.
 
-A :class:`Fault` names its ports and devices by GUID and port number, so that it can be stored, sent to another process
-and applied to any state of its fabric.  :func:`apply_faults` returns the fabric that remains.
+A :class:`Fault` identifies its ports and devices by GUID and port number.  So it can be stored, sent to another
+process, and applied to any state of its fabric.  :func:`apply_faults` returns the fabric that remains.
 """
 
 from routing.faults.choose import Lottery, every_ca, every_link, every_switch, random_faults

@@ -1,4 +1,4 @@
-"""Choice of faults: every single one, or random ones."""
+"""Choice of faults: every possible single fault of a kind, or random faults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from routing.numerals import count_noun
 
 
 def between_switches(fabric: Fabric) -> npt.NDArray[np.int64]:
-    """Return the rows of the cables between different switches."""
+    """Return the rows of the cables that connect two different switches."""
     ends = fabric.link_device
     return np.flatnonzero((ends < fabric.switches).all(axis=1) & (ends[:, 0] != ends[:, 1]))
 
@@ -24,7 +24,7 @@ def between_switches(fabric: Fabric) -> npt.NDArray[np.int64]:
 def link_faults(
     fabric: Fabric, links: Iterable[int], kind: FaultKind = FaultKind.LINK, width: int | None = None
 ) -> list[Fault]:
-    """Return the loss (or degradation) of each of these cables."""
+    """Return one fault for each of the given cables: its loss, or with ``FaultKind.DEGRADE`` its loss of link width."""
     names = fabric.labels
     guids, ends, ports = node_guids(fabric).tolist(), fabric.link_device.tolist(), fabric.link_port.tolist()
     faults = []
@@ -39,26 +39,26 @@ def link_faults(
 
 
 def every_link(fabric: Fabric, *, cas: bool = False) -> list[Fault]:
-    """Return the loss of each cable between two different switches; with ``cas`` of every other cable too.
+    """Return one fault for the loss of each cable between two different switches, in the order of the fabric's cables.
 
-    Faults are in the order of the fabric's cables.
+    With ``cas``, all other cables are included, such as those of CAs.
 
     Notes
     -----
-    O(S + T + K).
+    Cost: O(S + T + K) for S switches, T terminals and K cables.
     """
     return link_faults(fabric, range(fabric.links) if cas else between_switches(fabric).tolist())
 
 
 def every_switch(fabric: Fabric) -> list[Fault]:
-    """Return the loss of each switch, ordered by GUID."""
+    """Return one fault for the loss of each switch, ordered by GUID."""
     names = fabric.labels[: fabric.switches]
     guids = fabric.switch_guid.tolist()
     return [Fault(FaultKind.SWITCH, name, devices=(guid,)) for name, guid in zip(names, guids, strict=True)]
 
 
 def every_ca(fabric: Fabric) -> list[Fault]:
-    """Return the loss of each CA and router, ordered by GUID."""
+    """Return one fault for the loss of each CA and router, ordered by GUID."""
     names = fabric.labels[fabric.switches :]
     guids = fabric.terminal_guid.tolist()
     return [Fault(FaultKind.CA, name, devices=(guid,)) for name, guid in zip(names, guids, strict=True)]
@@ -73,42 +73,42 @@ def random_faults(
     kinds: Sequence[str] = ("link",),
     groups: Sequence[Fault] = (),
 ) -> list[Fault]:
-    """Draw random faults without replacement.
+    """Draw random faults of a fabric; no fault is drawn twice.
 
     Parameters
     ----------
     fabric
-        Fabric of the faults.
+        Fabric whose devices and cables fail.
     seed
-        Equal fabric, seed and options give equal faults.
+        Random seed.  Equal fabric, seed and options give equal faults.
     rate, count
-        Either the fraction of all possible faults (0.01: one in a hundred, rounded to the nearest number), or their
-        number.
+        Either the fraction of all possible faults (0.01: one in a hundred, rounded to the nearest number), or the
+        number of faults to draw.
     kinds
         Kinds to draw from: "link" (between switches), "ca-link" (all other cables), "switch", "ca", "degrade" (a cable
         between switches to link width 1), "swap" (two cables between switches exchange plugs), "group".
     groups
-        Faults of the kind "group": whole groups are drawn, so that their members fail together.
+        Faults of the kind "group", from which whole groups are drawn: the members of a group fail together.
 
     Raises
     ------
     OptionError
-        Neither or both of rate and count are given, the rate is not within 0 to 1, there are fewer possible faults, or
-        a kind is unknown.
+        Neither or both of rate and count are given, the rate is not within 0 to 1, fewer faults are possible than
+        requested, or a kind is unknown.
     """
     return Lottery.of(fabric, kinds, groups).draw(seed, rate=rate, count=count)
 
 
 @dataclass(frozen=True, eq=False)
 class Lottery:
-    """All possible faults, for many draws; :func:`random_faults` draws once.
+    """All possible faults of a fabric, collected once for many random draws; :func:`random_faults` draws only once.
 
     Attributes
     ----------
     fabric, kinds
-        The fabric, and the kinds of faults.
+        Fabric, and the kinds of faults to draw from.
     faults
-        Possible faults by kind; for "swap" the links whose plugs can be exchanged.
+        Possible faults of each kind; for "swap" the links whose plugs can be exchanged.
     """
 
     fabric: Fabric
@@ -117,7 +117,7 @@ class Lottery:
 
     @classmethod
     def of(cls, fabric: Fabric, kinds: Sequence[str], groups: Sequence[Fault] = ()) -> Lottery:
-        """Collect all possible faults.
+        """Collect all possible faults of the given kinds.
 
         Raises
         ------
@@ -126,7 +126,7 @@ class Lottery:
 
         Notes
         -----
-        O(S + T + K).
+        Cost: O(S + T + K) for S switches, T terminals and K cables.
         """
         makers: dict[str, Callable[[], Sequence[Fault]]] = {
             "link": lambda: every_link(fabric),
@@ -145,13 +145,13 @@ class Lottery:
         return cls(fabric, tuple(kinds), tuple(makers[kind]() for kind in kinds))
 
     def draw(self, seed: int | str, *, rate: float | None = None, count: int | None = None) -> list[Fault]:
-        """Draw faults; see :func:`random_faults`.
+        """Draw random faults; :func:`random_faults` explains the arguments.
 
         Raises
         ------
         OptionError
-            Neither or both of rate and count are given, the rate is not within 0 to 1, or there are fewer possible
-            faults.
+            Neither or both of rate and count are given, the rate is not within 0 to 1, or fewer faults are possible
+            than requested.
         """
         if (rate is None) == (count is None):
             raise OptionError("random faults need a rate or a count", remedy="give one of the two")
@@ -171,7 +171,7 @@ class Lottery:
         return rng.sample(candidates, wanted)
 
     def share(self, seed: int | str, rate: float) -> list[Fault]:
-        """Draw a fraction of all possible faults, but at least one if there is any.
+        """Draw a fraction of all possible faults, but at least one fault if any is possible.
 
         Raises
         ------
@@ -192,7 +192,7 @@ def _degradations(fabric: Fabric) -> list[Fault]:
 
 
 def _swaps(links: Sequence[Fault], rng: random.Random) -> list[Fault]:
-    """Return random pairs of disjoint cables whose second plugs are exchanged."""
+    """Pair all cables at random, so that no cable is in two pairs; return one plug exchange for each pair."""
     mixed = rng.sample(links, len(links))
     swaps = []
     for a, b in zip(mixed[::2], mixed[1::2], strict=False):

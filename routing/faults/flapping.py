@@ -1,4 +1,4 @@
-"""Links that fail and recover: events in time, and the faults present between them."""
+"""Flapping links, which fail and recover repeatedly: the times of these events, and the faults present between them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from routing.faults.model import Fault
 
 @dataclass(frozen=True, order=True)
 class Event:
-    """Start or end of one fault.
+    """Start or end of one fault in a time span.
 
     Attributes
     ----------
     seconds
-        Time since the start.
+        Time of the event since the start of the time span.
     fault_index
-        Index of the fault.
+        Index of the fault in the list of flapping faults.
     down
-        Whether the fault starts; otherwise it ends.
+        Whether the fault starts; False: the fault ends.
     """
 
     seconds: float
@@ -31,14 +31,14 @@ class Event:
 
 @dataclass(frozen=True)
 class Flapping:
-    """Faults with the times at which they start and end.
+    """Faults that start and end repeatedly, with the times of these events.
 
     Attributes
     ----------
     faults
-        The faults that flap.
+        Faults that start and end.
     events
-        Events in the order of time.
+        Starts and ends of the faults, in order of time.
     """
 
     faults: tuple[Fault, ...]
@@ -54,9 +54,9 @@ class Flapping:
             down ^= {event.fault_index}
 
     def states(self) -> Iterator[tuple[float, tuple[Fault, ...]]]:
-        """Yield after each event its time in seconds and the faults present from then on, in the order of ``faults``.
+        """Yield the set of present faults after each event, with the time of the event in seconds.
 
-        Simultaneous events yield one state.
+        The faults are in the order of ``faults``.  Events at the same time yield one set.
         """
         down: set[int] = set()
         for number, event in enumerate(self.events):
@@ -74,20 +74,20 @@ def flapping(
     down: float = 1.0,
     heal: bool = True,
 ) -> Flapping:
-    """Return faults that start and end at random, independently of each other.
+    """Draw random times at which faults start and end, independently of each other.
 
     Parameters
     ----------
     faults
-        The faults that flap; none is present at first.
+        Faults that start and end; none is present at first.
     seed
-        Equal faults, seed and options give equal events.
+        Random seed.  Equal faults, seed and options give equal events.
     seconds
-        End of the time span of events.
+        Length of the time span; all events lie within it.
     up, down
-        Mean duration in seconds without and with a fault, both exponentially distributed.
+        Mean duration of the time without and with a fault, in seconds; both durations are exponentially distributed.
     heal
-        Whether all faults end at ``seconds``.
+        Whether all faults that are still present end at the end of the time span.
 
     Raises
     ------

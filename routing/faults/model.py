@@ -1,4 +1,4 @@
-"""Faults, and the fabric that remains after them."""
+"""Data model of faults, and computation of the fabric that remains after them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from routing.fabric import Fabric
 from routing.numerals import count_noun
 
 End = tuple[int, int]
-"""A port: the GUID of its device (not of the port), and its number."""
+"""Port of a device: the node GUID of the device (not a port GUID), and the port number."""
 
 
 class FaultKind(enum.Enum):
@@ -23,35 +23,36 @@ class FaultKind(enum.Enum):
     LINK = "link"
     """Loss of a cable."""
     PORT = "port"
-    """Failure of a port, which loses its cable."""
+    """Failure of one port, which makes its cable useless."""
     SWITCH = "switch"
     """Loss of a switch with all its cables."""
     CA = "ca"
     """Loss of a CA or router with all its cables."""
     GROUP = "group"
-    """Joint failure of ports and devices: a line card, a rack, a cable bundle."""
+    """Joint failure of several ports and devices, such as those of a line card, a rack or a cable bundle."""
     DEGRADE = "degrade"
     """Cable with fewer physical lanes or at a lower speed."""
     SWAP = "swap"
-    """Two plugs that were exchanged."""
+    """Wrong cabling: two plugs are exchanged, so that two cables each lead to the other's port."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault of a fabric, independent of the fabric object.
+    """Fault of a fabric; it refers to devices by GUID, so it applies to any object that represents the fabric.
 
     Attributes
     ----------
     kind
         Kind of the fault.
     name
-        Name for display; :func:`routing.faults.parse_fault` parses it.
+        Name for display, which :func:`routing.faults.parse_fault` can convert back to the fault.
     ports
-        Affected ports: both ends of a link; for a swap the two ports whose plugs are exchanged.
+        Affected ports: both ends of a lost link; the two ports whose plugs are exchanged in a swap.
     devices
-        GUIDs of the lost devices.
+        Node GUIDs of the lost devices.
     width, speed
-        Link width in physical lanes and Gb/s per lane of a degraded cable; None: unchanged.
+        New link width in physical lanes, and new signalling rate per lane in Gb/s, of a degraded cable; None:
+        unchanged.
     """
 
     kind: FaultKind
@@ -66,16 +67,16 @@ class Fault:
 
 
 def node_guids(fabric: Fabric) -> npt.NDArray[np.uint64]:
-    """Return the GUID of every device, uint64[S + T]."""
+    """Return the node GUID of every device, switches first: uint64[S + T]."""
     return np.concatenate([fabric.switch_guid, fabric.terminal_guid])
 
 
 def device_of(fabric: Fabric, guid: int) -> int:
-    """Return the number of the device with a node GUID, or -1.
+    """Return the number of the device with a given node GUID, or -1 if there is none.
 
     Notes
     -----
-    O(log (S + T)).
+    Cost: O(log (S + T)) for S switches and T terminals.
     """
     for first, guids in ((0, fabric.switch_guid), (fabric.switches, fabric.terminal_guid)):
         row = int(np.searchsorted(guids, np.uint64(guid)))
@@ -85,18 +86,18 @@ def device_of(fabric: Fabric, guid: int) -> int:
 
 
 def cable_at(fabric: Fabric, device: int, port: int) -> tuple[int, int]:
-    """Find the cable at a port.
+    """Find the cable that is plugged into a port.
 
     Returns
     -------
     row : int
-        Row of the cable, or -1.
+        Row of the cable, or -1 if the port has none.
     end : int
-        Index of its end at the port, 0 or 1.
+        Which end of the cable is at the port, 0 or 1.
 
     Notes
     -----
-    O(K).
+    Cost: O(K) for K cables.
     """
     found = np.flatnonzero(fabric.link_device.reshape(-1) == device)
     found = found[fabric.link_port.reshape(-1)[found] == port]
@@ -104,20 +105,21 @@ def cable_at(fabric: Fabric, device: int, port: int) -> tuple[int, int]:
 
 
 def apply_faults(fabric: Fabric, faults: Sequence[Fault]) -> Fabric:
-    """Return the fabric with all these faults applied.
+    """Return the fabric that remains after all given faults.
 
-    Surviving devices keep their GUIDs and LIDs.  A lost device is removed from the arrays; a CA that only lost its
-    cables remains, without end ports.  Ports identify the cables connected to them before any fault, so a removed cable
-    is gone wherever a swap moves its plugs.  Lost devices take the cables with them that swaps have connected.
+    Surviving devices keep their GUIDs and LIDs.  A lost device is removed from the arrays.  A CA that has only lost its
+    cables remains, but without end ports.  The ports of a fault stand for the cables that were plugged into them before
+    any fault.  So a removed cable is gone even if a swap moves one of its plugs.  A lost device also takes away the
+    cables that a swap has plugged into it.
 
     Raises
     ------
     OptionError
-        A fault names nothing in this fabric.
+        A fault refers to a device or cable that the fabric does not have.
 
     Notes
     -----
-    O(K) for each affected port, O(S + T + K) for all else.
+    Cost: O(K) for each affected port, and O(S + T + K) once, for S switches, T terminals and K cables.
     """
     pulled: set[int] = set()
     gone: set[int] = set()
@@ -139,7 +141,7 @@ def apply_faults(fabric: Fabric, faults: Sequence[Fault]) -> Fabric:
         fabric = replace(fabric, link_width=width, link_speed=speed)
     if swaps:
         fabric, pulled = _swapped(fabric, swaps, pulled)
-    if gone:  # including the cables that swaps have connected to these devices
+    if gone:  # includes the cables that swaps have plugged into lost devices
         lost = np.isin(fabric.link_device, np.fromiter(gone, np.int64)).any(axis=1)
         pulled.update(np.flatnonzero(lost).tolist())
     if pulled:
@@ -148,7 +150,7 @@ def apply_faults(fabric: Fabric, faults: Sequence[Fault]) -> Fabric:
 
 
 def _ends(fabric: Fabric, fault: Fault) -> list[tuple[int, int]]:
-    """Return the row and end of the cable at each port of a fault."""
+    """Return the row and the end (0 or 1) of the cable at each port of a fault."""
     ends = []
     for guid, port in fault.ports:
         device = device_of(fabric, guid)
@@ -183,14 +185,14 @@ def _stranger(fabric: Fabric, fault: Fault, what: str) -> OptionError:
 def _swapped(
     fabric: Fabric, swaps: Sequence[tuple[tuple[int, int], tuple[int, int]]], pulled: set[int]
 ) -> tuple[Fabric, set[int]]:
-    """Exchange plugs.
+    """Exchange pairs of plugs; each plug is a pair of a cable's row and its end.
 
     Returns
     -------
     Fabric
-        The fabric, with its cables sorted again.
+        Fabric with the new cabling; its cables are sorted again.
     set[int]
-        New rows of the cables in ``pulled``.
+        New rows of the cables whose old rows are in ``pulled``.
     """
     device, port = fabric.link_device.copy(), fabric.link_port.copy()
     for first, second in swaps:
@@ -211,7 +213,7 @@ def _swapped(
 
 
 def _without_devices(fabric: Fabric, gone: set[int]) -> Fabric:
-    """Return the fabric without devices that have no cable left."""
+    """Return the fabric without the devices ``gone``, none of which may have a cable left."""
     stay = np.ones(fabric.switches + fabric.terminals, bool)
     stay[np.fromiter(gone, np.int64)] = False
     index = (np.cumsum(stay) - 1).astype(np.int32)

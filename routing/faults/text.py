@@ -1,4 +1,4 @@
-"""Parser of fault names: one in a line of text, or a file of such lines."""
+"""Parser of fault texts: a single text, or a file with one on each line."""
 
 from __future__ import annotations
 
@@ -26,29 +26,36 @@ _PORTS = re.compile(r"[0-9]{1,3}(?:-[0-9]{1,3})?", re.ASCII)
 
 
 def parse_fault(text: str, fabric: Fabric) -> Fault:
-    """Return the fault that a text names on a fabric.
+    """Return the fault of a fabric that a text describes.
 
-    ``S1/3`` or ``S1[3]`` is the link at that port, ``S1/3 - S2/4`` the link between these two, and ``S1`` the device.
-    Other faults begin with a word: ``link S1/3``, ``port S1/3``, ``switch S1``, ``ca node7``, ``degrade S1/3 1x SDR``
-    (width, speed or both), ``swap S1/3 S2/4`` (the plugs in these ports are exchanged), ``group [NAME:] MEMBER, ...``
-    with members such as ``S1``, ``S1/3``, ``S1/1-18``, ``leaf3*`` and ``leaf3*/1-18``.  Devices are identified by name,
-    node GUID (``0x...``), or label (``name (0x...)``).
+    ``S1/3`` or ``S1[3]`` is the loss of the link at that port.  ``S1/3 - S2/4`` is the loss of the link between these
+    two ports, and ``S1`` the loss of the device.  Other faults begin with a word:
+
+    - ``link S1/3``, ``port S1/3``, ``switch S1``, ``ca node7``: loss of a link, port, switch or CA.
+    - ``degrade S1/3 1x SDR``: lower link width, speed or both.
+    - ``swap S1/3 S2/4``: the plugs in these two ports are exchanged.
+    - ``group [NAME:] MEMBER, ...``: joint loss of members such as ``S1``, ``S1/3``, ``S1/1-18``, ``leaf3*`` and
+      ``leaf3*/1-18``.
+
+    Devices are identified by name, node GUID (``0x...``), or label (``name (0x...)``).
 
     Raises
     ------
     OptionError
-        The text names no fault of this fabric, or is ambiguous.
+        The text does not describe a fault of this fabric, or is ambiguous.
     """
     return _Reader.of(fabric).fault(text)
 
 
 def read_faults(path: str | Path, fabric: Fabric) -> list[Fault]:
-    """Read a list of faults: one per line in the form of :func:`parse_fault`, with ``#`` comments and empty lines.
+    """Read a file with one fault text on each line.
+
+    The texts have the form of :func:`parse_fault`.  Comments (``#``) and empty lines are allowed.
 
     Raises
     ------
     ParseError
-        A line names no fault of this fabric, or the file names no fault.
+        A line does not describe a fault of this fabric, or the file has no fault at all.
     EnvironmentProblem
         The file cannot be read.
     """
@@ -68,7 +75,10 @@ def read_faults(path: str | Path, fabric: Fabric) -> list[Fault]:
 
 @dataclass(frozen=True, eq=False)
 class _Reader:
-    """Index of a fabric's devices by name; ``like_words`` are names that begin with one of the words of faults."""
+    """Parser of fault texts for one fabric, with an index of the devices by name.
+
+    ``like_words`` are device names that begin with a word such as ``link`` or ``swap``, which could also begin a fault.
+    """
 
     fabric: Fabric
     by_name: dict[str, list[int]]
@@ -169,7 +179,7 @@ class _Reader:
         return Fault(FaultKind.GROUP, f"group {text}", tuple(ports), tuple(devices))
 
     def member(self, text: str, ports: dict[tuple[int, int], None], devices: dict[int, None]) -> None:
-        """Add the ports or devices of one member of a group."""
+        """Add the ports or devices that one member of a group describes to ``ports`` or ``devices``."""
         matching = self.matching(text)
         if matching:
             devices.update(dict.fromkeys(self.guid(device) for device in matching))
@@ -187,14 +197,14 @@ class _Reader:
         ports.update(dict.fromkeys(found))
 
     def cabled(self, devices: Sequence[int], low: int, high: int) -> list[tuple[int, int]]:
-        """Return the GUID and number of the ports from `low` to `high` that have a cable."""
+        """Return node GUID and number of each port from ``low`` to ``high`` of the given devices that has a cable."""
         device, port = self.fabric.link_device.reshape(-1), self.fabric.link_port.reshape(-1)
         ends = np.flatnonzero(np.isin(device, devices) & (port >= low) & (port <= high))
         guids = node_guids(self.fabric)
         return sorted((int(guids[device[end]]), int(port[end])) for end in ends.tolist())
 
     def matching(self, pattern: str) -> list[int]:
-        """Return the devices whose name matches a pattern, or the one with that GUID."""
+        """Return the devices whose name matches a pattern, or the device with a GUID if the pattern is a GUID."""
         if pattern in self.by_name:
             return [self.find(pattern)]
         if guid_in(pattern) is not None:
@@ -203,12 +213,15 @@ class _Reader:
         return [device for name, rows in self.by_name.items() if fnmatchcase(name, pattern) for device in rows]
 
     def both_ends(self, text: str) -> list[tuple[int, int]]:
-        """Return the port of ``S1/3``, or the two ports of ``S1/3 - S2/4``."""
+        """Parse ``S1/3`` or ``S1/3 - S2/4``; return device and number of the one port or the two ports."""
         ends = self.two(text, r"\s+-+>?\s+")
         return ends or [self.end(text)]
 
     def two(self, text: str, between: str) -> list[tuple[int, int]] | None:
-        """Return two ports separated by a pattern that may occur in names too; None if there are no two ports."""
+        """Parse two ports with a separator between them; return None if the text does not have this form.
+
+        Names can contain the separator, too.  So each of its occurrences is tried until both sides are ports.
+        """
         problem = None
         for found in re.finditer(between, text):
             parts = text[: found.start()], text[found.end() :]
@@ -223,7 +236,7 @@ class _Reader:
         return None
 
     def end(self, text: str) -> tuple[int, int]:
-        """Return the device and port of ``S1/3`` or ``S1[3]``."""
+        """Parse ``S1/3`` or ``S1[3]``; return the device and the port number."""
         found = re.fullmatch(r"(.+)(?:/([0-9]{1,3})|\[([0-9]{1,3})\])", text.strip(), re.ASCII)
         if found is None:
             raise OptionError(f"{text!r} names no port", remedy=HOW)
@@ -236,7 +249,9 @@ class _Reader:
         return device, port
 
     def cable(self, device: int, port: int) -> tuple[int, int]:
-        """Return the row of the cable at a port, and the index of its end there."""
+        """Return the row of the cable at a port, and which end of the cable (0 or 1) is there; without a cable raise
+        OptionError.
+        """
         row, end = cable_at(self.fabric, device, port)
         if row < 0:
             ports = ", ".join(str(port) for _, port in self.cabled([device], 1, 255)[:36])
@@ -247,7 +262,7 @@ class _Reader:
         return row, end
 
     def find(self, text: str) -> int:
-        """Return the device with a name or GUID."""
+        """Return the device with a given name or GUID; raise OptionError if there is none or more than one."""
         rows = self.by_name.get(text, [])
         guid = guid_in(text)
         if not rows and guid is not None:
@@ -269,7 +284,7 @@ class _Reader:
         return OptionError(f"{self.fabric.name} has no device {shown!r}", remedy=hint)
 
     def candidates(self, text: str) -> Iterator[str]:
-        """Yield possible corrections of a wrong name."""
+        """Yield the names from which the correction of a misspelt name is chosen; GUIDs first if the text is a GUID."""
         if guid_in(text) is not None:
             yield from map(guid_text, node_guids(self.fabric).tolist())
         yield from (name for name in self.by_name if name)

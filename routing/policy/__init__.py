@@ -1,4 +1,7 @@
-"""Policies per port: rules for the head-of-queue lifetime of packets and for the handling of deadlocks at a port."""
+"""Policies per port: rules that set the head-of-queue lifetime, VL stall count and deadlock breaker of switch ports.
+
+A deadlock breaker is a protocol by which ports detect and resolve a deadlock.
+"""
 
 from routing.policy.facts import PortFacts, loop_channels, port_facts
 from routing.policy.model import Breaker, Policy, Rule, Selector, Speed, hoq_code, hoq_seconds

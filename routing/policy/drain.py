@@ -1,4 +1,7 @@
-"""Bounds of the time that a packet can wait at the head of a queue without a deadlock."""
+"""Upper bounds of the time that a packet waits at the head of a queue if there is no deadlock.
+
+They are needed to choose head-of-queue lifetimes that drop packets only in a deadlock.
+"""
 
 from __future__ import annotations
 
@@ -13,43 +16,44 @@ from routing.tables import Routing
 def drain_times(
     fabric: Fabric, routing: Routing, *, packet_bytes: int = 4096, burst_bytes: int = 65536
 ) -> npt.NDArray[np.float64]:
-    """Compute the worst-case waiting time at the head of a queue for every port of switches, in seconds.
+    """Compute how long a packet can wait at the head of a queue of each switch port without a deadlock, in seconds.
 
     In the worst case all CAs and routers send to one destination, and switches serve their inputs round-robin.  Two
-    bounds are valid then; the result is the smaller one:
+    upper bounds are valid in this case; the result is the smaller one:
 
-    - The buffer at the far end of channel c, full of packets for destination d, forwards one packet every ``g(c, d)``
-      packet times: the product, over the switches from there to d, of the number of inputs that send to d.
-      Up to ``n(c)`` inputs that use c share that buffer round-robin.  So the head of each waits at most ``n(c)`` x
-      the largest ``g(c, d)`` packet times, and one more for the packet in transmission.  The bound grows with every
+    - Let the buffer at the receiving end of channel c be full of packets for destination d.  The buffer then forwards
+      one packet every ``g(c, d)`` packet times.  ``g(c, d)`` is the product, over the switches from there to d, of the
+      number of inputs that send to d.  Up to ``n(c)`` inputs that use c share that buffer round-robin.  So the head of
+      each input waits at most ``n(c)`` x the largest ``g(c, d)`` packet times, and one more for the packet in
+      transmission.
       switch on the path, because round-robin service is unfair to distant senders.
-    - When every sender has sent a burst, all bursts have arrived after the number of senders times the time of a burst.
+    - When every sender has sent one burst, all bursts arrive within (number of senders) x (time of a burst).
 
     The packet time is that of the slowest link on the paths to the destination.  This link limits the rate of the
-    buffers before it, and a packet that arrives slowly blocks the link on which it leaves.
+    buffers upstream.  A packet that arrives slowly also blocks the link on which it leaves.
 
     Parameters
     ----------
     fabric, routing
-        The fabric and its tables.
+        Fabric and its routing tables.
     packet_bytes
-        Size of the largest packet: the MTU and its headers.
+        Bytes of the largest packet: the MTU and the headers.
     burst_bytes
         Bytes that each sender sends at once.
 
     Returns
     -------
     float64[S, 256]
-        Waiting times; 0 for ports without a cable or without traffic.  Routes that do not arrive are left out.
+        Waiting times; 0 for ports without a cable or without traffic.  Routes that do not reach the LID are ignored.
 
     Notes
     -----
-    Cost: O(S) for every LID and hop of its distance; 1000 switches with 4000 CAs take seconds.  Credit loops are not
-    considered: the result is the time that a port must be able to wait *without* one.
+    Cost: O(S) for every LID and every hop of distance from it; 1000 switches with 4000 CAs take seconds.  Credit loops
+    are not considered: the result is the time that a port must be allowed to wait *without* one.
     """
     lids, channels = fabric.lids, fabric.channels
     width = 1 + int(fabric.switch_ports.max(initial=0))
-    turns = np.zeros((fabric.switches, width, width), bool)  # switch, in-port, out-port
+    turns = np.zeros((fabric.switches, width, width), bool)  # indexed by switch, in-port, out-port
     waits, bursts, packets = (np.zeros((fabric.switches, PORTS)) for _ in range(3))
     for lid in np.flatnonzero((lids.switch >= 0) & (lids.endport >= 0)).tolist():
         target, last = int(lids.switch[lid]), int(lids.port[lid])
@@ -78,11 +82,21 @@ def drain_times(
 
 
 class _Tree:
-    """The routes of all switches to one LID.
+    """Routes of all switches to one LID, with the traffic on them in the worst case (all end ports send to the LID).
 
-    ``level`` is the distance in channels (-1: the route does not arrive), ``channel`` the next channel, ``sends``
-    whether traffic comes from the switch or from upstream, ``local`` the end ports that send, ``gap`` the packet times
-    of the last link between two packets of one input.
+    Attributes
+    ----------
+    level
+        int[S]: distance from the LID's switch in channels; -1: the route does not reach the LID.
+    channel
+        int[S]: next channel on the route.
+    sends
+        bool[S]: whether traffic for the LID comes from end ports of the switch or from upstream.
+    local
+        Rows of the end ports that send.
+    gap
+        float64[S]: time between two packets that the switch forwards from the same input, in packet times of the last
+        link.
     """
 
     def __init__(self, fabric: Fabric, routing: Routing, lid: int) -> None:

@@ -1,4 +1,4 @@
-"""Explanation of the policy values of a port: the rules that set them."""
+"""Explanation of a port's policy: which rules set its values, and which values later rules have replaced."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from routing.policy.selection import SwitchNames
 
 @dataclass(frozen=True)
 class Setting:
-    """One property of a port.
+    """Origin of one property of a port, such as its head-of-queue lifetime.
 
     Attributes
     ----------
     what
         Name of the property.
     text
-        The value and its meaning.
+        Value of the property and its meaning.
     rule, line
-        Name and line of the rule that sets it; None if no rule does.
+        Name and line of the rule that sets the property; None if no rule does.
     overridden
-        Name, line and value of each rule that a later one overrides.
+        Name, line and value of each earlier rule whose value a later rule replaces.
     """
 
     what: Property
@@ -42,18 +42,18 @@ class Setting:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A port, its roles, and the origin of its values.
+    """Explanation of all policy values of one port of a switch.
 
     Attributes
     ----------
     row, switch, port
         Row and label of the switch, and the port number.
     cable
-        Device and port at the other end, and the data rate.
+        Device and port at the other end of the cable, and the data rate of the link.
     roles
-        Roles of the port, by which rules can select it.
+        Roles of the port (such as "leaf" or "ca-facing"), by which rules can select it.
     settings
-        One setting for each property.
+        Origin of the value of each property.
     """
 
     row: int
@@ -64,12 +64,12 @@ class Explanation:
     settings: tuple[Setting, ...]
 
     def as_object(self) -> dict[str, Any]:
-        """Return the explanation for JSON."""
+        """Return the explanation as plain values for JSON."""
         return dataclasses.asdict(self)
 
 
 def explain_port(found: PortPolicies, fabric: Fabric, facts: PortFacts, switch: str, port: int) -> Explanation:
-    """Explain a port of a switch.
+    """Explain which rules set the policy values of one port.
 
     Raises
     ------

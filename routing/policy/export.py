@@ -1,4 +1,4 @@
-"""Export of a policy: files for switch agents, OpenSM's four global values, arrays by channel."""
+"""Export of a policy: files for switch agents, OpenSM's four global values, and arrays by channel for simulators."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORMAT = "ibnue-switch-policy/1"
 
 
 def switch_object(found: PortPolicies, fabric: Fabric, switch: int) -> dict[str, Any]:
-    """Return the settings for the agent of one switch, as an object for JSON.
+    """Return the policy of one switch as an object for JSON, which an agent on the switch can apply.
 
     The object contains only ports and properties that some rule sets.
     """
@@ -64,9 +64,9 @@ def _breaker_object(breaker: Breaker) -> dict[str, Any]:
 
 
 def write_switch_files(found: PortPolicies, fabric: Fabric, folder: str | Path) -> list[Path]:
-    """Write one file ``0x<GUID>.json`` for every switch, including switches for which no rule sets anything.
+    """Write the policy of every switch to a file ``0x<GUID>.json``, even if no rule sets anything there.
 
-    Each file is written atomically.  Other files in the folder stay.
+    Each file is written atomically.  Other files in the folder are not changed.
 
     Raises
     ------
@@ -83,10 +83,10 @@ def write_switch_files(found: PortPolicies, fabric: Fabric, folder: str | Path) 
 
 
 def opensm_lines(found: PortPolicies, facts: PortFacts) -> list[str]:
-    """Return lines for opensm.conf: for each of OpenSM's four values the one that most ports need.
+    """Return lines for opensm.conf that set OpenSM's four global values so that the fewest ports need other values.
 
-    OpenSM sets every port to these in every heavy sweep, before the plugin sets the ports that have other values.  So
-    the best values are those from which the fewest ports differ.  Ports that no rule sets count with OpenSM's default.
+    OpenSM writes these values to every port in every heavy sweep.  The plugin then has to rewrite every port whose
+    policy differs.  Ports that no rule sets count with OpenSM's default.
     """
 
     def usual(values: npt.NDArray[np.int16], ports: npt.NDArray[np.bool_], default: int) -> int:
@@ -104,7 +104,10 @@ def opensm_lines(found: PortPolicies, facts: PortFacts) -> list[str]:
 
 
 def stall_life(found: PortPolicies) -> npt.NDArray[np.uint16]:
-    """Return uint16[S, 256] for PortInfo: the byte VLStallCount << 5 | HOQLife, above it the mask of bits to set."""
+    """Return the policy values in the encoding of the PortInfo attribute: uint16[S, 256].
+
+    The lower byte is VLStallCount << 5 | HOQLife.  The upper byte is the mask of those bits that some rule sets.
+    """
     life, stall = found.hoq_life.astype(np.int32), found.vl_stall_count.astype(np.int32)
     value = np.where(life >= 0, life, 0) | np.where(stall >= 0, stall, 0) << 5
     mask = np.where(life >= 0, 0x1F, 0) | np.where(stall >= 0, 0xE0, 0)
@@ -112,13 +115,20 @@ def stall_life(found: PortPolicies) -> npt.NDArray[np.uint16]:
 
 
 def channel_arrays(found: PortPolicies, fabric: Fabric) -> dict[str, npt.NDArray[Any]]:
-    """Return the policy of every channel between switches, as arrays for a simulator.
+    """Return the policy of the sending port of every channel between switches, as arrays for a simulator.
 
     Returns
     -------
-    ``hoq_seconds`` float64[C] (inf: never drops, nan: no rule), ``vl_stall_count`` int16[C] (-1: no rule), ``breaker``
-    uint8[C] (0 none, 1 loop, 2 deadlock), ``detect_seconds``, ``check_seconds``, ``release_seconds`` float64[C],
-    ``extra_mtus`` int16[C].  For ports to CAs see :class:`~routing.policy.ports.PortPolicies`.
+    dict
+        Arrays by name, each with one element for each of the C channels:
+
+        - ``hoq_seconds``: float64, head-of-queue lifetime in seconds (inf: packets are never dropped, nan: no rule).
+        - ``vl_stall_count``: int16, drops in a row that stall a VL (-1: no rule).
+        - ``breaker``: uint8, deadlock breaker (0: none, 1: Loop Breaker, 2: Deadlock Breaker).
+        - ``detect_seconds``, ``check_seconds``, ``release_seconds``: float64, times of the breaker.
+        - ``extra_mtus``: int16, MTUs that a Deadlock Breaker adds to a buffer.
+
+        Ports to CAs are not included; :class:`~routing.policy.ports.PortPolicies` has them.
     """
     src, port = fabric.channels.src, fabric.channels.port
     codes = found.hoq_life[src, port]

@@ -1,4 +1,4 @@
-"""Properties of the ports of a fabric by which rules select them."""
+"""Properties of switch ports by which policy rules select ports, such as their role and link rate."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ PORTS = 256
 
 @dataclass(frozen=True, eq=False)
 class PortFacts:
-    """Properties of the ports of switches.
+    """Properties of all ports of all switches, by which policy rules select ports.
 
     Attributes
     ----------
     exists, cabled
-        bool[S, 256]: whether the switch has that external port; whether a cable is connected to it.
+        bool[S, 256]: whether the switch has that external port; whether a cable is connected to the port.
     role
-        bool[S, 256] by role, for cabled ports only.  "leaf" and "core" describe the switch (with or without end ports),
-        "ca-facing" and "switch-facing" the cable, and "loop" the channel out of the port.
+        bool[S, 256] for each role; only cabled ports have roles.  "leaf" and "core" tell whether the switch has end
+        ports.  "ca-facing" and "switch-facing" tell what the cable leads to.  "loop": the channel out of the port is on
+        a credit loop.
     rate, lane
-        float64[S, 256], data rate of the link and signalling rate of one of its physical lanes, in Gb/s; 0 without a
-        cable.
+        float64[S, 256], in Gb/s: data rate of the link, and signalling rate of one of the link's physical lanes; 0
+        without a cable.
     loops_known
-        Whether tables were given, so that "loop" is known.
+        Whether routing tables were given, so that the role "loop" is known.
     """
 
     exists: npt.NDArray[np.bool_]
@@ -45,20 +46,26 @@ class PortFacts:
 
     @cached_property
     def opensm_hoq(self) -> npt.NDArray[np.int16]:
-        """int16[S, 256], OpenSM's default of HOQLife, which differs between ports to CAs or routers and other ports."""
+        """int16[S, 256]: OpenSM's default of HOQLife, which is shorter for ports to CAs and routers than for other
+        ports.
+        """
         return np.where(self.role["ca-facing"], OPENSM_LEAF_HOQ, OPENSM_HOQ).astype(np.int16)
 
 
 def loop_channels(fabric: Fabric, routing: Routing, *, threads: int = 2) -> npt.NDArray[np.bool_]:
-    """Return bool[C]: channels on a credit loop of the tables on any VL (requests from or to CAs and routers)."""
+    """Find the channels that are on a credit loop of the tables on any VL: bool[C].
+
+    Only traffic from or to CAs and routers counts, and only requests (not replies on the same SL).
+    """
     graph = dependency_graph(fabric, routing, switch_pairs=False, threads=threads)
     return np.asarray(WaitFor.of_dependencies(graph).on_cycle.reshape(graph.vls, graph.channels).any(axis=0))
 
 
 def port_facts(fabric: Fabric, on_loop: npt.NDArray[np.bool_] | None = None) -> PortFacts:
-    """Return the properties of all ports; ``on_loop``: see :func:`loop_channels`, None without tables.
+    """Collect the properties of all switch ports.
 
-    Cost: O(S + K).
+    ``on_loop`` is the result of :func:`loop_channels`, or None if there are no tables.
+    Cost: O(S + K) for S switches and K cables.
     """
     shape = (fabric.switches, PORTS)
     exists = np.arange(PORTS) <= fabric.switch_ports[:, None]

@@ -1,4 +1,4 @@
-"""Data model of a policy: rules, the properties that they set, and the InfiniBand encoding of these."""
+"""Data model of a port policy: rules, the properties that they set, and how InfiniBand encodes the values."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from routing.errors import OptionError
 from routing.numerals import count_noun
 
 HOQ_UNIT = 4.096e-6
-"""Lifetime of HOQLife 0 in seconds; every step doubles it."""
+"""Lifetime in seconds for the HOQLife value 0; each further value doubles it."""
 HOQ_NEVER = 20
-"""The first HOQLife with which packets at the head of a queue are never dropped."""
+"""Smallest HOQLife value that means "never drop a packet at the head of a queue"."""
 HOQ_MOST, STALL_MOST, EXTRA_MOST = 31, 7, 255
 OPENSM_HOQ, OPENSM_LEAF_HOQ, OPENSM_STALL = 18, 16, 7
-"""OpenSM's defaults: HOQLife towards switches, HOQLife towards CAs and routers, and VLStallCount for both."""
+"""OpenSM's defaults: HOQLife of ports to switches, HOQLife of ports to CAs and routers, and VLStallCount of all
+ports.
+"""
 
 BREAKER_TIMES: Mapping[str, float] = {"detect_time": 100e-6, "check_period": 10e-6, "release_period": 10e-6}
-"""Default times of a breaker in seconds."""
+"""Default times of a deadlock breaker, in seconds."""
 
 Role = Literal["leaf", "core", "ca-facing", "switch-facing", "loop"]
 ROLES: tuple[Role, ...] = ("leaf", "core", "ca-facing", "switch-facing", "loop")
@@ -30,12 +32,15 @@ PROPERTIES: tuple[Property, ...] = ("hoq_life", "vl_stall_count", "breaker")
 
 
 def hoq_seconds(code: int) -> float:
-    """Return a head-of-queue lifetime in seconds; infinite from 20 on (IBA 14.2.5.6, HOQLife: 4.096 us x 2^code)."""
+    """Convert a HOQLife value to seconds: 4.096 us x 2^code, infinite from 20 on.
+
+    Source: IBA 14.2.5.6, HOQLife.
+    """
     return math.inf if code >= HOQ_NEVER else HOQ_UNIT * float(2**code)
 
 
 def hoq_code(seconds: float) -> int:
-    """Return the least HOQLife that is at least as long as a number of seconds.
+    """Return the smallest HOQLife value whose lifetime is at least the given number of seconds.
 
     Raises
     ------
@@ -53,21 +58,21 @@ def hoq_code(seconds: float) -> int:
 
 @dataclass(frozen=True)
 class Breaker:
-    """Handling of deadlocks at a port by a switch agent.
+    """Settings of the deadlock breaker of one port, a protocol that an agent on the switch runs.
 
     Attributes
     ----------
     kind
-        "none", "loop" (Loop Breaker: reroutes packets, and drops some if necessary) or "deadlock" (Deadlock Breaker:
-        adds buffer space).
+        "none", "loop" (Loop Breaker: reroutes packets of the loop, and drops some if necessary) or "deadlock" (Deadlock
+        Breaker: adds buffer space on the loop).
     detect_time
-        Seconds without a packet leaving a non-empty queue after which the port is suspected.
+        Seconds without a packet leaving a non-empty queue after which the port counts as suspected of a deadlock.
     check_period
-        Seconds between the messages of a suspected port.
+        Seconds between two control messages of a suspected port.
     release_period
-        Seconds for which a Deadlock Breaker serves one input alone.
+        Seconds for which a Deadlock Breaker serves only the one input that is on the loop.
     extra_mtus
-        MTUs that a Deadlock Breaker adds to the input's buffer meanwhile.
+        Buffer space, in MTUs, that a Deadlock Breaker adds to this input during that time.
     """
 
     kind: BreakerKind
@@ -92,14 +97,15 @@ Value = int | Breaker
 
 @dataclass(frozen=True)
 class Speed:
-    """Selection of links by data rate, or by the signalling rate of a physical lane.
+    """Condition of a rule on the speed of a port's link: data rate, or signalling rate of one physical lane.
 
     Attributes
     ----------
     relation, gigabits
-        Operator (``=``, ``<``, ``<=``, ``>``, ``>=``) and data rate of the link in Gb/s to compare with.
+        Comparison operator (``=``, ``<``, ``<=``, ``>``, ``>=``), and the data rate in Gb/s with which the link is
+        compared.
     lane
-        Signalling rate of one physical lane in Gb/s; if given, the other attributes are ignored.
+        Signalling rate of one physical lane in Gb/s; None: the data rate is compared instead.
     """
 
     relation: str = "="
@@ -109,18 +115,18 @@ class Speed:
 
 @dataclass(frozen=True)
 class Selector:
-    """Selection of the ports of a rule; all conditions must be met.
+    """Conditions by which a rule selects ports; a port must meet all of them.
 
     Attributes
     ----------
     switches
-        Patterns of switch names, or of GUIDs if they begin with 0x; one of them must match; empty: any switch.
+        Patterns of switch names, or of GUIDs if they begin with 0x.  At least one must match; empty: any switch.
     ports
         Port numbers; empty: any port.
     roles
-        Roles; the port must have all of them.
+        Roles such as "leaf" or "ca-facing"; the port must have all of them.
     speed
-        Speed of the link; None: any.
+        Condition on the speed of the link; None: any speed.
     """
 
     switches: tuple[str, ...] = ()
@@ -131,22 +137,22 @@ class Selector:
 
 @dataclass(frozen=True)
 class Rule:
-    """Rule of a policy: ports, and values of their properties.
+    """One rule of a policy: which ports it selects, and which values it gives to their properties.
 
     Attributes
     ----------
     name
-        Name for printing; "rule 1" and so on if the file gives none.
+        Name of the rule for printing; "rule 1" and so on if the file gives none.
     line
         First line of the rule in its file.
     select
-        Selection of its ports.
+        Conditions that select the ports.
     values
         Pairs of property and value, in the order of :data:`PROPERTIES`.
     lines
-        Pairs of key and its line in the file.
+        Pairs of a key of the rule and the key's line in the file, for error messages.
     override
-        Whether the rule may change values of an earlier rule.
+        Whether the rule may replace values that an earlier rule sets.
     """
 
     name: str
@@ -157,14 +163,16 @@ class Rule:
     override: bool = False
 
     def line_of(self, *keys: str) -> int:
-        """Return the line of the first of these keys that the rule has, else the line of the rule."""
+        """Return the line in the file of the first of the given keys that the rule has, else the first line of the
+        rule.
+        """
         known = dict(self.lines)
         return next((known[key] for key in keys if key in known), self.line)
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Policy: the rules of a file.
+    """All rules of one policy file.
 
     Attributes
     ----------
@@ -179,7 +187,7 @@ class Policy:
 
 
 def seconds_text(seconds: float) -> str:
-    """Return a time with a suitable unit, for printing."""
+    """Format a time in a suitable unit (s, ms, us or ns), for printing."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.4g} {unit}"
@@ -187,7 +195,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def value_text(what: Property, value: Value) -> str:
-    """Return a value with its meaning, for printing."""
+    """Format the value of a property together with its meaning, for printing."""
     if isinstance(value, Breaker):
         return str(value)
     if what == "hoq_life":

@@ -1,4 +1,4 @@
-"""Application of a policy to a fabric: the value of each property at each port, and the rule that sets it."""
+"""Application of a policy to a fabric: which value each property has at each port, and which rule sets it."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from routing.policy.selection import SwitchNames, ports_of
 
 @dataclass(frozen=True, eq=False)
 class PortPolicies:
-    """Policy values of all ports.
+    """Values that a policy gives to all switch ports of a fabric.
 
     Attributes
     ----------
     policy
-        The policy.
+        Policy with its rules.
     number
-        int32[S, 256] by property: index of the rule that sets it, -1 if none does.
+        int32[S, 256] for each property: index of the rule that sets the property at the port, -1 if no rule does.
     hoq_life, vl_stall_count
-        int16[S, 256], the value, -1 if no rule sets it.
+        int16[S, 256] each: value of the property, -1 if no rule sets it.
     selected
-        int64[N] for each rule, its ports as ``switch * 256 + port``, ascending.
+        int64[N] for each rule: the ports that the rule selects, as ``switch * 256 + port``, ascending.
     unused
-        Descriptions of patterns and ports in rules that match nothing, with the rules' lines.
+        Descriptions of the patterns and port numbers in rules that match nothing, with the lines of the rules.
     """
 
     policy: Policy
@@ -52,60 +52,62 @@ class PortPolicies:
 
     @property
     def touched(self) -> npt.NDArray[np.bool_]:
-        """bool[S, 256], ports of which some rule sets a property."""
+        """bool[S, 256]: ports at which some rule sets at least one property."""
         return np.asarray(np.stack([self.number[what] >= 0 for what in PROPERTIES]).any(axis=0))
 
     def selects(self, rule: int, switch: int, port: int) -> bool:
-        """Return whether the rule with an index selects a port."""
+        """Return whether the rule with index ``rule`` selects a port."""
         positions, position = self.selected[rule], switch * PORTS + port
         at = int(np.searchsorted(positions, position))
         return at < len(positions) and int(positions[at]) == position
 
     def decides(self, rule: int) -> int:
-        """Return the number of ports at which the rule with an index sets a property that no later rule sets."""
+        """Return the number of ports at which a rule has the last word: no later rule sets the same property."""
         positions, whats = self.selected[rule], [what for what, _ in self.policy.rules[rule].values]
         return int(np.stack([self.number[what].ravel()[positions] == rule for what in whats]).any(axis=0).sum())
 
     def rule(self, what: Property, switch: int, port: int) -> Rule | None:
-        """Return the rule that sets a property of a port; None if no rule does."""
+        """Return the rule whose value a property of a port has; None if no rule sets the property."""
         number = int(self.number[what][switch, port])
         return None if number < 0 else self.policy.rules[number]
 
     def value(self, what: Property, switch: int, port: int) -> Value | None:
-        """Return the value of a property of a port; None if no rule sets it."""
+        """Return the value of a property of a port; None if no rule sets the property."""
         rule = self.rule(what, switch, port)
         return None if rule is None else dict(rule.values)[what]
 
     def breaker(self, switch: int, port: int) -> Breaker:
-        """Return the breaker of a port, of kind "none" if no rule sets one."""
+        """Return the deadlock breaker of a port; its kind is "none" if no rule sets a breaker."""
         found = self.value("breaker", switch, port)
         return found if isinstance(found, Breaker) else Breaker("none")
 
 
 def apply_rules(policy: Policy, fabric: Fabric, facts: PortFacts, *, strict: bool = True) -> PortPolicies:
-    """Apply a policy to a fabric.
+    """Compute the value of each property at each port of a fabric from the rules of a policy.
 
-    A later rule may set a property of a port to the value of an earlier rule; to another value only with
-    ``override = true``.
+    A later rule may always repeat the value of an earlier rule.  Only with ``override = true`` may it set another
+    value.
 
     Parameters
     ----------
     policy, fabric, facts
-        The rules, the switches, and :func:`port_facts` of them.
+        Policy, fabric, and the fabric's ports from :func:`port_facts`.
     strict
-        Whether a pattern that no switch matches, or a port that none of a rule's switches has, is an error.  On a
-        running fabric it is not, because a switch may be down: it is listed in ``idle``, and the rest of the rule
-        applies.
+        Whether it is an error if no switch matches a pattern, or no selected switch has a port of that number.  On a
+        running fabric it should be none, since a switch may be down.  Without ``strict``, the mismatch is only listed
+        in ``unused``, and the rest of the rule applies.
 
     Raises
     ------
     OptionError
-        Rules contradict each other, ports are unknown, a lifetime is shorter than the detection time, or a rule selects
-        ports on loops but there are no tables; with file, line and remedy.
+        Two rules contradict each other, a port is unknown, a head-of-queue lifetime is shorter than a breaker's
+        detection time, or a rule selects ports on credit loops but there are no tables.  The error names file, line and
+        remedy.
 
     Notes
     -----
-    Cost: O(switches x 256); for each rule O(its switches x 256), and with patterns a pass over all switches.
+    Cost: O(256 S) for S switches.  Each rule costs O(256 x its switches), and a pass over all switches for each
+    pattern.
     """
     names, selected, idle = SwitchNames(fabric), list[npt.NDArray[np.int64]](), list[str]()
     for rule in policy.rules:
@@ -140,7 +142,11 @@ def _check_conflict(
     setting: tuple[int, Property],
     positions: npt.NDArray[np.int64],
 ) -> None:
-    """Raise an error if an earlier rule has set a property of these ports to another value."""
+    """Raise OptionError if an earlier rule has set the property to another value at some of these ports.
+
+    ``earlier`` is the index of the rule that has set the property so far at each port, -1 for none.  ``setting`` is the
+    index of the new rule and the property.
+    """
     index, what = setting
     rule = policy.rules[index]
     wanted = dict(rule.values)[what]
@@ -161,7 +167,10 @@ def _check_conflict(
 
 
 def _check_lifetimes(found: PortPolicies, fabric: Fabric, facts: PortFacts) -> None:
-    """Check that every port with a breaker has a lifetime longer than the breaker's detection time."""
+    """Check that packets live long enough for a deadlock to be detected.
+
+    At each port with a deadlock breaker, the head-of-queue lifetime must be longer than the breaker's detection time.
+    """
     breakers = [dict(rule.values).get("breaker") for rule in found.policy.rules]
     detect = np.array([b.detect_time if isinstance(b, Breaker) else 0.0 for b in breakers] + [0.0])  # -1: no rule
     attempts = np.array([hoq_seconds(code) for code in range(HOQ_MOST + 1)])

@@ -1,4 +1,4 @@
-"""Conversion of a policy to the remedies of the simulator."""
+"""Conversion of a port policy to the settings of the simulator for blocked packets."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from routing.simulate.options import Breaker, Remedies, Remedy, lifetime_ticks
 
 _KINDS = {"none": Breaker.NONE, "loop": Breaker.LOOP, "deadlock": Breaker.DEADLOCK}
 _CHECKS = 4
-"""Samples of a port within the shortest detection time."""
+"""Number of searches for suspected ports that the simulator makes within the shortest detection time of any port."""
 
 
 def remedies_of(
     found: PortPolicies, facts: PortFacts, fabric: Fabric, *, tick: float, packet_bytes: int = 2048
 ) -> Remedies:
-    """Return the remedies of all ports of all switches: values of the rules, and OpenSM's defaults elsewhere.
+    """Convert a policy to the simulator's settings for all cabled switch ports.
+
+    Properties that no rule sets have OpenSM's defaults.
 
     Parameters
     ----------
     found, facts, fabric
-        The policy values and the port properties of the simulated fabric.
+        Values of the policy and properties of the ports, both for the simulated fabric, and the fabric.
     tick
         Length of a simulation tick in seconds.
     packet_bytes
-        The MTU in bytes, the unit of a breaker's extra buffer space.
+        MTU in bytes, the unit of the buffer space that a breaker adds.
     """
     ports = {}
     for switch, port in np.argwhere(facts.cabled).tolist():

@@ -1,4 +1,4 @@
-"""Reader of policy files in TOML: ``[[rule]]`` tables that select ports and set their properties."""
+"""Reader of policy files in TOML, whose ``[[rule]]`` tables select ports and set their properties."""
 
 from __future__ import annotations
 
@@ -39,36 +39,36 @@ _KEYS = ("name", *_SELECTS, *_SETS, "override")
 _TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|ms|s)", re.ASCII)
 _POWER = {"ns": -9, "us": -6, "ms": -3, "s": 0}
 _LONGEST = 1e6
-"""Longest accepted time in seconds: more than a week."""
+"""Longest time that a policy file may contain, in seconds: more than a week."""
 _SPEED = re.compile(r"(<=|>=|<|>|=)?\s*(\d+(?:\.\d+)?)", re.ASCII)
 _RANGE = re.compile(r"\s*(\d{1,3})\s*(?:-\s*(\d{1,3})\s*)?", re.ASCII)
 _LAST_PORT = 254
 _LONG = 60
-"""Most characters of a value in an error message."""
+"""Most characters of a value that an error message repeats."""
 
 
 @dataclass(frozen=True)
 class _Location:
-    """Position of a rule in its file, for error messages."""
+    """Location of a rule in its file, for error messages."""
 
     file: Toml
     where: Where
 
     def line(self, *where: str) -> int:
-        """Return the line of the rule, or of a key in it."""
+        """Return the line of the rule in the file, or the line of a key in the rule."""
         return self.file.line(*self.where, *where) or 1
 
     def within(self, key: str) -> _Location:
-        """Return the position of the table of a key, which may be on one line."""
+        """Return the location of a table that is the value of a key of the rule."""
         return _Location(self.file, (*self.where, key))
 
     def refuse(self, problem: str, key: str = "", remedy: str | None = None) -> NoReturn:
-        """Raise a :class:`~routing.errors.ParseError` at the line of a key."""
+        """Raise a :class:`~routing.errors.ParseError` that points at the line of a key of the rule."""
         raise self.file.error(problem, *self.where, key, remedy=remedy)
 
 
 def read_policy(path: str | Path) -> Policy:
-    """Read a file of rules.
+    """Read and check a policy file.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def read_policy(path: str | Path) -> Policy:
 
 
 def _quoted(value: Any) -> str:
-    """Return a value as written in the file, truncated if it is long."""
+    """Return a value in the form that the file has, cut if it is long."""
     text = repr(value) if isinstance(value, str | int | float | list | dict) else str(value)
     return text if len(text) <= _LONG else f"{text[:_LONG]}..."
 

@@ -1,4 +1,4 @@
-"""Selection of the ports of a fabric for a rule."""
+"""Selection of the switch ports to which a policy rule applies."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from routing.policy.model import Policy, Rule, Speed
 
 _SIGNS = frozenset("*?[")
 _LONG = 60
-"""Most characters of a pattern in an error message."""
+"""Most characters of a pattern that an error message repeats."""
 
 
 class SwitchNames:
-    """The switches of a fabric by name and GUID.
+    """Lookup of the switches of a fabric by name, GUID or pattern.
 
     Parameters
     ----------
@@ -49,10 +49,11 @@ class SwitchNames:
         return [guid_text(guid) for guid in self._guid]
 
     def fitting(self, pattern: str) -> list[int]:
-        """Return the switches whose name, or GUID as 0x and 16 digits, matches a pattern (``*``, ``?``, ``[...]``).
+        """Return the rows of the switches that match a text, ascending.
 
-        The rows are ascending.  A GUID without wildcards may omit leading zeros.  A text that equals the name of a
-        switch is not taken as a pattern.
+        The text is a name, a GUID such as 0x0123, or a pattern with ``*``, ``?`` or ``[...]``.  A pattern is compared
+        with the name and with the GUID as 0x and 16 digits.  A text that equals the name of a switch is not taken as a
+        pattern.
         """
         if pattern in self._by_name:
             return self._by_name[pattern]
@@ -69,7 +70,9 @@ class SwitchNames:
         return [row for row, fit in enumerate(fits) if fit]
 
     def remedy(self, pattern: str, otherwise: str) -> str:
-        """Return a hint with switch names similar to an unknown one, or ``otherwise`` if there are none."""
+        """Return advice for an unknown switch name: names that are similar to it, or ``otherwise`` if there are
+        none.
+        """
         alike = {name.lower(): name for name in self._by_name}
         near = difflib.get_close_matches(pattern.lower(), alike, 3, 0.5)
         return f"did you mean {' or '.join(alike[name] for name in near)}?" if near else otherwise
@@ -78,19 +81,21 @@ class SwitchNames:
 def ports_of(
     rule: Rule, policy: Policy, names: SwitchNames, facts: PortFacts, *, strict: bool
 ) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
-    """Return the cabled ports that a rule selects, and descriptions of its unmatched patterns and ports.
+    """Return the cabled ports that a rule selects.
 
     Returns
     -------
     places : int64[N]
-        ``switch * 256 + port``, ascending.
+        Selected ports as ``switch * 256 + port``, ascending.
     missing
-        Without ``strict``: a text for each pattern that no switch matches, and for ports that none of the switches has.
+        Without ``strict``: one text for each pattern that matches no switch, and for a port number that no selected
+        switch has.  With ``strict``, such a mismatch is an error.
 
     Raises
     ------
     OptionError
-        The rule selects ports on loops but there are no tables; with ``strict``, a pattern or port matches nothing.
+        The rule selects ports on credit loops but there are no tables, or with ``strict`` a pattern or a port matches
+        nothing.
     """
     select, missing = rule.select, list[str]()
     if "loop" in select.roles and not facts.loops_known:
@@ -135,7 +140,10 @@ def _missing_ports(rule: Rule, policy: Policy, exists: npt.NDArray[np.bool_], *,
 
 
 def _of_speed(facts: PortFacts, speed: Speed, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return the ports with a link speed, within 4 % of a data rate, so that 56 matches 4xFDR."""
+    """Return which ports of the switches ``rows`` have a link of the required speed: bool[rows, 256].
+
+    Data rates within 4 % count as equal, so that 56 matches 4xFDR.
+    """
     if speed.lane is not None:
         return np.asarray(np.abs(facts.lane[rows] - speed.lane) <= 0.01 * speed.lane)
     rate = facts.rate[rows]

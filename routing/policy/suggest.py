@@ -1,6 +1,7 @@
-"""Propose port policies for forwarding tables.
+"""Compute a policy for given routing tables.
 
-Packet lifetimes are longer than congestion alone can delay a packet.  Ports on credit loops get a deadlock breaker.
+Packet lifetimes are chosen longer than congestion alone can delay a packet, so that only deadlocked packets are
+dropped.  Ports on credit loops get a deadlock breaker.
 """
 
 from __future__ import annotations
@@ -31,27 +32,27 @@ from routing.policy.model import (
 from routing.tables import Routing
 
 MARGIN = 2.0
-"""Least ratio of a lifetime to the worst wait."""
+"""Smallest ratio of a head-of-queue lifetime to the longest wait that congestion can cause."""
 _USUAL: Mapping[Role, int] = {"ca-facing": OPENSM_LEAF_HOQ, "switch-facing": OPENSM_HOQ, "loop": 0}
-"""Least HOQLife by role."""
+"""Smallest proposed HOQLife value, by role of the port."""
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A proposed rule.
+    """Proposed policy rule for all ports with one role.
 
     Attributes
     ----------
     role
-        Role of its ports.
+        Role of the ports, such as "ca-facing" or "loop" (on a credit loop).
     ports
-        Number of its ports.
+        Number of ports with that role.
     drain_time
-        The worst wait at any of them, in seconds.
+        Longest wait at the head of a queue of any of these ports without a deadlock, in seconds.
     hoq_life
-        Encoded lifetime (HOQLife).
+        Proposed head-of-queue lifetime, as a HOQLife value.
     detect_time, check_period, release_period
-        Times of a Deadlock Breaker in seconds; 0: no breaker.
+        Times of the proposed Deadlock Breaker in seconds; 0: no breaker.
     """
 
     role: Role
@@ -66,12 +67,13 @@ class Suggestion:
 def suggest(
     fabric: Fabric, routing: Routing, *, packet_bytes: int = 4096, burst_bytes: int = 65536, breaker: bool = True
 ) -> tuple[Suggestion, ...]:
-    """Propose a rule for ports to CAs, one for ports to switches, and one for ports on credit loops.
+    """Propose one policy rule for ports to CAs, one for ports to switches, and one for ports on credit loops.
 
-    On credit loops the lifetime is the shortest one that is at least twice the worst wait of
-    :func:`~routing.policy.drain.drain_times` there.  Elsewhere it is OpenSM's default unless that wait needs more:
-    without possible deadlocks, a short lifetime only loses packets.  A port on a loop is suspected after the worst
-    wait, and its lifetime is at least twice that.
+    :func:`~routing.policy.drain.drain_times` computes the longest wait of a packet without a deadlock.  On credit
+    loops, the lifetime is the shortest one that is at least twice that wait.  Elsewhere the lifetime is OpenSM's
+    default, unless twice the wait is longer: without possible deadlocks, a short lifetime only loses packets.  A port
+    on a loop is suspected of a deadlock after the longest wait.  The port's lifetime is at least twice this detection
+    time.
 
     Raises
     ------
@@ -117,13 +119,13 @@ def _life(seconds: float) -> int:
 
 
 def _round_up(seconds: float) -> float:
-    """Round up to two significant digits, so that the file is readable."""
+    """Round up to two significant digits, so that the policy file is easy to read."""
     size = 10.0 ** (np.floor(np.log10(seconds)) - 1)
     return float(np.ceil(seconds / size - 1e-9) * size)
 
 
 def rules_text(found: tuple[Suggestion, ...], fabric: Fabric, *, assumed: str | None = None) -> str:
-    """Return the text of a policy file with the proposed rules, and reasons and assumptions as comments."""
+    """Return the text of a policy file with the proposed rules; reasons and assumptions are comments in the file."""
     lines = [f"# Proposed by ibnue for {json.dumps(fabric.name)} and its tables."]
     if assumed is not None:
         lines.append(f"# Assumed: {assumed}.")

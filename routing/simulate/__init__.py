@@ -1,4 +1,4 @@
-"""Event-driven simulation of a fabric with its routing tables, at the level of packets and credits.
+"""Event-driven simulation of a fabric with its routing tables: packets, buffers and credits.
 
-:func:`routing.simulate.run.simulate` sets up a simulation; see docs/simulation.md for the model.
+:func:`routing.simulate.run.simulate` sets up a simulation.  See docs/simulation.md for the model.
 """

@@ -1,7 +1,12 @@
-"""Simulation with adaptive routing: at every switch a packet takes any shortest path and any VL that has room.
+"""Simulation of adaptive routing: at every switch a packet may take any channel on a shortest path, on any VL with
+room.
 
-The *scheme* is the handling of deadlock: escape VLs whose dependencies are acyclic (Duato), a token for one packet that
-moves through spare buffers (Disha), pings that find cycles and a bubble for each cycle (Ping and Bubble), or nothing.
+The *scheme* is the method that handles deadlock:
+
+- Escape VLs (Duato): some VLs have acyclic dependencies, and every packet may enter these VLs.
+- Token (Disha): the one packet that holds the token moves to its destination through spare buffers.
+- Ping and Bubble: pings find a cycle of waiting packets, and one packet of the cycle moves to a spare buffer.
+- None.
 
 Source: Pinkston, Deadlock characterization and resolution in interconnection networks, 13.3.1 B and D.
 """
@@ -26,14 +31,16 @@ from routing.simulate.traffic import Process, Traffic, traffic_arrays
 
 
 class Scheme(enum.IntEnum):
-    """Handling of deadlock."""
+    """Method that handles deadlock in a network with adaptive routing."""
 
     NONE = 0
     """All VLs are adaptive, and the network can deadlock."""
     ESCAPE = 1
     """The last VLs follow tables without a credit loop, and every packet may use them."""
     TOKEN = 2
-    """All VLs are adaptive; the one packet that holds the token moves through spare buffers to its destination."""
+    """All VLs are adaptive; the one packet that holds the token moves to its destination through the switches' spare
+    buffers.
+    """
     BUBBLE = 3
     """All VLs are adaptive; pings find cycles of waiting packets.  One packet of a cycle moves to a spare buffer, and
     the room that it leaves lets the other packets of the cycle advance."""
@@ -41,31 +48,34 @@ class Scheme(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Adaptive:
-    """Options of adaptive routing; times are in ticks.
+    """Options of adaptive routing; all times are in ticks.
 
     Attributes
     ----------
     scheme
-        Handling of deadlock.
+        Method that handles deadlock.
     arbitration
-        Order of service at a switch: round robin of inputs, or the packet that has waited longest (by arrival).
+        Order in which a switch serves the packets at its inputs: round robin of inputs (ROUND_ROBIN), or the packet
+        that has waited longest (ARRIVAL).
     ca_vls
-        Number of VLs that CAs send on, from VL 0.  Each has a buffer, whose first packet competes with packets in
-        transit: the more VLs, the more load CAs inject.
+        Number of VLs that CAs send on, from VL 0.  Each of these VLs has a buffer in the CA, whose first packet
+        competes with packets in transit.  With more VLs, CAs inject more load.
     stay
-        Whether a packet on an escape VL stays on escape VLs; otherwise it returns to adaptive VLs as soon as there is
-        room.  Needed if some escape paths are not shortest paths.
+        Whether a packet on an escape VL stays on escape VLs.  If not, the packet returns to adaptive VLs as soon as one
+        has room.  ``stay`` is required if some escape paths are not shortest paths.
     detect
-        Waiting time at the head of a queue after which a packet takes the token or sends a ping.
+        Time at the head of a queue after which a packet takes the token (scheme TOKEN) or sends a ping (scheme BUBBLE).
     repeat
-        Time between two pings of a queue.
+        Time between two pings of the same queue.
     lasts
-        Time until the mark of a channel for a waiting packet expires; longer than a ping takes around a cycle.
+        Time after which the mark expires that a ping sets at a channel.  A mark reserves the channel's next free room
+        for a waiting packet.  The time must exceed what a ping takes around a cycle.
     hold
-        Time until a locked mark (of a cycle that was found) expires: longer than a bubble takes around the cycle, but
-        not much longer, since a locked mark stops other pings even if no bubble follows.
+        Time after which a locked mark expires.  A ping that returns has found a cycle and locks the marks of the cycle.
+        The time must exceed what a bubble takes around the cycle.  It should not be much longer, since a locked mark
+        stops other pings even if no bubble follows.
     sample
-        Time between searches for packets that have waited too long (scheme BUBBLE).
+        Time between two searches for packets that have waited too long (scheme BUBBLE).
     step
         Time of the token from one switch to the next.
     seed
@@ -86,14 +96,16 @@ class Adaptive:
 
 
 def _shortest(network: Network) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """List the channels on shortest paths in CSR form, keyed by switch x S + last switch.
+    """List the channels on shortest paths, grouped by pair of switches.
+
+    The pair (switch, last switch of the path) has the index switch x S + last switch.
 
     Returns
     -------
     first
-        int32[S^2 + 1]: first position in ``channel`` of each pair of switches.
+        int32[S^2 + 1]: position in ``channel`` of the first channel of each pair.
     channel
-        int32[...]: channels that leave the switch on a shortest path to the last switch.
+        int32[...]: channels by which a shortest path to the last switch leaves the switch.
     """
     arrays, hops = network.arrays, network.arrays.distance.astype(np.int64)
     inside = np.flatnonzero((arrays.src < arrays.switches) & (arrays.dst < arrays.switches))
@@ -118,7 +130,7 @@ def _lid_channels(network: Network) -> npt.NDArray[np.int32]:
 
 
 def adaptive_vls_of(network: Network, adaptive: Adaptive) -> int:
-    """Return the number of adaptive VLs: all VLs, or those that the escape tables do not use.
+    """Return the number of adaptive VLs: the VLs that the escape tables do not use, or all VLs without escape tables.
 
     Raises
     ------
@@ -136,7 +148,7 @@ def adaptive_vls_of(network: Network, adaptive: Adaptive) -> int:
 
 
 def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
-    """Check the options and convert them to the layout of the kernel.
+    """Check the options of adaptive routing and convert them to the arrays of the C kernel.
 
     Raises
     ------
@@ -180,7 +192,7 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
 
 
 def _check_reach(network: Network, traffic: Traffic) -> None:
-    """Raise OptionError if no path leads to a destination of a flow."""
+    """Raise OptionError if a destination of some flow is unreachable from the flow's source."""
     fabric, hops = network.fabric, network.arrays.distance
     for number, flow in enumerate(traffic.flows):
         switch = int(fabric.endport_switch[flow.source])
@@ -192,14 +204,14 @@ def _check_reach(network: Network, traffic: Traffic) -> None:
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveCounters:
-    """Counters by channel, int64[N] each.
+    """Counters of every channel of a simulation with adaptive routing, int64[N] each.
 
     Attributes
     ----------
     xmit_bytes, xmit_pkts
         Bytes and packets sent.
     saved
-        Packets of these that held the token, and were sent to a spare buffer or to their CA without credit.
+        Packets that were sent without credit to a spare buffer or to their CA, because they held the token.
     """
 
     xmit_bytes: npt.NDArray[np.int64]
@@ -208,7 +220,7 @@ class AdaptiveCounters:
 
 
 class AdaptiveSimulation(SimulationBase):
-    """A simulation with adaptive routing, made by :func:`simulate_adaptive`.
+    """Simulation with adaptive routing.  :func:`simulate_adaptive` makes it.
 
     Attributes
     ----------
@@ -226,8 +238,9 @@ class AdaptiveSimulation(SimulationBase):
     def check(self) -> None:
         """Raise KernelError unless every packet and every block of credit is accounted for.
 
-        Packets: sent = delivered + in flight.  Blocks of every VC: credits + occupancy + flying + returning = buffer,
-        and its occupancy is the size of the packets in its queue.
+        Two sums are checked.  For packets: sent = delivered + in flight.  For the blocks of every virtual channel:
+        credits + occupancy + flying + returning = buffer.  The occupancy must also equal the size of the packets in the
+        queue.
         """
         totals = self.totals()
         lost = totals["injected"] - totals["delivered"] - totals["in_flight"]
@@ -243,18 +256,26 @@ class AdaptiveSimulation(SimulationBase):
         return AdaptiveCounters(*(rows[:, n] for n in range(len(CHANNEL_COUNTERS))))
 
     def virtual_channels(self) -> npt.NDArray[np.int64]:
-        """Return the blocks of every VC: int64[N, V, 5], columns ``routing._kernels.adaptive.VC_FIELDS``."""
+        """Return the buffer state of every virtual channel, in blocks of 64 bytes.
+
+        The result is int64[N, V, 5] for N channels and V VLs.  ``routing._kernels.adaptive.VC_FIELDS`` names the
+        columns.
+        """
         return self._handle.virtual_channels()
 
     def flows(self) -> npt.NDArray[np.int64]:
-        """Return the counters of all flows: int64[F, 8], columns ``routing._kernels.adaptive.FLOW_FIELDS``."""
+        """Return the counters of all flows: int64[F, 8], with columns named in
+        ``routing._kernels.adaptive.FLOW_FIELDS``.
+        """
         return self._handle.flows()
 
     def wait_graph(self) -> WaitFor:
-        """Return the present wait-for graph: vertex channel x V + VL is a queue, spare buffers of switches follow.
+        """Return the present wait-for graph of the queues.
 
-        A queue waits for all VCs that its first packet may take.  Under schemes TOKEN and BUBBLE a knot is temporary;
-        under the other schemes it is a permanent deadlock.
+        Vertex channel x V + VL is the input queue of that virtual channel.  The spare buffers of the switches follow.
+        A queue waits for all virtual channels that its first packet may take.  Under schemes TOKEN and BUBBLE a knot (a
+        set of queues that wait only for one another) is temporary.  Under the other schemes a knot is a permanent
+        deadlock.
         """
         waiter, awaited, moves = self._handle.wait_graph()
         return WaitFor.of(waiter, awaited, len(moves), can_move=moves)
@@ -270,12 +291,12 @@ def simulate_adaptive(
     Parameters
     ----------
     network
-        From :func:`routing.simulate.network.build_network`, whose ``vls`` is the number of VLs.  Its tables are used
-        for escape paths only.
+        Network from :func:`routing.simulate.network.build_network`; its ``vls`` is the number of VLs.  Only escape
+        paths use its tables.
     traffic
         Traffic as for :func:`routing.simulate.run.simulate`.
     adaptive
-        Choice of VCs and handling of deadlock.
+        Options of adaptive routing, including the scheme that handles deadlock.
 
     Raises
     ------
@@ -287,8 +308,9 @@ def simulate_adaptive(
 
     Notes
     -----
-    Virtual cut-through; each VL of each input has one queue, and only its first packet can be forwarded.  The result is
-    deterministic for a seed, and independent of the order in which events of one tick are handled.
+    Switching is virtual cut-through.  Each VL of each input has one queue, and only the first packet of a queue can be
+    forwarded.  The result depends only on the seed and the arguments, not on the order in which the events of one tick
+    are handled.
     """
     _check_reach(network, traffic)
     return AdaptiveSimulation(network, traffic, adaptive)

@@ -1,4 +1,4 @@
-"""Cases on adaptive routing: accepted traffic of each scheme at each load, compared with fixed tables."""
+"""Cases of a scenario file on adaptive routing: throughput of each scheme at each load, compared with fixed tables."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ from routing.simulate.scenario_setup import (
 from routing.simulate.traffic import Traffic
 
 TABLES = "tables"
-"""Scheme name for routing by the tables alone, in the simulator without adaptive routing."""
+"""Name in scenario files for routing by fixed tables alone, instead of a scheme of adaptive routing."""
 SCHEMES: Mapping[str, Scheme | None] = {TABLES: None, **{scheme.name.lower(): scheme for scheme in Scheme}}
 DETECT, REPEAT, LASTS, HOLD, SAMPLE = 1.0, 1.0, 20.0, 64.0, 0.5
 
 
 def adaptive_of(scenario: Scenario, case: Case, scheme: Scheme) -> Adaptive:
-    """Return the options of adaptive routing of a case; its times are in packet times, except ``step`` in ticks."""
+    """Return the options of adaptive routing for a case of a scenario file.
+
+    The case gives times in packet times (the time of one packet on a link), except ``step``, which is in ticks.
+    """
     table, packet = case.table["adaptive"], packet_ticks(scenario)
 
     def ticks(name: str, usual: float) -> int:
@@ -53,7 +56,9 @@ def adaptive_of(scenario: Scenario, case: Case, scheme: Scheme) -> Adaptive:
 
 
 def _network(scenario: Scenario, case: Case) -> Network:
-    """Build the network of a case, by default with one VL more than its tables use."""
+    """Build the network of a case.  If the case does not set ``vls``, the network has one VL more than its tables
+    use.
+    """
     fabric = scenario_fabric(scenario)
     routing = scenario_routing(scenario, case, fabric, flows_of(scenario, case))
     vls = case.table["adaptive"].get("vls", data_vls(routing) + 1)
@@ -65,7 +70,7 @@ def _network(scenario: Scenario, case: Case) -> Network:
 
 
 def _loads(scenario: Scenario, case: Case) -> list[float]:
-    """Return the loads of a case, fractions of a link."""
+    """Return the offered loads that a case lists, as fractions of a link."""
     loads = case.table.get("loads", [1.0])
     if not loads or not all(isinstance(load, int | float) and 0 < load <= 1 for load in loads):
         raise scenario.error(f"case {case.name!r} needs loads, shares over 0 and up to 1", *case.where, "loads")
@@ -73,7 +78,10 @@ def _loads(scenario: Scenario, case: Case) -> list[float]:
 
 
 def _accepted(simulation: AdaptiveSimulation | Simulation, start: int, until: int) -> float:
-    """Run to ``until``; return the mean throughput of a CA from ``start`` to ``until``, as a fraction of its link."""
+    """Run a simulation to tick ``until``, and return the throughput of the period from ``start``.
+
+    The result is the mean over all CAs, as a fraction of a CA's link.
+    """
     simulation.run(start)
     early = simulation.totals()["delivered_bytes"]
     simulation.run(until)
@@ -82,11 +90,15 @@ def _accepted(simulation: AdaptiveSimulation | Simulation, start: int, until: in
 
 
 def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
-    """Run every scheme at every load.
+    """Simulate the traffic of a case with every scheme at every load.
 
-    Figures: ``accepted``, throughput by scheme at the last load; ``curves``, throughput by scheme and load; ``peak``,
-    the largest throughput by scheme; ``deadlocked``, schemes with a permanent deadlock at the end; and
-    ``bubble_over_...`` for every other scheme, the ratio of ``bubble``'s throughput to its throughput at the last load.
+    The figures of the result are:
+
+    - ``accepted``: throughput by scheme at the last load.
+    - ``curves``: throughput by scheme and load.
+    - ``peak``: largest throughput by scheme.
+    - ``deadlocked``: schemes that end in a permanent deadlock.
+    - ``bubble_over_...`` for every other scheme: throughput of ``bubble`` divided by that scheme's, at the last load.
     """
     if "adaptive" not in case.table:
         raise scenario.error(f"case {case.name!r} has no table adaptive", *case.where)
@@ -134,7 +146,7 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
 def _simulation(
     scenario: Scenario, case: Case, network: Network, traffic: Traffic, scheme: Scheme | None
 ) -> AdaptiveSimulation | Simulation:
-    """Set up the simulation of a scheme; None: fixed tables in the simulator without adaptive routing."""
+    """Set up the simulation of one scheme; for None, a simulation that routes by fixed tables alone."""
     if scheme is None:
         return simulate(network, traffic, switching=switching_of(scenario, case))
     return simulate_adaptive(network, traffic, adaptive_of(scenario, case, scheme))

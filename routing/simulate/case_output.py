@@ -1,4 +1,4 @@
-"""Output of the functions that run cases."""
+"""Result types of the functions that run one case of a scenario file."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from routing.tables import Routing
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Time series of a run, for charts.
+    """Time series of one simulation run, for charts.
 
     Attributes
     ----------
     time
-        float64[n], packet times.
+        float64[n]: time of each point, in packet times.
     buffers
-        float64[n] by channel name: occupancy of the input buffer at the end of the channel, in packets of full size.
+        float64[n] by channel name: occupancy of the channel's input buffer at the receiver, in packets of full size.
     throughput
         float64[n] by flow name: throughput since the previous point, as a fraction of a link.
     """
@@ -33,18 +33,18 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class CaseOutput:
-    """Output of a function that runs a case.
+    """Result of running one case of a scenario file.
 
     Attributes
     ----------
     found
-        Figures by name; a case may expect values of them.
+        Figures by name, which the case can compare with expected values.
     stated
-        Settings on which the outcome depends: arbitration, inputs, buffer, seed, remedy.
+        Settings that influence the outcome, to be printed with it: arbitration, inputs, buffer, seed, remedy.
     series
-        Time series, if the case has one.
+        Time series for charts; None if the case has no time series.
     events
-        Packet time and text of drops and actions of breakers.
+        Time (in packet times) and text of each drop and each action of a deadlock breaker.
     """
 
     found: Mapping[str, Any]
@@ -54,7 +54,10 @@ class CaseOutput:
 
 
 def tables_stated(routing: Routing) -> dict[str, str]:
-    """Return the engine of the tables, and the assumptions made where the table files give no information."""
+    """Return the name of the engine that made the tables, for printing with the result.
+
+    If the table files leave something open (SLs or SL2VL), the assumptions about it are returned, too.
+    """
     assumed = routing.provenance.assumptions
     message = {"assumed": "; ".join(assumed.values())} if assumed else {}
     return {"tables": routing.provenance.engine, **message}

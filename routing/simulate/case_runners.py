@@ -1,4 +1,4 @@
-"""Run a case of a scenario, and compare the results with the expected ones."""
+"""Run one case of a scenario file, and compare its figures with the expected ones."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ BOUNDS: tuple[tuple[str, Callable[[Any, Any], bool]], ...] = (("at_least_", oper
 
 @dataclass(frozen=True)
 class Result:
-    """Result of a case.
+    """Result of one case of a scenario file, compared with its expectations.
 
     Attributes
     ----------
     scenario, case
-        Names.
+        Names of the scenario and the case.
     stated
-        Settings on which the outcome depends: arbitration, inputs, buffer, seed, remedy.
+        Settings that influence the outcome, to be printed with it: arbitration, inputs, buffer, seed, remedy.
     found
-        Figures by name.
+        Measured figures by name.
     expected
-        Expected figures by name, from the case.
+        Expected figures by name, as the case states them.
     wrong
         One line for each expectation that was not met.
     series
-        Time series, if the case has one.
+        Time series for charts; None if the case has no time series.
     events
-        Packet time and text of drops and actions of breakers.
+        Time (in packet times) and text of each drop and each action of a deadlock breaker.
     """
 
     scenario: str
@@ -71,12 +71,12 @@ class Result:
 
 
 def _close(found: float, wanted: float, tolerance: float) -> bool:
-    """Return whether a number is within the relative tolerance of the expected number."""
+    """Return whether a measured number equals the expected number within a relative tolerance."""
     return math.isclose(found, wanted, rel_tol=tolerance, abs_tol=tolerance * 0.01)
 
 
 def _differs(name: str, found: Any, wanted: Any, tolerance: float) -> str | None:
-    """Return a line about the difference between a figure and its expected value, or None if they agree."""
+    """Return a line that states the measured and the expected value of a figure, or None if the two agree."""
     if isinstance(wanted, dict):
         lines = [
             _differs(f"{name} of {key}", found.get(key) if isinstance(found, dict) else None, value, tolerance)
@@ -92,7 +92,10 @@ def _differs(name: str, found: Any, wanted: Any, tolerance: float) -> str | None
 
 
 def compare_with_expected(found: Mapping[str, Any], expect: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return one line for each expectation that was not met; ``at_least_x`` and ``at_most_x`` bound figure x."""
+    """Compare the figures of a run with the expected ones, and return one line for each expectation that was not met.
+
+    An expectation ``at_least_x`` or ``at_most_x`` is a bound on figure x.
+    """
     tolerance = float(expect.get("tolerance", TOLERANCE))
     wrong: list[str] = []
     for name, wanted in expect.items():
@@ -113,7 +116,7 @@ def compare_with_expected(found: Mapping[str, Any], expect: Mapping[str, Any]) -
 
 
 def run_tables(scenario: Scenario, case: Case) -> CaseOutput:
-    """Check whether the tables have a credit loop."""
+    """Check whether the tables of a case have a credit loop."""
     fabric = scenario_fabric(scenario)
     routing = scenario_routing(scenario, case, fabric, flows_of(scenario, case))
     loop = prove(fabric, routing, threads=1).credit_loop
@@ -122,7 +125,10 @@ def run_tables(scenario: Scenario, case: Case) -> CaseOutput:
 
 
 def _ring(waits: WaitFor, network: Network) -> str:
-    """Return the switches along one cycle of the dependencies as text; it is the only cycle if no VC is on several."""
+    """Return the switches along one cycle of the channel dependencies as text.
+
+    If no virtual channel is on several cycles, this is the only cycle of its component.
+    """
     on = set(np.flatnonzero(waits.on_cycle).tolist())
     after = {a: b for a, b in zip(waits.waiter.tolist(), waits.awaited.tolist(), strict=True) if a in on and b in on
              and waits.component[a] == waits.component[b]}  # fmt: skip
@@ -135,9 +141,10 @@ def _ring(waits: WaitFor, network: Network) -> str:
 
 
 def run_dependencies(scenario: Scenario, case: Case) -> CaseOutput:
-    """Compute the channel dependencies of the flows' paths, and check whether they have a cycle.
+    """Compute the channel dependencies of the flows' paths, and check whether the dependencies have a cycle.
 
-    With ``tables = "new"`` the paths are those after a change, with ``"both"`` the union of old and new paths.
+    The key ``tables`` of the case selects the paths: ``"old"`` the initial ones, ``"new"`` those after a change of
+    tables, ``"both"`` the union of the two.
     """
     flows = flows_of(scenario, case)
     which = str(case.table.get("tables", "old"))
@@ -178,11 +185,11 @@ CASE_RUNNERS: Mapping[str, CaseRunner] = {
     "message-types": run_message_types,
     "tables": run_tables,
 }
-"""Function that runs a case, by its ``what``."""
+"""Function that runs a case of a scenario file, by the case's key ``what``."""
 
 
 def run_case(scenario: Scenario, case: Case) -> Result:
-    """Run a case.
+    """Run one case of a scenario file.
 
     Raises
     ------
@@ -195,9 +202,11 @@ def run_case(scenario: Scenario, case: Case) -> Result:
     except InputError as error:
         if error.line is not None:
             raise
-        # The error has no location in the file.  It is due to the case, alone or together with the rest of the file.
+        # The error has no location in the file.  The cause is the case, alone or in combination with other parts of the
+        # file.
         raise scenario.error(error.problem, *case.where, remedy=error.remedy) from None
-    except (BrokenPromise, FalseCertificate):  # A bug of an engine is not an error of the file.
+    # This error is a bug of a routing engine, not an error of the file, so it is not reported as one.
+    except (BrokenPromise, FalseCertificate):
         raise
     except RoutingError as error:
         raise scenario.error(f"case {case.name!r}: {error}", *case.where, remedy="change what the case runs") from None

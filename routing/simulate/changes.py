@@ -1,4 +1,7 @@
-"""Changes of the tables during a run: which tables a case writes at which tick, and the traffic in between."""
+"""Changes of the routing tables during a simulation.
+
+A case of a scenario file says which tables are written, at which tick, and whether traffic pauses before.
+"""
 
 from __future__ import annotations
 
@@ -35,16 +38,17 @@ Lids = npt.NDArray[np.bool_]
 
 
 class Action(NamedTuple):
-    """Action on a simulation at a tick.
+    """Action on a simulation at a given tick, such as writing new tables.
 
     Attributes
     ----------
     tick
-        Tick at which the action is done.
+        Tick at which the action takes place.
     do
         Function to call with the simulation.
     drained
-        bool[L]: LIDs for which no packet should be in flight at that tick; None: no such requirement.
+        bool[L]: LIDs for which no packet should be in flight at that tick, because the change waited for their packets
+        to drain; None: no such requirement.
     """
 
     tick: int
@@ -54,18 +58,18 @@ class Action(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Input of a run.
+    """Complete input of a simulation run.
 
     Attributes
     ----------
     network, traffic
-        Initial network with its tables, and the traffic.
+        Network with its initial tables, and the traffic.
     owner
-        For each flow of the traffic, the index of its name in ``names``.
+        For each flow of the traffic, the index in ``names`` of the flow of the scenario file to which it belongs.
     names
-        Names of flows in the results.
+        Names of the scenario file's flows, by which results are reported.
     actions
-        Actions in order of time.
+        Actions during the run, in order of time.
     """
 
     network: Network
@@ -76,7 +80,10 @@ class Plan:
 
 
 class _Part(NamedTuple):
-    """A flow, or its part to one LID: the index of its name, the flow, and the periods (first tick, end) of sending."""
+    """One flow, or the part of a flow to one LID, with the periods in which it sends.
+
+    The fields are the index of the flow's name, the flow, and the periods as pairs (first tick, end).
+    """
 
     owner: int
     flow: Flow
@@ -84,13 +91,17 @@ class _Part(NamedTuple):
 
 
 def both_directions(flows: FlowTables) -> dict[str, list[FlowTables]]:
-    """Return the flows on their old paths (``old``), on their new paths (``new``), and both lists (``both``)."""
+    """Return lists of flows with their old paths, their new paths, or both, by the name of the choice.
+
+    ``old`` has one list of flows with paths before the change of tables, ``new`` one with paths after it, ``both``
+    both.
+    """
     new = [dict(flow, path=flow.get("then", flow.get("path"))) if "path" in flow else flow for flow in flows]
     return {"old": [flows], "new": [new], "both": [flows, new]}
 
 
 def plan_of(scenario: Scenario, case: Case) -> Plan:
-    """Return the network, traffic and actions of a case.
+    """Return the network, traffic and actions of one case of a scenario file.
 
     Raises
     ------
@@ -112,7 +123,7 @@ def plan_of(scenario: Scenario, case: Case) -> Plan:
 
 
 def _tables(routing: Routing) -> Do:
-    """Return an action that replaces all tables."""
+    """Return an action that replaces the SL2VL tables, the LFTs and the SLs of a simulation."""
 
     def write(simulation: Simulation) -> None:
         simulation.set_sl2vl(routing.sl2vl)
@@ -123,7 +134,9 @@ def _tables(routing: Routing) -> Do:
 
 
 class _Change:
-    """Table change of a case, from the old paths of its flows (``path``) to their new paths (``then``)."""
+    """Change of tables in a case: from those of the flows' old paths (``path``) to those of their new paths
+    (``then``).
+    """
 
     def __init__(self, scenario: Scenario, case: Case, flows: FlowTables) -> None:
         self._scenario, self._case, self._flows = scenario, case, flows
@@ -155,7 +168,7 @@ class _Change:
         )  # fmt: skip
 
     def plan(self, names: Sequence[str]) -> Plan:
-        """Return the plan of the change by the method of the case."""
+        """Return the run with the change of tables, made by the method that the case names."""
         plan = self._how(tuple(names))
         if np.array_equal(self._old.lft, self._new.lft):
             raise self._error("changes tables, and they stay as they are", remedy="give a flow another path with then")
@@ -169,23 +182,23 @@ class _Change:
         return plan
 
     def _error(self, problem: str, *, remedy: str) -> ParseError:
-        """Return an error about the time of the change."""
+        """Return a ParseError that points at the time of the change in the scenario file."""
         return self._scenario.error(
             f"case {self._case.name!r} {problem}", *self._case.where, "change", "at", remedy=remedy
         )
 
     def _plan(self, names: tuple[str, ...], actions: Sequence[Action], vls: int | None = None) -> Plan:
-        """Return a plan that starts with the old tables."""
+        """Return a run that starts with the old tables and performs the given actions."""
         network = build_network(self._fabric, self._old, timing_of(self._scenario, self._case, self._fabric), vls=vls)
         traffic = traffic_of(self._scenario, self._case, network, self._flows)
         return Plan(network, traffic, tuple(range(len(names))), names, tuple(actions))
 
     def _at_once(self, names: tuple[str, ...]) -> Plan:
-        """Write all new tables at one tick."""
+        """Return a run that writes all new tables at one tick."""
         return self._plan(names, [Action(self._at, _tables(self._new))])
 
     def _one_by_one(self, names: tuple[str, ...]) -> Plan:
-        """Write the new LFT one switch at a time, in the order of the case."""
+        """Return a run that writes the new LFTs one switch at a time, in the order that the case gives."""
         switch = self._fabric.labels[: self._fabric.switches]
         if sorted(self._order) != sorted(switch):
             raise self._scenario.error(
@@ -199,7 +212,7 @@ class _Change:
         return self._plan(names, actions)
 
     def _drained(self, names: tuple[str, ...]) -> Plan:
-        """Stop all traffic for a period, then write the tables and resume the traffic."""
+        """Return a run that stops all traffic for a period, then writes the new tables and resumes the traffic."""
         plan = self._plan(names, [])
         everything = np.ones(len(self._fabric.lids), bool)
         again = self._at + self._every
@@ -207,7 +220,12 @@ class _Change:
         return self._split(plan, parts, [Action(again, _tables(self._new), everything)])
 
     def _double_scheme(self, names: tuple[str, ...]) -> Plan:
-        """Change the tables by the Double Scheme in five steps; each of its two drain periods takes ``every``."""
+        """Return a run that changes the tables by the Double Scheme (Pinkston, Pang and Duato).
+
+        The scheme splits the LIDs into two sets.  For one set after the other, traffic stops until its packets have
+        drained, and then the set's new routes are written.  Each of the two drain periods takes the time ``every`` of
+        the case.
+        """
         scheme = double_scheme(self._fabric, self._old, self._new, max_vls=15, threads=1)
         if scheme is None or not scheme.safe:
             raise self._scenario.error(f"case {self._case.name!r}: there is no Double Scheme for these tables")
@@ -227,7 +245,9 @@ class _Change:
         return self._split(plan, parts, actions)
 
     def _split(self, plan: Plan, parts: Sequence[_Part], actions: Sequence[Action]) -> Plan:
-        """Return the plan with one flow for each period of each part; a period after an action begins a tick later."""
+        """Return the run with one flow for each period in which a part sends, so that traffic pauses between the
+        periods.
+        """
         flows = [(replace(part.flow, start=a, stop=b), part.owner) for part in parts for a, b in part.periods]
         return replace(
             plan,

@@ -18,12 +18,12 @@ Lines = Mapping[str, npt.NDArray[np.float64]]
 
 
 def _text(text: str) -> str:
-    """Return a text with control characters and SVG markup escaped."""
+    """Escape a text for SVG: control characters and markup."""
     return html.escape(escape_control(text))
 
 
 def _ticks(most: float) -> list[float]:
-    """Return round numbers from 0 to about ``most`` for the labels of an axis."""
+    """Return round numbers from 0 to about ``most`` as labels of an axis."""
     if most <= 0:
         return [0.0]
     size = 10.0 ** np.floor(np.log10(most))
@@ -32,7 +32,10 @@ def _ticks(most: float) -> list[float]:
 
 
 def _panel(title: str, time: npt.NDArray[np.float64], lines: Lines, top: float) -> list[str]:
-    """Return the SVG elements of one chart with its axes and a legend; ``top`` is its upper edge."""
+    """Draw one chart with its axes and a legend; return its SVG elements.
+
+    ``top`` is the y coordinate of its upper edge.  Only the first eight lines are drawn.
+    """
     shown = list(lines.items())[:MOST_LINES]
     most = max((float(values.max(initial=0.0)) for _, values in shown), default=0.0) or 1.0
     end = float(time[-1]) if len(time) and time[-1] > 0 else 1.0
@@ -59,7 +62,7 @@ def _panel(title: str, time: npt.NDArray[np.float64], lines: Lines, top: float) 
 
 
 def chart(title: str, note: str, time: npt.NDArray[np.float64], panels: Sequence[tuple[str, Lines]]) -> str:
-    """Return an SVG document with panels stacked over a common time axis.
+    """Draw panels stacked over a common time axis, as an SVG document.
 
     Parameters
     ----------
@@ -68,9 +71,9 @@ def chart(title: str, note: str, time: npt.NDArray[np.float64], panels: Sequence
     note
         Line below the title, such as the settings of the run.
     time
-        float64[n], packet times.
+        float64[n]: time of each point, in packet times.
     panels
-        Title of each panel, and its named lines of float64[n], of which the first eight are drawn.
+        Title of each panel, and its lines by name, float64[n] each.  The first eight lines of a panel are drawn.
     """
     height = TOP + len(panels) * (HEIGHT + GAP) + 4
     body = [f'<text x="{LEFT}" y="18" class="title">{_text(title)}</text>']

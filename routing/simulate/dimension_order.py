@@ -1,4 +1,4 @@
-"""Tables of a torus by dimension order, with a dateline in each ring."""
+"""Dimension-order tables of a torus, in which a dateline in each ring makes a change of VL necessary."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ MOST_DIMENSIONS = 4
 
 
 def _coordinates(fabric: Fabric) -> tuple[list[tuple[int, ...]], tuple[int, ...]]:
-    """Parse the coordinates of all switches from their names.
+    """Return the coordinates of all switches of a torus, which are part of the switches' names.
 
     Returns
     -------
-    places
+    positions
         Coordinates of each switch.
     sizes
         Number of switches along each dimension.
@@ -37,8 +37,9 @@ def dimension_order(fabric: Fabric) -> Routing:
     """Compute dimension-order tables of a torus, which are deadlock-free with 2 VLs.
 
     A path takes the shorter direction around each ring, one dimension after the other.  Between two directions of equal
-    length it takes the ascending one.  A path that passes the end of a ring (the dateline) uses VL 1 in that dimension,
-    other paths use VL 0; bit d of the SL is the VL in dimension d.
+    length it takes the ascending one.  The dateline is the link from the last switch of a ring to the first.  A path
+    that crosses the dateline of a dimension uses VL 1 in that dimension, other paths use VL 0.  Bit d of the SL is the
+    VL in dimension d.
 
     Raises
     ------

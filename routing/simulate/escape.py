@@ -1,4 +1,7 @@
-"""Escape paths of adaptive routing: tables that packets may enter at any switch without forming a credit loop."""
+"""Check of escape paths for adaptive routing.
+
+Escape paths are tables whose channel dependencies have to stay acyclic although packets may enter them at any switch.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,14 @@ from routing.errors import OptionError
 from routing.simulate.network import Network
 
 FAR = 255
-"""Distance between switches without a path."""
+"""Hop count that stands for "no path" between two switches."""
 
 
 def injection_points(network: Network) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """Return the SLs and in-ports of packets that enter the escape VLs at each switch.
 
-    They are those of a CA of the switch.  A switch without CAs has the SLs of its own LID, and in-port 0.
+    They determine the VL that the SL2VL table gives to the packet.  Both are taken from the first end port that is
+    attached to the switch.  A switch without end ports uses the SLs of its own LID, and in-port 0.
 
     Returns
     -------
@@ -42,7 +46,8 @@ def injection_points(network: Network) -> tuple[npt.NDArray[np.uint8], npt.NDArr
 def check_escape(network: Network, adaptive_vls: int, *, stay: bool) -> None:
     """Check that escape paths lead from every switch to every CA, and that their dependencies are acyclic.
 
-    A packet may enter the escape VLs at any switch.  This adds dependencies that the tables' own proof does not cover.
+    A packet may enter the escape VLs at any switch, not only at the source's switch.  This adds dependencies that the
+    deadlock-freedom proof of the tables alone does not cover.
 
     Parameters
     ----------
@@ -51,18 +56,19 @@ def check_escape(network: Network, adaptive_vls: int, *, stay: bool) -> None:
     adaptive_vls
         Number of adaptive VLs; VL n of the tables is VL ``adaptive_vls + n``.
     stay
-        Whether packets on escape VLs stay on escape VLs.
+        Whether packets on escape VLs stay on escape VLs until they are delivered.
 
     Raises
     ------
     OptionError
-        An escape path is missing, the paths close a credit loop, or a path is not shortest although packets may leave
-        it again (they might never arrive).
+        An escape path is missing, or the paths close a credit loop.  Or a path is not shortest although packets may
+        leave it for adaptive VLs again, so that they might never arrive.
 
     Notes
     -----
-    Cost: O(S L diameter).  Duato (1993): the connected subset with acyclic dependencies.  A buffer holds whole packets,
-    so every dependency starts at the one VC that holds the packet.
+    Cost: O(S L diameter).  Source: Duato (1993), who requires a connected routing subfunction with acyclic
+    dependencies.  Indirect dependencies do not arise: a buffer holds whole packets, so a waiting packet occupies one
+    virtual channel only.
     """
     arrays, fabric = network.arrays, network.fabric
     enter_sl, enter_port = injection_points(network)
@@ -91,16 +97,16 @@ def check_escape(network: Network, adaptive_vls: int, *, stay: bool) -> None:
 
 
 class _Step(NamedTuple):
-    """Positions of n packets on their escape paths, int64[n] each.
+    """Positions of n packets on their escape paths, int64[n] each.  All packets advance together, one hop at a time.
 
     Attributes
     ----------
     at, lid
         Present switch and destination LID.
     in_port, sl
-        In-port at the switch, and SL.
+        In-port at the present switch, and SL.
     vc
-        VC (channel x V + VL) by which the packet arrived, or -1.
+        Virtual channel (channel x V + VL) by which the packet arrived, or -1 at its first switch.
     """
 
     at: npt.NDArray[np.int64]
@@ -110,12 +116,18 @@ class _Step(NamedTuple):
     vc: npt.NDArray[np.int64]
 
     def of(self, chosen: npt.NDArray[np.bool_]) -> _Step:
-        """Return the positions of a subset of the packets; ``chosen`` is bool[n]."""
+        """Return the positions of those packets for which ``chosen`` (bool[n]) is true."""
         return _Step(*(part[chosen] for part in self))
 
 
 def _next_step(network: Network, step: _Step, adaptive_vls: int, *, stay: bool) -> _Step:
-    """Return the positions one hop further; raise OptionError if a path is missing or not shortest."""
+    """Advance all packets by one hop on their escape paths.
+
+    Raises
+    ------
+    OptionError
+        A path is missing, or it is not shortest although ``stay`` is false.
+    """
     arrays, fabric = network.arrays, network.fabric
     channel_at = np.full((arrays.devices, 256), -1, np.int64)
     channel_at[arrays.src, arrays.src_port] = np.arange(network.channels)

@@ -1,4 +1,4 @@
-"""Text of the events in the log of a simulation."""
+"""Formatting of the simulation's event log as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Describer = Callable[[Network, int, int, int, int], str]
 
 
 def _lid(network: Network, lid: int) -> str:
-    """Return the text for a LID, with the label of its end port if it has one."""
+    """Return the text for a LID, with the label of its end port if one owns the LID."""
     endport = int(network.fabric.lids.endport[lid])
     return f"LID {lid}" if endport < 0 else f"{network.fabric.endport_label[endport]} (LID {lid})"
 
@@ -44,13 +44,13 @@ DESCRIBERS: Mapping[Event, Describer] = {
     Event.RESTORED: lambda net, a, b, c, d: f"{net.channel_name(a)}: link up",
     Event.ROUND: lambda net, a, b, c, d: f"{net.vc_name(a)}: draws {b:#010x} for round {c}",
 }
-"""Function that formats the four numbers of each kind of event."""
+"""Function that formats an event of each kind; it takes the four numbers of the event (:class:`Event` lists them)."""
 
 
 def describe(simulation: Simulation, most: int) -> list[tuple[int, str]]:
-    """Return tick and text of the first ``most`` events.
+    """Return tick and text of the first ``most`` events of a simulation.
 
-    A control message that a port sends repeatedly is listed once.
+    A control message that a deadlock breaker sends again with the same content is listed only once.
     """
     found: list[tuple[int, str]] = []
     stated: set[tuple[int, ...]] = set()

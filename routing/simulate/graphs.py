@@ -1,4 +1,7 @@
-"""Cases on wait-for graphs: which vertices are on cycles, and which cycles are knots."""
+"""Cases of a scenario file that analyse a wait-for graph without simulating packets.
+
+The analysis finds the vertices on cycles, and the knots: sets of vertices that wait for each other for ever.
+"""
 
 from __future__ import annotations
 
@@ -21,23 +24,23 @@ Wait = tuple[str, str]
 def grid_dependencies(
     size: tuple[int, int], turns: tuple[str, ...], *, around: bool, directed: bool
 ) -> tuple[set[Wait], set[str]]:
-    """Compute the channel dependencies of shortest paths on a grid with a set of allowed turns.
+    """Compute the channel dependencies of shortest paths on a grid if packets may take only the given turns.
 
     Parameters
     ----------
     size
-        Switches along x and y.
+        Number of switches along x and y.
     turns
-        Allowed turns; "EN" lets a packet turn from east to north.  Going straight on is always allowed if a shortest
-        path can have two hops in that direction.
+        Allowed turns; "EN" lets a packet turn from east to north.  A packet may also go straight on, if a shortest path
+        can have two hops in that direction.
     around
-        Whether cables connect the ends (a torus).  Along a side of two switches each pair then has two cables.
+        Whether cables connect the ends of each row and column (a torus).  A ring of two switches then has two cables.
     directed
-        Whether channels lead east and north only.
+        Whether only channels to the east and the north exist.
 
     Returns
     -------
-    waits
+    dependencies
         Pairs of channels, of which the first depends on the second.
     names
         All channels, each named by its direction and the coordinates of its source.
@@ -65,7 +68,7 @@ def grid_dependencies(
 
 
 def _chains(scenario: Scenario, chains: list[Any]) -> Iterator[Wait]:
-    """Iterate over the edges of chains such as ``"a > b > c"``."""
+    """Iterate over the edges (a, b), (b, c) of dependency chains that are written as ``"a > b > c"``."""
     for chain in chains:
         names = [name.strip() for name in chain.split(">")] if isinstance(chain, str) else []
         if len(names) < 2 or not all(names):
@@ -74,7 +77,7 @@ def _chains(scenario: Scenario, chains: list[Any]) -> Iterator[Wait]:
 
 
 def _grid(scenario: Scenario, table: Mapping[str, Any]) -> tuple[set[Wait], set[str]]:
-    """Return the edges and vertices of the grid of a case."""
+    """Return the dependencies and channel names of the grid that a case describes."""
     size, turns = table["grid"], tuple(table.get("turns", TURNS))
     if len(size) != 2 or not all(isinstance(side, int) and 2 <= side <= 9 for side in size):
         raise scenario.error(f"{size!r} is not a grid", remedy="give two sides of 2 to 9")
@@ -87,7 +90,7 @@ def _grid(scenario: Scenario, table: Mapping[str, Any]) -> tuple[set[Wait], set[
 
 
 def run_graph(scenario: Scenario, case: Case) -> CaseOutput:
-    """Analyse a wait-for graph that is listed in the case, or that of a grid."""
+    """Analyse the wait-for graph of a case: listed dependencies, or the channel dependencies of a grid."""
     table = case.table.get("graph", {})
     pairs, names = _grid(scenario, table) if "grid" in table else (set[Wait](), set[str]())
     pairs |= set(_chains(scenario, table.get("dependencies", [])))
@@ -107,7 +110,9 @@ def run_graph(scenario: Scenario, case: Case) -> CaseOutput:
 
 
 def describe(waits: WaitFor, names: list[str], count: int) -> dict[str, Any]:
-    """Return the figures of a wait-for graph; ``count`` is its number of edges."""
+    """Return the figures of a wait-for graph by name, such as its cycles and knots; ``count`` is its number of
+    edges.
+    """
     sizes = np.bincount(waits.component[waits.on_cycle]) if bool(waits.on_cycle.any()) else np.zeros(0, int)
     return {
         "vertices": len(names),

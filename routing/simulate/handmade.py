@@ -1,4 +1,4 @@
-"""Small fabrics given as lists of cables, and tables given as lists of paths."""
+"""Small fabrics written as lists of cables, and routing tables written as lists of paths."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def literal_fabric(
     speed: float = 10.0,
     lmc: int = 0,
 ) -> Fabric:
-    """Build a fabric of named devices.
+    """Build a fabric from the names of its switches, cables and CAs.
 
-    Ports are numbered in the order of the cables; cables of CAs that are not listed follow.
+    Ports are numbered in the order of the cables.  Cables of CAs need not be listed; missing ones are added at the end.
 
     Parameters
     ----------
     name
         Name of the fabric.
     switches, cables
-        Names of switches, and pairs of names.
+        Names of the switches, and pairs of names that a cable connects.
     cas
-        Name of the switch of each CA, by name of the CA.
+        Name of each CA's switch, by name of the CA.
     width, speed
         Width and speed of all cables.
     lmc
-        Every CA has 2^lmc LIDs.
+        LMC of every CA: each has 2^lmc LIDs.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def literal_fabric(
 
 
 def _port_to(fabric: Fabric, near: int, far: int) -> int:
-    """Return the lowest port of a device that leads to another device."""
+    """Return the lowest port of device ``near`` whose cable leads to device ``far``."""
     ports = [
         int(port[side])
         for ends, port in zip(fabric.link_device.tolist(), fabric.link_port.tolist(), strict=True)
@@ -86,7 +86,7 @@ def _port_to(fabric: Fabric, near: int, far: int) -> int:
 
 
 def path_hops(fabric: Fabric, path: Sequence[str]) -> list[tuple[int, int]]:
-    """Return (switch row, out-port) of every switch on a path; the path is a list of device names from CA to CA.
+    """Return switch and out-port of every hop of a path that is given as a list of device names from CA to CA.
 
     Raises
     ------
@@ -100,13 +100,14 @@ def path_hops(fabric: Fabric, path: Sequence[str]) -> list[tuple[int, int]]:
     _port_to(fabric, devices[0], devices[1])
     hops = [(near, _port_to(fabric, near, far)) for near, far in pairwise(devices[1:])]
     target = endport_of(fabric, path[-1])
-    if hops[-1][0] == int(fabric.endport_switch[target]):  # A CA may have two ports here: take the one that is meant.
+    # A CA may have two ports at this switch.  Take the port that the path names.
+    if hops[-1][0] == int(fabric.endport_switch[target]):
         hops[-1] = hops[-1][0], int(fabric.endport_switch_port[target])
     return hops
 
 
 def endport_of(fabric: Fabric, name: str) -> int:
-    """Return the row of an end port, given its name, GUID or LID.
+    """Return the row of an end port in the fabric's end-port arrays, given its name, GUID or LID.
 
     Raises
     ------
@@ -117,21 +118,24 @@ def endport_of(fabric: Fabric, name: str) -> int:
 
 
 def lid_of(fabric: Fabric, name: str) -> int:
-    """Return the LID of a CA or router: the LID that ``name`` is, else the base LID of the port."""
+    """Return a LID of a CA or router.
+
+    If ``name`` is a LID, the result is that LID, otherwise the base LID of the port with that name or GUID.
+    """
     return find_endport(fabric, name)[1]
 
 
 def lids_of(fabric: Fabric, name: str) -> list[int]:
-    """Return all LIDs of a CA or router."""
+    """Return all LIDs of a CA's or router's port, which has more than one if its LMC is over 0."""
     endport = endport_of(fabric, name)
     base = int(fabric.endport_lid[endport])
     return list(range(base, base + (1 << int(fabric.endport_lmc[endport]))))
 
 
 def path_by_tables(fabric: Fabric, routing: Routing, endport: int, lid: int) -> list[str]:
-    """Return the names of the devices on the path from an end port to a LID, as far as the tables define it.
+    """Follow the LFTs from an end port to a LID, and return the names of the devices on the path.
 
-    The last name is always that of the LID.
+    The path ends early at a missing entry.  The last name is always that of the LID's owner.
     """
     channels, switch = fabric.channels, int(fabric.endport_switch[endport])
     path = [fabric.endport_label[endport]]
@@ -158,11 +162,12 @@ def _shortest(fabric: Fabric) -> npt.NDArray[np.uint8]:
 
 
 def d_mod_k(fabric: Fabric) -> Routing:
-    """Compute D-mod-K tables of a tree: the up-port depends on the number n of the destination CA, modulo the up-ports.
+    """Compute the D-mod-K tables of a tree, in which the number of the destination CA selects the up-port.
 
-    A switch at a level with ``w`` paths up from each leaf uses up-port ``n // w`` modulo the number of its up-ports.
-    CAs that share a port at one level are thus spread over ports at the next.  Downward paths use the lowest port.  In
-    a tree of constant bisection, flows of a shift pattern then share no channel (Zahavi 2012).
+    Let n be the number of the destination CA, and ``w`` the number of upward paths from a leaf to a switch's level.
+    The switch uses up-port ``n // w`` modulo the number of its up-ports.  CAs that share an up-port at one level are
+    thus spread over the up-ports of the next level.  Downward paths use the lowest port.  In a tree of constant
+    bisection, the flows of a shift pattern then share no channel (Zahavi 2012).
 
     Raises
     ------
@@ -201,7 +206,7 @@ def tables_from_paths(
     sl: Mapping[tuple[str, str], int] | None = None,
     fill: bool = False,
 ) -> Routing:
-    """Return tables that contain the given paths, and no other entries unless ``fill`` is set.
+    """Build tables that contain the given paths.
 
     Parameters
     ----------
@@ -212,9 +217,10 @@ def tables_from_paths(
     vls
         Number of VLs; SL n uses VL n modulo ``vls``.
     sl
-        SL by pair of CAs; 0 for other pairs.
+        SL by pair of CA names (source, destination); 0 for other pairs.
     fill
-        Whether entries that no path needs are filled with the lowest port on a shortest path.
+        Whether to fill the remaining entries with the lowest port on a shortest path.  Otherwise these entries are
+        missing.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Link faults during a run: ticks of the faults of a case, and the tables that it writes after them."""
+"""Link faults during a simulation: when links go down and up, and which tables are written after a fault."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ Do = Callable[[Simulation], None]
 
 
 class _Moment(NamedTuple):
-    """Tick at which a link goes down (``down``) or comes up; tables are rewritten if ``link`` is None."""
+    """One moment of a case's faults: a link goes down or comes up, or new tables are written.
+
+    ``link`` is the link, or None if tables are written.  ``down`` is whether the link goes down.
+    """
 
     tick: int
     link: int | None
@@ -34,10 +37,10 @@ class _Moment(NamedTuple):
 
 
 def link_actions(scenario: Scenario, case: Case, network: Network) -> list[tuple[int, Do]]:
-    """Return the ticks and actions of the faults of a case, in order of time.
+    """Return the link faults and re-routes of a case as (tick, action), in order of time.
 
-    New tables come from :func:`routing.reroute.reroute`, which starts from the previous tables, for the links that are
-    up at that tick.  A link that comes up again carries traffic from the next re-route on.
+    At each re-route, :func:`routing.reroute.reroute` computes new tables from the previous ones, for the links that are
+    up at that tick.  A link that comes up again carries traffic only after the next re-route.
 
     Raises
     ------
@@ -54,7 +57,7 @@ def link_actions(scenario: Scenario, case: Case, network: Network) -> list[tuple
 
 
 def _moments(scenario: Scenario, case: Case, fabric: Fabric) -> list[_Moment]:
-    """Return the moments of all faults of a case, sorted by tick."""
+    """Return all moments at which a link of a case goes down or up or tables are rewritten, sorted by tick."""
     packet, found = packet_ticks(scenario), list[_Moment]()
     for number, table in enumerate(case.table.get("fault", [])):
         where = (*case.where, "fault", number)
@@ -72,7 +75,7 @@ def _moments(scenario: Scenario, case: Case, fabric: Fabric) -> list[_Moment]:
 
 
 def _check_within(scenario: Scenario, case: Case, fault: Mapping[str, Any], *where: str | int) -> None:
-    """Raise ParseError for a time of a fault that is after the end of the run."""
+    """Raise ParseError if a time of a fault is not before the end of the run, so that it would have no effect."""
     _, end = measurement_window(scenario, case)
     packet = packet_ticks(scenario)
     for key in ("at", "until", "reroute"):
@@ -88,7 +91,7 @@ def _check_within(scenario: Scenario, case: Case, fault: Mapping[str, Any], *whe
 
 
 def _switch(network: Network, link: int, down: bool) -> Do:
-    """Return the action that takes a link down or up."""
+    """Return an action that takes a link down if ``down``, else up."""
     fabric = network.fabric
     near, port = int(fabric.link_device[link, 0]), int(fabric.link_port[link, 0])
     channel = int(np.flatnonzero((network.arrays.src == near) & (network.arrays.src_port == port))[0])
@@ -103,7 +106,10 @@ def _switch(network: Network, link: int, down: bool) -> Do:
 
 
 def _writers(scenario: Scenario, case: Case, network: Network, moments: list[_Moment]) -> Mapping[int, Do]:
-    """Compute the tables of all re-routes; return the actions that write them, by index of the moment."""
+    """Compute the new tables of every re-route, before the simulation starts.
+
+    The result has the action that writes the tables, by index of the moment in ``moments``.
+    """
     if all(moment.link is not None for moment in moments):
         return {}
     routing = scenario.tables["routing"]
@@ -129,10 +135,10 @@ def _writers(scenario: Scenario, case: Case, network: Network, moments: list[_Mo
 
 
 def with_room(case: Case, network: Network) -> Network:
-    """Return the network with SL tables and VLs large enough for the tables that the case writes during the run.
+    """Return the network with enough SLs and VLs for all tables that a case writes during the run.
 
-    Those tables may have SLs by source switch even if the initial tables have them by destination alone, and they may
-    use any VL that the engine was given.
+    The size of a simulation's tables is fixed at its start.  Later tables may have SLs by source switch even if the
+    initial tables have SLs by destination alone.  Later tables may also use any VL that the engine was given.
     """
     if not any(fault.get("reroute") for fault in case.table.get("fault", [])):
         return network
@@ -141,12 +147,15 @@ def with_room(case: Case, network: Network) -> Network:
 
 
 def _by_source(routing: Routing) -> npt.NDArray[np.uint8]:
-    """Return the SLs as a table with rows: uint8[S, L] if they depend on the destination alone, else unchanged."""
+    """Return the SLs as uint8[S, L], one row for each source switch.
+
+    SLs that depend on the destination alone are repeated for every switch.  SLs that have rows already are unchanged.
+    """
     return routing.sl if routing.sl.ndim == 2 else np.broadcast_to(routing.sl, routing.lft.shape)
 
 
 def _write(routing: Routing) -> Do:
-    """Return an action that replaces all tables."""
+    """Return an action that replaces the LFTs, SL2VL tables and SLs of a simulation."""
     sl = _by_source(routing)
 
     def write(simulation: Simulation) -> None:

@@ -1,4 +1,4 @@
-"""Input of a simulation: the channels of a fabric with their rates, delays and buffers, and the routing tables."""
+"""Input arrays of a simulation: channels with their rates, delays and buffers, and the routing tables."""
 
 from __future__ import annotations
 
@@ -15,19 +15,23 @@ from routing.simulate.bounds import is_float_in, is_int_in
 from routing.tables import DATA_VLS, Routing
 
 BLOCK = 64
-"""Bytes of a block, the unit of credits."""
+"""Bytes of a block, in which credits and buffers are counted."""
 MOST_BLOCKS = 2048
-"""Largest buffer in blocks: FCCL - FCTBS is a difference modulo 4096, and its upper half signals an error."""
+"""Largest buffer in blocks.  InfiniBand transmits the credit limit FCCL modulo 4096, and a difference FCCL - FCTBS over
+2048 signals an error.
+"""
 COST_BITS = 20
 LONGEST_TICKS = 1 << 30
 LEAST_TICK = 1e-15
 LEAST_BLOCK = BLOCK / (1 << COST_BITS)
-"""Fewest ticks of a block: a byte takes a whole number of 2^-20 ticks."""
+"""Smallest time of a block, in ticks.  Times are stored as 2^-20 ticks per byte, so a byte takes at least 2^-20
+ticks.
+"""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Length of a tick, delays in ticks, and buffer size.
+    """Time unit of a simulation, delays of cables and switches, and size of the input buffers.
 
     Attributes
     ----------
@@ -36,9 +40,9 @@ class Timing:
     wire
         Ticks from one end of a cable to the other, at least 1.
     switch
-        Ticks from the arrival of a packet's head at a switch until it can be forwarded.
+        Ticks from the arrival of a packet's head at a switch until the switch can forward it.
     block
-        Ticks for 64 bytes on every link; None: computed from the link's data rate.
+        Ticks that 64 bytes take on every link; None: computed from each link's data rate.
     buffer
         Size of each VL's input buffer at switches and CAs, in blocks of 64 bytes.
     """
@@ -70,15 +74,15 @@ class Timing:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Fabric and tables in the layout of the simulator.
+    """Fabric and tables as input of the simulator, made by :func:`build_network`.
 
     Attributes
     ----------
     fabric, routing, timing
         Arguments of :func:`build_network`.
     arrays
-        Arrays for the kernel.  The N channels are all cables in both directions, including those of CAs, sorted by
-        device and out-port.
+        Arrays for the C kernel.  The N channels are both directions of all cables, including those of CAs.  They are
+        sorted by sending device and out-port.
     """
 
     fabric: Fabric
@@ -93,7 +97,7 @@ class Network:
 
     @property
     def vls(self) -> int:
-        """Return the number of data VLs in the model (V)."""
+        """Return the number of data VLs that are simulated (V)."""
         return self.arrays.vls
 
     def channel_name(self, channel: int) -> str:
@@ -112,7 +116,7 @@ class Network:
         return f"{self.channel_name(vc // self.vls)} VL {vc % self.vls}"
 
     def channel_between(self, near: str, far: str) -> int:
-        """Return the first channel between two devices, given by their names or GUIDs.
+        """Return the first channel from one device to another; ``near`` and ``far`` are names or GUIDs.
 
         Raises
         ------
@@ -126,7 +130,9 @@ class Network:
         return int(found[0])
 
     def vcs_of_path(self, endport: int, lid: int) -> list[int]:
-        """Return the VCs (channel x V + VL) between switches on the path from an end port to a LID by the tables.
+        """Follow the tables from an end port to a LID, and return the virtual channels between switches on the path.
+
+        A virtual channel has the number channel x V + VL.  The channels from and to the CAs are left out.
 
         Raises
         ------
@@ -162,7 +168,7 @@ class Network:
 
 
 def data_vls(routing: Routing) -> int:
-    """Return one more than the highest data VL in the SL2VL tables for an SL in use."""
+    """Return the number of data VLs that the tables use: one more than the highest VL of an SL in use."""
     used = np.unique(routing.sl)
     vls = routing.sl2vl[..., used[used < 16]]
     vls = vls[vls < 15]
@@ -170,7 +176,10 @@ def data_vls(routing: Routing) -> int:
 
 
 def _channels(fabric: Fabric) -> dict[str, npt.NDArray[np.int64]]:
-    """Return the columns of all channels (both directions of all cables), sorted by device and port, int64[N] each."""
+    """Return source, destination, ports, reverse channel and link of every channel, int64[N] each.
+
+    Channels are both directions of all cables, sorted by sending device and port.
+    """
     ends, ports = fabric.link_device.astype(np.int64), fabric.link_port.astype(np.int64)
     src, dst = np.concatenate([ends[:, 0], ends[:, 1]]), np.concatenate([ends[:, 1], ends[:, 0]])
     src_port, dst_port = np.concatenate([ports[:, 0], ports[:, 1]]), np.concatenate([ports[:, 1], ports[:, 0]])
@@ -189,7 +198,9 @@ def _channels(fabric: Fabric) -> dict[str, npt.NDArray[np.int64]]:
 
 
 def _cost(fabric: Fabric, timing: Timing, link: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return ticks per byte x 2^20 of each channel, given its link."""
+    """Return the time that a byte takes on each channel, in units of 2^-20 ticks; ``link`` is the link of each
+    channel.
+    """
     if timing.block is not None:
         ticks_per_byte = np.full(len(link), timing.block / BLOCK)
     else:
@@ -204,13 +215,13 @@ def _cost(fabric: Fabric, timing: Timing, link: npt.NDArray[np.int64]) -> npt.ND
 
 
 def distances(fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Return the hops between switches: uint8[S, S], 255 if there is no path or it is longer."""
+    """Return the number of hops between switches: uint8[S, S]; 255 if there is no path or it has 255 hops or more."""
     hops = np.asarray(fabric.graph.distances(), float).reshape(fabric.switches, fabric.switches)
     return np.asarray(np.minimum(hops, 255), np.uint8)
 
 
 def _lid_device(fabric: Fabric) -> npt.NDArray[np.int32]:
-    """Return int32[L]: the CA or router that owns each LID, or -1."""
+    """Return int32[L]: the device number of the CA or router that owns each LID, or -1 if there is none."""
     device = np.full(len(fabric.lids), -1, np.int32)
     owned = fabric.lids.endport >= 0
     device[owned] = fabric.switches + fabric.endport_terminal[fabric.lids.endport[owned]]
@@ -224,14 +235,15 @@ def build_network(
     *,
     vls: int | None = None,
 ) -> Network:
-    """Convert a fabric and its tables to the layout of the simulator.
+    """Convert a fabric and its tables to the input of the simulator.
 
     Parameters
     ----------
     fabric, routing
-        The tables must fit the fabric.  Whether they deliver is checked later, for the pairs that send traffic.
+        Fabric and its tables, which must have the same shape.  Whether the tables deliver is checked later, and only
+        for pairs that send traffic.
     timing
-        Tick, delays and buffers.
+        Length of a tick, delays and buffer sizes.
     vls
         Number of data VLs; None: as many as the tables use.
 
@@ -244,7 +256,7 @@ def build_network(
 
     Notes
     -----
-    Cost: O(N log N); O(S^2) memory for the distances.
+    Cost: O(N log N) for N channels; O(S^2) memory for the distances between S switches.
     """
     routing.check_shapes(fabric)
     count = data_vls(routing) if vls is None else vls

@@ -1,4 +1,7 @@
-"""Options of switches: arbitration, input queues, flow control, lifetime limits and deadlock breakers."""
+"""Options of simulated switches: arbitration, input queues, flow control, lifetime limits and deadlock breakers.
+
+Deadlock breakers (Loop Breaker, Deadlock Breaker) are protocols between ports that detect and resolve a deadlock.
+"""
 
 from __future__ import annotations
 
@@ -16,34 +19,34 @@ from routing.simulate.network import BLOCK, COST_BITS, LEAST_TICK, Network
 from routing.tables import DATA_VLS
 
 HOQ_UNIT = 4.096e-6
-"""Unit of the lifetime limits in seconds: a limit is 4.096 us x 2^n."""
+"""Unit of InfiniBand's packet lifetime limits in seconds: a field value n means 4.096 us x 2^n."""
 HOQ_NEVER = 20
-"""Smallest n that means no limit."""
+"""Smallest field value n of a lifetime limit that means "no limit"."""
 STALL_MULTIPLE = 8
-"""Duration of a VL stall in head-of-queue lifetimes."""
+"""Duration of a VL stall, as a multiple of the head-of-queue lifetime."""
 NO_LIMIT = 255
 TABLE_ENTRIES = 64
 MOST, MOST_SEED = (1 << 31) - 1, (1 << 63) - 1
 MOST_STALL = (1 << 16) - 1
-"""Largest number of drops in a row that the kernel counts for a VC."""
+"""Largest threshold of consecutive drops, because the kernel counts the drops of a virtual channel in 16 bits."""
 WHEEL_BITS = (10, 16)
 MOST_ROOM = 1 << 26
 """Largest number of bytes that Deadlock Breaker can add to a buffer."""
 
 
 class Arbitration(enum.IntEnum):
-    """Choice of the input that an output serves next, among inputs with packets for the output."""
+    """Order in which an output serves the inputs that have packets for the output."""
 
     ROUND_ROBIN = 0
     """Inputs in cyclic order."""
     ARRIVAL = 1
-    """The input whose packet arrived first; round robin among packets that arrived in the same tick."""
+    """The input whose packet arrived first; round robin if packets arrived in the same tick."""
     RANDOM = 2
     """A random input."""
 
 
 class Inputs(enum.IntEnum):
-    """Organisation of an input's queues."""
+    """Organisation of the queues at a switch's input."""
 
     VOQ = 0
     """One queue for each output and VL (virtual output queues)."""
@@ -52,7 +55,7 @@ class Inputs(enum.IntEnum):
 
 
 class Breaker(enum.IntEnum):
-    """Deadlock breaker of a port."""
+    """Protocol by which a port detects and resolves a deadlock: Loop Breaker, Deadlock Breaker or none."""
 
     NONE = 0
     LOOP = 1
@@ -60,7 +63,9 @@ class Breaker(enum.IntEnum):
 
 
 def lifetime_ticks(value: int, tick: float) -> int:
-    """Return the ticks of a 5-bit HOQLife or LifeTimeValue; 0 means no limit.
+    """Convert a HOQLife or LifeTimeValue field (5 bits) to ticks; the result 0 means no limit.
+
+    ``tick`` is the length of a tick in seconds.
 
     Raises
     ------
@@ -76,16 +81,16 @@ def lifetime_ticks(value: int, tick: float) -> int:
 
 @dataclass(frozen=True)
 class VLArb:
-    """VL arbitration tables of every port.
+    """VL arbitration tables, which are the same for every port.
 
     Attributes
     ----------
     high, low
-        Up to 64 entries (VL, weight in 64-byte units) of the high-priority and low-priority table; entries of weight 0
-        are skipped.
+        Entries (VL, weight in units of 64 bytes) of the high-priority and the low-priority table, at most 64 each.
+        Entries of weight 0 are skipped.
     limit
-        Amount in units of 4096 bytes that high entries may send before a low entry sends a packet; 255: no limit;
-        0: one packet.
+        Bytes that high-priority entries may send before a low-priority entry sends a packet, in units of 4096 bytes.
+        255: no limit; 0: one packet.
     """
 
     high: tuple[tuple[int, int], ...] = ()
@@ -93,7 +98,7 @@ class VLArb:
     limit: int = 0
 
     def row(self, vls: int) -> list[int]:
-        """Return the tables as 260 bytes in the layout of the kernel.
+        """Return the arbitration tables as the 260 bytes that the C kernel reads.
 
         Raises
         ------
@@ -118,24 +123,24 @@ class VLArb:
 
 @dataclass(frozen=True)
 class Remedy:
-    """Handling of blocked packets at one port.
+    """Settings of one port for packets that cannot move: lifetime limit, VL stall and deadlock breaker.
 
     Attributes
     ----------
     hoq
-        Head-of-queue lifetime: most ticks of a packet at the head of a queue of the port, 0: no limit.
+        Head-of-queue lifetime: ticks that a packet may wait at the head of a queue before it is dropped, 0: no limit.
     stall_count
         Number of consecutive drops after which a VL stalls, that is, drops all packets for 8 x ``hoq``; 0: never.
     breaker
         Loop Breaker, Deadlock Breaker or none.
     detect
-        Ticks without progress after which the port is suspected to be in a deadlock.
+        Ticks without progress after which the breaker suspects that the port is in a deadlock.
     repeat
-        Ticks between control messages of the port.
+        Ticks between two control messages that a suspected port sends around the loop.
     release
-        Duration of a rule of Deadlock Breaker, in ticks.
+        Ticks for which a rule of Deadlock Breaker is in force.  A rule makes a port serve only the traffic of the loop.
     extra
-        Bytes that Deadlock Breaker adds to a buffer, at least the size of a packet.
+        Bytes that Deadlock Breaker adds to a buffer on the loop, at least the size of a packet.
     """
 
     hoq: int = 0
@@ -149,31 +154,32 @@ class Remedy:
 
 @dataclass(frozen=True)
 class Remedies:
-    """Handling of blocked packets at all ports of all switches.
+    """Settings of all ports of all switches for packets that cannot move.
 
     Attributes
     ----------
     port
-        Default of all ports.
+        Settings of every port without an exception below.
     leaf
-        Ports to CAs and routers; None: the default.
+        Settings of ports to CAs and routers; None: as ``port``.
     ports
         Exceptions for single ports, by (row of the switch, port number).
     lifetime
-        Most ticks of a packet in a switch, 0: no limit.
+        Ticks that a packet may stay in a switch before it is dropped, 0: no limit.
     sample
-        Ticks between searches for suspected ports, if there is a breaker.
+        Ticks between two searches of the breakers for suspected ports.
     control_delay
-        Ticks to process a control message.
+        Ticks that a switch takes to process a control message of a breaker.
     release_packets
-        Packets that a master of Loop Breaker sends without credit.
+        Packets that the master sends without credit.  The master is the port that Loop Breaker elects to resolve a
+        loop.
     move_others
-        Whether a port whose flows have no other shortest path may become master, and then moves the other flows of the
-        port; False: such a port is never elected.
+        Whether a port may become master although its blocked flows have no other shortest path.  The master then moves
+        the port's other flows.  False: such a port is never elected.
     rounds
-        Control messages that a port sends with one number before it draws a new number; 0: it keeps the first.  Rounds
-        are not in the paper, where a port that the loop blocks, but that is not on it, may have the smallest number.
-        No master is elected then.
+        Control messages that a port sends with one identifier before it draws a new random identifier; 0: it never
+        draws one.  The published protocol has no rounds.  There, a port that waits for the loop without being on it may
+        have the smallest identifier, and then no master is elected.
     """
 
     port: Remedy = Remedy()
@@ -189,9 +195,9 @@ class Remedies:
 
 @dataclass(frozen=True)
 class Pauses:
-    """Thresholds of pauses (IEEE 802.1Qbb), in blocks of 64 bytes.
+    """Thresholds at which a receiver pauses and resumes its sender (IEEE 802.1Qbb), in blocks of 64 bytes.
 
-    They apply to the occupancy of a VL's input buffer at a switch, in which a packet counts until its tail has left.
+    The thresholds apply to each VL's input buffer at a switch.  A packet occupies the buffer until its tail has left.
 
     Attributes
     ----------
@@ -207,21 +213,21 @@ class Pauses:
 
 @dataclass(frozen=True)
 class Switching:
-    """Operation of the switches.
+    """Arbitration, input queues and flow control of all switches, and the random seed.
 
     Attributes
     ----------
     arbitration, inputs
-        Order in which packets are served.  Whether a credit loop deadlocks can depend on it, so every result must
-        state it.
+        Arbitration at outputs, and organisation of the input queues.  Whether a credit loop deadlocks can depend on
+        them, so every printed result must name them.
     fcp_period
-        Ticks between flow control packets; 0: credits return at once.
+        Ticks between flow control packets; 0: credits return to the sender without waiting for one.
     vlarb
-        VL arbitration tables of all ports; None: round robin of VLs.
+        VL arbitration tables of all ports; None: VLs are served round robin.
     seed
-        Random seed of traffic, random arbitration and identifiers of breakers.
+        Random seed of traffic, of random arbitration and of the identifiers that breakers use.
     pauses
-        Thresholds of pauses as in lossless Ethernet; None: credits.
+        Thresholds of pauses as in lossless Ethernet; None: flow control by credits.
     """
 
     arbitration: Arbitration = Arbitration.ROUND_ROBIN
@@ -233,7 +239,7 @@ class Switching:
 
 
 def _remedy_of(network: Network, remedies: Remedies) -> list[Remedy]:
-    """Return the remedy of each channel's sending port; CAs have the empty remedy."""
+    """Return the settings for blocked packets of each channel's sending port; ports of CAs have none."""
     arrays, none = network.arrays, Remedy()
     leaf = remedies.port if remedies.leaf is None else remedies.leaf
     chosen = []
@@ -248,13 +254,18 @@ def _remedy_of(network: Network, remedies: Remedies) -> list[Remedy]:
 
 
 def _check_int(what: str, value: int, least: int, most: int) -> None:
-    """Raise OptionError if a value is not an integer within bounds."""
+    """Raise OptionError if a value is not an integer from ``least`` to ``most``; ``what`` names the value in the
+    error.
+    """
     if not is_int_in(value, least, most):
         raise OptionError(f"{what} is {value!r}", remedy=f"use a whole number from {least} to {most}")
 
 
 def _check_remedies(remedies: Remedies, each: set[Remedy], mtu: int) -> None:
-    """Raise OptionError if a value of the remedies is out of range."""
+    """Raise OptionError if a setting for blocked packets is out of range.
+
+    ``each`` is the set of all ports' settings, and ``mtu`` the size of the largest packet in bytes.
+    """
     for remedy in each:
         if not isinstance(remedy.breaker, Breaker):
             raise OptionError(f"{remedy.breaker!r} is not a breaker", remedy="use a Breaker")
@@ -272,7 +283,10 @@ def _check_remedies(remedies: Remedies, each: set[Remedy], mtu: int) -> None:
 
 
 def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: set[Breaker], mtu: int) -> None:
-    """Raise OptionError if the thresholds are invalid, or buffers lack room for packets sent before a pause arrives."""
+    """Raise OptionError if the pause thresholds are invalid or the input buffers are too small for them.
+
+    A buffer needs room for the data that its sender still sends before the pause takes effect.
+    """
     numbers = all(is_float_in(blocks, -MOST, MOST) for blocks in (pauses.xoff, pauses.xon))
     if numbers and not 0 <= pauses.xon < pauses.xoff:
         raise OptionError(
@@ -297,7 +311,10 @@ def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: s
 
 
 def _wheel_bits(network: Network, mtu: int) -> int:
-    """Return log2 of the slots of the timing wheel, which covers the events of a packet with a margin."""
+    """Return log2 of the number of slots of the kernel's timing wheel (its queue of future events).
+
+    The wheel should cover all events that one packet schedules, with a margin.
+    """
     arrays = network.arrays
     slowest = int(arrays.cost.max(initial=1)) * int(mtu) >> 20
     ahead = slowest + int(arrays.wire.max(initial=1)) + int(arrays.switch_delay.max(initial=0))
@@ -306,7 +323,7 @@ def _wheel_bits(network: Network, mtu: int) -> int:
 
 
 def option_arrays(network: Network, switching: Switching, remedies: Remedies, mtu: int) -> OptionArrays:
-    """Check the options and convert them to the layout of the kernel, by channel.
+    """Check the options of the switches and convert them to the arrays of the C kernel, one row for each channel.
 
     Raises
     ------

@@ -1,4 +1,6 @@
-"""Cases that simulate packets: their figures, settings, time series and events."""
+"""Cases of a scenario file that simulate packets, and the figures, settings, time series and events of their
+results.
+"""
 
 from __future__ import annotations
 
@@ -40,29 +42,29 @@ FIRSTS = {
     "hoq_drop": Event.HOQ_DROP,
     "stalled": Event.STALLED,
 }
-"""Events whose first time is reported, by name."""
+"""Events whose first time of occurrence is a figure of the result, by the name of the figure."""
 
 Found = dict[str, Any]
 
 
 @dataclass(eq=False)
 class _Recorder:
-    """Runner that simulates step by step, performs the actions of the plan, and records time series.
+    """Run a simulation step by step, perform planned actions (such as writing tables), and record time series.
 
     Attributes
     ----------
     simulation, plan
-        The simulation, and the plan with its actions.
+        The simulation, and the plan that lists its actions.
     packet
-        Ticks of a packet time.
+        Length of a packet time in ticks.
     channels
         Channels whose buffers are recorded.
     time
-        Packet time of each point.
+        Time of each recorded point, in packet times.
     buffers, taken
-        At each point, by channel: blocks in the input buffer; blocks not available to the sender.
+        At each point, by channel: blocks in the input buffer; blocks of the buffer for which the sender has no credit.
     got
-        At each point, by name of flows: bytes delivered.
+        At each point, by name of flows: bytes delivered so far.
     """
 
     simulation: Simulation
@@ -74,15 +76,15 @@ class _Recorder:
     taken: list[npt.NDArray[np.int64]] = field(default_factory=list)
     got: list[npt.NDArray[np.int64]] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
-    """For each action with ``drained``: packets still in flight that should have been drained."""
+    """For each action that needs drained LIDs: number of packets to these LIDs that were still in flight."""
     done: int = 0
-    """Number of the plan's actions performed so far."""
+    """Number of planned actions performed so far."""
 
     def sample(self) -> None:
-        """Record a point of the time series."""
+        """Record the present state as one point of the time series."""
         now = self.simulation.now / self.packet
         if self.time and self.time[-1] == now:
-            return  # A second point at the same time would have no throughput.
+            return  # A second point at the same time would divide by a time of 0.
         self.time.append(now)
         vcs = self.simulation.virtual_channels()
         self.buffers.append(vcs.occupancy[self.channels].sum(axis=1))
@@ -90,7 +92,7 @@ class _Recorder:
         self.got.append(by_name(self.plan, self.simulation.flows().bytes))
 
     def run(self, until: int, step: int) -> None:
-        """Run to a tick in steps, and perform the actions that are due."""
+        """Run to a tick in steps, perform the actions that are due, and record a point after each step."""
         self.sample()
         for action in self.plan.actions[self.done :]:
             if action.tick > until:
@@ -103,7 +105,7 @@ class _Recorder:
         self._steps(until, step)
 
     def _steps(self, until: int, step: int) -> None:
-        """Run to a tick in steps, and record a point after each."""
+        """Run to a tick in steps, and record a point after each step; stop early if all traffic is delivered."""
         while self.simulation.now < until:
             stop = self.simulation.run(min(self.simulation.now + step, until))
             self.sample()
@@ -111,20 +113,22 @@ class _Recorder:
                 return
 
     def _in_flight(self, lids: npt.NDArray[np.bool_]) -> int:
-        """Return the number of packets in flight of flows to any of the LIDs."""
+        """Return the number of packets in flight that belong to flows with a destination among the given LIDs."""
         counts = self.simulation.flows()
         out = counts.sent_packets - counts.packets - counts.dropped
         return int(sum(n for n, flow in zip(out.tolist(), self.plan.traffic.flows, strict=True)
                        if lids[list(flow.destinations)].any()))  # fmt: skip
 
     def shares(self) -> npt.NDArray[np.float64]:
-        """Return float64[n, names]: throughput since the previous point, as a fraction of a link."""
+        """Return the throughput of each named flow since the previous point: float64[n, names], as fractions of a
+        link.
+        """
         time, got = np.asarray(self.time), np.asarray(self.got, float)
         elapsed = np.maximum(np.diff(time, prepend=time[:1] - 1), 1e-9) * self.packet * BLOCK
         return np.asarray(np.diff(got, axis=0, prepend=got[:1]) / elapsed[:, None])
 
     def series(self) -> Series:
-        """Return the recorded series for a chart."""
+        """Return the recorded buffers and throughputs as series for a chart."""
         network, shares = self.simulation.network, self.shares()
         rooms = np.asarray(self.buffers, float) / self.packet
         inside = [n for n, c in enumerate(self.channels) if network.arrays.src[c] < network.arrays.switches]
@@ -136,12 +140,15 @@ class _Recorder:
 
 
 def by_name(plan: Plan, of_flows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return int64[names]: sums of a counter over the flows with the same name."""
+    """Add up a counter of all flows over the flows that have the same name in the scenario: int64[names]."""
     return np.bincount(plan.owner, of_flows, len(plan.names)).astype(np.int64)
 
 
 def _of_flows(simulation: Simulation, plan: Plan, early: npt.NDArray[np.int64], ticks: int) -> Found:
-    """Return the figures of flows; ``early`` is the bytes delivered by name ``ticks`` before the end."""
+    """Return the figures that concern flows, such as throughput and latency.
+
+    ``early`` is int64[names]: bytes delivered at the start of the measurement, ``ticks`` before its end.
+    """
     flows = simulation.flows()
     share = (by_name(plan, flows.bytes) - early) / BLOCK / max(ticks, 1)
     blocked = bool(simulation.wait_graph().deadlocks)
@@ -159,7 +166,7 @@ def _of_flows(simulation: Simulation, plan: Plan, early: npt.NDArray[np.int64], 
 
 
 def _of_switches(simulation: Simulation) -> Found:
-    """Return the figures of switches."""
+    """Return the figures that concern switches: deadlocks, drops, and actions of deadlock breakers."""
     totals, log, counters = simulation.totals(), simulation.log(), simulation.counters()
     packet, deadlocks = packet_of(simulation), simulation.wait_graph().deadlocks
     labels = simulation.network.fabric.labels
@@ -183,28 +190,35 @@ def _of_switches(simulation: Simulation) -> Found:
 
 
 def _locked(simulation: Simulation) -> float:
-    """Return the packet time at which a knot was complete: when the tail of its last packet left the previous port.
+    """Return the time at which a deadlock was complete, in packet times.
 
-    Of several knots the earliest counts.
+    A knot (a set of channels that wait for each other for ever) is complete when the last of its packets has been sent
+    into it.  If there are several knots, the earliest time counts.
     """
     sent, packet = simulation.virtual_channels().sent.ravel(), packet_of(simulation)
     return round(min(float(sent[list(knot.members)].max()) for knot in simulation.wait_graph().deadlocks) / packet, 2)
 
 
 def _waits_from(simulation: Simulation) -> float:
-    """Return the earliest packet time since which a head of a queue waits that will never move (it leads to a knot)."""
+    """Return since when the first permanently blocked packet waits, in packet times.
+
+    Only packets at the head of a queue count.  Such a packet is blocked for ever if its queue waits for a knot.
+    """
     waits, rows = simulation.wait_graph(), simulation.packets()
     heads = rows[rows[:, 6] >= 0]
     return round(float(heads[waits.stuck[heads[:, 2]], 6].min()) / packet_of(simulation), 2)
 
 
 def packet_of(simulation: Simulation) -> int:
-    """Return the ticks of a packet of maximum size."""
+    """Return the ticks that a packet of maximum size takes on a link (one packet time)."""
     return -(-simulation.traffic.mtu // BLOCK)
 
 
 def _links_used(simulation: Simulation, early: npt.NDArray[np.int64]) -> dict[str, int]:
-    """Return, by switch, the number of channels to switches that have sent packets since the counts ``early``."""
+    """Count the channels between switches that have sent packets since the start of the measurement.
+
+    The result is by name of the sending switch.  ``early`` is int64[N]: packets sent by each channel at that start.
+    """
     network = simulation.network
     arrays, sent = network.arrays, simulation.counters().port_xmit_pkts > early
     inside = sent & (arrays.src < arrays.switches) & (arrays.dst < arrays.switches)
@@ -213,15 +227,15 @@ def _links_used(simulation: Simulation, early: npt.NDArray[np.int64]) -> dict[st
 
 
 def _over_time(recorder: _Recorder, start: float) -> Found:
-    """Return the figures of the time series after packet time ``start``.
+    """Return the figures that come from the time series after packet time ``start``.
 
-    They are mainly the largest space in use of each buffer, in packets of full size, and the smallest throughput
-    between two points.  Space is in use from the sending of a packet until the sender has the credits back.
+    They are mainly the largest used space of each buffer, in packets of full size, and the smallest throughput between
+    two points.  Space counts as used from the sending of a packet until the sender has the credits back.
     """
     network, late = recorder.simulation.network, np.asarray(recorder.time) > start
     rooms, shares = np.asarray(recorder.taken, float)[late] / recorder.packet, recorder.shares()[late]
     fullest, pauses = rooms.max(axis=0, initial=0.0), recorder.simulation.virtual_channels().pauses.sum(axis=1)
-    most, message = dict[str, float](), dict[str, int]()  # of all cables between two devices
+    most, message = dict[str, float](), dict[str, int]()  # totals over all cables between two devices
     for n, c in enumerate(recorder.channels):
         name = network.path_name(c)
         most[name] = max(most.get(name, 0.0), round(float(fullest[n]), 2))
@@ -237,7 +251,7 @@ def _over_time(recorder: _Recorder, start: float) -> Found:
 
 
 def _stated(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
-    """Return the settings on which the outcome depends."""
+    """Return the settings that influence the outcome, to be printed with the result."""
     switching = simulation.switching
     stated = {
         "arbitration": switching.arbitration.name.lower().replace("_", "-"),
@@ -254,7 +268,7 @@ def _stated(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
 
 
 def run_packets(scenario: Scenario, case: Case) -> CaseOutput:
-    """Simulate a case, and return its figures, settings, series and events."""
+    """Simulate the packets of one case, and return its figures, settings, time series and events."""
     plan = plan_of(scenario, case)
     simulation = simulate(
         plan.network, plan.traffic, switching=switching_of(scenario, case), remedies=remedies_of(scenario, case)
@@ -277,7 +291,10 @@ def run_packets(scenario: Scenario, case: Case) -> CaseOutput:
 
 
 def _shown(scenario: Scenario, plan: Plan) -> list[int]:
-    """Return the channels of the chart: those on listed paths, else those on the paths of flows, else any."""
+    """Return the channels to show in the chart.
+
+    They are the channels on the paths that the scenario lists, else those on the paths of the flows, else any.
+    """
     paths = [flow[key] for flow in scenario.flows for key in ("path", "then") if key in flow]
     if paths or scenario.tables["traffic"]:
         return channels_of_paths(plan.network, paths)[:MOST_CHANNELS]
@@ -290,7 +307,7 @@ def _shown(scenario: Scenario, plan: Plan) -> list[int]:
 
 
 def _at_standstill(scenario: Scenario, case: Case, plan: Plan) -> Found:
-    """Simulate to a standstill or to the end of the run, without a series; return the figures."""
+    """Simulate one case to a standstill or to the end of the run, without recording time series; return the figures."""
     simulation = simulate(
         plan.network, plan.traffic, switching=switching_of(scenario, case), remedies=remedies_of(scenario, case)
     )
@@ -301,7 +318,10 @@ def _at_standstill(scenario: Scenario, case: Case, plan: Plan) -> Found:
 
 
 def run_lock_times(scenario: Scenario, case: Case) -> CaseOutput:
-    """Find the time of the deadlock for each size of buffers, and fit a line to the times over the sizes."""
+    """Find how the time until deadlock depends on the buffer size.
+
+    The case is simulated to a standstill for each size of ``buffers``.  A line is fitted to the times.
+    """
     sizes = case.table.get("buffers", [])
     if len(set(sizes)) < 2 or not all(isinstance(size, int | float) for size in sizes):
         raise scenario.error(
@@ -322,7 +342,7 @@ def run_lock_times(scenario: Scenario, case: Case) -> CaseOutput:
 
 
 def run_seeds(scenario: Scenario, case: Case) -> CaseOutput:
-    """Run a case with seeds 1, 2, ..., and count the outcomes."""
+    """Run a case with seeds 1, 2, ..., and count how often each outcome occurs."""
     count = int(case.table.get("seeds", 100))
     if count < 1:
         raise scenario.error(f"{count} is not a number of seeds", *case.where, "seeds", remedy="use 1 or more")
@@ -340,7 +360,10 @@ def run_seeds(scenario: Scenario, case: Case) -> CaseOutput:
 
 
 def run_shifts(scenario: Scenario, case: Case) -> CaseOutput:
-    """Run every shift pattern (CA n sends to CA n + 1, then n + 2, ...); find the least throughput of a CA in each."""
+    """Simulate every shift pattern, and find the smallest throughput of a CA in each.
+
+    In shift pattern k, CA n sends to CA n + k, modulo the number of CAs.
+    """
     plan = plan_of(scenario, case)
     switching, (start, until) = switching_of(scenario, case), measurement_window(scenario, case)
     mtu = plan.traffic.mtu
@@ -353,7 +376,9 @@ def run_shifts(scenario: Scenario, case: Case) -> CaseOutput:
 
 
 def _least_of(plan: Plan, traffic: Traffic, switching: Switching, start: int, until: int) -> float:
-    """Return the least throughput of a flow from ``start`` to ``until``, as a fraction of a link."""
+    """Simulate traffic, and return the throughput of the slowest flow from ``start`` to ``until``, as a fraction of a
+    link.
+    """
     simulation = simulate(plan.network, traffic, switching=switching)
     simulation.run(start)
     early = simulation.flows().bytes

@@ -1,4 +1,7 @@
-"""Cases on fluid flows over pause-regulated links: which links pause, and whether the rates converge."""
+"""Cases of a scenario file on lossless Ethernet: which links send pauses to which, and whether the flows' rates settle.
+
+The analysis treats flows as fluid; it does not simulate packets.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from routing.simulate.scenario_setup import flow_endpoints, flows_of
 
 
 def _demand(scenario: Scenario, fabric: Fabric, flow: Mapping[str, Any]) -> Demand:
-    """Return source and destination of a flow, which must have one destination."""
+    """Return the source and the destination of a flow; a flow with several destinations is an error."""
     source, targets = flow_endpoints(scenario, fabric, flow)
     if len(targets) != 1:
         where = scenario.flow_at(flow, "to")
@@ -26,11 +29,13 @@ def _demand(scenario: Scenario, fabric: Fabric, flow: Mapping[str, Any]) -> Dema
 
 
 def run_pauses(scenario: Scenario, case: Case) -> CaseOutput:
-    """Analyse the paths of the flows as pause-regulated links (:mod:`routing.deadlock.pause`).
+    """Analyse flows along their paths as fluid flows over links with pauses (:mod:`routing.deadlock.pause`).
 
-    The figures are those of the tables in the source, by number of the iteration: ``fair``, rates after stage 1 of each
-    flow on its links; ``rates``, rates after stage 2 of each flow; ``pauses``, pause probabilities by link
-    (``"S1 > S2"``).
+    The analysis iterates two stages.  The figures are those of the tables in its source, by number of the iteration:
+
+    - ``fair``: rates of each flow on its links after stage 1.
+    - ``rates``: rate of each flow after stage 2.
+    - ``pauses``: probability that a link is paused, by name of the link (``"S1 > S2"``).
     """
     flows = flows_of(scenario, case)
     fabric = scenario_fabric(scenario)

@@ -1,4 +1,4 @@
-"""Check that the tables deliver the traffic."""
+"""Check that the tables have a path for all simulated traffic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ DELIVERED, LOST = -1, -2
 
 
 def _next_switch(network: Network, lids: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """Return int32[S, D]: the next switch from each switch to each of D LIDs, DELIVERED at the owner, or LOST."""
+    """Return the next switch towards each of D LIDs, int32[S, D].
+
+    Instead of a switch, an entry is DELIVERED if the owner of the LID is next, or LOST if the entry leads nowhere.
+    """
     arrays, fabric = network.arrays, network.fabric
     far = np.full((fabric.switches, 256), -1, np.int32)
     from_switch = arrays.src < fabric.switches
@@ -29,16 +32,18 @@ def _next_switch(network: Network, lids: npt.NDArray[np.int64]) -> npt.NDArray[n
 
 
 def check_routes(network: Network, traffic: Traffic) -> None:
-    """Check that the tables have a path from the source of every flow to each of its LIDs; the flows must be valid.
+    """Check that the tables have a path from the source of every flow to each of its destination LIDs.
+
+    The flows themselves must have been checked before.
 
     Raises
     ------
     TableError
-        A pair has no path, or its path is a forwarding loop; the error names the first such pair.
+        A source has no path to a destination, or the path is a forwarding loop.  The error names the first such pair.
 
     Notes
     -----
-    Cost: O(S D diameter) for D destinations.
+    Cost: O(S D diameter) for S switches and D destinations.
     """
     fabric = network.fabric
     per_flow = [

@@ -1,4 +1,7 @@
-"""Simulation that forwards packets by tables: run to a tick, read its state, change its tables, continue."""
+"""Simulation of packets that are forwarded by fixed tables.
+
+A caller runs it to a tick, reads its state, changes its tables, and continues.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ MOST_SL = 15
 
 
 class Simulation(SimulationBase):
-    """A simulation that forwards by tables, made by :func:`simulate`.
+    """Simulation that forwards packets by fixed tables.  :func:`simulate` makes it.
 
     Attributes
     ----------
@@ -48,7 +51,7 @@ class Simulation(SimulationBase):
         super().__init__(Handle(arrays, option_arrays(network, switching, remedies, traffic.mtu), flows))
 
     def run_to_end(self, *, limit: int, events: int = MOST_EVENTS) -> RunResult:
-        """Run until all traffic is delivered.
+        """Run until all traffic is delivered, and raise an error if that does not happen.
 
         Raises
         ------
@@ -71,8 +74,9 @@ class Simulation(SimulationBase):
     def check(self) -> None:
         """Raise KernelError unless every packet and every block of credit is accounted for.
 
-        Packets: sent = delivered + dropped + in flight.  Blocks of every VC: credits + occupancy + flying + returning =
-        buffer.  The sum of all occupancies is the size of the packets in queues.
+        Three sums are checked.  Packets: sent = delivered + dropped + in flight.  Blocks of every virtual channel:
+        credits + occupancy + flying + returning = buffer.  The sum of all occupancies is the size of all packets in
+        queues.
         """
         totals = self.totals()
         lost = totals["injected"] - totals["delivered"] - totals["dropped"] - totals["in_flight"]
@@ -90,7 +94,7 @@ class Simulation(SimulationBase):
         return Counters(*rows.T)
 
     def virtual_channels(self) -> VirtualChannels:
-        """Return the present credits and buffers of every VL of every channel."""
+        """Return the present credits and input buffer of every VL of every channel."""
         return VirtualChannels(*np.moveaxis(self._handle.virtual_channels(), 2, 0))
 
     def flows(self) -> FlowCounts:
@@ -98,9 +102,9 @@ class Simulation(SimulationBase):
         return FlowCounts(*self._handle.flows().T)
 
     def log(self, start: int = 0) -> npt.NDArray[np.int64]:
-        """Return the log from row ``start`` on: int64[n, 6].
+        """Return the event log from row ``start`` on: int64[n, 6].
 
-        Columns: tick, :class:`routing.simulate.state.Event`, and the four numbers of the event.
+        Columns: tick, kind of event (:class:`routing.simulate.state.Event`), and the four numbers of the event.
 
         Raises
         ------
@@ -112,19 +116,19 @@ class Simulation(SimulationBase):
         return self._handle.log(start)
 
     def packets(self) -> npt.NDArray[np.int64]:
-        """Return the packets queued in switches: int64[n, 7].
+        """Return the packets that are queued in switches: int64[n, 7].
 
-        Columns: flow, LID, VC whose buffer holds the packet, VC it is queued for, blocks, tick of arrival, tick at
-        which the packet became the head of its queue (or -1).
+        Columns: flow, LID, virtual channel whose buffer holds the packet, virtual channel for which it is queued,
+        blocks, tick of arrival, tick at which the packet became the head of its queue (-1: it is not the head).
         """
         return self._handle.packets()
 
     def wait_graph(self) -> WaitFor:
-        """Return the present wait-for graph of VCs (channel x V + VL); its ``.deadlocks`` are exact.
+        """Return the present wait-for graph of the virtual channels (channel x V + VL); its ``.deadlocks`` are exact.
 
-        A VC waits for another one if its buffer has a packet at the head of a queue that will not fit the other VC's
-        credits even after all returning credits have arrived.  A VC can move if its buffer is empty, if packets are on
-        the way to it, or if a packet at the head of one of its queues can be sent.
+        A virtual channel A waits for another one, B, if the head packet of a queue in A's buffer needs more credits of
+        B than B will have after all returning credits have arrived.  A can move if its buffer is empty, if packets are
+        on the way to the buffer, or if the head packet of one of its queues can be sent.
         """
         waiter, awaited, can_move = self._handle.wait_graph()
         return WaitFor.of(waiter, awaited, len(can_move), can_move=can_move)
@@ -134,7 +138,9 @@ class Simulation(SimulationBase):
         return self._handle.lft()
 
     def set_lft(self, lft: npt.NDArray[np.uint8]) -> None:
-        """Replace the forwarding tables for heads that arrive from now on; queued packets keep their output.
+        """Replace the forwarding tables during the simulation.
+
+        Packets whose heads arrive from now on use the new tables.  Queued packets keep their output.
 
         Raises
         ------
@@ -144,7 +150,7 @@ class Simulation(SimulationBase):
         self._set("lft", lft)
 
     def set_sl2vl(self, sl2vl: npt.NDArray[np.uint8]) -> None:
-        """Replace the SL-to-VL tables of switches; CAs keep theirs.
+        """Replace the SL2VL tables of the switches during the simulation; CAs keep theirs.
 
         Raises
         ------
@@ -154,7 +160,7 @@ class Simulation(SimulationBase):
         self._set("sl2vl", sl2vl)
 
     def set_sl(self, sl: npt.NDArray[np.uint8]) -> None:
-        """Replace the SLs that CAs give to packets from now on.
+        """Replace the SLs that CAs put into packets from now on.
 
         Raises
         ------
@@ -174,9 +180,9 @@ class Simulation(SimulationBase):
     def fail_link(self, channel: int) -> int:
         """Take both directions of a link down; the tables are not changed.
 
-        Packets on the link and packets queued for it are lost, and so are packets that arrive for it later.  CAs at the
-        link cannot send.  A packet is on a link until its head has reached a switch, or its tail a CA.  Control
-        messages of breakers on the link are lost without being counted.
+        Packets on the link and packets queued for the link are lost, and so are packets that arrive for the link later.
+        CAs at the link cannot send.  A packet is on a link until its head has reached a switch, or its tail a CA.
+        Control messages of deadlock breakers on the link are lost without being counted.
 
         Parameters
         ----------
@@ -200,7 +206,7 @@ class Simulation(SimulationBase):
         return lost
 
     def restore_link(self, channel: int) -> None:
-        """Bring both directions of a link up, with no packets on it and all its credits.
+        """Bring both directions of a failed link up again; the link is empty and its senders have all credits.
 
         Raises
         ------
@@ -216,7 +222,7 @@ class Simulation(SimulationBase):
             raise OptionError(f"there is no channel {channel!r}")
 
     def stop_flow(self, flow: int, at: int) -> None:
-        """Let the flow begin no message at tick ``at`` or later.
+        """Stop a flow: from tick ``at`` on it begins no further message.
 
         Raises
         ------
@@ -231,7 +237,9 @@ class Simulation(SimulationBase):
 
 
 def remedies_need_distances(remedies: Remedies) -> bool:
-    """Return whether any port has a Loop Breaker, which needs the distances between switches."""
+    """Return whether any port has a Loop Breaker, which uses the hop counts between switches to find other shortest
+    paths.
+    """
     every = [remedies.port, *remedies.ports.values(), *([] if remedies.leaf is None else [remedies.leaf])]
     return any(remedy.breaker is Breaker.LOOP for remedy in every)
 
@@ -243,16 +251,16 @@ def simulate(
     switching: Switching = Switching(),  # noqa: B008
     remedies: Remedies = Remedies(),  # noqa: B008
 ) -> Simulation:
-    """Set up a simulation at tick 0.
+    """Set up a simulation at tick 0 that forwards packets by fixed tables.
 
     Parameters
     ----------
     network
-        From :func:`routing.simulate.network.build_network`.
+        Network from :func:`routing.simulate.network.build_network`.
     traffic
-        Flows, which the tables must deliver.
+        Flows, all of which the tables must deliver.
     switching, remedies
-        Operation of the switches, and their handling of blocked packets.
+        Options of the switches, and their handling of packets that cannot move.
 
     Raises
     ------
@@ -265,8 +273,9 @@ def simulate(
 
     Notes
     -----
-    Event-driven simulation of packets with virtual cut-through.  The result is deterministic for a seed, and
-    independent of the order in which events of one tick are handled.  Cost: about 3 events per packet and channel.
+    The simulation is event-driven, packet by packet, with virtual cut-through.  The result depends only on the
+    arguments and the seed, not on the order in which the events of one tick are handled.
+    Cost: about 3 events per packet and channel.
     """
     simulation = Simulation(network, traffic, switching, remedies)
     check_routes(network, traffic)

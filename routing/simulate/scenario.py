@@ -1,4 +1,7 @@
-"""Scenarios: files that define simulations and their expected results.  docs/simulation.md describes the format."""
+"""Reader of scenario files, each of which defines simulations (cases) and their expected results.
+
+docs/simulation.md describes the format.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ from routing.simulate.scenario_lint import PACKETS, check_unused_keys
 from routing.simulate.scenario_schema import TOLERANCE, check_expected, check_table, check_value
 
 FOLDER = Path(__file__).parent / "scenarios"
-"""Folder of the scenarios in the package; the name of a scenario is that of its file."""
+"""Folder of the scenario files in this package.  A scenario has the name of its file without the suffix."""
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One run of a scenario.
+    """One case of a scenario file: one simulation or analysis with its expected results.
 
     Attributes
     ----------
@@ -31,11 +34,11 @@ class Case:
     what
         Kind of the case: a key of :data:`routing.simulate.case_runners.CASE_RUNNERS`.
     table
-        Table of the case as read.
+        Table of the case as in the file.
     expect
         Expected figures by name.
     where
-        Place of the case in the file.
+        Location of the case in the file, for error messages.
     """
 
     name: str
@@ -47,16 +50,18 @@ class Case:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario as read: every table has known keys and values of the right types; nothing else is checked.
+    """Content of a scenario file.
+
+    All tables have known keys and values of the right types.  Other errors are found when a case runs.
 
     Attributes
     ----------
     name
         Name of the file without suffix.
     file
-        The parsed file.
+        The parsed file, which can make errors with line numbers.
     title, source, about
-        Descriptions for readers.
+        Descriptions for readers: title, origin and explanation of the scenario.
     tables
         Tables ``fabric``, ``routing``, ``timing``, ``traffic`` and ``run``; empty if the file has no such table.
     flows
@@ -75,19 +80,19 @@ class Scenario:
     cases: tuple[Case, ...]
 
     def error(self, problem: str, *where: str | int, remedy: str | None = None) -> ParseError:
-        """Return an error about the file, or about a value in it."""
+        """Return an error about the file, or about the value at location ``where`` in it."""
         return self.file.error(problem, *where, remedy=remedy)
 
     @contextmanager
     def placed(self, *where: str | int, remedy: str | None = None) -> Iterator[None]:
-        """Convert input errors within the context to errors that name a location in the file.
+        """Convert input errors that occur in a ``with`` block to errors that name a location in the scenario file.
 
         Parameters
         ----------
         where
-            Place of the value that is being processed.
+            Location of the value that is being processed.
         remedy
-            Replacement of the errors' own remedy.
+            Advice to print instead of the errors' own advice; None: print their own.
 
         Raises
         ------
@@ -105,11 +110,14 @@ class Scenario:
             raise self.error(str(error), *where) from None
 
     def flow_at(self, flow: Mapping[str, Any], key: str) -> Where:
-        """Return the location in the file of a key of a flow from :func:`routing.simulate.scenario_setup.flows_of`."""
+        """Return the location in the file of a key of one flow, for error messages.
+
+        ``flow`` is one of the tables from :func:`routing.simulate.scenario_setup.flows_of`.
+        """
         return ("flow", [flow_name(number, one) for number, one in enumerate(self.flows)].index(flow["name"]), key)
 
     def choice(self, what: str, text: object, choices: Mapping[str, Value]) -> Value:
-        """Return the value of a word of the file.
+        """Return the value for which a word of the file stands; ``what`` describes the word in the error message.
 
         Raises
         ------
@@ -122,12 +130,12 @@ class Scenario:
 
 
 def flow_name(number: int, flow: Mapping[str, Any]) -> str:
-    """Return the name of a flow in the results."""
+    """Return the name of a flow in the results: its own name, or "f" and its number in the file."""
     return str(flow.get("name", f"f{number}"))
 
 
 def read_scenario(path: Path) -> Scenario:
-    """Read a scenario file.
+    """Read and check a scenario file; the cases are not run.
 
     Raises
     ------
@@ -164,7 +172,7 @@ def read_scenario(path: Path) -> Scenario:
 
 
 def _case(file: Toml, row: Mapping[str, Any], *where: str | int) -> Case:
-    """Check the table of a case, and return the case."""
+    """Check the table of one case, and return the case."""
     of_case = f"of case {row['name']!r}"
     for part in ("remedy", "graph", "change", "pauses", "chain", "adaptive"):
         if part in row:
@@ -186,12 +194,12 @@ def _case(file: Toml, row: Mapping[str, Any], *where: str | int) -> Case:
 
 
 def scenarios() -> dict[str, Path]:
-    """Return the paths of the scenarios in the package, by name."""
+    """Return the paths of the scenario files in this package, by name of the scenario."""
     return {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
 
 
 def find_scenario(name: str) -> Scenario:
-    """Read a scenario, given its name in the package or the path of its file.
+    """Read a scenario, given the name of one in this package or the path of a file.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Fabric and tables of a scenario: listed in the scenario, generated, or read from files."""
+"""Fabric and routing tables of a scenario file: listed in the file, generated, or read from other files."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from routing.topologies import from_words
 
 RULES = {"d-mod-k": d_mod_k, "dimension-order": dimension_order}
 WRITTEN = ("switches", "cables", "cas")
-"""Keys that a fabric needs if it is listed in the scenario."""
+"""Keys of ``[fabric]`` that are required if the scenario lists the devices and cables itself."""
 _PLUG = re.compile(r"(.+)(?:/([0-9]{1,3})|\[([0-9]{1,3})\])", re.ASCII | re.DOTALL)
 _NAMED = 4
 
 
 def scenario_fabric(scenario: Scenario) -> Fabric:
-    """Return the fabric of a scenario without its failed cables and with its faults applied."""
+    """Return the fabric of a scenario, with failed cables removed and faults applied."""
     table = scenario.tables["fabric"]
     if "file" in table:
         fabric = _from_file(scenario, table)
@@ -60,7 +60,10 @@ def scenario_fabric(scenario: Scenario) -> Fabric:
 
 
 def _from_file(scenario: Scenario, table: Mapping[str, Any]) -> Fabric:
-    """Read the fabric from a file in any format; devices are renamed to their labels, since results use names."""
+    """Read the fabric of a scenario from a file in any supported format.
+
+    Results name devices, and names in the file may be ambiguous.  So every device is renamed to its unique label.
+    """
     lmc = table.get("lmc", 0)
     with scenario.placed("fabric", "file"):
         fabric = read_fabric(_relative_to(scenario, table["file"]), lmc=lmc)
@@ -72,12 +75,12 @@ def _from_file(scenario: Scenario, table: Mapping[str, Any]) -> Fabric:
 
 
 def _relative_to(scenario: Scenario, path: str) -> Path:
-    """Return a path relative to the folder of the scenario file."""
+    """Resolve a path of the scenario file, relative to the folder of that file."""
     return Path(scenario.file.path).parent / path
 
 
 def _written(scenario: Scenario, table: Mapping[str, Any]) -> Fabric:
-    """Build the fabric that the scenario lists."""
+    """Build the fabric whose switches, cables and CAs the scenario lists."""
     for key in WRITTEN:
         if key not in table:
             raise scenario.error(f"[fabric] needs a file, a generator, or {key}", "fabric")
@@ -88,7 +91,7 @@ def _written(scenario: Scenario, table: Mapping[str, Any]) -> Fabric:
 
 
 def _check_names(scenario: Scenario, switches: Sequence[object], cas: Mapping[str, object]) -> None:
-    """Raise ParseError unless the names of devices are unique, and every CA is at a listed switch."""
+    """Raise ParseError unless the names of devices are unique, and every CA is attached to a listed switch."""
     seen = set(cas)
     for name in switches:
         if not isinstance(name, str):
@@ -102,23 +105,29 @@ def _check_names(scenario: Scenario, switches: Sequence[object], cas: Mapping[st
 
 
 def pair(scenario: Scenario, cable: object, *where: str | int) -> tuple[str, str]:
-    """Return the names of a cable's two ends; raise ParseError if ``cable`` is not a list of two strings."""
+    """Return the names of a cable's two ends.
+
+    Raises
+    ------
+    ParseError
+        ``cable`` is not a list of two strings.
+    """
     if not isinstance(cable, list) or len(cable) != 2 or not all(isinstance(end, str) for end in cable):
         raise scenario.error(f"{cable!r} is not a cable", *where, remedy='write ["sw1", "sw2"]')
     return cable[0], cable[1]
 
 
 def cable_between(scenario: Scenario, fabric: Fabric, ends: tuple[str, str], *where: str | int) -> int:
-    """Return the cable between two devices, each of which may name its port.
+    """Return the link of the cable between two devices; the port is needed only if there are several cables.
 
     Parameters
     ----------
     scenario, fabric
         Scenario, and its fabric.
     ends
-        Names of the devices, with or without a port.
+        Names of the two devices, each with or without a port, such as ``S1`` or ``S1/3``.
     where
-        Place of the cable in the scenario file.
+        Location of the cable in the scenario file, for error messages.
 
     Raises
     ------
@@ -145,7 +154,10 @@ def cable_between(scenario: Scenario, fabric: Fabric, ends: tuple[str, str], *wh
 
 
 def _plug(fabric: Fabric, text: str) -> tuple[int, int | None]:
-    """Return device and port of ``S1/3``, ``S1[3]``, or of a port's GUID or LID; the port is None if not named."""
+    """Return device and port of a text such as ``S1/3`` or ``S1[3]``.
+
+    The text may also be the GUID or the LID of a port.  The port is None if the text does not determine it.
+    """
     try:
         device = find_device(fabric, text)
     except OptionError:
@@ -153,13 +165,13 @@ def _plug(fabric: Fabric, text: str) -> tuple[int, int | None]:
         if found is None:
             raise
         return find_device(fabric, found[1]), int(found[2] or found[3])
-    with suppress(OptionError):  # it is a switch, or a CA with several ports
+    with suppress(OptionError):  # no error: the text names a switch, or a CA with several ports, so the port stays open
         return device, int(fabric.endport_port[find_endport(fabric, text)[0]])
     return device, None
 
 
 def _plugs(fabric: Fabric, link: int) -> Iterator[set[tuple[int, int | None]]]:
-    """Iterate over all forms of naming the ends of a cable, each end with or without its port."""
+    """Iterate over the ways to name a cable: each of its two (device, port) ends, with the port or None."""
     (a, b), (p, q) = fabric.link_device[link].tolist(), fabric.link_port[link].tolist()
     return ({(a, near), (b, far)} for near in (None, p) for far in (None, q))
 
@@ -171,7 +183,11 @@ def _cable_name(fabric: Fabric, link: int) -> str:
 
 
 def scenario_routing(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequence[Mapping[str, Any]]) -> Routing:
-    """Return the tables of a case: from an engine, a rule or files, or tables with the paths of the flows."""
+    """Return the routing tables of a case.
+
+    The source of the tables is an engine, a rule (such as D-mod-K) or files.  Without these, the tables contain just
+    the listed paths of the flows.
+    """
     own = {name: case.table[name] for name in ("engine", "vls") if name in case.table}
     table = {**scenario.tables["routing"], **own}
 
@@ -198,7 +214,11 @@ def scenario_routing(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequ
 def _engines_tables(
     scenario: Scenario, fabric: Fabric, table: Mapping[str, Any], stated: Where, vls_stated: Where
 ) -> Routing:
-    """Compute tables with an engine; ``stated`` and ``vls_stated`` are the locations of engine and VLs in the file."""
+    """Compute tables with the routing engine that a scenario names.
+
+    ``stated`` and ``vls_stated`` are the locations of the engine and of the number of VLs in the file, for error
+    messages.
+    """
     engine = table["engine"]
     if engine not in ENGINES:
         raise scenario.error(f"there is no engine {engine!r}", *stated, remedy=f"use {', '.join(ENGINES)}")
@@ -209,7 +229,7 @@ def _engines_tables(
 
 @contextmanager
 def enough_vls(scenario: Scenario, *where: str | int) -> Iterator[None]:
-    """Convert NotEnoughVLs within the context to a ParseError that names a place in the file."""
+    """Convert NotEnoughVLs in a ``with`` block to a ParseError that names a location in the scenario file."""
     try:
         yield
     except NotEnoughVLs as error:
@@ -218,7 +238,10 @@ def enough_vls(scenario: Scenario, *where: str | int) -> Iterator[None]:
 
 
 def _read(scenario: Scenario, fabric: Fabric, path: str, *where: str | int) -> Routing:
-    """Read tables from files; ``where`` is the location of their path in the scenario file."""
+    """Read tables from files, and check that they fit the fabric.
+
+    ``where`` is the location of the tables' path in the scenario file, for error messages.
+    """
     broken = [key for key in ("failed", "faults") if scenario.tables["fabric"].get(key)]
     remedy = f"let them be for the fabric after {broken[0]}, or let a fault of a case break it" if broken else None
     with scenario.placed(*where, remedy=remedy):
@@ -230,7 +253,13 @@ def _read(scenario: Scenario, fabric: Fabric, path: str, *where: str | int) -> R
 def _literal_paths(
     scenario: Scenario, fabric: Fabric, flows: Sequence[Mapping[str, Any]], more: Sequence[Sequence[str]]
 ) -> list[Sequence[str]]:
-    """Return the paths that the tables must contain; raise ParseError if a device or cable does not exist."""
+    """Return the listed paths that the tables must contain.
+
+    Raises
+    ------
+    ParseError
+        A path names a device or cable that does not exist.
+    """
     placed = [(flow["path"], scenario.flow_at(flow, "path")) for flow in flows if "path" in flow]
     placed += [(path, ("routing", "paths", number)) for number, path in enumerate(more)]
     for path, where in placed:
@@ -241,6 +270,6 @@ def _literal_paths(
 
 
 def check_length(scenario: Scenario, path: Sequence[str], *where: str | int) -> None:
-    """Raise ParseError unless a path has two ends and at least one switch between them."""
+    """Raise ParseError unless a path consists of two ends and at least one switch between them."""
     if len(path) < 3:
         raise scenario.error("a path goes from a CA over switches to a CA, all by name", *where)

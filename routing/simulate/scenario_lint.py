@@ -1,4 +1,7 @@
-"""Check of a scenario for keys that have no effect, which are probably mistakes of the author."""
+"""Check of a scenario file for keys that have no effect.
+
+A key without effect is probably a mistake of the author, so it is an error.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from routing.simulate.scenario_table_lint import check_unread
 Table = Mapping[str, Any]
 
 PACKETS = "packets"
-"""Default of ``what`` of a case."""
+"""Value of a case's key ``what`` if the case does not give it."""
 _ALWAYS = {"name", "what", "expect"}
 _TABLES = _ALWAYS | {"without", "engine", "vls", "routing"}
 _RUN = _TABLES | {"arbitration", "inputs", "buffer", "wire", "pauses", "until"}
@@ -29,10 +32,10 @@ READ_BY: Mapping[str, set[str]] = {
     "message-types": _ALWAYS | {"chain"},
     "tables": _TABLES,
 }
-"""Keys of a case that have an effect, by its ``what``."""
+"""Keys of a case that have an effect, by the value of its key ``what`` (the kind of case)."""
 
 SENDING = {"from", "to", "process", "pattern", "load", "burst", "message", "messages", "window", "start", "stop"}
-"""Keys of a flow that define its traffic."""
+"""Keys of a flow that define its traffic, as opposed to its path."""
 PATTERN_KEYS: Mapping[str, set[str]] = {
     "all-to-all": {"pattern", "message", "window", "rounds"},
     "shift": {"pattern", "message", "window", "by"},
@@ -66,13 +69,13 @@ CHANGE_KEYS: Mapping[str, set[str]] = {
 
 
 def check_unused_keys(file: Toml) -> None:
-    """Raise ParseError for the first key that has no effect.
+    """Raise ParseError for the first key of a scenario file that has no effect.
 
     Parameters
     ----------
     file
-        Scenario whose tables have known names and values of the right types.  Unknown words, such as an unknown
-        ``what``, are not reported here but where they are used.
+        Scenario file whose tables have known keys and values of the right types.  An unknown value, such as an unknown
+        ``what``, is not reported here but when the value is used.
     """
     document = file.table
     cases = document["case"]
@@ -88,12 +91,12 @@ def check_unused_keys(file: Toml) -> None:
 
 
 def _unused(file: Toml, *where: str | int, why: str, remedy: str = "leave it out") -> ParseError:
-    """Return the error about a key without effect."""
+    """Return the error for a key without effect; ``why`` says under which condition it has none."""
     return file.error(f"{where[-1]} does nothing {why}", *where, remedy=remedy)
 
 
 def _check_fabric(file: Toml, fabric: Table) -> None:
-    """Raise ParseError for a key of ``[fabric]`` that has no effect beside its other keys."""
+    """Raise ParseError for a key of ``[fabric]`` that has no effect because of another key of the table."""
     for leading, message, others in (
         ("file", "a file", ("generator", "switches", "cables", "cas")),
         ("generator", "a generator", ("switches", "cables", "cas", "lmc")),
@@ -106,7 +109,10 @@ def _check_fabric(file: Toml, fabric: Table) -> None:
 
 
 def _check_routing(file: Toml, routing: Table, engine_later: bool) -> None:
-    """Check ``[routing]``; ``engine_later``: a case has an engine, which replaces a rule, files or paths."""
+    """Raise ParseError for a key of ``[routing]`` that has no effect because of another key of the table.
+
+    ``engine_later`` is whether some case names an engine, which replaces a rule, files or paths of ``[routing]``.
+    """
     leading = next((key for key in ("engine", "tables", "rule") if key in routing), None)
     for key in ("tables", "rule", "fill", "paths"):
         if key in routing and leading not in (None, key):
@@ -118,7 +124,7 @@ def _check_routing(file: Toml, routing: Table, engine_later: bool) -> None:
 
 
 def _check_traffic(file: Toml, traffic: Table) -> None:
-    """Raise ParseError for a key of ``[traffic]`` that its pattern or process does not use."""
+    """Raise ParseError for a key of ``[traffic]`` that the chosen traffic pattern or arrival process does not use."""
     pattern = traffic["pattern"]
     for key in traffic:
         if key not in PATTERN_KEYS.get(pattern, traffic):
@@ -128,18 +134,20 @@ def _check_traffic(file: Toml, traffic: Table) -> None:
 
 
 def _persistent(sender: Table) -> bool:
-    """Return whether a flow, or ``[traffic]``, sends at full rate, so that a load has no effect."""
+    """Return whether a table ``[[flow]]`` or ``[traffic]`` sends at full rate, so that the key ``load`` has no
+    effect.
+    """
     return bool(sender.get("process", "persistent") == "persistent")
 
 
 def _unused_load(file: Toml, *where: str | int) -> ParseError:
-    """Return the error about a load without effect."""
+    """Return the error for a ``load`` without effect, because the traffic is sent at full rate."""
     remedy = 'give what is sent a process, such as "poisson"'
     return _unused(file, *where, why="where all is sent as fast as it can be", remedy=remedy)
 
 
 def _check_flow(file: Toml, flow: Table, number: int) -> None:
-    """Raise ParseError for a key of a flow that has no effect."""
+    """Raise ParseError for a key of a table ``[[flow]]`` that has no effect."""
     where, document = ("flow", number), file.table
     if document.get("traffic") and not any(case.get("what") == "pauses" for case in document["case"]):
         for key in flow:
@@ -162,7 +170,7 @@ def _check_flow(file: Toml, flow: Table, number: int) -> None:
 
 
 def _check_then(file: Toml, flow: Table, number: int) -> None:
-    """Raise ParseError unless the new path of a flow has the same ends as its old path."""
+    """Raise ParseError unless the new path of a flow (``then``) has the same ends as its old path (``path``)."""
     path, then = flow.get("path"), flow.get("then")
     if not path or then is None:
         return
@@ -178,7 +186,7 @@ def _check_then(file: Toml, flow: Table, number: int) -> None:
 
 
 def _check_case(file: Toml, case: Table, number: int) -> None:
-    """Raise ParseError for a key of a case that has no effect."""
+    """Raise ParseError for a key of a table ``[[case]]`` that has no effect."""
     where, what, routing = ("case", number), case.get("what", PACKETS), file.table.get("routing", {})
     for key in case:
         if key not in READ_BY.get(what, case):
@@ -209,7 +217,7 @@ def _check_case(file: Toml, case: Table, number: int) -> None:
 
 
 def _check_new_paths(file: Toml, case: Table, *where: str | int) -> None:
-    """Raise ParseError if the tables of a case are the same for old and new paths."""
+    """Raise ParseError if a case asks for the flows' new paths although its tables do not depend on any new path."""
     made = made_by(file.table.get("routing", {}), case)
     if made is not None:
         raise _unused(file, *where, why=f"beside {made}, which takes no paths", remedy="leave one of the two out")
@@ -218,7 +226,7 @@ def _check_new_paths(file: Toml, case: Table, *where: str | int) -> None:
 
 
 def _listens_to_load(document: Table, case: Table) -> bool:
-    """Return whether the traffic of a case depends on a load."""
+    """Return whether any traffic of a case depends on the key ``load``."""
     if document.get("traffic"):
         pattern = document["traffic"]["pattern"]
         return "load" in PATTERN_KEYS.get(pattern, {"load"}) and not _persistent(document["traffic"])
@@ -230,18 +238,18 @@ def _listens_to_load(document: Table, case: Table) -> bool:
 def _check_words(
     file: Toml, case: Table, part: str, words: Iterable[object], read_by: Mapping[str, set[str]], *where: str | int
 ) -> None:
-    """Raise ParseError for a key of a table of a case that has no effect for any of the chosen words.
+    """Raise ParseError for a key, in a subtable of a case, that has no effect for the options chosen there.
 
     Parameters
     ----------
     file, case, where
         Scenario file, the case, and its location in the file.
     part
-        Name of the table in the case, such as ``remedy``.
+        Name of the subtable in the case, such as ``remedy``.
     words
-        Chosen words, such as the kind of breaker.
+        Chosen options, such as the kind of deadlock breaker.
     read_by
-        For each key, the words for which the key has an effect.
+        For each key, the options for which the key has an effect.
     """
     for key in case.get(part, {}):
         readers = read_by.get(key)

@@ -1,4 +1,4 @@
-"""Schema of scenario files: the keys of each table, their types and the bounds of numbers."""
+"""Schema of scenario files: the keys of each table, the types of their values, and the bounds of numbers."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any
 from routing.formats.toml_text import Toml
 
 MOST_DIGITS = 24
-"""Maximum digits of a number in an error message."""
+"""Maximum number of digits of an integer that an error message shows."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """Schema of one key in a table of a scenario.
+    """Schema of the value of one key in a table of a scenario file.
 
     Attributes
     ----------
     types
         Allowed types of the value.
     needed
-        Whether the key is required.
+        Whether the key is mandatory.
     least, most
-        Bounds of a number.  They keep all values computed from it within the kernels' integers.  Bounds that depend on
-        other keys are checked where the key is used.
+        Bounds of a number, within which all values computed from the number fit the integers of the C kernels.  Bounds
+        that depend on other keys are checked when the key is used.
     item
-        Schema of the items of a list; None: they are checked where the key is used.
+        Schema of the items of a list; None: the items are checked when the key is used.
     """
 
     types: tuple[type, ...]
@@ -39,7 +39,10 @@ class Key:
 
 NUMBER, TEXT, LIST, TABLE, FLAG, INTEGER = (int, float), (str,), (list,), (dict,), (bool,), (int,)
 LONGEST = 10**12
-"""Largest time in packet times: 10^15 ticks with the largest packet, and eight times that still fits an int64."""
+"""Largest time in packet times.
+
+With the largest packet this is about 10^15 ticks, and eight times as much still fits an int64.
+"""
 LOAD = Key(NUMBER, least=1e-6, most=1)
 TIME = Key(NUMBER, least=0, most=LONGEST)
 NEEDED_TIME = Key(NUMBER, True, 0, LONGEST)
@@ -114,24 +117,29 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "rounds": ROUNDS,
     },
 }  # fmt: skip
-"""Schema of every table of the format, except ``expect``, whose keys depend on the ``what`` of a case (see
-:mod:`routing.simulate.case_runners`)."""
+"""Schema of every table of a scenario file.
+
+The table ``expect`` is not included: its keys depend on the kind of the case (:mod:`routing.simulate.case_runners`).
+"""
 
 RENAMED: Mapping[str, str] = {"way": "path", "ways": "paths", "waits": "dependencies"}
-"""Keys of earlier versions of the format, and their present names."""
+"""Keys of earlier versions of the file format, and the names that replace them."""
 
 EXPECTED = Key(NUMBER, least=-1e18, most=1e18)
-"""Schema of a number in ``expect``."""
+"""Schema of a number in the table ``expect``."""
 TOLERANCE = Key(NUMBER, least=0, most=1)
 
 
 def made_by(routing: Mapping[str, Any], case: Mapping[str, Any]) -> str | None:
-    """Return the source of a case's tables: ``engine``, ``tables`` (files) or ``rule``; None: paths of the flows.
+    """Return which source determines the routing tables of a case.
+
+    The result is ``engine``, ``tables`` (files) or ``rule``; None means that the tables contain the listed paths of
+    flows.
 
     Parameters
     ----------
     routing
-        Table ``[routing]``, which applies if the case has no tables of its own.
+        Table ``[routing]`` of the file, which applies if the case does not name a source itself.
     case
         Table of the case.
     """
@@ -141,7 +149,10 @@ def made_by(routing: Mapping[str, Any], case: Mapping[str, Any]) -> str | None:
 
 
 def check_table(file: Toml, table: Mapping[str, Any], kind: str, message: str, *where: str | int) -> None:
-    """Raise ParseError for an unknown key, an invalid value or a missing key of a table of the given kind."""
+    """Raise ParseError if a table has an unknown key or an invalid value, or lacks a mandatory key.
+
+    ``kind`` is the kind of table (a key of :data:`TABLES`), and ``message`` names the table in the error.
+    """
     known = TABLES[kind]
     for name, value in table.items():
         if name not in known:
@@ -156,7 +167,9 @@ def check_table(file: Toml, table: Mapping[str, Any], kind: str, message: str, *
 
 
 def check_value(file: Toml, value: object, key: Key, message: str, *where: str | int) -> None:
-    """Raise ParseError unless a value has an allowed type, and its numbers are within bounds."""
+    """Raise ParseError unless a value has an allowed type and its numbers are within bounds; ``message`` names the
+    value.
+    """
     if not isinstance(value, key.types) or (isinstance(value, bool) and bool not in key.types):
         wanted = " or ".join(kind.__name__ for kind in key.types)
         raise file.error(f"{message} has to be {wanted}, it is {shown(value)}", *where)
@@ -172,7 +185,10 @@ def check_value(file: Toml, value: object, key: Key, message: str, *where: str |
 
 
 def check_expected(file: Toml, value: object, message: str, *where: str | int) -> None:
-    """Raise ParseError if an expected value contains, at any depth, a number that no run can produce."""
+    """Raise ParseError if an expected value contains a number that no run can produce, such as NaN.
+
+    Nested tables and lists are checked, too.
+    """
     if isinstance(value, dict):
         for name, item in value.items():
             check_expected(file, item, f"{name} of {message}", *where, name)
@@ -184,7 +200,7 @@ def check_expected(file: Toml, value: object, message: str, *where: str | int) -
 
 
 def shown(value: object) -> str:
-    """Return the text of a value for an error message; a long integer is cut to its first digits."""
+    """Return the text of a value for an error message, in which a long integer is cut to its first digits."""
     text = repr(value)
     long = isinstance(value, int) and len(text) > MOST_DIGITS
     return f"{text[:MOST_DIGITS]}... ({len(text)} digits)" if long else text

@@ -1,7 +1,7 @@
-"""Conversion of a scenario's tables to a network, traffic and options of switches.
+"""Conversion of a case of a scenario file to a network, traffic and options of switches.
 
-Times in a scenario are in packet times: the time that a link needs for a packet of ``timing.packet`` bytes.  A tick is
-a clock cycle, in which the fastest link sends 64 bytes.
+Times in a scenario file are in packet times: the time that the fastest link needs for a packet of ``timing.packet``
+bytes.  A tick is the time in which the fastest link sends 64 bytes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LONGEST = 1 << 50
 
 
 def packet_ticks(scenario: Scenario) -> int:
-    """Return the ticks of a packet time."""
+    """Return the length of a packet time in ticks."""
     size = scenario.tables["timing"].get("packet", PACKET)
     if size < 1:
         raise scenario.error(f"{size} bytes are no packet", "timing", "packet")
@@ -58,7 +58,7 @@ def packet_ticks(scenario: Scenario) -> int:
 
 
 def measurement_window(scenario: Scenario, case: Case) -> tuple[int, int]:
-    """Return the ticks at which the measurement starts, and at which the run ends."""
+    """Return the period of a case that is measured: the tick at which it starts, and the tick at which the run ends."""
     run, packet = scenario.tables["run"], packet_ticks(scenario)
 
     def stated(key: str, usual: float) -> tuple[float, Where]:
@@ -81,7 +81,10 @@ def measurement_window(scenario: Scenario, case: Case) -> tuple[int, int]:
 
 
 def flows_of(scenario: Scenario, case: Case) -> list[Mapping[str, Any]]:
-    """Return the tables of the flows of a case, each with a name, without those that the case leaves out."""
+    """Return the tables ``[[flow]]`` that a case uses, each with a name.
+
+    Flows that the case lists in ``without`` are left out.
+    """
     left_out = case.table.get("without", [])
     names = [flow_name(number, flow) for number, flow in enumerate(scenario.flows)]
     for name in left_out:
@@ -93,7 +96,10 @@ def flows_of(scenario: Scenario, case: Case) -> list[Mapping[str, Any]]:
 
 
 def timing_of(scenario: Scenario, case: Case, fabric: Fabric) -> Timing:
-    """Return the timing of a case: the fastest link sends a block per tick, and other links depend on their rates."""
+    """Return the length of a tick, the delays and the buffer size of a case.
+
+    A tick is the time in which the fastest link sends a block of 64 bytes.  Slower links take more ticks for a block.
+    """
     table = scenario.tables["timing"]
     wire = case.table.get("wire", table.get("wire", 1))
     fastest = float(fabric.link_capacity.max(initial=0.0)) * 1e9 / 8 or 1.0
@@ -101,7 +107,10 @@ def timing_of(scenario: Scenario, case: Case, fabric: Fabric) -> Timing:
 
 
 def _buffer(scenario: Scenario, case: Case) -> int:
-    """Return the size of a buffer in blocks; it must hold a packet, and not exceed what a receiver can offer."""
+    """Return the size of an input buffer in blocks of 64 bytes.
+
+    It must hold at least one packet, and must not exceed the largest credit that a receiver can advertise.
+    """
     table, packet = scenario.tables["timing"], packet_ticks(scenario)
     stated: Where = (*case.where, "buffer") if "buffer" in case.table else ("timing", "buffer")
     packets = case.table.get("buffer", table.get("buffer", BUFFER))
@@ -116,19 +125,19 @@ def _buffer(scenario: Scenario, case: Case) -> int:
 
 
 def flow_endpoints(scenario: Scenario, fabric: Fabric, flow: Mapping[str, Any]) -> tuple[int, list[int]]:
-    """Find the source and the destinations of a flow.
+    """Return the source and the destinations of a flow.
 
     Returns
     -------
     row
-        Row of the source's end port.
+        Row of the source in the fabric's end-port arrays.
     lids
         Destination LIDs.
 
     Raises
     ------
     ParseError
-        An end is not given, or the fabric does not have it.
+        The flow has no source or no destination, or names a port that the fabric does not have.
     """
     if "path" in flow:
         check_length(scenario, flow["path"], *scenario.flow_at(flow, "path"))
@@ -145,7 +154,9 @@ def flow_endpoints(scenario: Scenario, fabric: Fabric, flow: Mapping[str, Any]) 
 
 
 def _flow(scenario: Scenario, network: Network, table: Mapping[str, Any], load: float | None) -> Flow:
-    """Convert a table ``[[flow]]``; ``load`` overrides the load of the table."""
+    """Convert a table ``[[flow]]`` to a flow of the simulator; ``load`` (if not None) replaces the load in the
+    table.
+    """
     packet = packet_ticks(scenario)
     size = table.get("message", scenario.tables["timing"].get("packet", PACKET))
     source, targets = flow_endpoints(scenario, network.fabric, table)
@@ -173,26 +184,29 @@ def _flow(scenario: Scenario, network: Network, table: Mapping[str, Any], load: 
 
 
 def traffic_of(scenario: Scenario, case: Case, network: Network, flows: Sequence[Mapping[str, Any]]) -> Traffic:
-    """Return the traffic of the flows, or of the pattern of ``[traffic]``, limited to the window if one is given."""
+    """Return the traffic of a case: its flows, or the pattern of ``[traffic]``.
+
+    If a window is given, each flow has at most that many packets in flight.
+    """
     traffic = _sent(scenario, case, network, flows)
     window = _window(scenario, case)
     return traffic if window is None else within(traffic, window)
 
 
 def _window(scenario: Scenario, case: Case) -> int | None:
-    """Return the window (most packets of each flow in flight) of the case or of ``[traffic]``, or None."""
+    """Return the window of a case (largest number of packets of each flow in flight); None if there is no limit."""
     window: int | None = case.table.get("window", scenario.tables["traffic"].get("window"))
     return window
 
 
 def window_stated(scenario: Scenario, case: Case) -> dict[str, str]:
-    """Return the measurement window as it is listed in the settings of a result; empty if the case has none."""
+    """Return the limit of packets in flight as a setting to print with the result; empty if the case has no limit."""
     window = _window(scenario, case)
     return {} if window is None else {"window": count_noun(window, "packet")}
 
 
 def _sent(scenario: Scenario, case: Case, network: Network, flows: Sequence[Mapping[str, Any]]) -> Traffic:
-    """Return the traffic of the flows, or of the pattern of ``[traffic]``, without a common window."""
+    """Return the traffic of a case, without the limit of packets in flight that the case or ``[traffic]`` may set."""
     mtu = scenario.tables["timing"].get("packet", PACKET)
     load = case.table.get("load")
     table = scenario.tables["traffic"]
@@ -222,7 +236,7 @@ def _sent(scenario: Scenario, case: Case, network: Network, flows: Sequence[Mapp
 
 
 def switching_of(scenario: Scenario, case: Case) -> Switching:
-    """Return arbitration, inputs, pauses and seed of a case."""
+    """Return arbitration, organisation of inputs, pause thresholds and random seed of a case."""
     pauses, packet = case.table.get("pauses"), packet_ticks(scenario)
     return Switching(
         arbitration=scenario.choice("arbitration", case.table.get("arbitration", "round-robin"), ARBITRATIONS),
@@ -233,12 +247,13 @@ def switching_of(scenario: Scenario, case: Case) -> Switching:
 
 
 def remedies_of(scenario: Scenario, case: Case) -> Remedies:
-    """Return the remedies of a case, converted from packet times to ticks."""
+    """Return the settings of a case for blocked packets, with times converted from packet times to ticks."""
     table, packet = case.table.get("remedy", {}), packet_ticks(scenario)
 
     def ticks(name: str, usual: float) -> int:
         time = float(table.get(name, usual))
-        return max(round(time * packet), int(time > 0))  # A positive time must not become 0, which means no limit.
+        # A positive time must not be rounded to 0, since 0 means that there is no limit.
+        return max(round(time * packet), int(time > 0))
 
     remedy = Remedy(
         hoq=ticks("hoq", 0),
@@ -262,7 +277,7 @@ def remedies_of(scenario: Scenario, case: Case) -> Remedies:
 def build_network_for(
     scenario: Scenario, case: Case, flows: Sequence[Mapping[str, Any]] | None = None
 ) -> tuple[Network, Traffic]:
-    """Build the network and the traffic of a case; ``flows`` replaces the flows of the case.
+    """Build the network and the traffic of a case; ``flows`` (if not None) replaces the flows of the case.
 
     Raises
     ------
@@ -276,9 +291,9 @@ def build_network_for(
 
 
 def channels_of_paths(network: Network, paths: Sequence[Sequence[str]]) -> list[int]:
-    """Return the channels into switches for a plot: those on the paths in order, or all if there are no paths.
+    """Return the channels whose buffers a chart shows: those of the given paths in order, or all if there are no paths.
 
-    Channels between switches come first.
+    Only channels into switches count.  Channels between switches come first, those from CAs last.
     """
     found = list(
         dict.fromkeys(network.channel_between(near, far) for path in paths for near, far in pairwise(path[:-1]))

@@ -1,4 +1,7 @@
-"""Check of a scenario for tables, and keys of tables, that none of its cases uses."""
+"""Check of a scenario file for tables and keys that none of its cases uses.
+
+Such a table or key is probably a mistake of the author, so it is an error.
+"""
 
 from __future__ import annotations
 
@@ -28,24 +31,26 @@ READ_OF: Mapping[str, Mapping[str, Collection[str]]] = {
     "graph": {},
     "message-types": {},
 }  # fmt: skip
-"""Keys of the scenario's tables that have an effect, by the ``what`` of a case.  For ``fabric`` and ``routing`` see
-:data:`BARE`."""
+"""Keys of the tables ``timing``, ``run``, ``traffic`` and ``flow`` that have an effect, by kind of case (its ``what``).
+
+For the tables ``fabric`` and ``routing`` see :data:`BARE`.
+"""
 
 BARE = {"graph", "message-types"}
-"""Values of ``what`` of cases that do not need a fabric."""
+"""Kinds of cases (values of ``what``) that use neither a fabric nor routing tables."""
 BY_CASE = ("buffer", "wire", "until", "from", "seed", "load", "window")
-"""Keys of a case that override keys of the same name in tables."""
+"""Keys that a case can override: its own value replaces that in ``[timing]``, ``[run]``, ``[traffic]`` or a flow."""
 
 
 def check_unread(file: Toml, cases: Collection[Table]) -> None:
-    """Raise ParseError for the first table or key that no case uses.
+    """Raise ParseError for the first table or key of a scenario file that no case uses.
 
     Parameters
     ----------
     file
-        Scenario whose tables have known names and values of the right types.
+        Scenario file whose tables have known keys and values of the right types.
     cases
-        Cases of the file, each with its ``what``.
+        Tables of the cases, each with the key ``what``.
     """
     document = file.table
     for name in ("fabric", "routing"):
@@ -67,7 +72,7 @@ def check_unread(file: Toml, cases: Collection[Table]) -> None:
 
 
 def _check_routing(file: Toml, cases: Collection[Table], routing: Table) -> None:
-    """Raise ParseError for a key of ``[routing]`` that every case overrides."""
+    """Raise ParseError for a key of ``[routing]`` that has no effect because every case overrides it."""
     routed = [case for case in cases if case["what"] not in BARE]
     if all("engine" in case or "routing" in case for case in routed):
         own = "an engine or tables" if any("routing" in case for case in routed) else "an engine"
@@ -78,12 +83,12 @@ def _check_routing(file: Toml, cases: Collection[Table], routing: Table) -> None
 
 
 def _changes(case: Table) -> bool:
-    """Return whether a case uses the new paths of flows."""
+    """Return whether a case uses the new paths of flows (``then``)."""
     return "change" in case or case.get("tables") in ("new", "both")
 
 
 def _inspects(document: Table, case: Table, flow: Table) -> bool:
-    """Return whether a case uses a flow: as traffic, or as a path in the tables."""
+    """Return whether a case uses a flow, either as traffic or as a path that the routing tables must contain."""
     what, routing = case["what"], document.get("routing", {})
     if "flow" in READ_OF.get(what, {"flow": ()}) and not (document.get("traffic") and what != "pauses"):
         return True
@@ -91,7 +96,7 @@ def _inspects(document: Table, case: Table, flow: Table) -> bool:
 
 
 def _check_keys(file: Toml, cases: Collection[Table], table: Table, *where: str | int) -> None:
-    """Raise ParseError for a table, or a key of it, that none of the cases uses."""
+    """Raise ParseError for a table that none of the cases uses, or for a key in it that none of the cases uses."""
     name = str(where[0])
     reading = {key: list(_reading(cases, name, key)) for key in table}
     if table and name != "flow" and not any(name in READ_OF.get(case["what"], {name}) for case in cases):
@@ -104,7 +109,7 @@ def _check_keys(file: Toml, cases: Collection[Table], table: Table, *where: str 
 
 
 def _reading(cases: Collection[Table], name: str, key: str) -> Iterator[Table]:
-    """Iterate over the cases that use a key of a table."""
+    """Iterate over the cases for which a key of the table ``name`` has an effect."""
     for case in cases:
         tables = READ_OF.get(case["what"])
         if tables is None or key in tables.get(name, ()):
@@ -112,7 +117,7 @@ def _reading(cases: Collection[Table], name: str, key: str) -> Iterator[Table]:
 
 
 def _unread(file: Toml, cases: Collection[Table], *where: str | int) -> ParseError:
-    """Return the error about a table or key that no case uses."""
+    """Return the error for a table or key that no case uses."""
     what = " and ".join(sorted({str(case["what"]) for case in cases}))
     message = f"for {what}" if what else "where every case goes without it"
     name = next(str(part) for part in reversed(where) if isinstance(part, str))
@@ -120,5 +125,5 @@ def _unread(file: Toml, cases: Collection[Table], *where: str | int) -> ParseErr
 
 
 def _own(file: Toml, *where: str | int, own: str = "its own") -> ParseError:
-    """Return the error about a key that every case overrides."""
+    """Return the error for a key that has no effect because every case overrides it; ``own`` says what overrides it."""
     return file.error(f"{where[-1]} does nothing where every case has {own}", *where, remedy="leave it out")

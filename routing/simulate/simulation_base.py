@@ -1,4 +1,7 @@
-"""Base class of simulations: run to a tick, and check the accounts of packets and credits."""
+"""Base class of the two kinds of simulations (fixed tables, adaptive routing).
+
+It runs a simulation to a given tick, and then checks the accounts of packets and credits.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ from routing.simulate.state import RunResult, StopReason
 from routing.simulate.traffic import FOREVER
 
 MOST_EVENTS = 10_000_000_000
-"""Default limit of events of a run."""
+"""Largest number of events of one run, if the caller gives no limit."""
 
 
 class SimulationBase(ABC):
-    """Base class of simulations of every kind."""
+    """Base class of simulations: a clock, and a handle to the state in the C kernel."""
 
     def __init__(self, handle: SimulationHandle) -> None:
         self._handle = handle
@@ -27,17 +30,17 @@ class SimulationBase(ABC):
         return self._now
 
     def run(self, until: int, *, events: int = MOST_EVENTS, stop_at_standstill: bool = False) -> RunResult:
-        """Run to a tick, and handle all events of that tick.
+        """Run the simulation to a given tick; all events of that tick are handled.
 
         Parameters
         ----------
         until
-            The tick, not before the present one.
+            Last tick of the run, not before the present one.
         events
             Stop after about this many more events.
         stop_at_standstill
-            Stop as soon as no data can move by itself, even if a lifetime limit, a breaker or a recovery scheme could
-            make it move later.
+            Stop as soon as no data can move without outside help.  Lifetime limits, deadlock breakers and recovery
+            schemes count as outside help: they might make data move again later.
 
         Raises
         ------
@@ -56,7 +59,10 @@ class SimulationBase(ABC):
         return RunResult(StopReason(why), self._now, handled)
 
     def totals(self) -> dict[str, int]:
-        """Return the totals of the simulation, by the names in ``TOTALS`` of its kernel's wrapper."""
+        """Return the totals of the simulation, such as packets delivered, by name.
+
+        The constant ``TOTALS`` in the wrapper of the simulation's C kernel lists the names.
+        """
         return self._handle.totals()
 
     @abstractmethod

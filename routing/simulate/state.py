@@ -18,48 +18,55 @@ class StopReason(enum.IntEnum):
     FINISHED = 1
     """All packets were delivered or dropped, and no message is due."""
     STANDSTILL = 2
-    """Packets are in the network, and no data moves.  It never will, or (if the run had to stop at a standstill) only a
-    lifetime limit or a breaker could make it move."""
+    """Packets are in the network, but no data moves, and none ever will.
+
+    If the run was told to stop at a standstill, a lifetime limit or a deadlock breaker might still make data move.
+    """
     EVENTS = 3
     """The run reached the given number of events."""
 
 
 class Event(enum.IntEnum):
-    """Kinds of events in the log; the text of each lists its numbers ``a``, ``b``, ``c``, ``d``.
+    """Kinds of events in the log of a simulation.
 
-    A VC (virtual channel) is numbered channel x V + VL.  An SPUID is the number by which a breaker identifies a port.
+    The description of each kind lists the meaning of its numbers ``a``, ``b``, ``c``, ``d`` in this order.  VC is the
+    number channel x V + VL of a virtual channel.  SPUID is the number by which a deadlock breaker identifies a port.
     """
 
     HOQ_DROP = 0
-    """Head of a queue dropped: VC, LID, input, drops in a row."""
+    """Head packet of a queue dropped after its lifetime: VC, LID, input, drops in a row."""
     STALLED = 1
     """VL stall begins: VC, tick at which it ends."""
     UNSTALLED = 2
     """VL stall ends: VC."""
     SUSPECTED = 3
-    """VC suspected: VC, its SPUID."""
+    """Port suspected by its breaker to be in a deadlock: VC, SPUID of the port."""
     CLEARED = 4
-    """VC not suspected any more: VC."""
+    """Port not suspected any more: VC."""
     CLCM = 5
-    """Control message sent: VC by which it is sent, SPUID, phase, index."""
+    """Control message of a breaker sent: VC by which it is sent, SPUID, phase, index."""
     REPLACED = 6
-    """SPUID replaced by a smaller one: VC, the SPUID it sends from now on, VC by which the SPUID arrived."""
+    """Port passes on a smaller SPUID than its own: VC, the SPUID that it sends from now on, VC by which that SPUID
+    arrived.
+    """
     MASTER = 7
-    """Master of a loop elected: output VC, input VC, SPUID, switch."""
+    """Master elected, the port that resolves a loop (Loop Breaker): output VC, input VC, SPUID, switch."""
     REROUTED = 8
-    """LFT entry changed by a master: switch, LID, new port, VC of the previous port."""
+    """LFT entry changed by a master of Loop Breaker: switch, LID, new port, VC of the previous port."""
     RELEASED = 9
-    """Packets may be sent without credit: output VC, input VC, number of packets."""
+    """Packets permitted to leave without credit (Loop Breaker): output VC, input VC, number of packets."""
     OVERRUN = 10
-    """Packet sent without credit found no room: VC, LID, blocks."""
+    """Packet sent without credit was lost, because it found no room: VC, LID, blocks."""
     FOUND = 11
     """Loop found by Deadlock Breaker: output VC, input VC, number of VCs on the loop, switch."""
     RULE = 12
-    """Rule of Deadlock Breaker begins: output VC, input VC, blocks added to the buffer."""
+    """Rule begins, by which a port serves only the loop (Deadlock Breaker): output VC, input VC, blocks added to the
+    buffer.
+    """
     RULE_END = 13
-    """Rule of Deadlock Breaker ends: output VC, input VC."""
+    """Rule of Deadlock Breaker ends, and the port serves all inputs again: output VC, input VC."""
     ROUND = 14
-    """New round of Loop Breaker: VC, its new SPUID, number of the round."""
+    """Port draws a new SPUID, since no master was elected (Loop Breaker): VC, new SPUID, number of the round."""
     FAILED = 15
     """Link down: channel, packets lost."""
     RESTORED = 16
@@ -67,7 +74,7 @@ class Event(enum.IntEnum):
 
 
 class RunResult(NamedTuple):
-    """Reason for which a run stopped, its tick, and the number of events since the start of the simulation."""
+    """Result of a run: why it stopped, at which tick, and the number of events since the start of the simulation."""
 
     reason: StopReason
     time: int
@@ -76,7 +83,7 @@ class RunResult(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Counters:
-    """Counters of each channel at its sending port, int64[N] each, with InfiniBand's names where they exist.
+    """Counters of each channel's sending port, int64[N] each, with the names of InfiniBand's counters if they exist.
 
     Attributes
     ----------
@@ -85,12 +92,13 @@ class Counters:
     port_xmit_pkts
         Packets sent.
     port_xmit_wait
-        Ticks with packets to send during which none was sent.
+        Ticks during which the port had packets to send but sent none.
     port_xmit_discards
-        Packets that the port dropped: by the limits below, because its link was down, or because the packet's VL does
-        not exist.
+        Packets that the port dropped: by one of the three limits below, because its link was down, or because the
+        packet's VL does not exist.
     port_sw_hoq_lifetime_limit_discards, port_sw_lifetime_limit_discards, vl_stalled_discards
-        Of these, packets dropped by the head-of-queue lifetime, by the switch lifetime, and because the VL was stalled.
+        Part of ``port_xmit_discards``: packets dropped by the head-of-queue lifetime, by the switch lifetime, and
+        because the VL was stalled.
     buffer_overrun_errors
         Packets that were sent without credit and found no room at the receiver.
     port_rcv_switch_relay_errors
@@ -98,8 +106,8 @@ class Counters:
     control_bytes
         Bytes of breakers' control messages sent.
     link_down_discards
-        Packets lost because the channel's link was down: on the link, queued for it, or arriving for it later.  Queued
-        and arriving ones also count as ``port_xmit_discards``.
+        Packets lost because the channel's link was down: on the link, queued for it, or forwarded to it later.  Queued
+        and later packets also count as ``port_xmit_discards``.
     waiting
         Packets queued for the channel now.
     """
@@ -125,21 +133,22 @@ class VirtualChannels:
     Attributes
     ----------
     fctbs, fccl
-        Blocks sent since the start, and the limit of blocks that may be sent (on the wire: modulo 4096).
+        Blocks sent since the start; limit up to which blocks may be sent.  (On the wire both are sent modulo 4096.)
     credits
-        Difference ``fccl - fctbs``; negative after a packet was sent without credit.
+        Blocks that may be sent now: ``fccl - fctbs``.  Negative after a packet was sent without credit.
     occupancy
         Blocks in the receiver's input buffer that have not begun to leave.
     flying, returning
-        Blocks on the way to the buffer; blocks freed in the buffer whose credit has not reached the sender.
+        Blocks on the way to the buffer; blocks that have left the buffer, but whose credit has not reached the sender.
     buffer
-        Size of the buffer, always the sum of credits, occupancy, flying and returning.
+        Size of the buffer in blocks.  It always equals credits + occupancy + flying + returning.
     waiting
-        Packets queued for the VC at its sender.
+        Packets queued for the virtual channel at its sender.
     sent
-        Tick at which the last packet's tail left, -1 if none did.
+        Tick at which the tail of the last packet was sent, -1 if none was sent.
     suspected, spuid, stalled
-        State of the sending port: whether a breaker suspects the VC, its SPUID, whether the VL is stalled.
+        State of the sending port: whether a deadlock breaker suspects it, its identifier, and whether the VL is
+        stalled.
     paused, pauses
         Whether the sender is paused; how often the receiver has paused it.
     """
@@ -162,7 +171,7 @@ class VirtualChannels:
 
 @dataclass(frozen=True, eq=False)
 class FlowCounts:
-    """Counters of each flow, int64[F] each.
+    """Counters of each flow of a simulation, int64[F] each.
 
     Attributes
     ----------
@@ -175,8 +184,8 @@ class FlowCounts:
     dropped
         Packets dropped on their path.
     latency, network_latency
-        Sums over delivered packets, in ticks, of the time until the last byte's arrival: since the message was due, and
-        since the packet's first byte left the CA.
+        Sums over delivered packets, in ticks: time from the due time of the message to the arrival of the last byte,
+        and time from the departure of the packet's first byte from the CA to the same arrival.
     worst
         Largest latency of a packet since its message was due, in ticks.
     """

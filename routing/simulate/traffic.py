@@ -1,4 +1,4 @@
-"""Traffic of a simulation: flows of messages between end ports, and common traffic patterns."""
+"""Input of a simulation: flows of messages between end ports.  Functions make common traffic patterns."""
 
 from __future__ import annotations
 
@@ -24,43 +24,50 @@ LEAST_LOAD = 1e-6
 
 
 class Process(enum.IntEnum):
-    """Arrival process of the messages of a flow."""
+    """Arrival process of the messages of a flow: when the next message is due."""
 
     PERSISTENT = 0
-    """The next message is always due: it begins as soon as the CA's port accepts it."""
+    """The next message is always due, so the flow sends at full rate."""
     POISSON = 1
-    """Messages at exponential intervals."""
+    """Messages become due at exponentially distributed intervals."""
     BERNOULLI = 2
-    """A message with a fixed probability in every slot."""
+    """In every time slot, a message becomes due with a fixed probability."""
     BURSTY = 3
-    """Bursts of a geometric number of messages at a fixed interval, with exponential gaps between bursts."""
+    """Messages come in bursts.
+
+    Within a burst, messages are a fixed interval apart.  The number of messages in a burst has a geometric
+    distribution, and the gaps between bursts have an exponential one.
+    """
     TRACE = 4
     """Messages at given ticks."""
 
 
 class Pattern(enum.IntEnum):
-    """Choice of the destination of each message of a flow."""
+    """How a flow chooses the destination of each message."""
 
     CYCLE = 0
-    """Each destination in turn, beginning after the sender's own place in the list."""
+    """The destinations in the order of the list, over and over.
+
+    The first destination is the one after the sender's own LID in the list.
+    """
     UNIFORM = 1
     """Any destination with the same probability."""
     HOTSPOT = 2
-    """A hot destination with a given probability, else any destination."""
+    """With a given probability one of the hot destinations, else any destination."""
 
 
 @dataclass(frozen=True)
 class Flow:
-    """Messages that one end port sends.
+    """Flow of messages from one end port to one or more destinations.
 
     Attributes
     ----------
     source
-        Row of the end port.
+        Row of the sending end port in the fabric's end-port arrays.
     destinations
-        Destination LIDs; the sender's own LID is skipped.
+        Destination LIDs; the sender's own LID is skipped if listed.
     pattern, process
-        Choice of destinations, and arrival process.
+        How destinations are chosen, and when messages are due.
     bytes
         Size of a message.
     messages
@@ -72,14 +79,15 @@ class Flow:
     burst, gap
         Mean number of messages in a burst, mean ticks between bursts.
     hot, hot_share
-        LIDs of the hotspot, and the probability that a message goes to one of them.
+        LIDs of the hotspot (destinations that get extra traffic), and the probability that a message goes to one of
+        them.
     window
-        Largest number of packets in flight, None: no limit.  The next packet is at the port one tick after a packet
-        was delivered or lost.
+        Largest number of packets in flight, None: no limit.  After a packet was delivered or lost, the next one can be
+        sent one tick later.
     start, stop
-        First tick of the flow, and the tick from which on no message begins.
+        First tick of the flow, and the tick from which on the flow begins no further message.
     trace
-        Messages (tick, LID, bytes) in order of time.
+        Messages (tick, LID, bytes) in order of time, for process TRACE.
     """
 
     source: int
@@ -102,12 +110,12 @@ class Flow:
 
 @dataclass(frozen=True)
 class Traffic:
-    """All flows of a simulation, and the size of packets.
+    """All flows of a simulation, and the largest packet size.
 
     Attributes
     ----------
     flows
-        Flows, in the order of rows of the results.
+        Flows.  Results have one row for each flow in this order.
     mtu
         Bytes of the largest packet.
     """
@@ -117,7 +125,7 @@ class Traffic:
 
 
 def _check(flow: Flow, number: int, fabric: Fabric) -> None:
-    """Raise OptionError if a flow is invalid."""
+    """Raise OptionError if a flow has an invalid value; ``number`` names the flow in the error."""
     what = f"flow {number}"
     if not is_int_in(flow.source, 0, fabric.endports - 1):
         raise OptionError(f"{what}: there is no end port {flow.source}")
@@ -163,7 +171,7 @@ def _check(flow: Flow, number: int, fabric: Fabric) -> None:
 
 
 def _check_destinations(flow: Flow, own: int, what: str) -> None:
-    """Raise OptionError if a message may be due that has no destination."""
+    """Raise OptionError if some message of a flow would have no valid destination."""
     if flow.destinations.count(own) > 1:
         raise OptionError(f"{what}: its own LID is among the destinations twice", remedy="leave it out")
     always_hot = flow.pattern is Pattern.HOTSPOT and flow.hot_share == 1
@@ -173,21 +181,21 @@ def _check_destinations(flow: Flow, own: int, what: str) -> None:
 
 @dataclass
 class _Lists:
-    """Destination lists of all flows, each stored once.
+    """Destination lists of all flows for the C kernel, in which equal lists are stored once.
 
     Attributes
     ----------
     where
-        First position of each list in ``lids``.
+        Position in ``lids`` at which each list begins.
     lids
-        LIDs of all lists.
+        Concatenated LIDs of all lists.
     """
 
     where: dict[tuple[int, ...], int] = field(default_factory=dict)
     lids: list[int] = field(default_factory=list)
 
     def position_of(self, lids: tuple[int, ...]) -> int:
-        """Return the first position of a list, and store the list if it is new."""
+        """Return the position at which a list begins in ``lids``; a new list is appended."""
         if lids not in self.where:
             self.where[lids] = len(self.lids)
             self.lids.extend(lids)
@@ -195,7 +203,9 @@ class _Lists:
 
 
 def _sl_row(network: Network, source: int) -> int:
-    """Return the row of the SL table for packets of a source."""
+    """Return the row of the SL table that applies to packets of an end port (tables may have rows by switch or by
+    LID).
+    """
     fabric, sl = network.fabric, network.routing.sl
     if sl.ndim == 1:
         return 0
@@ -208,7 +218,7 @@ def _sl_row(network: Network, source: int) -> int:
 
 
 def _check_sizes(network: Network, traffic: Traffic) -> None:
-    """Raise OptionError if a packet does not fit every buffer, or there is no flow."""
+    """Raise OptionError if the largest packet does not fit every buffer, or there is no flow."""
     if not is_int_in(traffic.mtu, 1, MOST_PACKET):
         raise OptionError(f"{traffic.mtu} bytes are no packet", remedy=f"use 1 to {MOST_PACKET}")
     buffer = int(network.arrays.buffer.min(initial=1 << 30)) * BLOCK
@@ -222,14 +232,14 @@ def _check_sizes(network: Network, traffic: Traffic) -> None:
 
 
 def _reals(flow: Flow) -> tuple[float, ...]:
-    """Return the row of ``FLOW_REALS`` of a flow."""
-    # log1p(-1) is undefined.  With factor 0 there is a message in every slot, which is right for probability 1.
+    """Return the floating-point parameters of a flow, in the order of ``FLOW_REALS``."""
+    # log1p(-1) is undefined.  With the factor 0 every slot has a message, as it should for probability 1.
     factor = 0.0 if flow.probability >= 1 else 1.0 / math.log1p(-flow.probability)
     return flow.interval, factor, flow.burst, flow.gap, flow.hot_share, 0.0
 
 
 def traffic_arrays(network: Network, traffic: Traffic) -> TrafficArrays:
-    """Check the flows and convert them to the layout of the kernel.
+    """Check the flows and convert them to the arrays of the C kernel.
 
     Raises
     ------
@@ -268,20 +278,20 @@ def traffic_arrays(network: Network, traffic: Traffic) -> TrafficArrays:
 
 
 def base_lids(fabric: Fabric) -> npt.NDArray[np.int64]:
-    """Return the base LIDs of the end ports that have a LID and are at a switch: int64[n]."""
+    """Return int64[n]: the base LIDs of the end ports that have a LID and are attached to a switch."""
     at_switch = (fabric.endport_lid > 0) & (fabric.endport_switch >= 0)
     return fabric.endport_lid[at_switch].astype(np.int64)
 
 
 def senders(fabric: Fabric) -> list[int]:
-    """Return the rows of the end ports that have a LID and are at a switch."""
+    """Return the rows of the end ports that have a LID and are attached to a switch."""
     return np.flatnonzero((fabric.endport_lid > 0) & (fabric.endport_switch >= 0)).tolist()
 
 
 def all_to_all(fabric: Fabric, *, bytes: int = 2048, rounds: int = 1, mtu: int = 2048) -> Traffic:  # noqa: A002
-    """Return an all-to-all exchange: every CA sends one message to every other CA, ``rounds`` times, at full rate.
+    """Make an all-to-all exchange: every CA sends one message to every other CA, ``rounds`` times, at full rate.
 
-    CA n begins with CA n + 1.
+    CA n begins with CA n + 1, so that not all CAs send to the same destination at first.
     """
     lids = tuple(base_lids(fabric).tolist())
     if len(lids) < 2 or not is_int_in(rounds, 1, FOREVER // len(lids)):
@@ -291,12 +301,15 @@ def all_to_all(fabric: Fabric, *, bytes: int = 2048, rounds: int = 1, mtu: int =
 
 
 def within(traffic: Traffic, window: int) -> Traffic:
-    """Return the traffic with at most ``window`` packets of each flow in flight."""
+    """Limit each flow of the traffic to ``window`` packets in flight."""
     return replace(traffic, flows=tuple(replace(flow, window=window) for flow in traffic.flows))
 
 
 def message_interval(network: Network, source: int, load: float, size: int) -> float:
-    """Return the ticks between messages of ``size`` bytes that load an end port's link to the fraction ``load``."""
+    """Return the interval between messages that gives an end port's link the given load.
+
+    ``load`` is a fraction of the link's rate, ``size`` the bytes of a message.  The result is in ticks.
+    """
     if not is_float_in(load, LEAST_LOAD, 1):
         raise OptionError(f"{load!r} is not a load", remedy=f"use a share from {LEAST_LOAD:g} to 1")
     if not is_int_in(size, 1, MOST_BYTES):
@@ -316,12 +329,12 @@ def uniform(
     hot: Sequence[int] = (),
     hot_share: float = 0.0,
 ) -> Traffic:
-    """Return uniform random traffic between all CAs, with a hotspot if ``hot_share`` is positive.
+    """Make uniform random traffic between all CAs, with a hotspot if ``hot_share`` is positive.
 
     Parameters
     ----------
     network
-        Network whose CAs with LIDs send and receive.
+        Network; all its CAs that have LIDs send and receive.
     load
         Load of each CA's link, as a fraction.
     bytes, mtu
@@ -331,7 +344,7 @@ def uniform(
     slot
         Ticks of a slot (Bernoulli).
     hot, hot_share
-        LIDs of the hotspot, and the fraction of messages to them.
+        LIDs of the hotspot, and the fraction of messages that go to them.
     """
     lids = tuple(base_lids(network.fabric).tolist())
     flows = []
@@ -351,7 +364,7 @@ def uniform(
 
 
 def permutation(fabric: Fabric, partner: Sequence[int], *, bytes: int = 2048, mtu: int = 2048) -> Traffic:  # noqa: A002
-    """Return a permutation pattern: sender n of :func:`senders` sends to sender ``partner[n]`` at full rate.
+    """Make a permutation pattern: sender n of :func:`senders` sends to sender ``partner[n]`` at full rate.
 
     A sender that is its own partner sends nothing.
     """
@@ -363,6 +376,6 @@ def permutation(fabric: Fabric, partner: Sequence[int], *, bytes: int = 2048, mt
 
 
 def shift(fabric: Fabric, by: int, *, bytes: int = 2048, mtu: int = 2048) -> Traffic:  # noqa: A002
-    """Return a shift pattern: CA n sends to CA n + ``by``, modulo the number of CAs, at full rate."""
+    """Make a shift pattern: CA n sends to CA n + ``by``, modulo the number of CAs, at full rate."""
     count = len(senders(fabric))
     return permutation(fabric, [(n + by) % count for n in range(count)], bytes=bytes, mtu=mtu)

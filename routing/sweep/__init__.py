@@ -1,1 +1,4 @@
-"""Regression runs of engines x fabrics x faults x seeds over many processes, with a ledger that survives a kill."""
+"""Regression runs (sweeps) of engines x fabrics x faults x seeds in many processes.
+
+Results are stored in a ledger, a file that stays valid even if the run is killed.
+"""

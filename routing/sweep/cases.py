@@ -1,6 +1,7 @@
-"""Fault cases of tasks as text: ``intact``, a fault by name, or ``random 1% link 1/17``.
+"""Text form of a task's fault case: ``intact``, the name of a fault, or random faults such as ``random 1% link 1/17``.
 
-The last example is the case that ``ibnue whatif --random`` draws as number 17 (from 0) with seed 1.
+The last example is number 17 (from 0) of the cases that ``ibnue whatif --random`` draws with seed 1, each of 1 % of all
+links.
 """
 
 from __future__ import annotations
@@ -20,20 +21,21 @@ _RANDOM = re.compile(r"random ([0-9.e-]+)(%?) (\S+) ([0-9]+/[0-9]+)", re.ASCII)
 
 @dataclass(frozen=True)
 class RandomFaults:
-    """Random fault cases.
+    """Specification of a series of random fault cases.
 
     Attributes
     ----------
     cases
         Number of cases.
     together
-        Number of faults in each case; None: ``percent`` is used.
+        Number of simultaneous faults in each case; None: ``percent`` determines it.
     percent
-        Percentage of all possible faults in each case, at least one fault; None: ``together`` is used.
+        Simultaneous faults in each case as a percentage of all possible faults (at least one fault); None: ``together``
+        determines the number.
     kinds
-        Kinds of faults, see :func:`routing.faults.random_faults`.
+        Kinds of faults, such as "link" (:func:`routing.faults.random_faults`).
     seed
-        Random seed.  With one seed, a longer list of cases begins with the shorter one.
+        Random seed.  For the same seed, more cases only add to the end of the list.
     """
 
     cases: int
@@ -44,7 +46,8 @@ class RandomFaults:
 
     @classmethod
     def parse(cls, text: str, kinds: Sequence[str] = ("link",), seed: int = 1) -> RandomFaults:
-        """Read ``100`` (two faults each), ``100:3`` or ``100:1%``.
+        """Parse ``100`` (100 cases of two faults each), ``100:3`` (of three faults) or ``100:1%`` (of 1 % of all
+        faults).
 
         Raises
         ------
@@ -60,7 +63,7 @@ class RandomFaults:
         return cls(int(found[1]), None if found[3] else int(found[2] or 2), percent, tuple(kinds), seed)
 
     def texts(self, fabric: Fabric) -> Iterator[str]:
-        """Yield the text of every case; no case if the fabric has no possible faults.
+        """Yield the text of every random case; none if no faults are possible on the fabric.
 
         Raises
         ------
@@ -77,14 +80,14 @@ class RandomFaults:
 
 
 def text_of(fault: Fault) -> str:
-    """Return the text of a fault; :func:`faults_of` is the inverse."""
+    """Return the text form of a single fault; :func:`faults_of` converts it back."""
     word = f"{fault.kind.value} "
     plain = fault.kind in (FaultKind.LINK, FaultKind.SWITCH, FaultKind.CA)
     return word + fault.name if plain else fault.name
 
 
 def faults_of(text: str, fabric: Fabric) -> Sequence[Fault]:
-    """Return the faults that a case text names.
+    """Return the faults of a fabric that the text of a fault case describes.
 
     Raises
     ------

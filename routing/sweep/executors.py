@@ -1,7 +1,8 @@
-"""Executors of a sweep: processes on this machine, workers of a Dask scheduler, or ranks of an MPI job.
+"""Workers that run the tasks of a sweep: processes on this machine, workers of a Dask scheduler, or ranks of an MPI
+job.
 
-All three use a :class:`concurrent.futures.Executor` behind a common interface, which detects dead workers and restarts
-them if possible.
+All three use a :class:`concurrent.futures.Executor` behind a common interface.  The interface detects dead workers, and
+restarts them if possible.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from routing.sweep.version import code_version
 from routing.sweep.work import Batch
 
 DASK_SECONDS = 20.0
-"""Timeout for a scheduler to answer, and then for its first worker, in seconds."""
+"""Longest wait for the answer of a Dask scheduler, and then for its first worker, in seconds."""
 
 
 ISOLATE = """
@@ -47,24 +48,25 @@ class Isolate(WorkerPlugin):
     def setup(self, worker):
         isolate()
 """
-"""Code that removes the working directory from the import path of Dask's scheduler and workers; sent as text.
+"""Code that Dask's scheduler and workers run to remove the working directory from their import path; it is sent as
+text.
 
-A process that is started by ``python -m`` searches its working directory first, and would import any ``routing`` there.
-The directory stays if this package is found nowhere else.
+A process that is started by ``python -m`` searches the working directory first.  So it would import any package
+``routing`` there.  The directory stays on the path if this package is found nowhere else.
 """
 
 
 class Workers(ABC):
-    """Interface of a group of workers.
+    """Interface of a group of workers, which run batches of tasks.
 
     Attributes
     ----------
     count
-        Number of batches processed at a time.
+        Number of batches that run at the same time.
     together
-        Whether all running batches are lost when one worker dies.
+        Whether the death of one worker loses the batches of all workers.
     status
-        Exit status of the worker that died last (negative: the signal), None if unknown.
+        Exit status of the last worker that died (negative: the signal), None if unknown.
     """
 
     count: int
@@ -73,28 +75,31 @@ class Workers(ABC):
 
     @abstractmethod
     def submit(self, batch: Batch) -> Future[list[Result]]:
-        """Submit a batch."""
+        """Submit a batch to the workers; return a future of its results."""
 
     @abstractmethod
     def died(self, error: BaseException) -> bool:
-        """Return whether an error means that a worker died during the batch or during one that ran at that time."""
+        """Return whether an exception of a batch means that a worker died.
+
+        The worker may have died during this batch, or during another one that ran at the same time.
+        """
 
     @abstractmethod
     def restart(self) -> None:
-        """Make workers available again after some died."""
+        """Make workers available again after some have died."""
 
     @abstractmethod
     def close(self, *, now: bool = False) -> None:
-        """Release the workers: at once if ``now``, even during a batch, else when they are idle."""
+        """Release the workers: immediately if ``now``, even during a batch, otherwise when they are idle."""
 
 
 class Processes(Workers):
-    """Processes on this machine.
+    """Workers that are processes on this machine.
 
     Parameters
     ----------
     count
-        Number of processes; None: one for each core that may be used.
+        Number of processes; None: one for each processor core that this program may use.
     """
 
     def __init__(self, count: int | None = None) -> None:
@@ -103,16 +108,17 @@ class Processes(Workers):
         self._pool = self._started()
 
     def _started(self) -> concurrent.futures.ProcessPoolExecutor:
-        # The workers are forked from a server process without threads or open ledgers that has loaded the engines.
+        # Workers are forked from a server process that has loaded the engines.  It has no threads and no open ledger,
+        # so forking it is safe.
         context = fork_server(["routing.sweep.timeouts"])
-        # Workers that are killed do not remove their folders, so all these folders are in a common one.
+        # A worker that is killed cannot remove its temporary folder.  So all these folders are in a common one.
         self._folder = tempfile.mkdtemp(prefix="ibnue-sweep-")
         return concurrent.futures.ProcessPoolExecutor(
             self.count, mp_context=context, initializer=_begin, initargs=(self._folder,)
         )
 
     def submit(self, batch: Batch) -> Future[list[Result]]:
-        """Submit a batch.
+        """Submit a batch to a process; return a future of its results.
 
         Raises
         ------
@@ -122,22 +128,23 @@ class Processes(Workers):
         return pools.submit(self._pool, run_batch, batch)
 
     def died(self, error: BaseException) -> bool:
-        """Return whether the pool is broken; one dead process breaks it."""
+        """Return whether an exception means that a process died, which makes the whole pool unusable."""
         if not isinstance(error, BrokenExecutor):
             return False
         exits = [process.exitcode for process in list((self._pool._processes or {}).values())]
-        # A broken pool ends its other processes by SIGTERM, and some exit by themselves.
+        # A broken pool ends its other processes by SIGTERM, and some processes exit by themselves: both are not the
+        # cause.
         first = [status for status in exits if status not in (None, 0, -signal.SIGTERM)]
         self.status = first[0] if first else self.status
         return True
 
     def restart(self) -> None:
-        """Start all processes again.
+        """Replace all processes by new ones, after one of them has died.
 
         Raises
         ------
         EnvironmentProblem
-            Processes cannot start; the message is the first error of one.
+            Processes cannot start; the message is the first error of such a process.
         """
         self.close(now=True)
         if not self._checked:
@@ -151,19 +158,19 @@ class Processes(Workers):
         return list(self._pool._processes or {})
 
     def close(self, *, now: bool = False) -> None:
-        """End the processes."""
+        """End the processes and remove their temporary files."""
         pools.end(self._pool, now=now)
         remove_folder(self._folder)
 
 
 def _begin(folder: str) -> None:
-    """Initialise a worker whose temporary files go into a folder."""
+    """Initialise a worker process: its temporary files go into a folder, and it ends when its parent ends."""
     os.environ["TMPDIR"], tempfile.tempdir = folder, None
     exit_with_parent(partial(shutil.rmtree, folder, ignore_errors=True))
 
 
 class Dask(Workers):
-    """Workers of a Dask scheduler, on this machine or others.
+    """Workers of a Dask scheduler, on this machine or on others.
 
     Parameters
     ----------
@@ -173,7 +180,8 @@ class Dask(Workers):
     Raises
     ------
     EnvironmentProblem
-        Dask is not installed, the scheduler does not answer, it has no workers, or they have another version of ibnue.
+        Dask is not installed, the scheduler does not answer, or it has no workers, or workers with another version of
+        ibnue.
     """
 
     together = False
@@ -195,10 +203,11 @@ class Dask(Workers):
         self._executor = self._client.get_executor(pure=False)
 
     def _greet(self) -> int:
-        """Check the workers' version of ibnue, and return the number of threads of all workers."""
+        """Check that the workers have the same version of ibnue; return the number of threads of all workers."""
         try:
             self._client.wait_for_workers(1, timeout=DASK_SECONDS)
-            scope: dict[str, Any] = {"__name__": "__main__"}  # objects of no importable module are pickled by value
+            # Dask pickles objects by value if their module cannot be imported, as is the case for ``__main__``.
+            scope: dict[str, Any] = {"__name__": "__main__"}
             exec(ISOLATE, scope)
             self._client.run_on_scheduler(scope["isolate"])
             self._client.register_plugin(scope["Isolate"]())
@@ -218,24 +227,27 @@ class Dask(Workers):
         return sum(self._client.nthreads().values()) or 1
 
     def submit(self, batch: Batch) -> Future[list[Result]]:
-        """Submit a batch; if a worker dies, Dask itself gives the batch to another one, up to three times."""
+        """Submit a batch to the scheduler; return a future of its results.
+
+        If a worker dies, Dask gives the batch to another worker, up to three times.
+        """
         future: Future[list[Result]] = self._executor.submit(run_batch, batch)
         return future
 
     def died(self, error: BaseException) -> bool:
-        """Return whether Dask has given up on the batch.
+        """Return whether Dask has given up on a batch because its workers died.
 
         Raises
         ------
         EnvironmentProblem
-            The scheduler is gone.
+            The connection to the scheduler is lost.
         """
         if isinstance(error, CancelledError) or self._client.status not in ("running", "connecting"):
             raise EnvironmentProblem(f"the Dask scheduler at {self._address} is gone (run again to go on)") from None
         return isinstance(error, self._dask.KilledWorker)
 
     def restart(self) -> None:
-        """Do nothing: the scheduler replaces dead workers or continues without them."""
+        """Do nothing, since the scheduler replaces dead workers or continues without them."""
 
     def close(self, *, now: bool = False) -> None:
         """Disconnect from the scheduler."""
@@ -247,10 +259,11 @@ class Dask(Workers):
 
 @contextlib.contextmanager
 def mpi_ranks() -> Iterator[Any]:
-    """Connect the ranks of an MPI job: yield an executor to rank 0, and None to every other rank when rank 0 is done.
+    """Connect the ranks (processes) of an MPI job, of which rank 0 uses all others as workers.
 
-    Every rank runs the same command.  Each must enter this context before it can fail on its own: the other ranks would
-    wait for a missing rank for ever.
+    Rank 0 gets an executor.  Every other rank works until rank 0 is done, and then gets None.  All ranks run the same
+    command.  Each must enter this context before it can fail on its own: the other ranks would wait for a missing rank
+    for ever.
 
     Raises
     ------
@@ -264,13 +277,13 @@ def mpi_ranks() -> Iterator[Any]:
         raise EnvironmentProblem(f"mpi4py finds no MPI: {error} (install openmpi-bin or mpich)") from None
     if mpi.COMM_WORLD.Get_size() < 2:
         raise EnvironmentProblem("there are no MPI ranks to work (mpiexec -n 5 ibnue sweep ... --executor mpi)")
-    # The other ranks need not import the main module of rank 0: their tasks are in modules of this package.
+    # The main module of rank 0 need not be imported elsewhere: the tasks are functions in modules of this package.
     with futures.MPICommExecutor(mpi.COMM_WORLD, root=0, main=False) as executor:
         yield executor
 
 
 class Mpi(Workers):
-    """The other ranks of an MPI job; this one is rank 0.
+    """Workers that are the other ranks of an MPI job; this process is rank 0.
 
     Parameters
     ----------
@@ -283,25 +296,28 @@ class Mpi(Workers):
         self.count = executor.num_workers
 
     def submit(self, batch: Batch) -> Future[list[Result]]:
-        """Submit a batch."""
+        """Submit a batch to a rank; return a future of its results."""
         future: Future[list[Result]] = self._executor.submit(run_batch, batch)
         return future
 
     def died(self, error: BaseException) -> bool:
-        """Return whether the ranks are gone; usually MPI ends the whole job, this rank included, when one dies."""
+        """Return whether an exception means that the other ranks are gone.
+
+        Usually MPI ends the whole job, including this rank, when one rank dies.
+        """
         return isinstance(error, BrokenExecutor)
 
     def restart(self) -> None:
-        """Raise an error: MPI cannot restart a rank."""
+        """Raise EnvironmentProblem, since MPI cannot restart a rank."""
         raise EnvironmentProblem("the MPI workers are gone (run again to go on)")
 
     def close(self, *, now: bool = False) -> None:
-        """Release the ranks."""
+        """Release the other ranks, which then end."""
         self._executor.shutdown(wait=True, cancel_futures=True)
 
 
 def optional(module: str, extra: str) -> Any:
-    """Import a module of an optional package.
+    """Import a module of a package that is not always installed; ``extra`` is the extra of ibnue that installs it.
 
     Raises
     ------
@@ -315,7 +331,8 @@ def optional(module: str, extra: str) -> Any:
 
 
 def workers(executor: str, count: int | None = None) -> Workers:
-    """Return the workers that ``--executor`` names: ``processes``, or ``dask://host:port`` (or tcp://, tls://).
+    """Make the workers that the option ``--executor`` names: ``processes`` or ``dask://host:port`` (also tcp://,
+    tls://).
 
     Raises
     ------

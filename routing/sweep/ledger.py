@@ -1,7 +1,7 @@
-"""Ledger of a sweep: one SQLite file that holds every result once, whatever happens to the run.
+"""Ledger of a sweep: an SQLite file that stores the result of every task once, even if runs are killed.
 
-Results are committed as they arrive, so a killed run loses only the tasks in progress.  Only one program has a ledger
-open at a time; the operating system releases the lock when that program ends for any reason.
+Results are committed as they arrive, so a killed run loses only the tasks in progress.  Only one program can have a
+ledger open at a time.  The operating system releases the lock when that program ends for any reason.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from routing.sweep.tasks import Target, Task
 from routing.sweep.version import code_version
 
 APPLICATION = 0x49424E4C
-"""SQLite's application_id: "IBNL"."""
+"""Value of SQLite's application_id that identifies a ledger file: "IBNL" in ASCII."""
 VERSION = 1
-"""Version of the tables below (SQLite's user_version)."""
+"""Version of the tables below, stored as SQLite's user_version."""
 
 RESULT_COLUMNS = tuple(field.name for field in fields(Result))
 ADDED_COLUMNS = {"kept": "REAL"}
-"""Columns that a ledger of this version may lack if an earlier ibnue made it; their values are unknown then."""
+"""Columns that an earlier ibnue did not write, although the version is the same.  Their values are unknown in its
+files.
+"""
 TASK_COLUMNS = ("fabric", "digest", "engine", "options", "fault", "seed", "mode")
 
 SCHEMA = f"""
@@ -49,7 +51,10 @@ PRAGMA user_version = {VERSION};
 
 @dataclass(frozen=True)
 class Record:
-    """Row of the ledger: a task, its result, and the :func:`~routing.sweep.version.code_version` that computed it."""
+    """Row of the ledger: a task, its result, and the version of the code that computed the result.
+
+    The version is from :func:`~routing.sweep.version.code_version`.
+    """
 
     task: Task
     result: Result
@@ -57,16 +62,16 @@ class Record:
 
 
 class Ledger:
-    """Open ledger, locked for this program.
+    """Open ledger file, which is locked for this program.
 
     Parameters
     ----------
     path
-        The file, created if it does not exist; None: a temporary ledger in memory.
+        Path of the file, which is created if it does not exist; None: a temporary ledger in memory.
     must_exist
-        Do not create a ledger.
+        Whether it is an error if the file does not exist.
     read_only
-        Open for reading only, for example for a comparison; the ledger must exist.
+        Whether to open the file for reading only, for example for a comparison; the file must exist.
 
     Raises
     ------
@@ -119,12 +124,14 @@ class Ledger:
         self._base.execute("COMMIT")
         if self._read_only:
             return
-        # Commits reach the operating system at once, so that a killed run loses nothing, and the disk later.
+        # A commit reaches the operating system at once, so that a killed run loses nothing.  It reaches the disk later.
         self._base.execute("PRAGMA journal_mode = WAL")
         self._base.execute("PRAGMA synchronous = NORMAL")
 
     def _add_columns(self) -> None:
-        """Add the columns that an earlier ibnue did not have; if read-only, record them as unknown."""
+        """Add the columns that an earlier ibnue did not write.  If the file is read-only, remember them as unknown
+        instead.
+        """
         there = {row[1] for row in self._base.execute("PRAGMA table_info(results)")}
         missing = [name for name in ADDED_COLUMNS if name not in there]
         self._unknown = frozenset(missing if self._read_only else ())
@@ -132,7 +139,9 @@ class Ledger:
             self._base.execute(f"ALTER TABLE results ADD COLUMN {name} {ADDED_COLUMNS[name]}")
 
     def _result_columns(self) -> str:
-        """Return the columns of a task and its result for a SELECT, with NULL for columns that the file lacks."""
+        """Return the columns of a task and its result as text for a SELECT, with NULL for columns that the file
+        lacks.
+        """
         names = (*TASK_COLUMNS, *RESULT_COLUMNS)
         return ", ".join(f"NULL AS {name}" if name in self._unknown else name for name in names)
 
@@ -164,7 +173,10 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Close the ledger and merge its write-ahead log into the file; remove a new ledger without any run."""
+        """Close the ledger and merge its write-ahead log into the file.
+
+        A ledger that this program created is removed if no run was recorded in it.
+        """
         with contextlib.closing(self._base), self._naming_file():
             if self._read_only:
                 return
@@ -174,7 +186,7 @@ class Ledger:
                 self.path.unlink(missing_ok=True)
 
     def begin(self, about: str, *, live: bool = False) -> int:
-        """Record a new run and return its number; ``live``: its tasks run under a real OpenSM."""
+        """Record the start of a run and return its number; ``live`` is whether its tasks run under a real OpenSM."""
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         row = (now, code_version(live=live), about)
         with self._naming_file():
@@ -183,16 +195,20 @@ class Ledger:
         return done.lastrowid
 
     def done(self, *, without: Iterable[str] = AGAIN) -> set[str]:
-        """Return the ids of the tasks that have a result, except results with an outcome in ``without``."""
+        """Return the ids of the tasks that are done.
+
+        A result whose outcome is in ``without`` (such as "timed out") does not count, so that the task will run again.
+        """
         again = set(without)
         with self._naming_file():
             return {task for task, was in self._base.execute("SELECT task, outcome FROM results") if was not in again}
 
     def record(self, run: int, pairs: Iterable[tuple[Task, Result]]) -> int:
-        """Store results in one transaction; return how many were stored.
+        """Store the results of tasks in one transaction; return how many were stored.
 
-        A task that has a result keeps it: a task that ran twice, because its worker seemed dead, counts once.  Only a
-        result with an outcome in :data:`~routing.sweep.results.PASSING` is replaced by the new one.
+        A task that has a result keeps that result.  So a task that ran twice, because its worker seemed dead, counts
+        once.  Only results whose outcome is in :data:`~routing.sweep.results.PASSING` are replaced, since they depend
+        on the machine.
         """
         rows = [(run, *_task_row(task), *astuple(result)) for task, result in pairs]
         return self._insert(rows)
@@ -211,13 +227,13 @@ class Ledger:
                 added = self._base.total_changes - before
                 self._base.execute("COMMIT")
             except BaseException:
-                if self._base.in_transaction:  # SQLite itself has rolled back if the disk is full
+                if self._base.in_transaction:  # SQLite has already rolled back by itself if the disk is full
                     self._base.execute("ROLLBACK")
                 raise
         return added
 
     def records(self) -> Iterator[Record]:
-        """Yield every record, sorted by fabric, engine and fault."""
+        """Yield every stored task with its result, sorted by fabric, engine and fault."""
         order = "fabric, engine, options, mode, seed, fault, task"
         with self._naming_file():
             rows = self._base.execute(
@@ -227,7 +243,9 @@ class Ledger:
                 yield _record(row)
 
     def absorb(self, other: Ledger) -> int:
-        """Add the results of another ledger, such as that of another shard; return how many were stored."""
+        """Add the results of another ledger, for example that of another part of the same sweep; return how many were
+        stored.
+        """
         added = 0
         with other._naming_file():
             runs = other._base.execute("SELECT run, started, version, about FROM runs ORDER BY run").fetchall()

@@ -1,4 +1,4 @@
-"""Results of tasks."""
+"""Result of one task of a sweep, and a hash of routing tables."""
 
 from __future__ import annotations
 
@@ -11,20 +11,25 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 OUTCOMES = ("certified", "loop", "wrong", "refused", "timed out", "lost", "error")
-"""``certified``: proven complete and free of credit loops.  ``loop``: complete, with a credit loop that the engine does
-not promise to avoid.  ``wrong``: incomplete tables, a broken promise, or two checkers that disagree.  ``refused``: the
-engine reported that it cannot route the fabric.  ``timed out``: the task exceeded its time limit.  ``lost``: the
-machine failed: a worker was killed from outside, or lacked memory or a module.  ``error``: another failure, for example
-of a kernel."""
+"""Outcomes of a task:
+
+- ``certified``: the tables are proven complete and free of credit loops.
+- ``loop``: the tables are complete and have a credit loop, but the engine does not promise to avoid loops.
+- ``wrong``: the tables are incomplete, break the engine's promise, or two checkers disagree.
+- ``refused``: the engine reported that it cannot route the fabric.
+- ``timed out``: the task exceeded its time limit.
+- ``lost``: the machine failed: a worker was killed from outside, or lacked memory or a module.
+- ``error``: another failure, for example of a C kernel.
+"""
 AGAIN = ("timed out", "lost")
-"""Outcomes after which every later run repeats the task."""
+"""Outcomes after which every later run of the sweep repeats the task."""
 PASSING = (*AGAIN, "error")
-"""Outcomes that are not a property of the task itself: any later result replaces them."""
+"""Outcomes that may differ in the next attempt, so any later result of the task replaces them."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """Result of a task.  Unknown values are None.
+    """Result of one task of a sweep.  Values that are not known are None.
 
     Attributes
     ----------
@@ -33,25 +38,26 @@ class Result:
     outcome
         One of :data:`OUTCOMES`.
     strength, scope
-        Strength and scope of the certificate.
+        Strength of the certificate ("forward": requests, "reversible": also replies), and the traffic that it covers.
     vls, vls_needed
-        Data VLs used, and the fewest with which the engine found these paths loop-free.
+        Number of data VLs that the tables use, and the fewest VLs on which the engine found the same paths loop-free.
     faults, parts, cut_off
-        Number of faults; of connected components of the switches; of surviving CAs and routers that are disconnected.
+        Number of faults; number of connected components of the switches; number of surviving CAs and routers that the
+        faults have disconnected.
     entries, changed, broken
-        Number of LFT entries for switches and LIDs of both the intact and the faulty fabric; of those that differ; of
-        those that are no longer valid.
+        Number of LFT entries for switches and LIDs that exist both before and after the fault; number of entries that
+        differ; number of old entries that are no longer valid.
     a2a
-        All-to-all share; None also if no channel carries traffic.
+        All-to-all rate of an end port as a share of its link; None also if no channel carries traffic.
     kept
-        All-to-all rate of an end port relative to its rate in the intact fabric; over 1 if the rate has grown because
-        fewer end ports send.
+        All-to-all rate of an end port divided by its rate before the fault; over 1 if the rate has grown because fewer
+        end ports send.
     tables
-        Hash of the tables, 16 hex digits; None for tables of a real OpenSM, which may differ from run to run.
+        Hash of the tables, 16 hex digits; None for the tables of a real OpenSM, which may differ from run to run.
     how
-        Method by which a re-route computed the tables.
+        Method by which a re-route computed the tables; None without a re-route.
     seconds
-        Wall-clock time of this task alone, without the tables of the intact fabric.
+        Wall-clock time of this task, without the time for the tables of the fault-free fabric, in seconds.
     error
         Description of a failure, in one line.
     """
@@ -77,12 +83,14 @@ class Result:
 
     @property
     def certified(self) -> bool:
-        """Whether the tables are proven."""
+        """Whether the tables are proven complete and free of credit loops."""
         return self.outcome == "certified"
 
 
 def tables_digest(fabric: Fabric, routing: Routing) -> str:
-    """Return a hash, 16 hex digits, of LFTs, SLs and SL2VL tables of the switches by GUID."""
+    """Return a hash (16 hex digits) of LFTs, SLs and SL2VL tables; it depends on the switches' GUIDs, not on their
+    names.
+    """
     state = hashlib.sha256()
     for part in (fabric.switch_guid, routing.lft, routing.sl, routing.sl2vl):
         state.update(str(part.shape).encode())

@@ -1,8 +1,8 @@
-"""Scheduler of a sweep: submits tasks in batches, stores results as they arrive, and continues when workers die.
+"""Scheduler of a sweep, which submits tasks in batches, stores results as they arrive, and continues when workers die.
 
-The batch that killed a worker is unknown, so all batches in progress are repeated, one at a time.  If workers die
-during a batch that runs alone, its tasks are repeated one by one.  A task that kills its worker again is recorded as an
-error. So a task may run more than once; the ledger keeps one result.
+It is unknown which batch killed a worker.  So all batches in progress are repeated, one at a time.  If workers die
+again during a batch that runs alone, its tasks are repeated one by one.  A task that kills its worker again is recorded
+as an error.  So a task may run more than once; the ledger keeps one result.
 """
 
 from __future__ import annotations
@@ -22,17 +22,25 @@ from routing.sweep.tasks import Task
 from routing.sweep.work import MAX_ATTEMPTS, Batch, abandoned_result
 
 BATCH_SECONDS = 0.5
-"""Intended duration of a batch in seconds: long compared with the cost of submitting it, but little work to lose."""
+"""Intended duration of a batch in seconds.
+
+It is long compared with the cost of submitting the batch, but short enough that little work is lost with a worker.
+"""
 FIRST_BATCH, LARGEST_BATCH = 2, 200
 MAX_RECOVERIES = 20
-"""Consecutive deaths of workers without a result after which the run ends: the tasks are not the cause then."""
+"""Number of consecutive worker deaths without any result after which the run ends, since the tasks cannot be the
+cause.
+"""
 
 Packed = Callable[[Sequence[Task]], Batch]
 Watch = Callable[[Sequence[tuple[Task, Result]]], None]
 
 
 class Queue:
-    """Waiting tasks, grouped by the tables that they share; the batch size follows from the measured time per task."""
+    """Tasks that have not been submitted yet, grouped by the fault-free tables that they need.
+
+    The size of a batch depends on the measured time per task.
+    """
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._groups: dict[tuple[object, ...], deque[Task]] = {}
@@ -44,7 +52,7 @@ class Queue:
         return bool(self._groups)
 
     def take(self) -> tuple[Task, ...]:
-        """Remove and return the next batch."""
+        """Remove the next batch of tasks from the queue and return it."""
         group_key, group = next(iter(self._groups.items()))
         seconds = self._seconds.get(group_key)
         size = FIRST_BATCH if seconds is None else int(BATCH_SECONDS / max(seconds, 1e-6))
@@ -55,22 +63,24 @@ class Queue:
         return batch
 
     def learn(self, pairs: Sequence[tuple[Task, Result]]) -> None:
-        """Record the time that tasks took."""
+        """Learn from finished tasks of one group how long a task takes, to choose the size of later batches."""
         if pairs:
             self._seconds[pairs[0][0].group_key] = sum(result.seconds for _, result in pairs) / len(pairs)
 
 
 @dataclass
 class CrashSuspects:
-    """Batches that were in progress when workers died, to be repeated one at a time."""
+    """Batches that were in progress when workers died; they are repeated one at a time to find the cause."""
 
     waiting: deque[tuple[Task, ...]] = field(default_factory=deque)
     deaths: dict[str, int] = field(default_factory=dict)
 
     def record_crash(self, batch: tuple[Task, ...], status: int | None) -> list[tuple[Task, Result]]:
-        """Record that workers died during a batch that ran alone; return results of tasks that are given up.
+        """Record that a worker died during a batch that ran alone, and decide what to do with the batch.
 
-        ``status``: exit status of the worker that died, None if unknown.
+        A batch of several tasks is split into single tasks, to be repeated.  A single task is repeated until it has
+        used up its attempts.  ``status`` is the exit status of the worker, None if unknown.  The result has the tasks
+        that are given up, with their results.
         """
         if len(batch) > 1:
             self.waiting.extendleft((task,) for task in reversed(batch))
@@ -84,18 +94,18 @@ class CrashSuspects:
 
 
 class Run:
-    """One run over tasks that have no result yet.
+    """One run of a sweep over the tasks that have no result yet.
 
     Parameters
     ----------
     ledger, number
-        Ledger for the results, and the number of this run in it.
+        Ledger that stores the results, and the number of this run in the ledger.
     workers
-        The workers.
+        Workers that run the tasks.
     packed
-        Function that makes a batch of tasks that share a fabric.
+        Function that makes a batch from tasks on the same fabric.
     watch
-        Callback that gets results as they are stored.
+        Function that is called with the results as they are stored, for example to show progress.
     """
 
     def __init__(self, ledger: Ledger, number: int, workers: Workers, packed: Packed, watch: Watch) -> None:
@@ -106,7 +116,7 @@ class Run:
         self._deaths_in_a_row = 0
 
     def finish(self, tasks: Sequence[Task]) -> None:
-        """Run all tasks.
+        """Run all given tasks and store their results.
 
         Raises
         ------
@@ -123,9 +133,10 @@ class Run:
                     self._recover(lost, queue)
 
     def _hand_out(self, queue: Queue) -> list[tuple[Task, ...]]:
-        """Submit batches until the workers are busy, suspects alone.
+        """Submit batches until all workers are busy.
 
-        Returns the batch that could not be submitted because workers died, if any.
+        A batch that may have killed a worker is submitted only when nothing else runs.  If a batch could not be
+        submitted because workers died, it is returned in a list.
         """
         while batch := self._next(queue):
             if not self._submit(batch):
@@ -143,7 +154,9 @@ class Run:
         return True
 
     def _next(self, queue: Queue) -> tuple[Task, ...] | None:
-        """Return the next batch to submit now; None if there is none, or it has to wait."""
+        """Return the next batch to submit now; None if no batch is left, or if it has to wait until others are
+        finished.
+        """
         if self._pending and (self._alone or self._suspects.waiting):
             return None
         if self._suspects.waiting:
@@ -155,7 +168,7 @@ class Run:
     def _collect(
         self, finished: Iterable[tuple[Future[list[Result]], tuple[Task, ...]]], queue: Queue
     ) -> list[tuple[Task, ...]]:
-        """Store the results of finished batches; return the batches whose workers died."""
+        """Store the results of finished batches, and return the batches whose workers died."""
         lost = []
         for future, batch in finished:
             error = future.exception() if not future.cancelled() else CancelledError()
@@ -175,7 +188,7 @@ class Run:
         return lost
 
     def _recover(self, lost: list[tuple[Task, ...]], queue: Queue) -> None:
-        """Restart workers after some died, and schedule the lost batches again."""
+        """Restart the workers after some have died, and schedule the lost batches again."""
         if self._workers.together:
             while self._pending:
                 lost += self._collect(self._pending.wait(), queue)

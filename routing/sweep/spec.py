@@ -1,4 +1,7 @@
-"""Specification of a sweep: blocks of fabrics x engines x modes x seeds x faults, from options or from a TOML file."""
+"""Specification of a sweep: blocks of fabrics x engines x modes x seeds x faults.
+
+It comes from the options of the command or from a TOML file.
+"""
 
 from __future__ import annotations
 
@@ -19,38 +22,38 @@ from routing.sweep.cases import INTACT, RandomFaults, text_of
 from routing.sweep.tasks import MODES, Shard, Target, Task
 
 LONGEST = 1e6
-"""Largest time limit of a case in seconds: more than a week."""
+"""Largest time limit of a case that may be given, in seconds: more than a week."""
 MOST = 1_000_000
-"""Most cases of a sweep: they take half a gigabyte of memory."""
+"""Largest number of cases of a sweep, which take half a gigabyte of memory."""
 
 ReadFabric = Callable[[str], Fabric]
 
 
 @dataclass(frozen=True)
 class Block:
-    """Block of a sweep: the product of its fabrics, engines, modes, seeds and fault cases.
+    """Block of a sweep: every combination of its fabrics, engines, modes, seeds and fault cases is one task.
 
     Attributes
     ----------
     fabrics
-        Files or generators, as on the command line; in a spec file also file patterns such as ``nets/*.net``.
+        Fabric files or generators, as on the command line.  In a TOML file also file patterns such as ``nets/*.net``.
     engines
-        Engines with options, see :meth:`routing.sweep.tasks.Target.parse`.
+        Engines with their options, such as ``nue:vls=4`` (:meth:`routing.sweep.tasks.Target.parse`).
     modes, seeds
-        Modes, see :data:`routing.sweep.tasks.MODES`, and random seeds of the engines.
+        Ways to compute the tables after a fault (:data:`routing.sweep.tasks.MODES`), and random seeds of the engines.
     intact
-        Whether to include a case without a fault.
+        Whether to include the fabric without faults as a case.
     links, switches
-        Cases with a single failed link between switches, or a single failed switch: "all", or a number of them, spread
-        over the fabric.
+        Number of cases in which a single link between switches fails, or a single switch.  "all", or a number of links
+        or switches, evenly spread over the fabric.
     faults
-        Cases with a single fault by name.
+        Names of single faults; each is a case.
     random, kinds
-        Random cases, see :meth:`routing.sweep.cases.RandomFaults.parse`, and the kinds of their faults.
+        Random cases such as ``100:3`` (:meth:`routing.sweep.cases.RandomFaults.parse`), and the kinds of their faults.
     timeout
-        Time limit of each case in seconds, including the tables of the intact fabric; None: no limit.
+        Time limit of each case in seconds, including the time for the tables of the fault-free fabric; None: no limit.
     origin
-        The spec file, and the index of the block in it, from 0.
+        TOML file and index (from 0) of the block in the file, for error messages; None without a file.
     """
 
     fabrics: tuple[str, ...]
@@ -68,7 +71,9 @@ class Block:
 
     @contextlib.contextmanager
     def naming_key(self, *key: str) -> Iterator[None]:
-        """Add the location in the spec file of the value under ``key`` to input errors."""
+        """Add a location to input errors that occur in a ``with`` block: that of the value under ``key`` in the TOML
+        file.
+        """
         try:
             yield
         except InputError as error:
@@ -79,7 +84,7 @@ class Block:
             raise file.error(problem, "block", number, *key, remedy=error.remedy) from None
 
     def cases(self, fabric: Fabric) -> Iterator[str]:
-        """Yield the fault text of each case.
+        """Yield the text form of each fault case of the block on a fabric.
 
         Raises
         ------
@@ -104,7 +109,7 @@ class Block:
 
 
 def some(faults: Sequence[Fault], wanted: int | str, what: str) -> Sequence[Fault]:
-    """Return all faults, or ``wanted`` of them at even distances.
+    """Return all faults of a list, or ``wanted`` of them at even distances.
 
     Raises
     ------
@@ -122,16 +127,16 @@ def some(faults: Sequence[Fault], wanted: int | str, what: str) -> Sequence[Faul
 
 @dataclass(frozen=True)
 class Plan:
-    """Tasks of a sweep.
+    """All tasks of a sweep, with their fabrics and time limits.
 
     Attributes
     ----------
     tasks
-        The tasks, without duplicates.
+        Tasks, each once.
     fabrics
-        Fabrics of the tasks, by digest.
+        Fabrics of the tasks, by digest (a hash that is independent of the fabric's name).
     timeouts
-        Time limit in seconds by task id, for tasks with a limit.
+        Time limit in seconds of the tasks that have one, by id of the task.
     """
 
     tasks: tuple[Task, ...]
@@ -140,7 +145,7 @@ class Plan:
 
 
 def expand(blocks: Sequence[Block], read: ReadFabric, shard: Shard | None = None) -> Plan:
-    """Expand blocks into the tasks that belong to a shard.
+    """Expand blocks into single tasks; with a shard, keep only the tasks that belong to this part of the sweep.
 
     Raises
     ------
@@ -193,7 +198,7 @@ def _product(block: Block, fabric: Fabric, targets: Sequence[Target], cases: Seq
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """Read ``1,5-8``.
+    """Parse a list of seeds such as ``1,5-8``.
 
     Raises
     ------
@@ -213,9 +218,9 @@ def parse_seeds(text: str) -> tuple[int, ...]:
 
 
 def read_spec(path: str | Path) -> list[Block]:
-    """Read the blocks of a TOML file: tables ``[[block]]`` whose keys are the attributes of :class:`Block`.
+    """Read a sweep from a TOML file with tables ``[[block]]``, whose keys are the attributes of :class:`Block`.
 
-    Paths are relative to the folder of the file; a single value stands for a list of one.
+    Paths are relative to the folder of the file.  A single value may be written instead of a list of one value.
 
     Raises
     ------
@@ -235,7 +240,7 @@ def read_spec(path: str | Path) -> list[Block]:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reader of one ``[[block]]`` table of a spec file."""
+    """Reader and checker of one ``[[block]]`` table of a TOML file."""
 
     file: Toml
     number: int
@@ -297,7 +302,11 @@ class _Reader:
         raise self.error(f"{key} is not a number of seconds", key, f"{key} = 60")
 
     def files(self, text: str) -> list[str]:
-        """Return the fabrics that a text names: existing files relative to the spec file, else the text itself."""
+        """Return the fabrics that a text names.
+
+        A pattern stands for all files that match it, and a file name for that file, relative to the TOML file.  Any
+        other text, such as a generator, is returned unchanged.
+        """
         folder = Path(self.file.path).parent
         if any(sign in text for sign in "*?["):
             found = sorted(str(file) for file in folder.glob(text))

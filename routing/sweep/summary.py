@@ -1,4 +1,4 @@
-"""Summary of a ledger by engine, and regressions since an earlier ledger."""
+"""Summary of a ledger's results by engine, and comparison with an earlier ledger to find regressions."""
 
 from __future__ import annotations
 
@@ -10,35 +10,36 @@ from routing.sweep.ledger import Record
 from routing.sweep.results import OUTCOMES
 
 TOLERANCE = 0.05
-"""Relative decrease of the all-to-all share from which a change is a regression."""
+"""Relative decrease of the all-to-all rate above which a change counts as a regression."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """Summary of one engine's results on one fabric, or on all fabrics.
+    """Summary of the results of one engine, on one fabric or on all fabrics.
 
     Attributes
     ----------
     fabric, target, mode
-        Common fabric, engine and mode.  The fabric is "" for all fabrics; a name that several fabrics have is followed
-        by the beginning of the digest.
+        Fabric, engine and mode that the results share.  The fabric is "" for all fabrics.  If several fabrics have the
+        same name, the name is followed by the beginning of the digest (a hash of the fabric).
     cases
-        Number of cases.
+        Number of cases (tasks).
     outcomes
         Number of cases by outcome.
     vls_needed
-        Largest number of VLs that a case needed.
+        Largest number of VLs that any case needed.
     changed, broken
-        Total number of entries that changed, and of those that were no longer valid; None if unknown for all cases.
+        Sum over all cases of the LFT entries that changed, and of the old entries that were no longer valid; None if
+        unknown for all cases.
     a2a_least
-        Least all-to-all share.
+        Smallest all-to-all rate of any case, as a share of a link.
     loss_mean, loss_most
-        Mean and largest relative loss of the all-to-all rate of an end port in cases with a fault, compared with the
-        intact fabric.  A gain counts as 0.  None if unknown.
+        Mean and largest relative loss of an end port's all-to-all rate, compared with the fault-free fabric, over all
+        cases with a fault.  A gain counts as 0.  None if unknown.
     cut_off
         Largest number of CAs and routers that a fault disconnected.
     seconds
-        Total time of all cases.
+        Sum of the times of all cases, in seconds.
     """
 
     fabric: str
@@ -57,9 +58,9 @@ class Line:
 
 
 def lines(records: Iterable[Record], *, by_fabric: bool = False) -> list[Line]:
-    """Return the summary, in the order in which engines (and fabrics) occur.
+    """Summarise results by engine (and by fabric if ``by_fabric``), in the order in which these occur.
 
-    Fabrics with the same name are distinguished by the beginning of their digest.
+    Fabrics with the same name are distinguished by the beginning of their digest (a hash of the fabric).
     """
     groups: dict[tuple[str, str, str], list[Record]] = {}
     kept = list(records)
@@ -109,7 +110,11 @@ def _line(fabric: str, target: str, mode: str, group: list[Record]) -> Line:
 
 @dataclass(frozen=True)
 class Regression:
-    """Regression: task, property that is worse (``outcome``, ``vls``, ``a2a``, ``tables``), old and new value."""
+    """Regression of one task compared with an earlier ledger.
+
+    ``what`` is the property that is worse (``outcome``, ``vls``, ``a2a`` or ``tables``), with its value before and
+    after.  ``about`` describes the task.
+    """
 
     task: str
     about: str
@@ -120,15 +125,15 @@ class Regression:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of two ledgers.
+    """Result of comparing the results in two ledgers, an earlier one and a new one.
 
     Attributes
     ----------
     regressions
-        The regressions.
+        All regressions that were found.
     same, better, other_tables
-        Number of tasks in both ledgers with equal tables; certified now but not before; with different tables and no
-        regression.
+        Numbers of tasks that both ledgers have.  ``same``: with equal tables.  ``better``: certified now but not
+        before.  ``other_tables``: with different tables but without a regression.
     only_before, only_now
         Number of tasks that only the earlier or only the new ledger has.
     """
@@ -142,10 +147,10 @@ class Comparison:
 
 
 def compare(before: Iterable[Record], now: Iterable[Record], *, tolerance: float = TOLERANCE) -> Comparison:
-    """Compare two ledgers and find the regressions.
+    """Compare the results in two ledgers, and find the regressions.
 
-    A regression is one of these: tables are no longer certified; more VLs are needed; the all-to-all share is lower by
-    more than ``tolerance`` (0.05: a twentieth); tables differ although the version of ibnue is the same.
+    Any of these is a regression: the tables are no longer certified; more VLs are needed; the all-to-all rate is lower
+    by more than ``tolerance`` (0.05: five percent); the tables differ although the version of ibnue is the same.
     """
     earlier = {record.task.id: record for record in before}
     worse: list[Regression] = []

@@ -1,4 +1,8 @@
-"""Tasks of a sweep: one engine on one fabric with one fault case, with the same result on every machine and run."""
+"""Tasks of a sweep.
+
+A task is one engine on one fabric with one fault case.  The result of a task is the same on every machine and in every
+run.
+"""
 
 from __future__ import annotations
 
@@ -16,24 +20,28 @@ Value = int | float | str | bool
 Options = tuple[tuple[str, Value], ...]
 
 MODES = ("fresh", "balanced", "full", "lab")
-"""How the tables for the faulty fabric are computed: "fresh", from scratch; "balanced" and "full", by a re-route of the
-tables of the intact fabric with that stability; "lab", by a real OpenSM."""
+"""Ways to compute the tables for the faulty fabric.
+
+- "fresh": from scratch.
+- "balanced", "full": by a re-route that starts from the tables of the fault-free fabric, with that stability.
+- "lab": by a real OpenSM.
+"""
 
 
 SETTABLE = tuple(option.name for option in OPTIONS.values() if "sweep" in option.sources)
-"""Engine options that a sweep can set.  The seed is a field of the task."""
+"""Engine options that a sweep can set.  The random seed is not one of them: it is an attribute of the task."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """An engine with its options.
+    """Routing engine together with its options.
 
     Attributes
     ----------
     engine
         Name of the engine.
     options
-        Options that are set explicitly, sorted.
+        Options that differ from the default because they were given, sorted by name.
     """
 
     engine: str
@@ -41,7 +49,7 @@ class Target:
 
     @classmethod
     def parse(cls, text: str) -> Target:
-        """Read ``nue`` or ``nue:vls=4,reversible,effort=0.1``.
+        """Parse an engine with options, such as ``nue`` or ``nue:vls=4,reversible,effort=0.1``.
 
         Raises
         ------
@@ -69,7 +77,10 @@ class Target:
         return target
 
     def engine_options(self, *, seed: int) -> EngineOptions:
-        """Return the engine's options, with one thread because a sweep has a process for each core."""
+        """Return the complete options for the engine.
+
+        The engine uses one thread, because a sweep runs a process on each core.
+        """
         return EngineOptions.of(dict(self.options), seed=seed, threads=1)
 
     def __str__(self) -> str:
@@ -79,22 +90,22 @@ class Target:
 
 @dataclass(frozen=True)
 class Task:
-    """One case of a sweep.
+    """One task of a sweep: one engine on one fabric with one fault case.
 
     Attributes
     ----------
     fabric
-        Name of the fabric, for printing.
+        Name of the fabric, for printing only.
     digest
-        Hash of the fabric, independent of its name (:attr:`routing.fabric.Fabric.digest`).
+        Hash of the fabric, which is independent of its name (:attr:`routing.fabric.Fabric.digest`).
     target
         The engine with its options.
     fault
-        Fault case, see :mod:`routing.sweep.cases`.
+        Text form of the fault case (:mod:`routing.sweep.cases`).
     seed
         Random seed of the engine.
     mode
-        One of :data:`MODES`.
+        How the tables for the faulty fabric are computed: one of :data:`MODES`.
     """
 
     fabric: str
@@ -106,13 +117,16 @@ class Task:
 
     @cached_property
     def id(self) -> str:
-        """Hash, 20 hex digits, of all that the result depends on; equal on every machine and in every version."""
+        """Id of the task: a hash (20 hex digits) of everything that determines its result.
+
+        It is equal on every machine and in every version of ibnue.
+        """
         parts = [self.digest, self.target.engine, self.target.options, self.fault, self.seed, self.mode]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:20]
 
     @property
     def group_key(self) -> tuple[str, Target, int, str]:
-        """Group key: tasks with equal keys share the tables of the intact fabric."""
+        """Key of the group of tasks that start from the same tables of the fault-free fabric."""
         return self.digest, self.target, self.seed, self.mode
 
     def __str__(self) -> str:
@@ -123,14 +137,17 @@ class Task:
 
 @dataclass(frozen=True)
 class Shard:
-    """One of several parts of a sweep that run separately; the id of a task alone determines its shard."""
+    """Part of a sweep that runs separately, for example on another machine: number ``number`` of ``of`` parts.
+
+    The id of a task alone determines the part to which the task belongs.
+    """
 
     number: int = 1
     of: int = 1
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Read ``2/8``.
+        """Parse a text such as ``2/8``, the second of eight parts.
 
         Raises
         ------
@@ -143,7 +160,7 @@ class Shard:
         raise OptionError(f"{text!r} is not a shard", remedy="the second of eight is 2/8")
 
     def has(self, task: Task) -> bool:
-        """Return whether a task belongs to this shard."""
+        """Return whether a task belongs to this part of the sweep."""
         return int(task.id, 16) % self.of == self.number - 1
 
     def __str__(self) -> str:

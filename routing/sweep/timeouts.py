@@ -1,7 +1,7 @@
 """Execution of tasks with a time limit.
 
-A kernel that hangs handles no Python signals, so its process has to be killed.  A worker therefore runs such tasks in a
-child process with a system timer.  This works for every executor, and no worker is lost.
+A C kernel that hangs handles no Python signals, so its process has to be killed.  A worker therefore runs tasks with a
+limit in a child process, which a system timer kills.  This works for every kind of worker, and no worker is lost.
 """
 
 from __future__ import annotations
@@ -38,31 +38,32 @@ except BaseException as error:
     sys.exit(1)
 begin(*sys.argv[1:3])"""
 STARTED = "started"
-"""First message of a process that has started; the first message of one that has not is its error."""
+"""First message of a child process that has started.  A process that cannot start sends an error text instead."""
 
 _own = threading.local()
-"""Child process of each thread of a worker; it keeps fabrics and tables from one batch to the next."""
+"""Child process of each thread of a worker.  It serves many batches, since it keeps fabrics and tables in memory."""
 
 
 class TaskProcess:
-    """Child process of a worker that runs tasks one by one, and ends with the worker.
+    """Child process of a worker, which runs tasks one by one and ends when the worker ends.
 
     Attributes
     ----------
     folder
-        Folder for temporary files, created and removed by the child itself: a worker may be killed at any moment.
+        Folder for temporary files.  The child itself creates and removes it, because the worker may be killed at any
+        moment.
 
     Raises
     ------
     EnvironmentProblem
-        The process cannot start; the message is its first error.
+        The process cannot start; the message is the process's first error.
     """
 
     def __init__(self) -> None:
         self._pipe, theirs = multiprocessing.Pipe()
         self.folder = str(Path(tempfile.gettempdir()) / f"ibnue-sweep-{secrets.token_hex(8)}")
         with theirs:
-            # Isolated mode: modules in the working directory must not be imported.
+            # Isolated mode keeps the process from importing modules in the working directory.
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-c", BEGIN, str(theirs.fileno()), str(os.getpid()), *import_path()],
                 pass_fds=[theirs.fileno()],
@@ -77,14 +78,17 @@ class TaskProcess:
             raise cannot_start(answer or f"it {describe_exit(status)}")
 
     def results(self, batch: Batch) -> Iterator[Result]:
-        """Yield results as they arrive; fewer than there are tasks if the process ends."""
+        """Run the tasks of a batch, and yield their results as they arrive.
+
+        If the process dies, there are fewer results than tasks.
+        """
         with contextlib.suppress(EOFError, OSError):
             self._pipe.send(batch)
             for _ in batch.tasks:
                 yield self._pipe.recv()
 
     def end(self) -> int:
-        """Close the pipe and wait for the process; return its exit status (negative: the signal)."""
+        """Close the pipe, wait until the process has ended, and return its exit status (negative: the signal)."""
         self._pipe.close()
         status = self._process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -92,12 +96,12 @@ class TaskProcess:
 
 
 def cannot_start(why: str) -> EnvironmentProblem:
-    """Return the error for a worker that cannot start."""
+    """Return the error for a child process that cannot start; ``why`` is its first error."""
     return EnvironmentProblem(f"a worker cannot start: {' '.join(why.split())} (is ibnue installed whole?)")
 
 
 def check_start() -> None:
-    """Check that a child process can start, and end it.
+    """Check that a child process can start; the process is ended again.
 
     Raises
     ------
@@ -108,7 +112,11 @@ def check_start() -> None:
 
 
 def run_batch(batch: Batch) -> list[Result]:
-    """Run the tasks of a batch in a worker; a task that exceeds its time limit is killed."""
+    """Run the tasks of a batch in a worker, and return their results.
+
+    If a task has a time limit, the tasks run in a child process, which is killed when a task exceeds its limit.  The
+    other tasks then continue in a new process.
+    """
     if not any(batch.timeouts):
         return work.perform(batch)
     done: list[Result] = []
@@ -131,10 +139,13 @@ def run_batch(batch: Batch) -> list[Result]:
 
 
 def begin(pipe: str, parent: str) -> None:
-    """Run the batches that arrive through a pipe, until it is closed."""
+    """Run batches in a child process: receive them through a pipe and send back results, until the pipe is closed.
+
+    ``pipe`` is the number of the pipe's file descriptor, ``parent`` the process id of the worker.
+    """
     tidy = partial(shutil.rmtree, os.environ["TMPDIR"], ignore_errors=True)
     exit_with_process(int(parent), tidy)
-    # The system's default action for the timer ends the process; it needs neither Python nor its lock.
+    # The default action of the timer signal ends the process.  It needs neither Python nor Python's global lock.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
     with contextlib.suppress(EOFError, OSError), Connection(int(pipe)) as batches:
@@ -147,7 +158,10 @@ def begin(pipe: str, parent: str) -> None:
 
 
 def run_with_timeout(batch: Batch, seconds: float | None) -> Result:
-    """Return the result of a batch's only task; the timer kills this process if the task exceeds its limit."""
+    """Run the only task of a batch with a time limit, and return its result.
+
+    If the task exceeds the limit (in seconds, None: no limit), the timer kills this process.
+    """
     (task,) = batch.tasks
     signal.setitimer(signal.ITIMER_REAL, seconds or 0.0)
     try:

@@ -1,4 +1,4 @@
-"""Version of the code that computes results."""
+"""Version of the code that computes the results of a sweep."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ from pathlib import Path
 import routing
 
 HERE, LIVE = ("routing",), ("routing", "osm_plugin", "ibsim_fixtures")
-"""Packages that tasks run with, in one parent folder; live tasks also need the plugin and the lab."""
+"""Packages whose sources determine results: without a real OpenSM, and with one (which needs the plugin and the
+lab).
+"""
 
 
 @lru_cache(maxsize=2)
 def code_version(*, live: bool = False) -> str:
-    """Return the version of ibnue with a hash, 12 hex digits, of its Python and C sources: ``0.1.0+3f2a91c04d55``.
+    """Return the version of ibnue with a hash (12 hex digits) of its Python and C sources, such as
+    ``0.1.0+3f2a91c04d55``.
 
-    It is equal on all machines with the same sources, whatever the compiler: results must not depend on anything else.
+    It is equal on all machines with the same sources, whatever the compiler.  Two results of a task with equal versions
+    must be equal, too.
 
     Parameters
     ----------
     live
-        For tasks under a real OpenSM: include the plugin and the lab.
+        Whether the tasks run under a real OpenSM; if so, the plugin and the lab are included in the hash.
     """
     root = Path(routing.__file__).parents[1]
     state = hashlib.sha256()

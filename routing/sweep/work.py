@@ -1,4 +1,7 @@
-"""Work of a sweep task: compute tables for a faulty fabric, prove and measure them, and compare with those before."""
+"""Execution of one sweep task.
+
+It computes tables for a faulty fabric, proves and measures them, and compares them with the tables before the fault.
+"""
 
 from __future__ import annotations
 
@@ -30,29 +33,30 @@ from routing.whatif.capacity import share_kept
 from routing.whatif.connectivity import connectivity_loss
 
 MAX_ATTEMPTS = 2
-"""Deaths of processes, while the task ran alone, after which the task is given up."""
+"""Number of worker deaths during a task (which ran alone) after which the task is given up."""
 
 Runner = Callable[[Fabric, Sequence[Task], Mapping[str, str]], list[Result]]
 OFFLINE = "routing.sweep.work:offline"
-"""Runner of all modes except "lab"."""
+"""Function that runs tasks without a real OpenSM, as module and name: used in all modes except "lab"."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Tasks on one fabric that are sent to a worker together.
+    """Tasks on the same fabric that are sent to a worker together.
 
     Attributes
     ----------
     fabric
-        Fabric packed by :func:`pack`, so that a worker needs no files.
+        Fabric in the serialised form of :func:`pack`, so that a worker needs no files.
     tasks
-        The tasks.
+        Tasks to run.
     runner
-        Module and function that run the tasks; a name, because modules for live tasks are above this package.
+        Function that runs the tasks, as module and name.  It is a name because this package must not import the modules
+        that run tasks under a real OpenSM.
     settings
-        Further settings of that function.
+        Further settings of that function, as pairs of name and value.
     timeouts
-        Time limit of each task in seconds, None without limit; () if no task has a limit.
+        Time limit of each task in seconds, None: no limit; () if no task has a limit.
     """
 
     fabric: bytes
@@ -63,34 +67,35 @@ class Batch:
 
 
 def pack(fabric: Fabric) -> bytes:
-    """Serialise a fabric without its cached values."""
+    """Serialise a fabric for a worker, without its cached values."""
     return pickle.dumps(replace(fabric))
 
 
 @lru_cache(maxsize=8)
 def unpack(packed: bytes) -> Fabric:
-    """Return the fabric from :func:`pack`; a worker caches the last few."""
+    """Restore a fabric from the bytes of :func:`pack`; the last few fabrics are cached."""
     fabric = pickle.loads(packed)
     assert isinstance(fabric, Fabric)
     return fabric
 
 
 def perform(batch: Batch) -> list[Result]:
-    """Run the tasks of a batch without time limits."""
+    """Run the tasks of a batch without time limits, and return their results."""
     module, _, function = batch.runner.partition(":")
     runner: Runner = getattr(importlib.import_module(module), function)
     return runner(unpack(batch.fabric), batch.tasks, dict(batch.settings))
 
 
 def offline(fabric: Fabric, tasks: Sequence[Task], settings: Mapping[str, str]) -> list[Result]:
-    """Run each task with the kernels."""
+    """Run tasks without a real OpenSM, and return their results; ``settings`` is not used."""
     return [guarded(task, lambda task=task: run_task(fabric, task)) for task in tasks]  # type: ignore[misc]
 
 
 def abandoned_result(task: Task, status: int | None = None) -> Result:
-    """Return the result of a task during which processes die, the last one with exit status ``status`` (None: unknown).
+    """Return the result of a task whose worker has died repeatedly.
 
-    If a process is killed by SIGKILL or SIGTERM, or exits by itself, the task need not be the cause.
+    ``status`` is the last worker's exit status, None if unknown.  After SIGKILL, SIGTERM or a regular exit the outcome
+    is "lost", because the cause may lie outside the task.  Otherwise it is "error".
     """
     how = "" if status is None else f"; the last {describe_exit(status)}"
     fault = status is None or (status < 0 and -status not in (signal.SIGKILL, signal.SIGTERM))
@@ -98,7 +103,7 @@ def abandoned_result(task: Task, status: int | None = None) -> Result:
 
 
 def guarded(task: Task, work: Callable[[], Result]) -> Result:
-    """Run a task and return its result; exceptions become results too."""
+    """Run a task and return its result; an exception becomes a result with the matching outcome."""
     started = time.perf_counter()
     try:
         return work()
@@ -109,7 +114,7 @@ def guarded(task: Task, work: Callable[[], Result]) -> Result:
     except (ImportError, MemoryError, KernelError) as error:
         found, report = "lost", f"{type(error).__name__}: {error}"
     except IbnueError as error:
-        found, report = "error", str(error).partition("\n")[0]  # the end of a log may follow
+        found, report = "error", str(error).partition("\n")[0]  # the rest of the message can be the end of a log
     except Exception as error:
         found, report = "error", f"{type(error).__name__}: {error}"
     return Result(task.id, found, error=" ".join(report.split()), seconds=time.perf_counter() - started)
@@ -117,7 +122,10 @@ def guarded(task: Task, work: Callable[[], Result]) -> Result:
 
 @lru_cache(maxsize=16)
 def tables_before(fabric: Fabric, target: Target, seed: int) -> Published | None:
-    """Return the tables of the intact fabric, None if the engine cannot route it; a worker caches the last few."""
+    """Compute and prove the tables of the fault-free fabric; None if the engine cannot route it.
+
+    The last few results are cached, since many tasks share them.
+    """
     try:
         routing = ENGINES[target.engine].route(fabric, target.engine_options(seed=seed))
     except RoutingError:
@@ -127,12 +135,12 @@ def tables_before(fabric: Fabric, target: Target, seed: int) -> Published | None
 
 @lru_cache(maxsize=16)
 def precomputed(before: Published) -> Precomputed:
-    """Return what all re-routes of the same tables need; a worker caches the last few."""
+    """Compute the part of a re-route that depends on the previous tables alone; the last few results are cached."""
     return precompute(before, threads=1)
 
 
 def run_task(fabric: Fabric, task: Task) -> Result:
-    """Run one task and return its result.
+    """Run one task: apply the fault, compute tables, prove and measure them, and return the result.
 
     Raises
     ------
@@ -163,12 +171,14 @@ def run_task(fabric: Fabric, task: Task) -> Result:
 
 
 def routed(task: Task, before: Published | None, fabric: Fabric) -> tuple[Published, str | None]:
-    """Return the tables for the faulty fabric, and the method of the re-route (None without one).
+    """Compute the tables for the faulty fabric in the mode of the task.
+
+    The result is the tables with their proof, and the method of the re-route (None if computed from scratch).
 
     Raises
     ------
     RoutingError
-        The engine fails, or there are no tables of the intact fabric for a re-route.
+        The engine fails, or there are no fault-free tables from which a re-route could start.
     """
     engine, options = ENGINES[task.target.engine], task.target.engine_options(seed=task.seed)
     if task.mode == "fresh":
@@ -181,7 +191,10 @@ def routed(task: Task, before: Published | None, fabric: Fabric) -> tuple[Publis
 
 
 def classify_outcome(engine: Engine, proof: Proof) -> tuple[str, str | None]:
-    """Return the outcome for an engine's proof, and a description of the fault in one line (None without one)."""
+    """Derive a task's outcome from the proof of its tables.
+
+    The result is the outcome, and a description of what is wrong in one line (None if nothing is).
+    """
     if proof.certified:
         return "certified", None
     if not proof.complete:
@@ -196,7 +209,7 @@ def _line(lines: Sequence[str]) -> str:
 
 
 def described(task: Task, before: Fabric, after: Published) -> Result:
-    """Return a result with the properties of the proof and the tables."""
+    """Return a result with the properties of the proof and the tables, such as strength, VLs and all-to-all rate."""
     fabric, routing, proof = after.fabric, after.routing, after.proof
     share = all_to_all_share(fabric, channel_loads(fabric, routing, threads=1))
     apart = connectivity_loss(before, fabric)
@@ -214,12 +227,15 @@ def described(task: Task, before: Fabric, after: Published) -> Result:
 
 
 def changes(before: Published | None, after: Published) -> tuple[int | None, int | None, int | None]:
-    """Count the entries for current switches and LIDs in either table, those that differ, and those no longer valid.
+    """Count the LFT entries that a fault or the re-route has changed.
+
+    Only switches and LIDs that exist after the fault count.
 
     Returns
     -------
     entries, changed, broken
-        The three numbers; None without tables before the fault.
+        Number of entries in the old or the new tables, number of entries that differ, and number of old entries that
+        are no longer valid.  None if there are no tables before the fault.
     """
     if before is None:
         return None, None, None

@@ -1,7 +1,7 @@
-"""Generators of fabrics.
+"""Generators of fabrics for common topologies.
 
-Each generator is a function from its arguments and :class:`TopologyOptions` to a :class:`~routing.fabric.Fabric`.
-:func:`generate` calls one by name with arguments as on a command line.
+Each generator takes its arguments and :class:`TopologyOptions`, and returns a :class:`~routing.fabric.Fabric`.
+:func:`generate` calls a generator by name, with arguments as on a command line.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ LARGEST_ARGUMENT = 49151
 
 @dataclass(frozen=True)
 class Topology:
-    """A generator for the command line.
+    """Description of a generator for the command line, and the generator itself.
 
     Attributes
     ----------
     name, usage, summary, example
-        Name, syntax of the arguments, one-line description, and arguments of a small example.
+        Name, syntax of the arguments, description in one line, and arguments for a small example.
     build
-        Function from the arguments, each a list of whole numbers, and the options to the fabric.
+        Function that makes the fabric from the arguments, each a list of integers, and the options.
     counts
-        Allowed numbers of arguments; empty: any number.
+        Numbers of arguments that are allowed; empty: any number.
     lists
-        Whether each argument is a separate list; otherwise ``4x3``, ``4,3`` and ``4 3`` are equivalent.
+        Whether each argument is a list of its own.  Otherwise ``4x3``, ``4,3`` and ``4 3`` mean the same.
     random
-        Whether the generator uses the seed.
+        Whether the generator is random, so that the seed has an effect.
     """
 
     name: str
@@ -81,12 +81,14 @@ class Topology:
 
     @property
     def as_word(self) -> str:
-        """Syntax of the generator in one word, which every FABRIC argument accepts: ``kary-ntree:K,N``."""
+        """Syntax of the generator with its arguments in one word, such as ``kary-ntree:K,N``, as FABRIC arguments
+        accept it.
+        """
         return f"{self.name}:{self.usage.replace(' [', '[,').replace(' ', ',')}"
 
     @property
     def example_word(self) -> str:
-        """The example in one word: ``kary-ntree:4,3``."""
+        """Example of the generator with its arguments in one word, such as ``kary-ntree:4,3``."""
         return f"{self.name}:{','.join(self.example)}"
 
 
@@ -173,21 +175,21 @@ _ALL = (
     Topology("full-mesh", "N", "N switches, all linked to each other", ("6",), _numbers(full_mesh), (1,)),
 )
 TOPOLOGIES: Mapping[str, Topology] = MappingProxyType({topology.name: topology for topology in _ALL})
-"""All generators by name."""
+"""All generators, by name of the topology."""
 
 
 def generate(name: str, args: Sequence[str], /, **options: Any) -> Fabric:
-    """Return a fabric by the name of its topology.
+    """Make a fabric by the name of its topology, with arguments as text.
 
     Parameters
     ----------
     name
         Key of :data:`TOPOLOGIES`.
     args
-        Arguments as text: ``["10x10x10"]``, ``["16", "3"]``, ``["20x20x40", "1x20x20"]``.  ``x`` and ``,`` are
-        equivalent.
+        Arguments as text, such as ``["10x10x10"]``, ``["16", "3"]`` or ``["20x20x40", "1x20x20"]``.  ``x`` and ``,``
+        mean the same.
     **options
-        Fields of :class:`TopologyOptions`.
+        Options, named as the attributes of :class:`TopologyOptions`.
 
     Raises
     ------
@@ -210,7 +212,7 @@ def generate(name: str, args: Sequence[str], /, **options: Any) -> Fabric:
 
 
 def from_words(name: str, words: Sequence[str], /, **options: Any) -> Fabric:
-    """Return the fabric of a generator from words of a command line; words with an equals sign are options.
+    """Make a fabric from the words of a command line; a word with an equals sign is an option.
 
     Raises
     ------
@@ -233,7 +235,7 @@ def from_words(name: str, words: Sequence[str], /, **options: Any) -> Fabric:
 
 
 def _number_or_text(value: str) -> int | float | str:
-    """Return the text as an int or a float if it is one, else unchanged."""
+    """Convert a text to an int or a float if it is one; otherwise return it unchanged."""
     if "_" in value or not value.isascii():
         return value
     with contextlib.suppress(ValueError):
@@ -247,7 +249,7 @@ def _parse(arg: str, topology: Topology) -> list[int]:
     parts = re.split("[x,]", arg.strip())
     if not all(re.fullmatch("[0-9]+", part, re.ASCII) for part in parts):
         raise _usage(topology, f"{arg!r} is not a list of whole numbers")
-    numbers = [int(part.lstrip("0")[:9] or "0") for part in parts]  # Nine digits exceed the limit below in any case.
+    numbers = [int(part.lstrip("0")[:9] or "0") for part in parts]  # nine digits exceed the limit below in any case
     if max(numbers) > LARGEST_ARGUMENT:
         raise _usage(topology, f"{max(numbers)} is more than any subnet holds")
     return numbers

@@ -1,4 +1,4 @@
-"""The Cascade topology of the Cray XC series: groups of six chassis, linked like a dragonfly."""
+"""Cascade topology of the Cray XC series: groups of six chassis, which are linked like a dragonfly."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from routing.topologies.options import DEFAULTS, TopologyOptions
 from routing.topologies.plan import check_size
 
 CHASSIS, BLADES = 6, 16
-"""Chassis per group, and switches per chassis."""
+"""Number of chassis in a group, and number of switches in a chassis."""
 CHASSIS_LINKS = 3
-"""Links between two switches at the same position of two chassis."""
+"""Number of parallel links between two switches at the same position in two chassis of a group."""
 
 
 def cascade(groups: int, h: int = 2, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Return a Cascade (Faanes et al., SC 2012): groups of 6 x 16 switches, h global links per switch.
+    """Make a Cascade fabric (Faanes et al., SC 2012): groups of 6 x 16 switches with h global links per switch.
 
-    All 16 switches of a chassis are linked to each other once; switches at the same position of the six chassis of a
-    group three times.  Global links are assigned as in :func:`~routing.topologies.low_diameter.dragonfly`.  Two groups
-    with two global links per switch have 192 of them, which gives the 192 switches and 3072 links of J. Domke's
-    "Routing on the channel dependency graph" (2017).
+    Within a chassis, any two of the 16 switches have one link.  Within a group, any two switches at the same position
+    in different chassis have three links.  Global links are assigned as in
+    :func:`~routing.topologies.low_diameter.dragonfly`.  Example: two groups with h = 2 are joined by 192 global links.
+    This gives the 192 switches and 3072 links of J. Domke's "Routing on the channel dependency graph" (2017).
 
     Parameters
     ----------
     groups
         Number of groups, 1 to 96 h + 1.
     h
-        Global links per switch.
+        Number of global links (links to other groups) of each switch.
     options
-        CAs per switch (default 8), redundancy, link width and speed, LMC.
+        Options: CAs per switch (default 8), redundancy, link width and speed, LMC.
 
     Raises
     ------
     OptionError
-        A number is out of range, or the fabric exceeds a subnet.
+        A number is out of range, or the fabric needs more LIDs than a subnet has.
     """
     switches = CHASSIS * BLADES
     if h < 0 or not 1 <= groups <= switches * h + 1:

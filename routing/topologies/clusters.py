@@ -1,4 +1,4 @@
-"""Trees as clusters are cabled: pods of different sizes, a management leaf, slower storage ports."""
+"""Trees with the irregularities of real clusters: pods of different sizes, a management leaf, slower storage ports."""
 
 from __future__ import annotations
 
@@ -12,35 +12,36 @@ from routing.topologies.options import DEFAULTS, TopologyOptions
 from routing.topologies.plan import FIRST_CA_GUID, FIRST_SWITCH_GUID, add_aggregation_nodes, check_size
 
 MANAGEMENT_CAS, MANAGEMENT_LINKS = 5, 2
-"""Most CAs on the management leaf, and its links to the first top switch."""
+"""Largest number of CAs on the management leaf, and number of its links to the first top switch."""
 SMALL_POD = 4
-"""One of so many pods has little more than half of the leaves."""
+"""Every so many pods, one is small: it has little more than half of the leaves."""
 
 
 def cluster(lower: Sequence[int], upper: Sequence[int], options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Return a three-level tree with the irregularities of clusters in operation.
+    """Make a three-level tree with irregularities that clusters in operation have.
 
-    Each pod has leaves and spines, all leaves linked to all spines of the pod.  Spine ``i`` of each pod is linked to
-    all tops of plane ``i``.  Three kinds of irregularity:
+    Each pod has leaf switches and spine switches; every leaf is linked to every spine of its pod.  Top switches form
+    planes: spine ``i`` of each pod is linked to all top switches of plane ``i``.  There are three kinds of
+    irregularity:
 
-    - Every fourth pod has ``leaves // 2 + 1`` leaves only, so that its spines have fewer links down.
-    - A management leaf with up to five CAs has two links to the first top switch, and no spine.
-    - The CAs of the last leaf of the first pod are storage servers with links of the next smaller width.
+    - Every fourth pod has only ``leaves // 2 + 1`` leaves, so that its spines have fewer downlinks.
+    - A management leaf with up to five CAs has two links to the first top switch, and no link to a spine.
+    - The CAs of the last leaf of the first pod are storage servers, whose links have the next smaller width.
 
     Parameters
     ----------
     lower
-        Pods, leaves of a pod, nodes of a leaf.
+        Number of pods, of leaves in a pod, and of CAs on a leaf.
     upper
-        Spines of a pod, top switches of a plane.
+        Number of spines in a pod, and of top switches in a plane.
     options
-        ``cas`` overrides the nodes of a leaf; redundancy (between switches), link width and speed, LMC,
+        Options: ``cas`` replaces the number of CAs on a leaf; redundancy (between switches), link width and speed, LMC,
         aggregation nodes.
 
     Raises
     ------
     OptionError
-        A number is missing or under 1, a switch has over 254 ports, or the fabric exceeds a subnet.
+        A number is missing or under 1, a switch has over 254 ports, or the fabric needs more LIDs than a subnet has.
     """
     if len(lower) != 3 or len(upper) != 2 or min(*lower[:2], *upper, 1) < 1:
         raise OptionError("a cluster has pods, leaves and nodes, spines and tops", remedy="write cluster 4x8x16 4x4")
@@ -53,7 +54,7 @@ def cluster(lower: Sequence[int], upper: Sequence[int], options: TopologyOptions
 
 
 class _Cluster:
-    """Builder of one cluster: the switches by name, and the next free port of each."""
+    """Builder of one cluster fabric, which knows the next free port of each switch."""
 
     def __init__(self, sizes: Sequence[int], nodes: int, spines: int, tops: int, options: TopologyOptions) -> None:
         self.sizes, self.nodes, self.spines, self.tops, self.options = sizes, nodes, spines, tops, options
@@ -105,7 +106,7 @@ class _Cluster:
         return self.handles[-1]
 
     def take(self, switch: int) -> int:
-        """Return the next free port of a switch."""
+        """Return the next free port of a switch, and mark it as used."""
         port = self.next_port[switch]
         self.next_port[switch] = port + 1
         return port

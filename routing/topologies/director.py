@@ -1,4 +1,4 @@
-"""Director switches: chassis built of small crossbars, connected in a tree."""
+"""Director switches: chassis that are built of small crossbars and connected to each other in a tree."""
 
 from __future__ import annotations
 
@@ -15,31 +15,33 @@ from routing.topologies.plan import Cable, Plan, build_fabric, check_size
 def director(  # noqa: PLR0917  # the arguments of the command line, in its order
     chassis: int, leaves: int, spines: int, cables: int, arity: int | None = None, options: TopologyOptions = DEFAULTS
 ) -> Fabric:
-    """Return a fabric of director switches: each chassis is a Clos of two levels, and the chassis form a tree.
+    """Make a fabric of director switches: each chassis is a Clos network of two levels, and the chassis form a tree.
 
-    A chassis holds ``leaves`` line crossbars, whose ports the front panel shows, and ``spines`` crossbars inside.  Each
-    leaf is linked to each spine once.  A chassis of 24 leaves and 12 spines is the 288-port director of 24-port
-    crossbars.  Chassis ``c`` has ``arity`` children, the chassis ``arity c + 1`` to ``arity c + arity``.  A child is
-    connected to its parent by ``cables`` links from leaf to leaf; at both ends the leaves take turns.  A leaf has as
-    many front ports as there are spines.  CAs take those that the links between chassis leave.  Switches are named
-    ``sw<chassis>.<level>.<number>``; level 0 is the leaves.
+    A chassis has ``leaves`` crossbars with ports on the front panel, and ``spines`` crossbars inside.  Each leaf is
+    linked to each spine once, and has as many front ports as there are spines.  For example, 24 leaves and 12 spines of
+    24-port crossbars are a 288-port director.
+
+    Chassis ``c`` has ``arity`` children, the chassis ``arity c + 1`` to ``arity c + arity``.  A child is connected to
+    its parent by ``cables`` links from leaf to leaf, which are spread over the leaves at both ends.  CAs take the front
+    ports that are left.  Switches are named ``sw<chassis>.<level>.<number>``, with level 0 for the leaves.
 
     Parameters
     ----------
     chassis, leaves, spines
-        Number of chassis, and crossbars of each kind in a chassis, at least 1.
+        Number of chassis, and of leaf and spine crossbars in each chassis, at least 1.
     cables
-        Links between a chassis and its parent, at least 1.
+        Number of links between a chassis and its parent, at least 1.
     arity
-        Children of a chassis, at least 1; None: all other chassis are children of the first one.
+        Number of children of a chassis, at least 1; None: all other chassis are children of the first one.
     options
-        CAs on each leaf with free front ports (default: on all of them), redundancy, link width and speed, LMC.
+        Options: CAs on each leaf with free front ports (default: on all free ports), redundancy, link width and speed,
+        LMC.
 
     Raises
     ------
     OptionError
-        A number is under 1, the leaves of a chassis have fewer front ports than the links to other chassis need, or
-        the fabric exceeds a subnet.
+        A number is under 1, the leaves of a chassis have too few front ports for the links to other chassis, or the
+        fabric needs more LIDs than a subnet has.
     """
     children = max(chassis - 1, 1) if arity is None else arity
     if min(chassis, leaves, spines, cables, children) < 1:
@@ -72,7 +74,10 @@ def director(  # noqa: PLR0917  # the arguments of the command line, in its orde
 
 
 def _chassis_links(chassis: int, leaves: int, spines: int, cables: int, children: int) -> Iterator[tuple[int, int]]:
-    """Yield the links between chassis as rows of two leaves; on each chassis the leaves take turns."""
+    """Yield the links between chassis as pairs of leaf rows.
+
+    On each chassis, successive links use successive leaves.
+    """
     size, turn = leaves + spines, [0] * chassis
     for child in range(1, chassis):
         for _ in range(cables):
@@ -84,7 +89,11 @@ def _chassis_links(chassis: int, leaves: int, spines: int, cables: int, children
 
 
 def _inner_cables(chassis: int, leaves: int, spines: int) -> Iterator[Cable]:
-    """Yield the links between the crossbars of each chassis: slots of a leaf are its spines, and the reverse."""
+    """Yield the links between leaves and spines of each chassis.
+
+    A slot is the position of a link at a switch.  Slot ``n`` of a leaf leads to spine ``n``, and slot ``n`` of a spine
+    to leaf ``n``.
+    """
     size = leaves + spines
     for base in range(0, chassis * size, size):
         for leaf, spine in itertools.product(range(leaves), range(spines)):
@@ -92,7 +101,7 @@ def _inner_cables(chassis: int, leaves: int, spines: int) -> Iterator[Cable]:
 
 
 def _outer_cables(links: list[tuple[int, int]], spines: int) -> Iterator[Cable]:
-    """Yield the links between chassis; each takes the next free slot of both its leaves."""
+    """Yield the links between chassis; each link takes the next free slot (position of a link) of both its leaves."""
     taken: dict[int, int] = {}
     for a, b in links:
         slots = [spines + taken.get(row, 0) for row in (a, b)]

@@ -1,4 +1,4 @@
-"""Arithmetic in finite fields, for the construction of Slim Fly."""
+"""Arithmetic in finite fields, which the construction of the Slim Fly topology needs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import itertools
 
 
 class GaloisField:
-    """Finite field of ``order`` elements, numbered 0 to order - 1 (base-p digits are the coefficients of a polynomial).
+    """Finite field, whose elements are numbered 0 to ``order - 1``.
+
+    The digits of an element's number in base p are the coefficients of a polynomial.
 
     Parameters
     ----------
     order
-        A prime power p^n.
+        Number of elements, which must be a prime power p^n.
 
     Notes
     -----
-    O(order^2) in the worst case, to find a primitive polynomial.
+    Cost: O(order^2) in the worst case, to find a primitive polynomial.
     """
 
     def __init__(self, order: int) -> None:
@@ -26,11 +28,15 @@ class GaloisField:
 
     @staticmethod
     def is_prime_power(order: int) -> bool:
-        """Return whether a field of that order exists."""
+        """Return whether a number is a prime power, so that a field with so many elements exists."""
         return order > 1 and _root(order) != (0, 0)
 
     def _cycle(self, polynomial: tuple[int, ...]) -> list[int] | None:
-        """Return the powers of x modulo x^n - polynomial if they are all nonzero elements, else None."""
+        """Return the powers of x modulo the polynomial x^n - ``polynomial`` if they are all nonzero elements, else
+        None.
+
+        If they are, the polynomial is primitive, and the powers serve as a table for multiplication.
+        """
         element, seen = [1] + [0] * (self._n - 1), []
         for _ in range(self.order - 1):
             seen.append(sum(digit * self._p**position for position, digit in enumerate(element)))
@@ -39,19 +45,19 @@ class GaloisField:
         return seen if len(set(seen)) == len(seen) and 0 not in seen else None
 
     def power(self, exponent: int) -> int:
-        """Return the primitive element to that power."""
+        """Return a fixed primitive element of the field to the power ``exponent``."""
         return self._powers[exponent % (self.order - 1)]
 
     def add(self, a: int, b: int) -> int:
-        """Return the sum of two elements."""
+        """Return the sum of two elements of the field."""
         return self._digitwise(a, b, 1)
 
     def subtract(self, a: int, b: int) -> int:
-        """Return the difference of two elements."""
+        """Return the difference of two elements of the field."""
         return self._digitwise(a, b, -1)
 
     def multiply(self, a: int, b: int) -> int:
-        """Return the product of two elements."""
+        """Return the product of two elements of the field."""
         return self.power(self._log[a] + self._log[b]) if a and b else 0
 
     def _digitwise(self, a: int, b: int, sign: int) -> int:
@@ -63,7 +69,7 @@ class GaloisField:
 
 
 def _root(order: int) -> tuple[int, int]:
-    """Return (p, n) with p prime and p^n = order, or (0, 0)."""
+    """Return the prime p and the exponent n with p^n = order, or (0, 0) if there are none."""
     p = next((candidate for candidate in range(2, order + 1) if order % candidate == 0), 0)
     n, rest = 0, order
     while p and rest % p == 0:

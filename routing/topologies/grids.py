@@ -1,7 +1,7 @@
-"""Topologies with switches on the points of a grid: ring, mesh, torus, hypercube, HyperX, full mesh.
+"""Topologies with switches at the points of a grid: ring, mesh, torus, hypercube, HyperX, full mesh.
 
-Switches are ordered with the last dimension varying fastest.  Slots are ordered by dimension; in a mesh or torus, the
-slot towards the lower coordinate precedes the one towards the higher coordinate.
+Switches are ordered with the last coordinate varying fastest.  A slot is the position of a link at a switch.  Slots are
+ordered by dimension.  In a mesh or torus, the slot towards the lower coordinate precedes that towards the higher one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from routing.topologies.plan import Cable, Plan, build_fabric, check_size
 
 
 def _strides(dims: Sequence[int], options: TopologyOptions) -> list[int]:
-    """Return the distance of two neighbours along each dimension in the order of switches."""
+    """Check the size of a grid, and return by how much the row numbers of neighbours differ along each dimension."""
     if not dims or min(dims) < 1:
         raise OptionError(
             f"{'x'.join(map(str, dims)) or 'nothing'} is not a grid", remedy="give one size of at least 1 per dimension"
@@ -47,12 +47,12 @@ def _grid(name: str, dims: Sequence[int], wrapped: bool, options: TopologyOption
 
 
 def ring(switches: int, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Return a ring of at least 3 switches: as many links, diameter floor(N / 2).
+    """Make a ring of N switches, at least 3, with N links; its diameter is floor(N / 2).
 
     Raises
     ------
     OptionError
-        There are fewer than 3 switches, or the fabric exceeds a subnet.
+        There are fewer than 3 switches, or the fabric needs more LIDs than a subnet has.
     """
     if switches < 3:
         raise OptionError(f"{switches} switches make no ring", remedy="take at least 3, or a mesh")
@@ -60,50 +60,53 @@ def ring(switches: int, options: TopologyOptions = DEFAULTS) -> Fabric:
 
 
 def mesh(dims: Sequence[int], options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Return a mesh: a grid with links between neighbours, without wrap-around links.  Diameter: sum of (size - 1).
+    """Make a mesh: a grid whose neighbours are linked, without wrap-around links.  The diameter is the sum of (size -
+    1).
 
     Parameters
     ----------
     dims
         Size of each dimension, at least 1; one dimension is a line.
     options
-        CAs per switch (default 1), redundancy, link width and speed, LMC.
+        Options: CAs per switch (default 1), redundancy, link width and speed, LMC.
 
     Raises
     ------
     OptionError
-        There is no dimension, a size is under 1, or the fabric exceeds a subnet.
+        There is no dimension, a size is under 1, or the fabric needs more LIDs than a subnet has.
     """
     return _grid("mesh-" + "x".join(map(str, dims)), dims, False, options)
 
 
 def torus(dims: Sequence[int], options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Return a torus (k-ary n-cube): a mesh with wrap-around links.  Diameter: sum of floor(size / 2).
+    """Make a torus (k-ary n-cube): a mesh with wrap-around links.  The diameter is the sum of floor(size / 2).
 
-    A dimension of size 2 has one link, not two parallel ones, so that a torus of sizes 2 is a hypercube.
+    A dimension of size 2 has one link, not two parallel ones, so a torus whose sizes are all 2 is a hypercube.
 
     Parameters
     ----------
     dims
         Size of each dimension, at least 1.
     options
-        CAs per switch (default 1), redundancy, link width and speed, LMC.
+        Options: CAs per switch (default 1), redundancy, link width and speed, LMC.
 
     Raises
     ------
     OptionError
-        There is no dimension, a size is under 1, or the fabric exceeds a subnet.
+        There is no dimension, a size is under 1, or the fabric needs more LIDs than a subnet has.
     """
     return _grid("torus-" + "x".join(map(str, dims)), dims, True, options)
 
 
 def hypercube(dimension: int, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Return a hypercube: 2^d switches, each linked to the d switches that differ in one bit.  Diameter d.
+    """Make a hypercube of dimension d: 2^d switches, of which two are linked if their numbers differ in one bit.
+
+    The diameter is d.
 
     Raises
     ------
     OptionError
-        The dimension is under 0, or the fabric exceeds a subnet.
+        The dimension is not within 0 to 15, or the fabric needs more LIDs than a subnet has.
     """
     if not 0 <= dimension <= 15:
         raise OptionError(f"a hypercube of dimension {dimension}", remedy="choose a dimension from 0 to 15")
@@ -111,25 +114,25 @@ def hypercube(dimension: int, options: TopologyOptions = DEFAULTS) -> Fabric:
 
 
 def hyperx(dims: Sequence[int], links: Sequence[int] | None = None, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Return a HyperX (Ahn et al., SC 2009): along every dimension all switches are linked to each other.
+    """Make a HyperX (Ahn et al., SC 2009): two switches are linked if their coordinates differ in one dimension only.
 
-    The diameter is the number of dimensions of size 2 or more.  One dimension is a full mesh; if all sizes are 2, it is
-    a hypercube.
+    The diameter is the number of dimensions of size 2 or more.  With one dimension it is a full mesh; if all sizes are
+    2 it is a hypercube.
 
     Parameters
     ----------
     dims
-        Size S of each dimension, at least 1.
+        Number of switches along each dimension (S in the paper), at least 1.
     links
-        Parallel links K of each dimension, before ``redundancy``; None: 1 each.
+        Number of parallel links in each dimension (K in the paper), which ``redundancy`` multiplies; None: 1 each.
     options
-        CAs per switch (T; default 1), redundancy, link width and speed, LMC.
+        Options: CAs per switch (T in the paper; default 1), redundancy, link width and speed, LMC.
 
     Raises
     ------
     OptionError
         There is no dimension, a size or number of links is under 1, ``links`` has another length than ``dims``, or the
-        fabric exceeds a subnet.
+        fabric needs more LIDs than a subnet has.
     """
     if not dims:
         raise OptionError("a HyperX of no dimension", remedy="give one size of at least 1 per dimension")
@@ -143,7 +146,7 @@ def hyperx(dims: Sequence[int], links: Sequence[int] | None = None, options: Top
 
 
 def full_mesh(switches: int, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Return a full mesh, in which every switch is linked to every other: N (N - 1) / 2 links, diameter 1.
+    """Make a full mesh, in which every two of N switches are linked: N (N - 1) / 2 links, diameter 1.
 
     Raises
     ------
@@ -166,7 +169,7 @@ def _hyperx(name: str, dims: Sequence[int], links: Sequence[int], options: Topol
             for axis, (size, stride, number) in enumerate(zip(dims, strides, links, strict=True)):
                 here = position[axis]
                 for there in range(here + 1, size):
-                    # A switch has no slot towards itself, so the slots of higher coordinates move down by one.
+                    # A switch has no slot towards itself, so the slots towards higher coordinates move down by one.
                     near, far = first[axis] + (there - 1) * number, first[axis] + here * number
                     other = row + (there - here) * stride
                     for more in range(number):

@@ -1,4 +1,4 @@
-"""Topologies of low diameter: dragonfly, Slim Fly, Kautz."""
+"""Topologies of low diameter: dragonfly, Slim Fly and Kautz graph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from routing.topologies.plan import Cable, Label, Plan, build_fabric, check_size
 def fabric_of_graph(
     name: str, labels: Sequence[Label], pairs: Iterable[tuple[int, int]], cas: int, options: TopologyOptions
 ) -> Fabric:
-    """Return a fabric in which each pair takes the next free slot of both its switches."""
+    """Make a fabric from pairs of linked switches.
+
+    A slot is the position of a link at a switch.  Each pair takes the next free slot of both its switches.
+    """
     taken = [0] * len(labels)
     cables: list[Cable] = []
     for a, b in pairs:
@@ -26,26 +29,27 @@ def fabric_of_graph(
 
 
 def dragonfly(a: int, p: int, h: int, g: int | None = None, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Return a dragonfly (Kim et al., ISCA 2008): g groups of a switches, and h global links per switch.
+    """Make a dragonfly (Kim et al., ISCA 2008): g groups of a switches, with h global links (between groups) per
+    switch.
 
-    All switches of a group are linked to each other.  The definition leaves the ends of global links open.  Here the
-    pairs of groups take turns as long as both have a free global port, and within each group the switches take turns.
-    With g = a h + 1 any two groups have exactly one link, with fewer groups several.  A leftover global port stays
-    empty.
+    All switches of a group are linked to each other.  The paper does not say which switches the global links connect.
+    Here the pairs of groups get one link in turn, as long as both groups have a free global port.  Within a group the
+    links go to the switches in turn.  With g = a h + 1, any two groups have exactly one link; with fewer groups they
+    have several.  A global port that is left over stays empty.
 
     Parameters
     ----------
     a, p, h
-        Switches per group, CAs per switch, global links per switch.
+        Number of switches per group, of CAs per switch, and of global links per switch.
     g
         Number of groups, 1 to a h + 1; None: a h + 1.
     options
-        ``cas`` overrides p; redundancy, link width and speed, LMC.
+        Options: ``cas`` replaces p; redundancy, link width and speed, LMC.
 
     Raises
     ------
     OptionError
-        A number is out of range, or the fabric exceeds a subnet.
+        A number is out of range, or the fabric needs more LIDs than a subnet has.
     """
     if min(a, h + 1, p + 1) < 1:
         raise OptionError(f"a dragonfly of a={a} p={p} h={h}", remedy="take a of at least 1, p and h of at least 0")
@@ -63,7 +67,9 @@ def dragonfly(a: int, p: int, h: int, g: int | None = None, options: TopologyOpt
 
 
 def global_pairs(a: int, h: int, groups: int) -> Iterator[tuple[int, int]]:
-    """Yield the global links of groups of ``a`` switches with ``h`` links each, assigned as in :func:`dragonfly`."""
+    """Yield the links between groups of ``a`` switches with ``h`` global links each, as :func:`dragonfly` assigns
+    them.
+    """
     dealt = [0] * groups
     progress = groups > 1
     while progress:
@@ -77,21 +83,22 @@ def global_pairs(a: int, h: int, groups: int) -> Iterator[tuple[int, int]]:
 
 
 def slimfly(q: int, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Return a Slim Fly (Besta and Hoefler, SC 2014): 2 q^2 switches of diameter 2, the McKay-Miller-Siran graphs.
+    """Make a Slim Fly (Besta and Hoefler, SC 2014): 2 q^2 switches with diameter 2, the McKay-Miller-Siran graphs.
 
-    With q = 4 w + d, d one of -1, 0, 1, each switch has (3 q - d) / 2 links to others.
+    Let q = 4 w + d with d one of -1, 0, 1.  Each switch then has (3 q - d) / 2 links to other switches.
 
     Parameters
     ----------
     q
-        A prime power that is not 2 modulo 4, at least 3: 3, 4, 5, 7, 8, 9, 11, 13, 16, 17, ...
+        Size parameter: a prime power that is not 2 modulo 4, at least 3, so 3, 4, 5, 7, 8, 9, 11, 13, 16, 17, ...
     options
-        CAs per switch (default: half the links between switches, rounded up), redundancy, link width and speed, LMC.
+        Options: CAs per switch (default: half the links between switches, rounded up), redundancy, link width and
+        speed, LMC.
 
     Raises
     ------
     OptionError
-        q is invalid, or the fabric exceeds a subnet.
+        q is not allowed, or the fabric needs more LIDs than a subnet has.
     """
     if not 3 <= q <= 127 or not GaloisField.is_prime_power(q):
         raise OptionError(
@@ -117,7 +124,11 @@ def slimfly(q: int, options: TopologyOptions = DEFAULTS) -> Fabric:
 
 
 def _slimfly_steps(field: GaloisField, delta: int) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the generator sets of the two halves of the graph; each is closed under negation."""
+    """Return the generator sets of the two halves of a Slim Fly.
+
+    Two switches of a column of a half are linked if their difference in the finite field is in the half's set.  Each
+    set is closed under negation, so the order of the two does not matter.
+    """
     q = field.order
     if delta == -1:
         w = (q + 1) // 4
@@ -129,23 +140,24 @@ def _slimfly_steps(field: GaloisField, delta: int) -> tuple[frozenset[int], froz
 
 
 def kautz(d: int, k: int, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Return a Kautz graph with its arcs as links: (d + 1) d^(k-1) switches, d times as many links, diameter at most k.
+    """Make the graph whose links are the arcs of a Kautz graph: (d + 1) d^(k-1) switches, d times as many links.
 
-    Switches are the words of k letters out of d + 1 in which no letter follows itself.  A word is linked to the d words
-    that drop its first letter and append a last one.  Links are full duplex, so each switch has 2 d of them; two words
-    that alternate between the same two letters are linked twice.
+    Its diameter is at most k.  Switches are the words of k letters, out of d + 1 letters, in which no letter follows
+    itself.  A word is linked to the d words that result when its first letter is dropped and another one is appended.
+    Links are full duplex, so each switch has 2 d links.  Two words that alternate between the same two letters have two
+    links.
 
     Parameters
     ----------
     d, k
-        Out-degree of a switch, and length of the words, at least 1.
+        Out-degree of each switch in the directed graph, and length of the words, at least 1.
     options
-        CAs per switch (default 1), redundancy, link width and speed, LMC.
+        Options: CAs per switch (default 1), redundancy, link width and speed, LMC.
 
     Raises
     ------
     OptionError
-        d or k is under 1, or the fabric exceeds a subnet.
+        d or k is under 1, or the fabric needs more LIDs than a subnet has.
     """
     if min(d, k) < 1 or max(d, k) > 126:
         raise OptionError(f"a Kautz graph of d = {d}, k = {k}", remedy="take both from 1 to 126")

@@ -1,4 +1,4 @@
-"""Options of all generators: CAs, parallel links, link width and speed, LMC, seed."""
+"""Options that all generators of fabrics share: CAs, parallel links, link width and speed, LMC, seed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from routing.rates import SPEED_OF, WIDTHS, speed_name
 
 @dataclass(frozen=True)
 class TopologyOptions:
-    """Options that all generators share.
+    """Options that all generators of fabrics share.
 
     Attributes
     ----------
     cas
-        CAs on each switch that has any; None: the number of the topology's definition, 1 if it gives none.
+        Number of CAs on each switch that has any; None: the number in the topology's definition, or 1 if it gives none.
     redundancy
-        Parallel links for each link of the topology.
+        Number of parallel links for each link of the topology.
     width
         Link width in physical lanes: 1, 2, 4, 8 or 12.
     speed
@@ -27,9 +27,9 @@ class TopologyOptions:
     lmc
         LMC of the CAs' ports, 0 to 7.
     seed
-        Seed of random topologies; other topologies ignore it.
+        Random seed of random topologies; other topologies ignore it.
     aggregation
-        Whether each switch has an aggregation node (SHARP) on a port after the others: 0 or 1.
+        Whether each switch has an aggregation node (a SHARP unit inside the switch) on its last port: 0 or 1.
     name
         Name of the fabric; None: derived from the topology and its arguments.
 
@@ -65,7 +65,7 @@ class TopologyOptions:
             raise OptionError(f"no link has the speed {self.speed!r}", remedy=f"choose one of {known}")
 
     def _check_types(self) -> None:
-        """Check the types of the options, as options from a command line have none."""
+        """Check the types of the options, because options from a command line can have any type."""
         for option in ("cas", "redundancy", "width", "lmc", "seed", "aggregation"):
             value = getattr(self, option)
             if not (type(value) is int or (option == "cas" and value is None)):
@@ -83,7 +83,7 @@ class TopologyOptions:
         return rate
 
     def cas_or(self, default: int) -> int:
-        """Return the requested number of CAs, or the default if none was requested."""
+        """Return the number of CAs in the options, or ``default`` if the options leave it open."""
         return default if self.cas is None else self.cas
 
 

@@ -1,12 +1,13 @@
-"""Fabric from the plan of a topology: GUIDs, names and port numbers by the same rules for every generator.
+"""Construction of a fabric from the plan of a topology, with the same rules for GUIDs, names and ports in all
+generators.
 
-A plan identifies switches by their labels, and states for every link the *slot* at both switches.  On each switch the
-CAs take the first ports, and slot ``n`` takes the ``redundancy`` ports after those of slot ``n - 1``.  Equal directions
-therefore have equal port numbers on all switches, which dimension-order engines rely on.  A slot that a switch at the
-border does not use is an empty port.
+A plan identifies switches by their labels (coordinates).  It states for every link the *slot*, the position of the
+link, at both switches.  CAs take the first ports of a switch.  Then each slot takes ``redundancy`` ports, in the order
+of slots.  So equal directions have equal port numbers on all switches, on which dimension-order engines rely.  A slot
+that a switch at the border does not use is an empty port.
 
-GUIDs are those that ibsim assigns by default: CAs from 0x100000 (a CA with n ports takes n + 1), switches from
-0x200000.
+GUIDs are those that ibsim assigns by default.  CAs start at 0x100000, and a CA with n ports takes n + 1 GUIDs.
+Switches start at 0x200000.
 """
 
 from __future__ import annotations
@@ -25,28 +26,30 @@ FIRST_SWITCH_GUID = 0x200000
 
 Label = tuple[int, ...]
 Cable = tuple[int, int, int, int]
-"""Switch, its slot, other switch, its slot."""
+"""Link between two switches: switch, slot (position of the link) at this switch, other switch, slot at the other
+one.
+"""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Description of a topology before its fabric is built.
+    """Description of a topology, from which :func:`build_fabric` makes the fabric.
 
     Attributes
     ----------
     name
-        Name of the fabric, unless the options have one.
+        Name of the fabric, if the options do not name it.
     labels
-        Coordinates of each switch, which name it: (0, 1, 2) is ``sw0.1.2``, its first CA ``ca0.1.2.0``.
+        Coordinates of each switch, from which names follow: (0, 1, 2) is ``sw0.1.2``, its first CA ``ca0.1.2.0``.
     cables
         Links between switches, each once.
     slots
-        Number of slots of each switch.
+        Number of slots (positions for links to other switches) of each switch.
     cas
         Number of CA ports of each switch.
     shared
-        Switches of each CA, if CAs have several ports.  They take the CA ports of those switches in order.  Empty: each
-        CA port has its own CA.
+        For CAs with several ports: the switches of each CA.  They take the CA ports of these switches in order.  Empty:
+        each CA has one port.
     """
 
     name: str
@@ -58,7 +61,7 @@ class Plan:
 
 
 def check_size(switches: int, cas: int, options: TopologyOptions, *, ca_ports: int = 1) -> None:
-    """Check that the fabric fits into a subnet, before it is built.
+    """Check that a fabric does not need more LIDs than a subnet has, before it is built.
 
     Raises
     ------
@@ -75,7 +78,7 @@ def check_size(switches: int, cas: int, options: TopologyOptions, *, ca_ports: i
 
 
 def build_fabric(plan: Plan, options: TopologyOptions) -> Fabric:
-    """Build the fabric of a plan.
+    """Build the fabric that a plan describes.
 
     Raises
     ------
@@ -84,7 +87,7 @@ def build_fabric(plan: Plan, options: TopologyOptions) -> Fabric:
 
     Notes
     -----
-    O(devices + cables).
+    Cost: O(devices + cables).
     """
     check_size(len(plan.labels), len(plan.shared) or sum(plan.cas), options)
     ports = [cas + slots * options.redundancy for cas, slots in zip(plan.cas, plan.slots, strict=True)]
@@ -118,7 +121,7 @@ def _name(prefix: str, label: Label) -> str:
 def add_aggregation_nodes(
     builder: FabricBuilder, switches: Sequence[int], ports: Sequence[int], guid: int, options: TopologyOptions
 ) -> None:
-    """Add an aggregation node to a port of each switch; GUIDs count up from ``guid``."""
+    """Add an aggregation node (SHARP) at one port of each switch; the GUIDs start at ``guid``."""
     name = "Mellanox Technologies Aggregation Node"
     for number, (switch, port) in enumerate(zip(switches, ports, strict=True)):
         node = builder.add_device(NodeKind.CA, guid + 2 * number, name, 1)
@@ -126,7 +129,7 @@ def add_aggregation_nodes(
 
 
 def _add_own_cas(builder: FabricBuilder, plan: Plan, handles: Sequence[int], options: TopologyOptions) -> int:
-    """Add a CA for each CA port, and return the next free GUID."""
+    """Add one CA with one port for each CA port of the switches, and return the next free GUID."""
     guid = FIRST_CA_GUID
     for row, label in enumerate(plan.labels):
         for port in range(plan.cas[row]):
@@ -137,7 +140,7 @@ def _add_own_cas(builder: FabricBuilder, plan: Plan, handles: Sequence[int], opt
 
 
 def _add_shared_cas(builder: FabricBuilder, plan: Plan, handles: Sequence[int], options: TopologyOptions) -> int:
-    """Add CAs with several ports, and return the next free GUID."""
+    """Add CAs that have several ports on different switches, and return the next free GUID."""
     guid, used = FIRST_CA_GUID, [0] * len(plan.labels)
     for number, rows in enumerate(plan.shared):
         ca = builder.add_device(NodeKind.CA, guid, _name("ca", (number,)), len(rows))

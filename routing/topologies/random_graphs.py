@@ -1,4 +1,4 @@
-"""Random topologies."""
+"""Random regular topologies."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ SWAPS_PER_LINK = 10
 
 
 def random_regular(switches: int, degree: int, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Return a random connected fabric in which every switch is linked to ``degree`` different others.
+    """Make a random connected fabric in which every switch is linked to ``degree`` different other switches.
 
-    A circulant graph is randomised by ten exchanges of link ends per link, and by more until the graph is connected.
-    The result is nearly uniform among all such graphs, and the same for the same seed on every machine.
+    The start is a circulant graph, in which the ends of randomly chosen pairs of links are exchanged.  There are ten
+    exchanges per link, and more until the graph is connected.  The result is nearly uniform among all such graphs.  The
+    same seed gives the same graph on every machine.
 
     Parameters
     ----------
     switches, degree
-        N and d, with d < N and N d even.
+        Number of switches N and degree d, with d < N and N d even.
     options
-        ``seed``, CAs per switch (default 1), redundancy, link width and speed, LMC.
+        Options: ``seed``, CAs per switch (default 1), redundancy, link width and speed, LMC.
 
     Raises
     ------
     OptionError
-        No such graph exists, it cannot be connected, or the fabric exceeds a subnet.
+        No such graph exists, none can be connected, or the fabric needs more LIDs than a subnet has.
     """
     if not 0 <= degree < switches or switches * degree % 2:
         raise OptionError(
@@ -52,7 +53,10 @@ def random_regular(switches: int, degree: int, options: TopologyOptions = DEFAUL
 
 
 def _ring(switches: int, rng: random.Random) -> list[tuple[int, int]]:
-    """Return the links of a shuffled ring; exchanges would nearly always split a graph of degree 2."""
+    """Return the links of a ring with a random order of switches.
+
+    It replaces the exchange of link ends for degree 2, which would nearly always split the graph.
+    """
     order = list(range(switches))
     rng.shuffle(order)
     return [(min(pair), max(pair)) for pair in zip(order, order[1:] + order[:1], strict=True)]
@@ -72,7 +76,7 @@ def _mixed(switches: int, degree: int, rng: random.Random) -> list[tuple[int, in
 
 
 def _swap(pairs: list[tuple[int, int]], present: set[tuple[int, int]], rng: random.Random) -> None:
-    """Exchange the far ends of two random links, unless a self-loop or double link would result."""
+    """Exchange the ends of two random links, unless this would link a switch to itself or two switches twice."""
     one, two = rng.randrange(len(pairs)), rng.randrange(len(pairs))
     (a, b), (c, d) = pairs[one], pairs[two]
     if rng.getrandbits(1):

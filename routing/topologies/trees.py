@@ -1,4 +1,4 @@
-"""Tree topologies: extended generalised fat trees, and the k-ary n-tree as a special case."""
+"""Tree topologies: extended generalised fat trees (XGFT), and the k-ary n-tree as a special case."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from routing.topologies.plan import Cable, Plan, build_fabric, check_size
 
 
 def xgft(children: Sequence[int], parents: Sequence[int], options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Return an extended generalised fat tree XGFT(h; m1..mh; w1..wh) (Oehring et al., IPPS 1995).
+    """Make an extended generalised fat tree XGFT(h; m1..mh; w1..wh) (Oehring et al., IPPS 1995).
 
-    CAs are level 0, switches levels 1 to h.  A node at level i has m_i children, a node at level i - 1 has w_i parents.
-    There are w_1 ... w_i * m_(i+1) ... m_h switches at level i.  Children take the lower slots.  Switches are named
-    ``sw<level>.<number>``.  With w1 over 1 the CAs have several ports, which connect w1 planes of switches.  The
-    40-port tree of three levels is ``xgft([20, 20, 40], [1, 20, 20])``.
+    CAs are level 0, switches are levels 1 to h.  A node at level i has m_i children, and a node at level i - 1 has w_i
+    parents.  Level i has w_1 ... w_i * m_(i+1) ... m_h switches, named ``sw<level>.<number>``.  If w1 is over 1, CAs
+    have several ports, which connect w1 planes of switches.  For example, the three-level tree of 40-port switches is
+    ``xgft([20, 20, 40], [1, 20, 20])``.
 
     Parameters
     ----------
     children
-        m1 (CAs of a leaf switch) to mh.
+        Numbers of children m1 to mh; m1 is the number of CAs on a leaf switch.
     parents
-        w1 (ports of a CA, each on another leaf switch) to wh.
+        Numbers of parents w1 to wh; w1 is the number of ports of a CA, each on another leaf switch.
     options
-        ``cas`` overrides m1; redundancy (between switches), link width and speed, LMC.
+        Options: ``cas`` replaces m1; redundancy (between switches), link width and speed, LMC.
 
     Raises
     ------
     OptionError
-        The lists have different lengths or numbers under 1, a switch has over 254 ports, or the fabric exceeds a
-        subnet.
+        The lists have different lengths or numbers under 1, a switch has over 254 ports, or the fabric needs more LIDs
+        than a subnet has.
     """
     if not children or len(children) != len(parents) or min(*children[1:], *parents, 1) < 1 or children[0] < 0:
         raise OptionError(
@@ -44,22 +44,22 @@ def xgft(children: Sequence[int], parents: Sequence[int], options: TopologyOptio
 
 
 def kary_ntree(k: int, n: int, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Return a k-ary n-tree (Petrini and Vanneschi, IPPS 1997): n levels of k^(n-1) switches.
+    """Make a k-ary n-tree (Petrini and Vanneschi, IPPS 1997): n levels of k^(n-1) switches.
 
-    Each switch has k children and k parents.  The tree is XGFT(n; k..k; 1,k..k); there are (n - 1) k^n links between
-    switches.
+    Each switch has k children and k parents (switches at the top have no parents).  There are (n - 1) k^n links between
+    switches.  The tree is XGFT(n; k..k; 1,k..k).
 
     Parameters
     ----------
     k, n
-        Arity and number of levels, at least 1.
+        Number of children of each switch, and number of levels, at least 1.
     options
-        CAs per leaf switch (default k), redundancy, link width and speed, LMC.
+        Options: CAs per leaf switch (default k), redundancy, link width and speed, LMC.
 
     Raises
     ------
     OptionError
-        k or n is under 1, or the fabric exceeds a subnet.
+        k or n is under 1, or the fabric needs more LIDs than a subnet has.
     """
     if min(k, n) < 1 or n > 15:
         raise OptionError(f"a {k}-ary {n}-tree", remedy="take k of at least 1 and n from 1 to 15")
@@ -95,10 +95,11 @@ def _xgft(name: str, children: Sequence[int], parents: Sequence[int], options: T
 
 
 def _pairs(level: int, children: Sequence[int], parents: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the links between ``level`` and the level above: lower, parent index, upper, child index.
+    """Yield the links between ``level`` and the level above it.
 
-    Numbers within a level are mixed-radix: the position among the subtrees (top level first), then the copy of that
-    subtree's root (first chosen parent last).
+    Each link is (lower node, index of the parent, upper node, index of the child).  The number of a node within its
+    level consists of the position of its subtree among all subtrees of that height, and of its position among the roots
+    of this subtree.
     """
     copies, above = math.prod(parents[:level]), math.prod(children[level + 1 :])
     for subtree in range(above):

@@ -1,7 +1,7 @@
-"""What-if analysis: apply possible faults to a fabric, re-route it, and prove and measure the tables.
+"""What-if analysis: apply possible faults to a fabric, re-route it, and prove and measure the new tables.
 
-A :class:`Baseline` is the current fabric with its tables; :func:`explore` computes the :class:`Effect` of each
-:class:`Scenario`, a set of simultaneous faults.
+A :class:`Baseline` is the current fabric with its tables.  A :class:`Scenario` is a set of simultaneous faults.
+:func:`explore` computes the :class:`Effect` of each scenario.
 """
 
 from routing.whatif.connectivity import bridges_and_cut_switches

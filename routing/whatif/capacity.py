@@ -1,4 +1,4 @@
-"""Throughput of the tables of a fabric, and its loss after a fault."""
+"""Throughput of the routing tables of a fabric, and how much of it a fault costs."""
 
 from __future__ import annotations
 
@@ -15,24 +15,27 @@ from routing.tables import Routing
 from routing.whatif.connectivity import ConnectivityLoss
 
 BISECTIONS = 32
-"""Number of random bisections per scenario, with a fixed seed; they cost at most a seventh of a re-route."""
+"""Number of random bisections that are measured for each fault scenario, with a fixed seed.
+
+They cost at most a seventh of the time of a re-route.
+"""
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """Throughput of the tables of a fabric.
+    """Throughput that the routing tables of a fabric allow.
 
     Attributes
     ----------
     a2a
-        All-to-all share; infinite if no channel carries traffic.
+        All-to-all rate of an end port as a share of its link; infinite if no channel carries traffic.
     bisection
-        Effective bisection bandwidth over :data:`BISECTIONS` patterns, as a share of the reference rate; NaN with fewer
-        than two end ports.
+        Mean throughput of :data:`BISECTIONS` random bisections (traffic between two random halves of the end ports), as
+        a share of the reference rate; NaN with fewer than two end ports.
     reference_rate
-        Reference rate in Gb/s.
+        Data rate in Gb/s to which the shares refer.
     endports, pairs
-        Number of end ports with a LID on a switch, and of their ordered pairs that are connected.
+        Number of end ports that have a LID and are attached to a switch, and number of their ordered pairs with a path.
     """
 
     a2a: float
@@ -43,7 +46,7 @@ class Capacity:
 
     @classmethod
     def of(cls, fabric: Fabric, routing: Routing, apart: ConnectivityLoss, *, threads: int) -> Capacity:
-        """Measure tables of a fabric whose connected components are known."""
+        """Measure the throughput of tables; ``apart`` describes the connected components of the fabric."""
         return cls(
             a2a=all_to_all_share(fabric, channel_loads(fabric, routing, threads=threads)),
             bisection=bisection_share(fabric, routing, bisections=BISECTIONS, threads=threads),
@@ -54,19 +57,20 @@ class Capacity:
 
 
 def loss(before: Capacity, now: Capacity) -> float:
-    """Return the lost share of the earlier all-to-all traffic, due to disconnected pairs and a lower rate."""
+    """Return the share of the earlier all-to-all traffic that is lost, by disconnected pairs or by a lower rate."""
     if not before.pairs or not now.pairs:
         return 1.0 if before.pairs else 0.0
-    # A share is in units of one end port's traffic to all others, whose number may have changed.
+    # An all-to-all rate is the traffic of one end port to all others together, so it is divided by their number, which
+    # may have changed.
     had, has = before.a2a / (before.endports - 1), now.a2a / (now.endports - 1)
     rate = has / had if has < had else 1.0
     return 1.0 - rate * min(now.pairs, before.pairs) / before.pairs
 
 
 def bisection_loss(before: Capacity, now: Capacity) -> float | None:
-    """Return the lost share of the traffic of random bisections; None if there was no traffic before.
+    """Return the share of the earlier bisection traffic that is lost; None if there was none.
 
-    The traffic is the mean rate of a flow times the number of end ports; a flow without a path has the rate 0.
+    The traffic is the mean rate of a flow times the number of end ports.  A flow without a path has the rate 0.
     """
     had, has = (
         0.0 if math.isnan(there.bisection) else there.bisection * there.reference_rate * there.endports
@@ -76,7 +80,7 @@ def bisection_loss(before: Capacity, now: Capacity) -> float | None:
 
 
 def share_kept(before: Published, now: Published) -> float | None:
-    """Return an end port's all-to-all rate relative to that of earlier tables, as a re-route reports it.
+    """Return the all-to-all rate of an end port divided by that with the earlier tables.
 
     Disconnected pairs are left out, so the rate can grow if fewer end ports send.
 

@@ -1,4 +1,4 @@
-"""Connectivity before and after a fault, and the links and switches whose loss disconnects a fabric."""
+"""Loss of connectivity by a fault, and search for the links and switches whose loss disconnects a fabric."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from routing.faults.choose import link_faults
 
 @dataclass(frozen=True)
 class ConnectivityLoss:
-    """Loss of connectivity by a fault.
+    """Connectivity that is left after a fault.
 
     Attributes
     ----------
     connected
-        Whether all surviving switches and CAs can reach each other if they could before.
+        Whether all surviving switches and CAs that could reach each other before the fault still can.
     parts
-        Number of connected components of the switches.
+        Number of connected components of the switches after the fault.
     cut_off
-        Labels of surviving CAs and routers that are no longer in the largest remainder of their component.
+        Labels of the surviving CAs and routers that are no longer connected to the largest piece of their old
+        component.
     endports, pairs
-        Number of end ports with a LID on a switch, and of their ordered pairs within one component.
+        Number of end ports that have a LID and are attached to a switch, and number of their ordered pairs within one
+        component.
     """
 
     connected: bool
@@ -37,11 +39,12 @@ class ConnectivityLoss:
 
 
 def connectivity_loss(before: Fabric, after: Fabric) -> ConnectivityLoss:
-    """Compute the loss of connectivity; devices and end ports are matched by GUID.
+    """Compute which connectivity a fault has cost; devices and end ports before and after it are matched by GUID.
 
-    If a component breaks into pieces, its remainder is the piece with most of its end ports (the first of equal ones).
-    An aggregation node is part of its switch, and not reported by itself.  Only end ports that count in traffic have
-    pairs.  Cost: O(S + T + E).
+    If a connected component breaks into pieces, the piece with most of its end ports counts as the rest of the
+    component.  CAs in the other pieces count as cut off.  An aggregation node is part of its switch, and not reported
+    by itself.  Only end ports that count in traffic have pairs.
+    Cost: O(S + T + E) for S switches, T terminals and E end ports.
     """
     old_part, part = endport_part(before), endport_part(after)
     old_part[before.aggregation] = -1
@@ -68,7 +71,7 @@ def connectivity_loss(before: Fabric, after: Fabric) -> ConnectivityLoss:
 
 
 def endport_part(fabric: Fabric) -> npt.NDArray[np.int32]:
-    """Return int32[E], the connected component of each end port, -1 if it is not cabled to a switch."""
+    """Return int32[E]: the connected component of each end port, -1 if the end port is not attached to a switch."""
     if not fabric.switches:
         return np.full(fabric.endports, -1, np.int32)
     at = fabric.endport_switch
@@ -76,9 +79,13 @@ def endport_part(fabric: Fabric) -> npt.NDArray[np.int32]:
 
 
 def _remainders(old_part: npt.NDArray[np.int32], new_part: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return, for each component before, the component after the fault that is its remainder; -2 if nothing is left."""
+    """Find the largest piece of each old component after a fault.
+
+    The result is the number of the new component that has most end ports of the old component; -2 if none is left.
+    """
     parts = int(old_part.max(initial=-1)) + 1
-    rest = np.full(parts + 1, -2, np.int32)  # -2 is not the number of any component
+    # -2 cannot be confused with the number of a component, or with -1 (not attached)
+    rest = np.full(parts + 1, -2, np.int32)
     both = (old_part >= 0) & (new_part >= 0)
     for part in range(parts):
         counts = np.bincount(new_part[both & (old_part == part)])
@@ -88,19 +95,20 @@ def _remainders(old_part: npt.NDArray[np.int32], new_part: npt.NDArray[np.int32]
 
 
 def _switch_pieces(before: Fabric, after: Fabric) -> bool:
-    """Return whether the surviving switches of each component are still in one component."""
+    """Return whether the surviving switches of each old component are still in one common component."""
     position = np.searchsorted(before.switch_guid, after.switch_guid)
     pairs = np.column_stack([before.component[position], after.component])
     return len(np.unique(pairs, axis=0)) == len(np.unique(pairs[:, 0]))
 
 
 def bridges_and_cut_switches(fabric: Fabric) -> tuple[list[int], list[int]]:
-    """Return bridges and articulation points: links (rows) and switches whose loss splits a connected component.
+    """Find the links (rows) and the switches whose loss splits a connected component: bridges and articulation points.
 
     Notes
     -----
-    igraph's bridges (Tarjan 1974) and articulation points, on the multigraph of the cables between switches.
-    Cost: O(S + K).
+    Algorithms: igraph's bridges (Tarjan 1974) and articulation points, on the multigraph of the cables between
+    switches.
+    Cost: O(S + K) for S switches and K cables.
     """
     ends = fabric.link_device
     links = np.flatnonzero((ends < fabric.switches).all(axis=1) & (ends[:, 0] != ends[:, 1]))
@@ -109,5 +117,5 @@ def bridges_and_cut_switches(fabric: Fabric) -> tuple[list[int], list[int]]:
 
 
 def link_names(fabric: Fabric, links: Iterable[int]) -> list[str]:
-    """Return the names of links in the form that faults use."""
+    """Return the names of links in the form that fault texts use."""
     return [fault.name for fault in link_faults(fabric, links)]

@@ -1,4 +1,4 @@
-"""Effect of one fault scenario on a fabric and its tables."""
+"""Effect of one fault scenario: connectivity, tables after a re-route, and loss of throughput."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from routing.whatif.scenarios import Scenario
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """Current fabric, the tables in its switches, and the settings of re-routes.
+    """State before any fault: the current fabric, the tables in its switches, and the settings of re-routes.
 
     Attributes
     ----------
     engine, options
-        Engine of the tables and of re-routes, and its options.
+        Routing engine that made the tables and that re-routes, and its options.
     published
-        Fabric, tables, proof.
+        Fabric, its tables and their proof.
     stability
-        Limit of the changes that a re-route may make beyond the necessary ones.
+        How much a re-route may change beyond what the fault makes necessary.
     beside_fresh
-        Whether to measure tables computed from scratch, too, for each scenario.
+        Whether to measure also, for each scenario, tables that are computed from scratch.
     """
 
     engine: Engine
@@ -53,13 +53,13 @@ class Baseline:
         stability: Stability = Stability.BALANCED,
         beside_fresh: bool = False,
     ) -> Baseline:
-        """Route the fabric, or use its current tables (``routing``), and prove them.
+        """Make a baseline: compute the tables of the fabric, or take its current tables (``routing``), and prove them.
 
         Raises
         ------
         RoutingError, OptionError
-            The engine or the proof fails; the tables lack routes, or have a credit loop although the engine promises
-            to avoid them.
+            The engine or the proof fails.  Or the given tables lack routes, or have a credit loop although the engine
+            promises to avoid loops.
         """
         if routing is None:
             routing = engine.route(fabric, options)
@@ -70,7 +70,7 @@ class Baseline:
 
     @property
     def a2a(self) -> float:
-        """All-to-all share of the current tables."""
+        """All-to-all rate of an end port with the current tables, as a share of its link."""
         return self.capacity.a2a
 
     @cached_property
@@ -81,7 +81,7 @@ class Baseline:
 
     @cached_property
     def precomputed(self) -> Precomputed:
-        """Part of every re-route that depends on these tables alone."""
+        """The part of every re-route that depends on the current tables alone, computed once."""
         return precompute(self.published, threads=self.options.threads)
 
     @cached_property
@@ -92,42 +92,44 @@ class Baseline:
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """Effect of a scenario after the re-route.
+    """Effect of one fault scenario, after the fabric has been re-routed.
 
     Attributes
     ----------
     fault, kind
-        Names and kinds of the faults, joined.
+        Names of the faults, and kinds of the faults, each joined to one text.
     faults
         Names of the faults.
     connected
-        Whether all surviving devices are as connected as before.
+        Whether all surviving devices that could reach each other before the fault still can.
     certified
         Whether the new tables are proven: complete in each connected component, and free of credit loops.
     strength
-        "reversible" or "forward" (see :mod:`routing.deadlock.proof`); None if there is no certificate.
+        Strength of the certificate: "forward" covers requests, "reversible" also replies
+        (:mod:`routing.deadlock.proof`).  None if there is no certificate.
     vls, vls_needed
-        Number of data VLs that the new tables use, and that they need.  None if there are no tables.
+        Number of data VLs that the new tables use, and number that they need.  None if there are no tables.
     changed, broken
         Number of LFT entries that differ from the old tables, and of old entries that are no longer valid.
     a2a
-        All-to-all share; None if no channel carries traffic, or without tables.
+        All-to-all rate of an end port as a share of its link; None if no channel carries traffic, or without tables.
     loss
-        Lost share of the all-to-all traffic at its old rate: disconnected pairs lose everything, the others the
-        decrease of a flow's rate.  None without tables.
+        Share of the all-to-all traffic at its old rate that is lost.  Disconnected pairs lose everything; the other
+        pairs lose the decrease of a flow's rate.  None without tables.
     bisection
-        Effective bisection bandwidth, a share; None with fewer than two end ports, or without tables.
+        Mean throughput of random bisections, as a share of the link rate; None with fewer than two end ports, or
+        without tables.
     bisection_loss
-        Lost share of the traffic of random bisections; None without tables, or if there was no traffic before.
+        Share of the bisection traffic that is lost; None without tables, or if there was no traffic before.
     fresh_loss, fresh_bisection_loss
-        Both losses for tables computed from scratch on the faulty fabric; None if not asked for, or if the engine
-        failed.
+        The same two losses, all-to-all and bisection, for tables that are computed from scratch.  None if not
+        requested, or if the engine failed.
     parts
         Number of connected components of the switches.
     cut_off
-        Labels of CAs and routers that survive and are disconnected.
+        Labels of CAs and routers that survive but are disconnected.
     how, reason
-        Method of the re-route and its reason; "failed" and the error if the engine failed.
+        Method of the re-route and why this method was used.  "failed" and the error text if the engine failed.
     """
 
     fault: str
@@ -152,12 +154,12 @@ class Effect:
     reason: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return the effect as plain values for JSON."""
         return {**asdict(self), "faults": list(self.faults), "cut_off": list(self.cut_off)}
 
 
 def evaluate(baseline: Baseline, scenario: Scenario) -> Effect:
-    """Apply a scenario to the fabric, re-route it, and prove and measure the tables.
+    """Apply the faults of a scenario to the fabric, re-route it, and prove and measure the new tables.
 
     Raises
     ------
@@ -213,7 +215,10 @@ def evaluate(baseline: Baseline, scenario: Scenario) -> Effect:
 def _from_scratch(
     baseline: Baseline, fabric: Fabric, apart: ConnectivityLoss, repaired: Rerouted, has: Capacity
 ) -> Capacity | None:
-    """Return the throughput of tables computed from scratch, which ``repaired`` may be; None if the engine fails."""
+    """Return the throughput of tables that are computed from scratch; None if the engine fails.
+
+    If the re-route ``repaired`` was from scratch already, its throughput ``has`` is the result.
+    """
     if repaired.how == "fresh":
         return has
     options = baseline.options
@@ -229,7 +234,9 @@ def _finite(share: float) -> float | None:
 
 
 def _proven(fabric: Fabric, routing: Routing, engine: Engine, options: EngineOptions) -> Proof:
-    """Prove the tables in the switches, and check that they keep the promise of the engine of re-routes."""
+    """Prove the tables that are in the switches, and check that they keep what the engine of later re-routes
+    promises.
+    """
     proof = prove(fabric, routing, threads=options.threads)
     lacks = promised(engine).shortfall(routing, proof)
     if lacks is Shortfall.INCOMPLETE:
@@ -243,9 +250,9 @@ def _proven(fabric: Fabric, routing: Routing, engine: Engine, options: EngineOpt
 
 
 def severity(effect: Effect) -> tuple[bool, int, bool, float, int]:
-    """Return the severity of an effect, as a sort key.
+    """Return a key that sorts effects by severity.
 
-    A missing proof weighs most, then disconnected CAs, a split fabric, lost traffic, and changed entries.
+    A missing proof weighs most, then disconnected CAs, a split fabric, lost traffic, and changed LFT entries.
     """
     lost = math.inf if effect.loss is None else effect.loss
     return not effect.certified, len(effect.cut_off), not effect.connected, lost, effect.changed or 0
@@ -253,14 +260,14 @@ def severity(effect: Effect) -> tuple[bool, int, bool, float, int]:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of acceptable effects.
+    """Limits that the effects of scenarios should not exceed.
 
     Attributes
     ----------
     max_loss
-        Largest acceptable loss of all-to-all traffic in one scenario, as a share; None: no limit.
+        Largest acceptable share of all-to-all traffic that one scenario loses; None: no limit.
     certified, connected
-        Whether every scenario must leave the tables proven, and the fabric connected.
+        Whether the tables must be proven, and the fabric connected, after every scenario.
     """
 
     max_loss: float | None = None
@@ -268,7 +275,7 @@ class Limits:
     connected: bool = False
 
     def exceeded(self, effect: Effect) -> list[str]:
-        """Return the limits that a scenario exceeds: "max-loss", "certified", "connected"."""
+        """Return the names of the limits that an effect exceeds: "max-loss", "certified", "connected"."""
         lost = math.inf if effect.loss is None else effect.loss
         found = {
             "max-loss": self.max_loss is not None and lost > self.max_loss,

@@ -1,4 +1,4 @@
-"""Parallel computation of the effects of many scenarios, with results in the order of the scenarios."""
+"""Parallel computation of the effects of many fault scenarios; the results keep the order of the scenarios."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from routing.whatif.scenarios import Scenario
 _ENTRIES_AT_ONCE, _MOST_AT_ONCE = 1 << 20, 16
 
 _baseline: list[Baseline] = []
-"""Baseline of a worker process, set once, before its first task."""
+"""Baseline of a worker process, which is set once, before the first task.  The list has at most one element."""
 
 
 def explore(baseline: Baseline, scenarios: Sequence[Scenario], *, jobs: int = 1) -> Generator[Effect, None, None]:
-    """Yield the effect of each scenario, in their order.
+    """Compute the effects of fault scenarios, and yield them in the order of the scenarios.
 
-    Worker processes end with the generator: when it is exhausted, when a signal handler raises, or when it is closed.
+    Worker processes end together with this generator: when it is exhausted, when a signal handler raises an exception,
+    or when the generator is closed.
 
     Parameters
     ----------
     baseline
-        The current fabric with its tables.
+        Current fabric with its tables.
     scenarios
-        The fault scenarios.
+        Fault scenarios to apply, each on its own.
     jobs
-        Number of worker processes, which never changes an effect; 1: compute in this process.  In worker processes the
+        Number of worker processes; 1: compute in this process.  It never changes an effect.  In worker processes the
         engine uses one thread.
 
     Raises
@@ -51,13 +52,14 @@ def explore(baseline: Baseline, scenarios: Sequence[Scenario], *, jobs: int = 1)
 def _over_processes(baseline: Baseline, scenarios: Sequence[Scenario], jobs: int) -> Generator[Effect, None, None]:
     fabric = baseline.published.fabric
     single = replace(baseline, options=replace(baseline.options, threads=1))
-    _ = single.capacity, single.separation, fabric.channels, fabric.lids  # computed once, inherited by all workers
+    # computed once here, and inherited by all workers
+    _ = single.capacity, single.separation, fabric.channels, fabric.lids
     entries = max(1, fabric.switches * len(fabric.lids))
     share = max(1, len(scenarios) // (4 * jobs))
     at_once = max(1, min(_MOST_AT_ONCE, _ENTRIES_AT_ONCE // entries, share))
     batches = [scenarios[first : first + at_once] for first in range(0, len(scenarios), at_once)]
-    # Workers are forked to inherit the tables instead of reading megabytes from a pipe; this process has no threads
-    # yet.
+    # Workers are forked, so that they inherit the tables instead of reading megabytes from a pipe.  Forking is safe
+    # because this process has no threads yet.
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), _begin, (single,))
     finished = False
     try:
@@ -70,7 +72,10 @@ def _over_processes(baseline: Baseline, scenarios: Sequence[Scenario], jobs: int
 
 
 def _in_order(pool: ProcessPoolExecutor, batches: Sequence[Sequence[Scenario]], jobs: int) -> Iterator[Effect]:
-    """Yield the effects batch by batch, in order; signals are deferred while futures are handled."""
+    """Compute batches of scenarios in worker processes, and yield the effects in order.
+
+    Signals are deferred while futures are handled.
+    """
     in_flight, came = PendingFutures[int, list[Effect]](), dict[int, Future[list[Effect]]]()
     waiting = iter(enumerate(batches))
 
@@ -89,7 +94,7 @@ def _in_order(pool: ProcessPoolExecutor, batches: Sequence[Sequence[Scenario]], 
 
 
 def _begin(baseline: Baseline) -> None:
-    """Initialise a new worker process."""
+    """Initialise a new worker process, which ends when its parent ends."""
     exit_with_parent()
     _baseline.append(baseline)
 

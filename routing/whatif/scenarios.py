@@ -1,4 +1,4 @@
-"""Fault scenarios: sets of simultaneous faults."""
+"""Fault scenarios: sets of faults that occur at the same time."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from routing.fabric import Fabric
 from routing.faults import Fault, Lottery
 
 MOST = 1_000_000
-"""Most random scenarios; each is held in memory with its faults."""
+"""Largest number of random scenarios, which are all held in memory."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Simultaneous faults, usually a single one."""
+    """Faults that occur at the same time, usually a single one."""
 
     faults: tuple[Fault, ...]
 
     @property
     def name(self) -> str:
-        """Names of the faults, for printing."""
+        """Names of the faults as one text, for printing."""
         return ", ".join(fault.name for fault in self.faults) or "nothing"
 
     @property
     def kind(self) -> str:
-        """Kinds of the faults, each once."""
+        """Kinds of the faults as one text, each kind once."""
         return "+".join(dict.fromkeys(fault.kind.value for fault in self.faults))
 
 
 def single_faults(faults: Iterable[Fault]) -> list[Scenario]:
-    """Return a scenario for each single fault."""
+    """Return one scenario for each of the given faults."""
     return [Scenario((fault,)) for fault in faults]
 
 
@@ -45,17 +45,18 @@ def draw_faults(
     kinds: Sequence[str] = ("link",),
     groups: Sequence[Fault] = (),
 ) -> list[Scenario]:
-    """Return random scenarios, each of ``together`` faults or of a share ``rate`` of all possible faults, at least one.
+    """Draw random fault scenarios.
 
-    For ``kinds`` and ``groups`` see :func:`routing.faults.random_faults`.
-
-    A fault may occur in several scenarios, and a scenario may occur twice.  A longer list begins with the shorter one.
-    With ``rate``, there are no scenarios if the fabric has no possible faults.
+    Each scenario has ``together`` faults, or the share ``rate`` of all possible faults (at least one).  For ``kinds``
+    and ``groups`` see :func:`routing.faults.random_faults`.  A fault may occur in several scenarios, and a scenario may
+    occur twice.  For the same seed, a larger ``count`` only adds scenarios at the end.  With ``rate``, the list is
+    empty if no faults are possible on the fabric.
 
     Raises
     ------
     OptionError
-        The number of scenarios is negative or over :data:`MOST`; see also :func:`routing.faults.random_faults`.
+        The number of scenarios is negative or over :data:`MOST`, or :func:`routing.faults.random_faults` refuses the
+        arguments.
     """
     if not 0 <= count <= MOST:
         raise OptionError(f"{count} scenarios", remedy=f"use 0 to {MOST:,}")

@@ -1,7 +1,9 @@
-/* Adaptive routing: choose the VC on which a packet continues. */
+/* Adaptive routing: choose the virtual channel (VC) on which a packet continues. */
 #include "simulate/internal/adaptive.h"
 
-/* Return whether the next free room on a channel is reserved; a mark is void once its packet has taken another path. */
+/* Return whether a mark reserves the next free room on a channel.
+ *
+ * A mark is void once the packet for which a ping set it has taken another path. */
 int ibn_av_marked(const ibn_adaptive *sim, int32_t c)
 {
     const ibn_mark *mark = &sim->channel[c].mark;
@@ -10,14 +12,16 @@ int ibn_av_marked(const ibn_adaptive *sim, int32_t c)
                || ibn_av_serial(sim, sim->device[sim->channel[c].src].spare) == mark->packet);
 }
 
-/* Return whether the next free room on a channel is reserved for a packet other than p. */
+/* Return whether a mark reserves the next free room on a channel for a packet other than p. */
 int ibn_av_for_other(const ibn_adaptive *sim, int32_t c, int32_t p)
 {
     return ibn_av_marked(sim, c) && sim->channel[c].mark.packet != ibn_av_serial(sim, p);
 }
 
-/* Return the VC with the most credits among `best` and the VCs of channel c on VLs below `vls`; IBN_NONE if packet p
- * fits none.  Ties go to the earlier VC. */
+/* Return the VC with the most credits among `best` and the VCs of channel c on VLs below `vls`.
+ *
+ * On equal credits the earlier VC wins.  The result is IBN_NONE if packet p does not fit the credits of any of these
+ * VCs. */
 int32_t ibn_av_better(const ibn_adaptive *sim, int32_t best, int32_t c, int32_t vls, int32_t p)
 {
     int32_t most = best == IBN_NONE ? sim->packet[p].blocks - 1 : sim->vc[best].credits;
@@ -30,22 +34,23 @@ int32_t ibn_av_better(const ibn_adaptive *sim, int32_t best, int32_t c, int32_t 
     return best;
 }
 
-/* Return whether a packet arrived by an escape VC from another switch. */
+/* Return whether a packet on VC `from` came to its switch on an escape VC, from another switch. */
 static int on_escape(const ibn_adaptive *sim, int32_t from)
 {
     return from != IBN_NONE && sim->vc[from].vl >= sim->options.adaptive_vls
            && sim->channel[sim->vc[from].channel].from_switch;
 }
 
-/* Return whether a packet has to stay on escape VCs. */
+/* Return whether a packet on VC `from` may continue on escape VCs only. */
 int ibn_av_only_escape(const ibn_adaptive *sim, int32_t from)
 {
     return sim->options.stay && on_escape(sim, from);
 }
 
-/* Return the escape VC of a packet at switch s by the tables, and set *sl to its SL there.
+/* Return the escape VC that the tables give to a packet at switch s, and set *sl to the packet's SL there.
  *
- * A packet on an escape VC keeps its SL and in-port; another one is treated as if it came from a CA of the switch. */
+ * A packet that is on an escape VC keeps its SL and in-port.  Any other packet is treated as if it came from a CA of
+ * the switch. */
 int32_t ibn_av_escape(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t s, uint8_t *sl)
 {
     const ibn_packet *packet = &sim->packet[p];
@@ -58,8 +63,9 @@ int32_t ibn_av_escape(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t 
 
 /* Return the VC on which a packet at a switch can continue now, or IBN_NONE.
  *
- * from: the VC that holds the packet, or IBN_NONE if it is in the spare buffer.  Ties between VCs with equal credits go
- * to the first channel, counted from a start that rotates with every packet the switch sends. */
+ * `from` is the VC whose queue holds the packet, or IBN_NONE if the packet is in the spare buffer.  The VC with the
+ * most credits is chosen.  On equal credits the first channel wins, counted from a start that moves on with every
+ * packet that the switch sends. */
 int32_t ibn_av_choose(const ibn_adaptive *sim, int32_t p, int32_t from)
 {
     const ibn_packet *packet = &sim->packet[p];
@@ -83,8 +89,9 @@ int32_t ibn_av_choose(const ibn_adaptive *sim, int32_t p, int32_t from)
     return fits ? l : IBN_NONE;
 }
 
-/* Return the channel that the holder of the token takes now, or IBN_NONE: to its CA, or to a switch with a free spare
- * buffer. */
+/* Return the channel on which the packet that holds the token can continue now, or IBN_NONE.
+ *
+ * The channel leads to the packet's CA, or to a switch whose spare buffer is free. */
 int32_t ibn_av_choose_saved(const ibn_adaptive *sim, int32_t p, int32_t s)
 {
     int32_t count;

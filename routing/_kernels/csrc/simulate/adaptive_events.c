@@ -1,9 +1,11 @@
-/* Storage of a simulation with adaptive routing: events in a timing wheel, packets and pings. */
+/* Storage of a simulation with adaptive routing: events in a timing wheel, packets and pings.
+ *
+ * A timing wheel is an array of slots; an event due at tick t is in slot t modulo the number of slots. */
 #include "simulate/internal/adaptive.h"
 
 #include <stdlib.h>
 
-/* Double the size of an array, 1024 entries at first; return 1 if memory runs out. */
+/* Double the room of an array, to 1024 entries at first; return 1 if memory runs out. */
 int ibn_av_more(void **array, int32_t made, size_t size)
 {
     void *larger = realloc(*array, (size_t)(made ? 2 * made : 1024) * size);
@@ -12,7 +14,7 @@ int ibn_av_more(void **array, int32_t made, size_t size)
     return !larger;
 }
 
-/* Schedule an event; `time` must be later than now. */
+/* Schedule an event for a tick, which must be later than the present one. */
 void ibn_av_at(ibn_adaptive *sim, int64_t time, int kind, int32_t subject, int32_t value)
 {
     if (sim->event_free == IBN_NONE) {
@@ -35,7 +37,7 @@ void ibn_av_at(ibn_adaptive *sim, int64_t time, int kind, int32_t subject, int32
     sim->moving += kind < AV_LATER;
 }
 
-/* Return a free packet, or IBN_NONE if memory runs out. */
+/* Take a packet from the free list; return IBN_NONE if memory runs out. */
 int32_t ibn_av_new_packet(ibn_adaptive *sim)
 {
     if (sim->packet_free == IBN_NONE) {
@@ -59,7 +61,7 @@ void ibn_av_free_packet(ibn_adaptive *sim, int32_t p)
     sim->packet_free = p;
 }
 
-/* Return a free ping, or IBN_NONE if memory runs out. */
+/* Take a ping from the free list; return IBN_NONE if memory runs out. */
 int32_t ibn_av_new_ping(ibn_adaptive *sim)
 {
     if (sim->ping_free == IBN_NONE) {

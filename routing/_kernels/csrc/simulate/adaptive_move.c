@@ -1,7 +1,7 @@
-/* Movement of packets with adaptive routing: from a CA, through switches, to a CA. */
+/* Adaptive routing: movement of packets from a CA, through switches, to a CA. */
 #include "simulate/internal/adaptive.h"
 
-/* Store a packet whose head has reached a switch: in the queue of its VC, or in the spare buffer. */
+/* Store a packet whose head can be forwarded at a switch: in the queue of its VC, or in the spare buffer. */
 void ibn_av_arrive(ibn_adaptive *sim, int32_t p)
 {
     ibn_packet *packet = &sim->packet[p];
@@ -24,7 +24,7 @@ void ibn_av_arrive(ibn_adaptive *sim, int32_t p)
     vc->queue.tail = p;
 }
 
-/* Expose the next packet of a VC's queue after the one before it has left. */
+/* Expose the next packet of a VC's queue, after the packet before it has left completely. */
 void ibn_av_show(ibn_adaptive *sim, int32_t l)
 {
     sim->vc[l].leaving = 0;
@@ -32,7 +32,7 @@ void ibn_av_show(ibn_adaptive *sim, int32_t l)
     ibn_av_touch(sim, ibn_av_at_switch(sim, l));
 }
 
-/* Remove the exposed packet from its queue; its tail will have left at tick `end`. */
+/* Remove the exposed packet from its queue; its tail leaves the buffer at tick `end`. */
 void ibn_av_take(ibn_adaptive *sim, int32_t l, int64_t end)
 {
     ibn_adaptive_vc *vc = &sim->vc[l];
@@ -45,8 +45,10 @@ void ibn_av_take(ibn_adaptive *sim, int32_t l, int64_t end)
     ibn_av_at(sim, end + sim->channel[vc->channel].wire, AV_CREDIT, l, packet->blocks);
 }
 
-/* Return the tick at which a channel that starts now has sent a packet, and update the channel's carry.  The tail
- * cannot leave before it has arrived. */
+/* Return the tick at which the tail of a packet has left, if the channel starts to send it now.
+ *
+ * The fraction of a tick that remains is carried over to the next packet.  The tail cannot leave before it has
+ * arrived. */
 int64_t ibn_av_end(ibn_adaptive_channel *channel, const ibn_packet *packet, int64_t now)
 {
     int64_t work = packet->bytes * channel->cost + channel->carry, length = work >> IBN_COST_BITS;
@@ -55,7 +57,10 @@ int64_t ibn_av_end(ibn_adaptive_channel *channel, const ibn_packet *packet, int6
     return packet->tail > end ? packet->tail : end;
 }
 
-/* Account for a packet that leaves the queue of VC `from`, the spare buffer of switch d, or its CA d. */
+/* Account for a packet that leaves a device until tick `end`.
+ *
+ * The packet leaves the queue of VC `from`, or if `from` is IBN_NONE the spare buffer of switch d or the source CA
+ * d. */
 static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t end)
 {
     ibn_packet *packet = &sim->packet[p];
@@ -64,7 +69,7 @@ static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t
     } else if (d < sim->switches) {
         sim->device[d].spare_state = SPARE_LEAVING;
         sim->device[d].spare = IBN_NONE;
-        ibn_av_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, 0); /* when the neighbours know */
+        ibn_av_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, 0); /* the neighbours know it then */
     } else {
         sim->injected++;
         sim->injected_bytes += packet->bytes;
@@ -72,7 +77,9 @@ static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t
     }
 }
 
-/* Send a packet by channel c on VC l; IBN_NONE: without credit, to the spare buffer of the next switch or to a CA. */
+/* Send a packet by channel c on VC l.
+ *
+ * If l is IBN_NONE, the packet is sent without credit: to the spare buffer of the next switch, or to its CA. */
 static void send(ibn_adaptive *sim, int32_t p, int32_t from, int32_t c, int32_t l)
 {
     ibn_adaptive_channel *channel = &sim->channel[c];
@@ -107,7 +114,9 @@ static void send(ibn_adaptive *sim, int32_t p, int32_t from, int32_t c, int32_t 
         ibn_av_at(sim, packet->tail, AV_DELIVER, p, 0);
 }
 
-/* Move the holder of the token through spare buffers; the switch that sends it to its CA releases the token. */
+/* Move the packet that holds the token one hop further through spare buffers.
+ *
+ * The switch that sends the packet to its CA releases the token. */
 static void serve_holder(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
 {
     int32_t c = ibn_av_choose_saved(sim, p, s);
@@ -120,9 +129,9 @@ static void serve_holder(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
     ibn_av_at(sim, sim->now + sim->channel[c].wire + sim->options.step, AV_TOKEN, s, 0);
 }
 
-/* Send the exposed packet of a queue, or the packet in the spare buffer, if it can continue.
+/* Send the exposed packet of a queue, or the packet in the spare buffer, if it can continue now.
  *
- * Return whether the packet was sent; 0 for the holder of the token in any case. */
+ * Return whether the packet was sent; for the packet that holds the token the result is always 0. */
 static int serve_packet(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
 {
     if (p == sim->holder) {
@@ -143,7 +152,9 @@ static int serve_packet(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
     return 1;
 }
 
-/* Return the rank of an input VC, smaller ones are served first: the token's holder, then by the arbitration. */
+/* Return the sort key of an input VC for the order of service at a switch; smaller keys are served first.
+ *
+ * The packet that holds the token precedes all others.  The others follow by arrival or in round robin. */
 static int64_t rank_of(const ibn_adaptive *sim, int32_t l, int32_t turn, int32_t inputs, int32_t number)
 {
     int32_t p = ibn_av_shown(sim, l), after = number < turn ? number - turn + inputs : number - turn;
@@ -152,8 +163,9 @@ static int64_t rank_of(const ibn_adaptive *sim, int32_t l, int32_t turn, int32_t
     return sim->options.by_arrival ? sim->vc[l].since : after;
 }
 
-/* Fill sim->order with the input VCs of a switch that have an exposed packet, in the order of service; return their
- * number. */
+/* Fill sim->order with the input VCs of a switch that have an exposed packet, in the order of service.
+ *
+ * Return the number of these VCs. */
 static int32_t in_order(ibn_adaptive *sim, int32_t s)
 {
     int32_t count = 0, inputs = (sim->out_first[s + 1] - sim->out_first[s]) * sim->vls;
@@ -174,14 +186,14 @@ static int32_t in_order(ibn_adaptive *sim, int32_t s)
     return count;
 }
 
-/* Return the number of a VC among the input VCs of its switch. */
+/* Return the number of a VC among the input VCs of its switch, for round robin. */
 static int32_t input_number(const ibn_adaptive *sim, int32_t l)
 {
     const ibn_adaptive_channel *channel = &sim->channel[sim->vc[l].channel];
     return (channel->reverse - sim->out_first[channel->dst]) * sim->vls + sim->vc[l].vl;
 }
 
-/* Serve the spare buffer of a switch, then its queues; return the number of packets sent. */
+/* Serve the spare buffer of a switch, then each of its queues once; return the number of packets sent. */
 static int serve_once(ibn_adaptive *sim, int32_t s)
 {
     ibn_adaptive_device *device = &sim->device[s];
@@ -200,14 +212,17 @@ static int serve_once(ibn_adaptive *sim, int32_t s)
     return served;
 }
 
-/* Serve a switch.  A packet with a mark may have taken another path, which voids the mark and lets other packets go. */
+/* Send the packets of a switch that can continue now.
+ *
+ * With pings, a packet that a mark was set for may have taken another path.  This voids the mark, so that other
+ * packets can continue.  Therefore the switch is served until no packet moves any more. */
 static void serve_switch(ibn_adaptive *sim, int32_t s)
 {
     while (serve_once(sim, s) && sim->options.scheme == SCHEME_BUBBLE)
         ;
 }
 
-/* Serve the flows of a CA in round robin, on the VL with the most credits among those that CAs use. */
+/* Send packets of a CA: its flows are served round robin, on the VL with the most credits among those that CAs use. */
 static void serve_ca(ibn_adaptive *sim, int32_t d)
 {
     ibn_adaptive_device *device = &sim->device[d];
@@ -227,7 +242,7 @@ static void serve_ca(ibn_adaptive *sim, int32_t d)
     }
 }
 
-/* Serve a switch or a CA. */
+/* Send the packets of a switch or a CA that can continue now. */
 void ibn_av_serve(ibn_adaptive *sim, int32_t d)
 {
     if (d < sim->switches)
@@ -236,7 +251,7 @@ void ibn_av_serve(ibn_adaptive *sim, int32_t d)
         serve_ca(sim, d);
 }
 
-/* Deliver a packet whose tail has reached a CA, which returns its credits at once. */
+/* Deliver a packet whose tail has reached a CA; its credits return to the sender at once. */
 void ibn_av_deliver(ibn_adaptive *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];

@@ -1,10 +1,12 @@
-/* Create and free a simulation with adaptive routing. */
+/* Creation and release of a simulation with adaptive routing. */
 #include "simulate/internal/adaptive.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Return a copy of `bytes` bytes, or zeros if `from` is NULL; set sim->failed if memory runs out. */
+/* Allocate `bytes` bytes, which are copied from `from`, or zero if `from` is NULL.
+ *
+ * If memory runs out, sim->failed is set. */
 static void *copy(ibn_adaptive *sim, const void *from, int64_t bytes)
 {
     void *to = calloc(1, (size_t)(bytes > 0 ? bytes : 1));
@@ -28,7 +30,7 @@ static void copy_tables(ibn_adaptive *sim, const ibn_sim_network *network, const
     sim->way = copy(sim, options->way, 4LL * options->way_first[rows]);
 }
 
-/* Allocate the state of the simulation, and copy the traffic. */
+/* Allocate the state of a simulation, and copy the destination lists and traces of the traffic. */
 static void make_room(ibn_adaptive *sim, const ibn_sim_traffic *traffic)
 {
     sim->channel = copy(sim, NULL, (int64_t)sizeof *sim->channel * sim->channels);
@@ -45,7 +47,7 @@ static void make_room(ibn_adaptive *sim, const ibn_sim_traffic *traffic)
     sim->trace = copy(sim, traffic->trace, 24 * traffic->traced);
 }
 
-/* Set up channels and VCs.  Channels are sorted by source device, then port. */
+/* Set up the channels, which are sorted by sending device and port, and their VCs. */
 static void set_channels(ibn_adaptive *sim, const ibn_sim_network *network)
 {
     for (int32_t c = 0; c < sim->channels; c++) {
@@ -76,7 +78,7 @@ static void set_channels(ibn_adaptive *sim, const ibn_sim_network *network)
     }
 }
 
-/* Set up the flows, group them by CA, and prepare the first packet of each. */
+/* Set up the flows, group them by CA, and prepare the first packet of each flow. */
 static void set_flows(ibn_adaptive *sim, const ibn_sim_traffic *traffic)
 {
     for (int32_t f = 0; f < sim->flows; f++) {
@@ -111,7 +113,7 @@ ibn_adaptive *ibn_adaptive_new(const ibn_sim_network *network, const ibn_adaptiv
     sim->vcs = (int64_t)sim->channels * sim->vls;
     sim->flows = traffic->flows;
     sim->options = *options;
-    sim->now = -1; /* the first tick is 0 */
+    sim->now = -1; /* the first tick to be handled is 0 */
     sim->event_free = sim->packet_free = sim->ping_free = sim->holder = IBN_NONE;
     for (int32_t i = 0; i < AV_SLOTS; i++)
         sim->slot[i] = IBN_NONE;

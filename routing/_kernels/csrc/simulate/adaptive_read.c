@@ -1,9 +1,9 @@
-/* Results of a simulation with adaptive routing: totals, channels, VCs, flows, and the wait-for graph. */
+/* Results of a simulation with adaptive routing: totals, rows of channels, VCs and flows, and the wait-for graph. */
 #include "simulate/internal/adaptive.h"
 
 #include <string.h>
 
-/* Return the number of packets that have left their CA and have not been delivered. */
+/* Return the number of packets that have left their CA, and were not delivered yet. */
 static int64_t in_flight(const ibn_adaptive *sim)
 {
     int64_t count = sim->packets_made - ibn_flow_pressing(sim->flow, sim->flows);
@@ -12,7 +12,9 @@ static int64_t in_flight(const ibn_adaptive *sim)
     return count;
 }
 
-/* Return the number of VCs whose blocks do not add up to their buffer or to their queue; 0 unless there is a bug. */
+/* Return the number of VCs whose blocks do not add up to the size of their buffer, or whose queue has another size.
+ *
+ * It is 0 unless there is a bug. */
 static int64_t broken_lanes(const ibn_adaptive *sim)
 {
     int64_t broken = 0;
@@ -69,13 +71,16 @@ void ibn_adaptive_flows(const ibn_adaptive *sim, int64_t *rows)
     }
 }
 
-/* Edges of the wait-for graph. */
+/* Edges of the wait-for graph that have been found. */
 typedef struct {
-    int64_t count, most;       /* edges found; room in the arrays */
-    int32_t *waiter, *awaited; /* vertices */
+    int64_t count,   /* number of edges found */
+        most;        /* number of edges for which the arrays have room */
+    int32_t *waiter, /* [most] vertex that waits */
+        *awaited;    /* [most] vertex that it waits for */
 } told;
 
-/* Return 1 if VC l will have room for packet p once all returning credits have arrived; otherwise add an edge. */
+/* Return 1 if VC l will have room for packet p once all credits on their way have arrived; else add an edge and
+ * return 0. */
 static int waits(const ibn_adaptive *sim, told *told, int32_t vertex, int32_t p, int32_t l)
 {
     if (sim->vc[l].credits + sim->vc[l].returning >= sim->packet[p].blocks)
@@ -88,7 +93,7 @@ static int waits(const ibn_adaptive *sim, told *told, int32_t vertex, int32_t p,
     return 0;
 }
 
-/* Add edges to all VCs that a packet at a switch waits for; return whether it can continue on one. */
+/* Add an edge to every VC for which a packet at a switch waits; return whether the packet can continue on some VC. */
 static int waits_for_any(const ibn_adaptive *sim, told *told, int32_t vertex, int32_t p, int32_t from)
 {
     int32_t s = sim->channel[sim->packet[p].channel].dst, count, goes = 0;
@@ -105,10 +110,11 @@ static int waits_for_any(const ibn_adaptive *sim, told *told, int32_t vertex, in
     return goes;
 }
 
-/* Write the wait-for graph; return the number of edges.
+/* Write the wait-for graph, and return the number of its edges.
  *
- * Vertices are the VCs, which stand for the exposed packet of their queue, then the switches, which stand for their
- * spare buffer.  A vertex can move if it has no packet, or if a VC that the packet may take will have room. */
+ * The first vertices are the VCs, each for the exposed packet of its queue.  Then follow the switches, each for the
+ * packet in its spare buffer.  A vertex can move if it has no packet, or if some VC that the packet may take will
+ * have room. */
 int64_t ibn_adaptive_waits(const ibn_adaptive *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
 {
     told told = {0, most, waiter, awaited};

@@ -1,16 +1,23 @@
-/* Deadlock recovery of adaptive routing: the token, or pings and bubbles.
+/* Recovery from deadlock with adaptive routing: by a token, or by pings and bubbles.
  *
- * Pinkston: Deadlock characterization and resolution in interconnection networks, section 13.3.1 D. */
+ * With the token, one blocked packet at a time moves to its destination through the switches' spare buffers.  A ping
+ * follows waiting packets to find a cycle.  One packet of the cycle then moves to a spare buffer, and the free room
+ * (the bubble) lets the other packets of the cycle advance.
+ *
+ * Source: Pinkston, Deadlock characterization and resolution in interconnection networks, section 13.3.1 D. */
 #include "simulate/internal/adaptive.h"
 
-/* Return whether a VC has an exposed packet that has waited for the detection time. */
+/* Return whether the exposed packet of a VC has waited so long that it may be deadlocked. */
 static int stuck(const ibn_adaptive *sim, int32_t l)
 {
     int32_t p = ibn_av_shown(sim, l);
     return p != IBN_NONE && sim->now - sim->vc[l].since >= sim->options.detect;
 }
 
-/* Give the token to the stuck packet that has waited longest at switch s; if there is none, pass the token on. */
+/* Handle the token's arrival at switch s.
+ *
+ * The packet there that has waited longest gets the token, if its waiting time exceeds the detection time.
+ * Otherwise the token moves on to the next switch. */
 void ibn_av_token(ibn_adaptive *sim, int32_t s)
 {
     int32_t oldest = IBN_NONE;
@@ -29,14 +36,14 @@ void ibn_av_token(ibn_adaptive *sim, int32_t s)
     ibn_av_touch(sim, s);
 }
 
-/* Return a random number from 0 to count - 1 from the ping's own stream. */
+/* Return a random number from 0 to count - 1; each ping has its own stream of random numbers. */
 static int32_t draw(const ibn_adaptive *sim, ibn_ping *ping, int32_t count)
 {
     uint64_t number = ibn_number(ibn_key(sim->options.seed, 8, (uint64_t)ping->id), (uint64_t)ping->step++) >> 32;
     return (int32_t)((number * (uint64_t)count) >> 32);
 }
 
-/* Return whether a channel has room for a packet on any VL. */
+/* Return whether a channel has room for a packet on some VL. */
 static int has_room(const ibn_adaptive *sim, int32_t c, int32_t p)
 {
     for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls; l++)
@@ -45,7 +52,9 @@ static int has_room(const ibn_adaptive *sim, int32_t c, int32_t p)
     return 0;
 }
 
-/* Return a random channel that a packet waits for; IBN_NONE if one has room, or if the packet is at its last switch. */
+/* Return a random one of the channels for which a packet at switch s waits.
+ *
+ * The result is IBN_NONE if one of these channels has room, or if the packet is at its last switch. */
 static int32_t one_ahead(const ibn_adaptive *sim, int32_t s, int32_t p, ibn_ping *ping)
 {
     int32_t count;
@@ -58,7 +67,7 @@ static int32_t one_ahead(const ibn_adaptive *sim, int32_t s, int32_t p, ibn_ping
     return way[draw(sim, ping, count)];
 }
 
-/* Return the channel that ping `id` has marked for the exposed packet of VC l, or IBN_NONE. */
+/* Return the channel that the ping with this ID has marked for the exposed packet of VC l, or IBN_NONE. */
 static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
 {
     int32_t count, p = ibn_av_shown(sim, l), s = ibn_av_at_switch(sim, l);
@@ -73,7 +82,7 @@ static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
     return IBN_NONE;
 }
 
-/* Mark channel c for the exposed packet of VC l, and send the ping along the channel. */
+/* Mark channel c for the exposed packet of VC l, and send the ping along this channel; always return 1. */
 static int mark_and_go(ibn_adaptive *sim, int32_t number, int32_t c, int32_t l, int locked)
 {
     int64_t until = sim->now + (locked ? sim->options.hold : sim->options.lasts);
@@ -84,9 +93,10 @@ static int mark_and_go(ibn_adaptive *sim, int32_t number, int32_t c, int32_t l, 
     return 1;
 }
 
-/* First pass: mark a channel that the packet of VC l waits for; return whether the ping continues.
+/* Handle a ping that searches for a cycle at VC l; return whether the ping continues.
  *
- * A channel that this ping has marked before closes a cycle, and the second pass begins. */
+ * The ping marks a channel for which the packet of VC l waits, and continues along it.  If this ping has marked that
+ * channel before, a cycle is found.  The ping then goes around the cycle again, to lock its marks. */
 static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
 {
     ibn_ping *ping = &sim->ping[number];
@@ -96,7 +106,7 @@ static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
     const ibn_mark *mark = &sim->channel[ahead].mark;
     int there = ibn_av_marked(sim, ahead), closes = there && mark->ping == ping->id;
     if (there && (mark->locked || mark->ping > ping->id))
-        return 0; /* the channel belongs to a cycle that is locked, or a ping of a higher rank has marked it */
+        return 0; /* the channel belongs to a locked cycle, or a ping of higher rank has marked it */
     if (closes) {
         sim->loops++;
         ping->phase = 1;
@@ -106,8 +116,10 @@ static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
     return mark_and_go(sim, number, ahead, l, closes);
 }
 
-/* Move the packet that closes the cycle to the spare buffer.  The room that it leaves (the bubble) moves around the
- * cycle to the VC that the packet waits for. */
+/* Move the exposed packet of VC l to the spare buffer of its switch, to resolve a cycle.
+ *
+ * The room that the packet leaves (the bubble) moves around the cycle, until it reaches the VC for which the packet
+ * waits. */
 static void shelter(ibn_adaptive *sim, int32_t l)
 {
     const ibn_adaptive_channel *channel = &sim->channel[sim->vc[l].channel];
@@ -122,8 +134,9 @@ static void shelter(ibn_adaptive *sim, int32_t l)
     ibn_av_touch(sim, s);
 }
 
-/* Second pass: lock the marks of the cycle; where the cycle closes, create the bubble.  Return whether the ping
- * continues. */
+/* Handle a ping that goes around a cycle the second time: lock its marks; return whether the ping continues.
+ *
+ * When the ping is back where the cycle was found, the packet there moves to a spare buffer. */
 static int lock(ibn_adaptive *sim, int32_t c, int32_t number)
 {
     ibn_ping *ping = &sim->ping[number];
@@ -142,7 +155,7 @@ static int lock(ibn_adaptive *sim, int32_t c, int32_t number)
     return 0;
 }
 
-/* Return a random VC of a channel whose exposed packet has waited for the detection time, or IBN_NONE. */
+/* Choose a random VC of a channel whose exposed packet has waited for the detection time; IBN_NONE if there is none. */
 static int32_t one_stuck(const ibn_adaptive *sim, int32_t c, ibn_ping *ping)
 {
     int32_t found[16], count = 0;
@@ -152,7 +165,7 @@ static int32_t one_stuck(const ibn_adaptive *sim, int32_t c, ibn_ping *ping)
     return count ? found[draw(sim, ping, count)] : IBN_NONE;
 }
 
-/* Handle a ping that arrives by channel c. */
+/* Handle the arrival of a ping by channel c. */
 void ibn_av_ping(ibn_adaptive *sim, int32_t c, int32_t ping)
 {
     int goes_on = 0;
@@ -166,7 +179,9 @@ void ibn_av_ping(ibn_adaptive *sim, int32_t c, int32_t ping)
         ibn_av_free_ping(sim, ping);
 }
 
-/* Let every queue whose exposed packet has waited for the detection time send a ping, at most one per repeat time. */
+/* Send a ping from every queue whose exposed packet has waited for the detection time.
+ *
+ * A queue sends at most one ping per repeat time. */
 void ibn_av_sample(ibn_adaptive *sim)
 {
     for (int32_t l = 0; l < sim->vcs; l++) {

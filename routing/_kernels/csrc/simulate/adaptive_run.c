@@ -1,12 +1,14 @@
-/* Main loop: for each tick handle all events, then serve every device that was touched.
+/* Main loop of a simulation with adaptive routing: for each tick handle all events, then serve the devices they
+ * concern.
  *
- * The result does not depend on the order in which the events of a tick were scheduled.  Kinds below AV_LATER commute,
- * the others are sorted, and devices do not compete with each other within a tick. */
+ * The result does not depend on the order in which the events of a tick were scheduled.  The order does not matter
+ * for kinds below AV_LATER.  Events of other kinds are sorted.  Devices do not compete with each other within a
+ * tick. */
 #include "simulate/internal/adaptive.h"
 
 #include <stdlib.h>
 
-/* Add credits that reach the sender of a VC. */
+/* Add credits that have reached the sender of a VC. */
 static void credit(ibn_adaptive *sim, int32_t l, int32_t blocks)
 {
     sim->vc[l].credits += blocks;
@@ -14,7 +16,7 @@ static void credit(ibn_adaptive *sim, int32_t l, int32_t blocks)
     ibn_av_touch(sim, sim->channel[sim->vc[l].channel].src);
 }
 
-/* Free the spare buffer of a switch, and serve its neighbours, because their packets may wait for this buffer. */
+/* Free the spare buffer of a switch, and have its neighbours served, because their packets may wait for this buffer. */
 static void spare(ibn_adaptive *sim, int32_t s)
 {
     sim->device[s].spare_state = SPARE_FREE;
@@ -59,7 +61,7 @@ static void handle(ibn_adaptive *sim, int kind, int32_t subject, int32_t value)
     }
 }
 
-/* Compare events by kind, subject and sort key (see keep_for_later). */
+/* Compare two events by kind, subject and sort key (which keep_for_later sets), for sorting. */
 static int compare(const void *left, const void *right)
 {
     const ibn_adaptive_event *a = left, *b = right;
@@ -72,7 +74,8 @@ static int compare(const void *left, const void *right)
 
 static void keep_for_later(ibn_adaptive *sim, ibn_adaptive_event event)
 {
-    event.time = event.kind == AV_PING ? sim->ping[event.value].id : 0; /* the last sort key */
+    /* the time has served its purpose, so the field holds the last sort key */
+    event.time = event.kind == AV_PING ? sim->ping[event.value].id : 0;
     if (sim->later_count == sim->later_room) {
         if (ibn_av_more((void **)&sim->later, sim->later_room, sizeof *sim->later)) {
             sim->failed = 1;
@@ -83,7 +86,9 @@ static void keep_for_later(ibn_adaptive *sim, ibn_adaptive_event event)
     sim->later[sim->later_count++] = event;
 }
 
-/* Handle the events of the present tick; events of later turns of the wheel stay in the slot. */
+/* Handle all events of the present tick.
+ *
+ * The slot of the wheel also contains events that are due whole turns of the wheel later; they stay in the slot. */
 static void happen(ibn_adaptive *sim)
 {
     int32_t *slot = &sim->slot[sim->now & (AV_SLOTS - 1)], e = *slot;
@@ -115,7 +120,7 @@ static void happen(ibn_adaptive *sim)
         handle(sim, sim->later[i].kind, sim->later[i].subject, sim->later[i].value);
 }
 
-/* Return the tick of the next event in any turn of the wheel, at most `until`. */
+/* Return the tick of the next event, at most `until`; all slots of the wheel are searched. */
 static int64_t earliest(const ibn_adaptive *sim, int64_t until)
 {
     int64_t first = until;
@@ -126,7 +131,9 @@ static int64_t earliest(const ibn_adaptive *sim, int64_t until)
     return first;
 }
 
-/* Run to a tick, for a number of events, or until the simulation ends; told: reason, tick, events handled in total. */
+/* Run until a tick is reached, a number of events is handled, or the simulation ends.
+ *
+ * Return 1 if memory runs out, else 0.  told[3]: reason for stopping, present tick, events handled since the start. */
 int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *told)
 {
     int64_t reason = STOP_TIME, most = sim->handled + events, last = sim->now, handled = sim->handled;
@@ -147,14 +154,16 @@ int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t s
         if (sim->handled != handled) {
             handled = sim->handled;
             last = sim->now;
-        } else if (sim->now - last >= AV_SLOTS) { /* nothing was due for a whole turn: jump to the next event */
+            /* nothing was due for a whole turn of the wheel: jump to the next event */
+        } else if (sim->now - last >= AV_SLOTS) {
             last = sim->now = earliest(sim, until) - 1;
         }
         sim->now++;
         happen(sim);
         for (int32_t i = 0; i < sim->touches; i++) {
             ibn_av_serve(sim, sim->touched[i]);
-            /* Only now: a packet prepared while a CA was served finds the channel busy and needs no service. */
+            /* The device must stay marked until here: when a CA is served, it prepares a packet that would mark it
+             * again, although its channel is busy now. */
             sim->device[sim->touched[i]].touched = 0;
         }
         sim->touches = 0;

@@ -1,4 +1,7 @@
-/* Arbitration of channels: choose a VL, then an input, and send the first packet of its queue. */
+/* Arbitration of channels: choose a VL, then an input, and send the first packet of the input's queue.
+ *
+ * An input is a channel into the switch, or a flow of a CA.  Functions with the argument `plain` are compiled twice.
+ * The copy for plain = 1 skips the code for rarely used options. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/queue.h"
 
@@ -6,7 +9,7 @@
 #define VLARB_WIDTH (4 + 4 * VLARB_ENTRIES)
 #define VLARB_NO_LIMIT 255
 
-/* Return a random input among those with packets queued for VC l. */
+/* Choose a random input among those that have packets queued for VC l. */
 static int32_t input_at_random(const ibn_sim *sim, int32_t c, int32_t l)
 {
     const uint64_t *mask = ibn_mask(sim, l);
@@ -30,7 +33,7 @@ static int32_t input_at_random(const ibn_sim *sim, int32_t c, int32_t l)
     return IBN_NONE;
 }
 
-/* Return the first input with packets queued for VC l, counted cyclically from input `from`. */
+/* Choose the next input with packets queued for VC l in cyclic order, beginning with input `from`. */
 static inline int32_t input_in_turn(const ibn_sim *sim, int32_t l, int32_t from)
 {
     const uint64_t *mask = ibn_mask(sim, l);
@@ -38,7 +41,7 @@ static inline int32_t input_in_turn(const ibn_sim *sim, int32_t l, int32_t from)
         uint64_t ahead = mask[0] & (~0ull << from);
         return __builtin_ctzll(ahead ? ahead : mask[0]);
     }
-    /* The first word is visited again at the end, for its inputs below `from`. */
+    /* The first word is visited again at the end, because it may have inputs below `from`. */
     for (int32_t step = 0; step <= sim->words; step++) {
         int32_t w = ((from >> 6) + step) % sim->words;
         uint64_t word = step ? mask[w] : mask[w] & (~0ull << (from & 63));
@@ -48,7 +51,7 @@ static inline int32_t input_in_turn(const ibn_sim *sim, int32_t l, int32_t from)
     return IBN_NONE;
 }
 
-/* Return the input whose head arrived first; ties are broken by round robin. */
+/* Choose the input whose first packet arrived first; of equal ones, the next in cyclic order. */
 static int32_t input_by_arrival(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -71,7 +74,9 @@ static int32_t input_by_arrival(const ibn_sim *sim, int32_t c, int32_t l, int32_
     return best;
 }
 
-/* Return the input to serve next on VC l, or IBN_NONE if a rule reserves the VC for an input with an empty queue. */
+/* Choose the input to serve next on VC l by the arbitration of the simulation.
+ *
+ * If a rule of Deadlock Breaker reserves the VC for one input whose queue is empty, the result is IBN_NONE. */
 static int32_t choose_input(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl)
 {
     const ibn_vc *vc = &sim->vc[l];
@@ -86,7 +91,9 @@ static int32_t choose_input(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl
     return input_at_random(sim, c, l);
 }
 
-/* Return the input to serve on a VL, or IBN_NONE if its packet exceeds the credits and may not go without them. */
+/* Choose the input to serve on a VL; return IBN_NONE if its packet needs more credits than there are.
+ *
+ * A packet that Loop Breaker lets go without credit is chosen first. */
 static int32_t input_that_fits(const ibn_sim *sim, int32_t c, int32_t vl)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -101,16 +108,16 @@ static int32_t input_that_fits(const ibn_sim *sim, int32_t c, int32_t vl)
     return sim->packet[p].blocks <= ibn_credits(vc) ? input : IBN_NONE;
 }
 
-/* Return the size in blocks of the first packet of an input. */
+/* Return the size in blocks of the first packet in an input's queue. */
 static int head_blocks(const ibn_sim *sim, int32_t c, int32_t vl, int32_t input)
 {
     const ibn_channel *channel = &sim->channel[c];
     return sim->packet[sim->queue[channel->queues + vl * channel->inputs + input].head].blocks;
 }
 
-/* Return the VL that a VL arbitration table serves next among the VLs of mask `can`.
+/* Choose the VL that a VL arbitration table serves next, among the VLs in the bit mask `can`.
  *
- * *at is the present entry, and *left is what remains of its weight in blocks; both are updated. */
+ * *at is the table's present entry, and *left the blocks that remain of the entry's weight; both are updated. */
 static int vl_of_table(const uint8_t *table, int entries, unsigned can, uint8_t *at, int32_t *left)
 {
     for (int step = 0; step <= entries; step++) {
@@ -124,7 +131,7 @@ static int vl_of_table(const uint8_t *table, int entries, unsigned can, uint8_t 
     return IBN_NONE;
 }
 
-/* Return the mask of the VLs with a weight in a table. */
+/* Return the bit mask of the VLs to which a VL arbitration table gives a weight. */
 static unsigned vls_of_table(const uint8_t *table, int entries)
 {
     unsigned vls = 0;
@@ -134,7 +141,10 @@ static unsigned vls_of_table(const uint8_t *table, int entries)
     return vls;
 }
 
-/* Choose a VL by InfiniBand's VL arbitration: weights are in blocks, high entries precede low ones up to a limit. */
+/* Choose a VL by InfiniBand's VL arbitration tables.
+ *
+ * Weights are in blocks.  The high-priority table is served before the low-priority table, until it has sent as much
+ * as its limit allows. */
 static int vl_by_tables(ibn_sim *sim, int32_t c, unsigned can, const int32_t *inputs)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -175,8 +185,9 @@ static int choose_by_tables(ibn_sim *sim, int32_t c, int32_t *input)
     return vl;
 }
 
-/* Return the input to serve on a VL, or IBN_NONE if its packet exceeds the credits.  Round robin without exceptions
- * takes the short path. */
+/* Return the input to serve on a VL, or IBN_NONE if its packet needs more credits than there are.
+ *
+ * The common case, round robin without exceptions, is handled here without a call. */
 IBN_SPECIALIZED int32_t input_to_serve(const ibn_sim *sim, int32_t c, const ibn_channel *channel, int32_t l, int vl,
                                        int plain)
 {
@@ -188,12 +199,13 @@ IBN_SPECIALIZED int32_t input_to_serve(const ibn_sim *sim, int32_t c, const ibn_
     return sim->packet[p].blocks <= ibn_credits(vc) ? input : IBN_NONE;
 }
 
-/* Choose the VL and the input to serve; return IBN_NONE if no packet can be sent. */
+/* Choose the VL and the input to serve on a channel; return IBN_NONE if no packet can be sent. */
 IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int32_t *input, int plain)
 {
     if (!plain && sim->options.arbiters)
         return choose_by_tables(sim, c, input);
-    /* Two copies of the mask in a row, shifted, are the mask rotated: its bits start at the VL whose turn is next. */
+    /* Two shifted copies of the mask side by side are the mask rotated, so that its lowest bit is the VL whose turn
+     * is next. */
     uint64_t turns = channel->vls * 0x10001ull >> channel->next_vl & 0xFFFF;
     for (; turns; turns &= turns - 1) {
         int vl = (__builtin_ctzll(turns) + channel->next_vl) & 15;
@@ -205,7 +217,7 @@ IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int
     return IBN_NONE;
 }
 
-/* Account for a packet that begins to leave its input buffer, whose credits return at `end`, or its source CA. */
+/* Account for a packet that begins to leave its input buffer or its source CA; its credits return at tick `end`. */
 IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int plain)
 {
     if (packet->vc == IBN_NONE) {
@@ -220,7 +232,7 @@ IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int pl
         ibn_at(sim, end, EV_EXPOSE, packet->vc, 0);
 }
 
-/* Send the first packet of an input on a VL of channel c. */
+/* Send the first packet in the queue of an input on a VL of channel c. */
 IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int plain)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -265,7 +277,7 @@ IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int pl
     }
 }
 
-/* Send a packet on channel c if it is free and one can be sent. */
+/* Send one packet on channel c if the channel is free and some packet can be sent. */
 IBN_SPECIALIZED void arbitrate(ibn_sim *sim, int32_t c, int plain)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -282,7 +294,7 @@ IBN_SPECIALIZED void arbitrate(ibn_sim *sim, int32_t c, int plain)
     }
 }
 
-/* Prefetch the first VC that a channel will arbitrate: large networks do not fit into the caches. */
+/* Prefetch the first VC that a channel will arbitrate, because the state of a large network does not fit the caches. */
 static inline void fetch(const ibn_sim *sim, int32_t c)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -292,7 +304,7 @@ static inline void fetch(const ibn_sim *sim, int32_t c)
     }
 }
 
-/* Arbitrate all touched channels, and prefetch two channels ahead. */
+/* Arbitrate all channels that events of this tick concern, and prefetch the state of later channels meanwhile. */
 IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
 {
     for (int32_t i = 0; i < sim->touches; i++) {
@@ -304,7 +316,7 @@ IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
     sim->touches = 0;
 }
 
-/* Arbitrate every channel that was touched in this tick. */
+/* Arbitrate all channels that events of this tick concern. */
 void ibn_sim_arbitrate(ibn_sim *sim)
 {
     if (sim->plain)

@@ -1,9 +1,12 @@
-/* Loop Breaker and Deadlock Breaker: suspect VCs that make no progress, send control messages and dispatch them.
+/* Common part of Loop Breaker and Deadlock Breaker, protocols by which ports detect and resolve a credit loop.
  *
- * Shpiner, Zahavi, Zdornov, Anker, Kadosh: Unlocking Credit Loop Deadlocks, HotNets 2016, section 3. */
+ * VCs that make no progress are suspected of being in a deadlock.  Their ports send control messages, which other
+ * switches receive here.
+ *
+ * Source: Shpiner, Zahavi, Zdornov, Anker, Kadosh: Unlocking Credit Loop Deadlocks, HotNets 2016, section 3. */
 #include "simulate/internal/sim.h"
 
-/* Mark a VC as suspected, and send its first control message. */
+/* Begin to suspect a VC of being in a deadlock, and send its first control message. */
 static void suspect(ibn_sim *sim, int32_t l)
 {
     ibn_watch *watch = &sim->watch[l];
@@ -14,7 +17,8 @@ static void suspect(ibn_sim *sim, int32_t l)
     ibn_sim_clcm(sim, l, watch->episode);
 }
 
-/* Update which VCs are suspected: those with packets queued that have sent nothing for the detection time. */
+/* Find the VCs that are suspected of a deadlock: packets are queued for them, but none was sent for the detection
+ * time. */
 void ibn_sim_sample(ibn_sim *sim)
 {
     for (int32_t c = 0; c < sim->channels; c++) {
@@ -35,7 +39,9 @@ void ibn_sim_sample(ibn_sim *sim)
     ibn_at(sim, sim->now + sim->options.sample_period, EV_SAMPLE, 0, 0);
 }
 
-/* Send a control message for a suspected VC, and schedule the next one. */
+/* Send a control message for a suspected VC, and schedule the next one.
+ *
+ * An event of an earlier suspicion (`episode`) is ignored. */
 void ibn_sim_clcm(ibn_sim *sim, int32_t l, int32_t episode)
 {
     ibn_watch *watch = &sim->watch[l];
@@ -58,7 +64,7 @@ void ibn_sim_clcm(ibn_sim *sim, int32_t l, int32_t episode)
     ibn_at(sim, sim->now + sim->repeat[c], EV_CLCM, l, episode);
 }
 
-/* Handle a control message that reached the other end of its channel; CAs and failed links discard it. */
+/* Handle a control message that has reached the other end of its channel; CAs and failed links discard it. */
 void ibn_sim_control(ibn_sim *sim, int32_t message)
 {
     const ibn_clcm *clcm = &sim->clcm[message];

@@ -1,10 +1,10 @@
-/* Functions of both breakers: query the state of a VC, and send a control message. */
+/* Functions that both deadlock breakers use: query the state of a VC, and send a control message. */
 #include "simulate/internal/sim.h"
 
 #define CLCM_BYTES 64
 #define CLCM_ENTRY_BYTES 8
 
-/* Return whether a VC is still stuck: `suspected` was set at the last sample, and the VC may have sent since. */
+/* Return whether a suspected VC still makes no progress; it may have sent since the last search for suspected VCs. */
 int ibn_sim_still_suspected(const ibn_sim *sim, int32_t l)
 {
     int64_t before = sim->now - sim->detect[l / sim->vls];
@@ -12,7 +12,7 @@ int ibn_sim_still_suspected(const ibn_sim *sim, int32_t l)
     return sim->watch[l].suspected && vc->waiting && sim->watch[l].since <= before && vc->sent <= before;
 }
 
-/* Return whether a packet in the buffer of lane_in is queued for lane_out. */
+/* Return whether a packet in the input buffer of VC lane_in is queued for VC lane_out. */
 int ibn_sim_wants(const ibn_sim *sim, int32_t lane_in, int32_t lane_out)
 {
     int32_t c = lane_out / sim->vls, input = sim->channel[lane_in / sim->vls].in_index;
@@ -23,13 +23,13 @@ int ibn_sim_wants(const ibn_sim *sim, int32_t lane_in, int32_t lane_out)
     return p != IBN_NONE;
 }
 
-/* Return the random number that identifies a switch in Deadlock Breaker's messages. */
+/* Return the random number by which Deadlock Breaker's messages identify a switch. */
 uint32_t ibn_sim_switch_id(const ibn_sim *sim, int32_t device)
 {
     return (uint32_t)(ibn_number(ibn_key(sim->options.seed, 6, (uint64_t)device), 0) >> 32);
 }
 
-/* Send a control message by VC l; it arrives after the wire delay and the processing time. */
+/* Send a control message by VC l; it arrives after the delay of the cable and the processing time. */
 void ibn_sim_send_clcm(ibn_sim *sim, int32_t message, int32_t l)
 {
     ibn_clcm *clcm = &sim->clcm[message];

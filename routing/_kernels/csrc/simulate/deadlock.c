@@ -1,9 +1,11 @@
-/* Deadlock Breaker: a message that returns to a switch has found a credit loop.
+/* Deadlock Breaker: a control message that returns to a switch where it was before has found a credit loop.
  *
- * It then goes around the loop again and enlarges each buffer on it by one packet for a limited time. */
+ * The message then goes around the loop again.  Each buffer on the loop gets room for one more packet for a limited
+ * time, so that the packets of the loop can advance. */
 #include "simulate/internal/queue.h"
 
-/* Let VC l serve only the input of VC lane_in for a limited time, and enlarge the buffer of lane_in by one packet. */
+/* Set a rule at VC l: for a limited time it serves only the input of VC lane_in, whose buffer gets room for one more
+ * packet. */
 static void rule(ibn_sim *sim, int32_t lane_in, int32_t l)
 {
     int32_t c = l / sim->vls, from = lane_in / sim->vls;
@@ -19,7 +21,7 @@ static void rule(ibn_sim *sim, int32_t lane_in, int32_t l)
     ibn_touch(sim, c);
 }
 
-/* End a rule: take the extra room back.  If the sender has used it, its credits become negative. */
+/* End a rule, and take back the room that it has added; if the room is in use, the sender's credits become negative. */
 void ibn_sim_rule_end(ibn_sim *sim, int32_t l, int32_t lane_in)
 {
     ibn_watch *watch = &sim->watch[lane_in];
@@ -31,7 +33,9 @@ void ibn_sim_rule_end(ibn_sim *sim, int32_t l, int32_t lane_in)
     ibn_touch(sim, l / sim->vls);
 }
 
-/* Return a random suspected VC for which packets of lane_in are queued, or IBN_NONE (reservoir sampling). */
+/* Choose a random suspected VC of a switch for which packets from VC lane_in are queued, or IBN_NONE.
+ *
+ * The choice is uniform, by reservoir sampling. */
 static int32_t next_egress(ibn_sim *sim, int32_t device, int32_t lane_in)
 {
     int32_t chosen = IBN_NONE;
@@ -49,7 +53,9 @@ static int32_t next_egress(ibn_sim *sim, int32_t device, int32_t lane_in)
     return chosen;
 }
 
-/* Second pass around the loop: apply a rule here, then send the message on until its last entry. */
+/* Handle a message on its way around a loop that it has found: set a rule here, and send the message on.
+ *
+ * The message ends at its last entry, when it has visited all switches of the loop. */
 static void release(ibn_sim *sim, int32_t message, int32_t lane_in)
 {
     ibn_clcm *clcm = &sim->clcm[message];
@@ -61,10 +67,10 @@ static void release(ibn_sim *sim, int32_t message, int32_t lane_in)
         ibn_sim_drop_clcm(sim, message);
 }
 
-/* Handle a Deadlock Breaker message that reached a switch.
+/* Handle a message of Deadlock Breaker that has reached a switch.
  *
- * If the message has visited this switch before, a loop is found and the second pass begins.  Otherwise the switch adds
- * an entry and forwards the message by a suspected VC. */
+ * If the message has visited this switch before, it has found a loop, and goes around it again to set rules.
+ * Otherwise the switch adds an entry for itself, and sends the message on by a suspected VC. */
 void ibn_sim_deadlock_clcm(ibn_sim *sim, int32_t message)
 {
     ibn_clcm *clcm = &sim->clcm[message];

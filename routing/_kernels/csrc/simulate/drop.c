@@ -1,9 +1,9 @@
-/* Drops by age: head-of-queue lifetime, switch lifetime, and VL stall. */
+/* Drops of packets that are too old: head-of-queue lifetime, switch lifetime, and VL stall. */
 #include "simulate/internal/queue.h"
 
 #define NEVER INT64_MAX
 
-/* Return the earliest tick at which a head of the VC's queues exceeds the head-of-queue or the switch lifetime. */
+/* Return the earliest tick at which the first packet of one of a VC's queues exceeds one of its two lifetimes. */
 static int64_t deadline(const ibn_sim *sim, int32_t c, int32_t l)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -21,7 +21,7 @@ static int64_t deadline(const ibn_sim *sim, int32_t c, int32_t l)
     return at;
 }
 
-/* Schedule a check of the VC for the tick at which a head may be too old, unless one is pending. */
+/* Schedule a check of a VC for the tick at which one of its packets may be too old, unless a check is pending. */
 void ibn_sim_arm(ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;
@@ -32,7 +32,7 @@ void ibn_sim_arm(ibn_sim *sim, int32_t l)
     ibn_at(sim, at > sim->now ? at : sim->now + 1, EV_HEAD, l, 0);
 }
 
-/* Drop the first packet of an input, and account for its buffer space. */
+/* Drop the first packet in an input's queue, and return the credits of its buffer space. */
 void ibn_sim_drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -51,7 +51,7 @@ void ibn_sim_drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     ibn_touch(sim, c); /* the next packet may be smaller and fit the credits */
 }
 
-/* Return the lowest input with packets queued for VC l, or IBN_NONE. */
+/* Return the first input that has packets queued for VC l, or IBN_NONE. */
 static int32_t some_input(const ibn_sim *sim, int32_t l)
 {
     for (int32_t w = 0; w < sim->words; w++) {
@@ -62,7 +62,9 @@ static int32_t some_input(const ibn_sim *sim, int32_t l)
     return IBN_NONE;
 }
 
-/* Stall a VC after too many heads in a row were dropped: drop all packets for it for a limited time. */
+/* Stall a VC after too many packets in a row were dropped at the head of its queues.
+ *
+ * All packets for the VC are dropped for a limited time. */
 static void stall(ibn_sim *sim, int32_t c, int32_t l)
 {
     int64_t until = sim->now + sim->options.stall_multiple * sim->hoq[c];
@@ -76,14 +78,14 @@ static void stall(ibn_sim *sim, int32_t c, int32_t l)
     ibn_at(sim, until, EV_UNSTALL, l, 0);
 }
 
-/* End the stall of a VC. */
+/* End the stall of a VC, so that it accepts packets again. */
 void ibn_sim_unstall(ibn_sim *sim, int32_t l)
 {
     sim->vc[l].stalled = 0;
     ibn_sim_note(sim, LOG_UNSTALLED, l, 0, 0, 0);
 }
 
-/* Drop the heads of a queue that have exceeded the switch lifetime. */
+/* Drop packets at the head of a queue, as long as the first one has exceeded the switch lifetime. */
 static void drop_aged(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ibn_fifo *queue)
 {
     int64_t lifetime = sim->lifetime[sim->channel[c].src];
@@ -93,7 +95,7 @@ static void drop_aged(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const i
     }
 }
 
-/* Drop the head of a queue if it has exceeded the head-of-queue lifetime; return 1 if the VC must stall now. */
+/* Drop the first packet of a queue if it has exceeded the head-of-queue lifetime; return 1 if the VC must stall now. */
 static int drop_head(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ibn_fifo *queue)
 {
     ibn_vc *vc = &sim->vc[l];
@@ -106,7 +108,7 @@ static int drop_head(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ib
     return sim->stall_count[c] && vc->dropped_in_row >= sim->stall_count[c];
 }
 
-/* Drop the heads of the VC's queues that are too old, and schedule the next check. */
+/* Drop the first packets of a VC's queues that are too old, and schedule the next check. */
 void ibn_sim_head(ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;

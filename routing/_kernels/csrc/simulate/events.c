@@ -1,4 +1,7 @@
-/* Storage of a simulation: batches of the timing wheel, the heap of distant events, packets, messages and the log. */
+/* Storage of a simulation: batches of events, the heap of distant events, packets, control messages and the log.
+ *
+ * Events of the near future are in a timing wheel, an array with a slot for each tick.  A slot stores events in
+ * batches. */
 #include "simulate/internal/sim.h"
 
 #include <stdlib.h>
@@ -6,7 +9,7 @@
 
 #define CACHE_LINE 64
 
-/* Double the size of a cache-aligned array; on failure set sim->failed and return 1. */
+/* Double the room of a cache-aligned array; return 1 and set sim->failed if memory runs out. */
 static int grow(ibn_sim *sim, void **array, int64_t *room, size_t width)
 {
     int64_t wanted = *room ? *room * 2 : 1024;
@@ -23,7 +26,7 @@ static int grow(ibn_sim *sim, void **array, int64_t *room, size_t width)
     return 0;
 }
 
-/* Allocate more batches.  Batch 0 is never used, since 0 means no batch. */
+/* Allocate more batches; return 1 if memory runs out.  Batch 0 is never used, since the number 0 means "no batch". */
 int ibn_sim_more_batches(ibn_sim *sim)
 {
     int64_t made = sim->batches_made;
@@ -53,7 +56,7 @@ int ibn_sim_more_packets(ibn_sim *sim)
     return 0;
 }
 
-/* Return an empty control message, or IBN_NONE if memory runs out. */
+/* Take a control message from the free list and clear it; return IBN_NONE if memory runs out. */
 int32_t ibn_sim_new_clcm(ibn_sim *sim)
 {
     if (sim->clcm_free == IBN_NONE) {
@@ -70,14 +73,14 @@ int32_t ibn_sim_new_clcm(ibn_sim *sim)
     return m;
 }
 
-/* Add a control message to the free list. */
+/* Return a control message to the free list. */
 void ibn_sim_drop_clcm(ibn_sim *sim, int32_t message)
 {
     sim->clcm[message].next = sim->clcm_free;
     sim->clcm_free = message;
 }
 
-/* Add an event to the heap. */
+/* Add an event to the heap, which holds the events beyond the timing wheel. */
 void ibn_sim_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event)
 {
     if (sim->heap_size == sim->heap_room) {
@@ -97,7 +100,7 @@ void ibn_sim_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event)
     sim->heap[at] = (ibn_distant){time, kind, event};
 }
 
-/* Remove the earliest event from the heap. */
+/* Remove the earliest event from the heap; the caller has read it. */
 void ibn_sim_heap_pop(ibn_sim *sim)
 {
     ibn_distant last = sim->heap[--sim->heap_size];
@@ -116,13 +119,13 @@ void ibn_sim_heap_pop(ibn_sim *sim)
     sim->heap[at] = last;
 }
 
-/* Return whether event a is handled before event b of the same kind. */
+/* Return whether event a precedes event b of the same kind, in the order of subject and value. */
 static int before(ibn_event a, ibn_event b)
 {
     return a.subject != b.subject ? a.subject < b.subject : a.value < b.value;
 }
 
-/* Store an event in sim->later[at]; return 1 if memory runs out. */
+/* Store an event in sim->later at index `at`; return 1 if memory runs out. */
 static int keep(ibn_sim *sim, int32_t at, ibn_event event)
 {
     if (at == sim->later_room) {
@@ -135,9 +138,9 @@ static int keep(ibn_sim *sim, int32_t at, ibn_event event)
     return 0;
 }
 
-/* Copy a chain of batches to sim->later, sort it by subject and value, and return the number of events.
+/* Copy a chain of batches to sim->later, sort the events by subject and value, and return their number.
  *
- * Shell sort: usually there is one event, sometimes there are thousands. */
+ * Shell sort is used, because usually there is one event, but sometimes there are thousands. */
 int32_t ibn_sim_gather(ibn_sim *sim, int32_t place)
 {
     int32_t count = 0, gap = 1;
@@ -159,7 +162,7 @@ int32_t ibn_sim_gather(ibn_sim *sim, int32_t place)
     return count;
 }
 
-/* Append a row to the log, or count it as lost if the log is full. */
+/* Append a row to the event log; if the log is full, only count the row as lost. */
 void ibn_sim_note(ibn_sim *sim, int kind, int64_t a, int64_t b, int64_t c, int64_t d)
 {
     if (sim->logged >= IBN_LOG_MOST) {

@@ -1,17 +1,17 @@
-/* Links that go down and come up again during a run.
+/* Links that go down and come up again during a simulation.
  *
- * A packet is on a link until its head has reached the switch at the other end, or its tail the CA.  A channel that is
- * down is busy until IBN_NEVER, and at_port has no entry for it. */
+ * A packet is on a link until its head has reached the switch at the other end, or its tail the CA.  A channel that
+ * is down counts as busy until IBN_NEVER, and sim->at_port has no entry for it. */
 #include "simulate/internal/sim.h"
 
-/* Return the entry of at_port for the out-port of channel c. */
+/* Return the entry of sim->at_port for the port by which channel c leaves its device. */
 static int32_t *port_of(const ibn_sim *sim, int32_t c)
 {
     const ibn_channel *channel = &sim->channel[c];
     return &sim->at_port[channel->src * 256 + sim->channel[channel->reverse].dst_port];
 }
 
-/* Return the channel of a port if its link is down, else IBN_NONE. */
+/* Return the channel that leaves a device by a port if the channel's link is down, else IBN_NONE. */
 int32_t ibn_sim_down_at(const ibn_sim *sim, int32_t device, int port)
 {
     for (int32_t i = sim->out_first[device]; i < sim->out_first[device + 1]; i++) {
@@ -22,7 +22,9 @@ int32_t ibn_sim_down_at(const ibn_sim *sim, int32_t device, int port)
     return IBN_NONE;
 }
 
-/* Return whether an event is cancelled because channel c goes down; lose the packet that the event is about. */
+/* Return whether an event is cancelled because channel c goes down.
+ *
+ * If the event concerns a packet on the channel, the packet is lost. */
 static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
 {
     if (kind == EV_FREE)
@@ -31,13 +33,15 @@ static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
         return 0;
     const ibn_packet *packet = &sim->packet[subject];
     sim->vc[packet->vc].flying -= packet->blocks;
-    sim->vc[packet->vc].fccl += packet->blocks; /* the link must have all its credits when it comes up again */
+    sim->vc[packet->vc].fccl += packet->blocks; /* the channel must have all its credits when it comes up again */
     sim->counters[c].down++;
     ibn_sim_gone(sim, subject);
     return 1;
 }
 
-/* Remove the cancelled events of a kind from slot s: empty the slot, and add the other events to it again. */
+/* Remove the cancelled events of one kind from slot s of the timing wheel.
+ *
+ * The slot is emptied, and the other events are added to it again. */
 static void clear_slot(ibn_sim *sim, int32_t s, int kind, int32_t c)
 {
     int32_t place = sim->slot[s * IBN_SLOT + kind];
@@ -53,7 +57,7 @@ static void clear_slot(ibn_sim *sim, int32_t s, int kind, int32_t c)
     }
 }
 
-/* Remove the cancelled events from the heap: rebuild it in place. */
+/* Remove the cancelled events from the heap, which is rebuilt in place. */
 static void clear_heap(ibn_sim *sim, int32_t c)
 {
     int32_t count = sim->heap_size;
@@ -67,7 +71,7 @@ static void clear_heap(ibn_sim *sim, int32_t c)
     }
 }
 
-/* Lose all packets that are on channel c. */
+/* Remove all packets that are on channel c, which are lost. */
 static void lose_on_wires(ibn_sim *sim, int32_t c)
 {
     for (int32_t s = 0; s < sim->slots; s++)
@@ -76,7 +80,8 @@ static void lose_on_wires(ibn_sim *sim, int32_t c)
     clear_heap(sim, c);
 }
 
-/* Drop the packets queued for a channel of a switch.  Packets of a CA are kept: they have not been sent yet. */
+/* Drop the packets that are queued at a switch for a channel.  Packets of a CA are kept, since they were not sent
+ * yet. */
 static void lose_waiting(ibn_sim *sim, int32_t c)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -90,14 +95,14 @@ static void lose_waiting(ibn_sim *sim, int32_t c)
     }
 }
 
-/* Take one direction of a link down. */
+/* Take one direction of a link down: its packets are lost, and it does not send any more. */
 static void take_down(ibn_sim *sim, int32_t c)
 {
     lose_on_wires(sim, c);
     lose_waiting(sim, c);
     *port_of(sim, c) = IBN_NONE;
     sim->channel[c].busy = IBN_NEVER;
-    sim->channel[c].called = 1; /* so that no EV_FREE event is scheduled for it */
+    sim->channel[c].called = 1; /* prevents that an EV_FREE event is scheduled for the channel */
 }
 
 /* Take both directions of a link down; return the number of packets lost, or -1 if the link is down already. */

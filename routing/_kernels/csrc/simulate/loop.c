@@ -1,7 +1,10 @@
-/* Loop Breaker: elect a master of a credit loop, which moves flows to other shortest paths and releases packets. */
+/* Loop Breaker: the ports of a credit loop elect a master.
+ *
+ * The port with the smallest random identifier (number) wins.  The master moves flows to other shortest paths, and
+ * sends packets without credit. */
 #include "simulate/internal/sim.h"
 
-/* Return a random channel of a switch on a shortest path to a LID, other than `except`, or IBN_NONE. */
+/* Choose a random channel of a switch, other than `except`, on a shortest path to a LID; IBN_NONE if there is none. */
 static int32_t other_port(const ibn_sim *sim, int32_t device, int32_t lid, int32_t except, uint64_t number)
 {
     int32_t home = sim->lid_switch[lid], found = 0, choice[256];
@@ -17,13 +20,15 @@ static int32_t other_port(const ibn_sim *sim, int32_t device, int32_t lid, int32
     return found ? choice[((number >> 32) * (uint64_t)found) >> 32] : IBN_NONE;
 }
 
-/* Return the queues of VC l at channel c, one for each input. */
+/* Return the queues at channel c for VC l, one for each input. */
 static const ibn_fifo *queues_of(const ibn_sim *sim, int32_t c, int32_t l)
 {
     return &sim->queue[sim->channel[c].queues + (l - c * sim->vls) * sim->channel[c].inputs];
 }
 
-/* Return whether some input from a switch has packets queued for VC l that can all take another shortest path. */
+/* Return whether some input has packets queued for VC l that can all take another shortest path.
+ *
+ * Only inputs from other switches count. */
 static int can_reroute(const ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;
@@ -40,7 +45,7 @@ static int can_reroute(const ibn_sim *sim, int32_t l)
     return 0;
 }
 
-/* Draw the number that a VC sends as its own in a round. */
+/* Draw a random identifier for a suspected VC in an election round, which the VC sends in its control messages. */
 void ibn_sim_draw(ibn_sim *sim, int32_t l, int32_t round)
 {
     ibn_watch *watch = &sim->watch[l];
@@ -49,11 +54,13 @@ void ibn_sim_draw(ibn_sim *sim, int32_t l, int32_t round)
     watch->sends = 0;
     watch->own = (uint32_t)number % (UINT32_MAX - 1);
     if (sim->breaker[l / sim->vls] == BREAKER_LOOP && !sim->options.no_alternative && !can_reroute(sim, l))
-        watch->own = UINT32_MAX; /* the VC forwards the numbers it receives, and is never elected */
+        watch->own = UINT32_MAX; /* The VC passes on the identifiers that it receives, but can never be elected. */
     watch->spuid = watch->own;
 }
 
-/* Send the packets queued at one input for VC l over another shortest path; return how many have none. */
+/* Change the LFT so that the packets queued at one input for VC l take another shortest path.
+ *
+ * Return the number of packets that have no other shortest path. */
 static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
 {
     int32_t device = sim->channel[c].src, stuck = 0;
@@ -61,7 +68,7 @@ static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     for (int32_t p = queues_of(sim, c, l)[input].head; p != IBN_NONE; p = sim->packet[p].next) {
         int32_t lid = sim->packet[p].lid;
         if (sim->at_port[device * 256 + lft[lid]] != c)
-            continue; /* moved already */
+            continue; /* an earlier packet to the same LID has moved the entry already */
         uint64_t number = ibn_number(ibn_key(sim->options.seed, 7, (uint64_t)device), (uint64_t)sim->picks++);
         int32_t other = other_port(sim, device, lid, c, number);
         stuck += other == IBN_NONE;
@@ -76,8 +83,9 @@ static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     return stuck;
 }
 
-/* Act as master, since the number of VC l came back by lane_in: move the flows between the two VCs, and let packets of
- * that input go without credit. */
+/* Act as master of a loop, because the identifier of VC l has come back to its switch by VC lane_in.
+ *
+ * The flows from lane_in to VC l are moved to other paths, and packets of that input may be sent without credit. */
 static void be_master(ibn_sim *sim, int32_t lane_in, int32_t l)
 {
     int32_t c = l / sim->vls, input = sim->channel[lane_in / sim->vls].in_index;
@@ -94,17 +102,17 @@ static void be_master(ibn_sim *sim, int32_t lane_in, int32_t l)
     ibn_touch(sim, c);
 }
 
-/* Apply a received number to one VC; return 1 if the VC becomes master.
+/* Apply a received identifier to one suspected VC of the switch; return 1 if the VC becomes master.
  *
- * Step 0: join the round of the message.  Step 1: become master if the VC's own number came back.  Step 2: adopt the
- * number if it is smaller. */
+ * The caller calls three steps for all VCs.  Step 0: join the message's election round.  Step 1: become master if
+ * the VC's own identifier came back.  Step 2: adopt the received identifier if it is smaller than the present one. */
 static int hear(ibn_sim *sim, int32_t lane_in, int32_t l, int step, uint32_t received, int32_t round)
 {
     ibn_watch *watch = &sim->watch[l];
     if (!ibn_sim_still_suspected(sim, l))
         return 0;
     if (!step && watch->round < round)
-        ibn_sim_draw(sim, l, round); /* numbers that tokens carried in earlier rounds of the loop search are dropped */
+        ibn_sim_draw(sim, l, round); /* identifiers received in earlier rounds are dropped */
     if (watch->round != round)
         return 0;
     if (step == 1 && watch->own == received && ibn_sim_wants(sim, lane_in, l)) {
@@ -118,10 +126,11 @@ static int hear(ibn_sim *sim, int32_t lane_in, int32_t l, int step, uint32_t rec
     return 0;
 }
 
-/* Handle a Loop Breaker message that reached a switch: the smallest number around the loop wins.
+/* Handle a message of Loop Breaker that has reached a switch: the smallest identifier on the loop wins the election.
  *
- * Rounds are not in the paper.  A port that is blocked by the loop but is not on it may have the smallest number.  Its
- * number never comes back to it, and no master is elected.  Ports therefore draw again after some messages. */
+ * The published protocol has no rounds.  There, a port that waits for the loop without being on it may have the
+ * smallest identifier.  That identifier never comes back to its port, and no master is elected.  Therefore ports
+ * draw new identifiers after some messages, in a new round. */
 void ibn_sim_loop_clcm(ibn_sim *sim, int32_t message)
 {
     int32_t lane_in = sim->clcm[message].vc, device = sim->channel[lane_in / sim->vls].dst;

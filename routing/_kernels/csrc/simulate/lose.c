@@ -1,8 +1,8 @@
-/* Lost packets: count them, and return the credits of their buffer space. */
+/* Packets that are lost: count them, and return the credits of their buffer space. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/queue.h"
 
-/* Count a lost packet and free it; the packet must have been removed from its queue. */
+/* Count a lost packet and free its memory; it must have been removed from its queue before. */
 void ibn_sim_gone(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
@@ -14,7 +14,7 @@ void ibn_sim_gone(ibn_sim *sim, int32_t p)
     ibn_free_packet(sim, p);
 }
 
-/* Return the credits of a lost packet, count the packet and free it. */
+/* Return the credits of a lost packet, count the packet and free its memory. */
 void ibn_sim_lose(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];

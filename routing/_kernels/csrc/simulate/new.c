@@ -1,4 +1,4 @@
-/* Create and free a simulation; replace its tables during a run. */
+/* Creation and release of a simulation, and replacement of its routing tables during a run. */
 #include "simulate/internal/flow.h"
 
 #include <stdlib.h>
@@ -7,7 +7,9 @@
 #define VLARB_WIDTH 260
 #define CACHE_LINE 64
 
-/* Return a cache-aligned copy of `bytes` bytes, or zeros if `from` is NULL; set *failed if memory runs out. */
+/* Allocate cache-aligned memory of `bytes` bytes, which are copied from `from`, or zero if `from` is NULL.
+ *
+ * If memory runs out, *failed is set. */
 static void *copy(const void *from, int64_t bytes, int *failed)
 {
     size_t size = ((size_t)(bytes > 0 ? bytes : 1) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
@@ -22,7 +24,7 @@ static void *copy(const void *from, int64_t bytes, int *failed)
     return to;
 }
 
-/* Return a cache-aligned array of `count` 32-bit numbers, all IBN_NONE. */
+/* Allocate a cache-aligned array of `count` 32-bit numbers, all IBN_NONE. */
 static void *none(int64_t count, int *failed)
 {
     void *to = copy(NULL, count * 4, failed);
@@ -78,7 +80,7 @@ static void copy_network(ibn_sim *sim, const ibn_sim_network *network)
     sim->looked = copy(NULL, sim->options.xoff ? 4 * sim->vcs : 0, failed);
 }
 
-/* Set up the channels.  Channels are sorted by source device, then port; inputs of a device are numbered by in-port. */
+/* Set up the channels, which are sorted by sending device and port; a device numbers its inputs by in-port. */
 static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn_sim_options *options)
 {
     for (int32_t c = 0; c < sim->channels; c++) {
@@ -103,7 +105,8 @@ static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn
         sim->out_first[d + 1] += sim->out_first[d];
     for (int32_t c = 0; c < sim->channels; c++) {
         ibn_channel *back = &sim->channel[sim->channel[c].reverse];
-        /* `back` arrives at the port that c leaves by. */
+        /* Channel `back` arrives at the port by which channel c leaves, so c's rank among the ports is the number of
+         * its input. */
         back->in_index = c - sim->out_first[sim->channel[c].src];
         sim->channel[c].inputs = sim->out_first[sim->channel[c].src + 1] - sim->out_first[sim->channel[c].src];
     }
@@ -113,7 +116,7 @@ static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn
     }
 }
 
-/* Set up the queues of channels.  The inputs of a CA's channel are its flows. */
+/* Set up the output queues of all channels.  The inputs of a CA's channel are the flows of the CA. */
 static void set_queues(ibn_sim *sim)
 {
     int64_t queues = 0;
@@ -170,7 +173,7 @@ static void set_events(ibn_sim *sim)
     sim->slot = copy(NULL, 4LL * IBN_SLOT * sim->slots, &sim->failed);
     sim->failed |= ibn_sim_more_batches(sim);
     sim->busy_slots = copy(NULL, sim->slots / 8, &sim->failed);
-    sim->now = -1; /* the first tick is 0 */
+    sim->now = -1; /* the first tick to be handled is 0 */
 }
 
 ibn_sim *ibn_sim_new(const ibn_sim_network *network, const ibn_sim_options *options, const ibn_sim_traffic *traffic)

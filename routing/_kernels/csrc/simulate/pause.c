@@ -1,13 +1,14 @@
-/* Pauses (IEEE 802.1Qbb) instead of credits: a buffer that fills to one threshold (xoff) stops its sender until it has
- * drained to another (xon).
+/* Pauses (IEEE 802.1Qbb) instead of credits.
  *
- * Arbitration checks credits alone: a VC that may send has more credits than it can use, and a paused one has negative
- * credits.  `reserve` is minus the credits added, so buffer + reserve is the true size of the buffer. */
+ * A buffer that fills to the threshold xoff stops its sender, until the buffer has drained to the threshold xon.
+ * Arbitration only checks credits.  So a VC that may send is given more credits than it can use, and a paused VC has
+ * negative credits.  `reserve` is minus the number of credits added.  So buffer + reserve is the true size of the
+ * buffer. */
 #include "simulate/internal/sim.h"
 
 #define ENDLESS (1 << 24)
 
-/* Let all VCs send. */
+/* Let all VCs send, at the start of a simulation with pauses. */
 void ibn_sim_open(ibn_sim *sim)
 {
     for (int64_t l = 0; l < sim->vcs; l++) {
@@ -17,13 +18,13 @@ void ibn_sim_open(ibn_sim *sim)
     }
 }
 
-/* Return the blocks in a buffer; a packet counts in full until its tail has left. */
+/* Return the number of blocks in a buffer; a packet counts in full until its tail has left. */
 static int32_t inside(const ibn_vc *vc)
 {
     return vc->held + vc->returning;
 }
 
-/* Mark a VC whose buffer occupancy has changed, so that it is compared with the thresholds in this tick. */
+/* Note that the occupancy of a VC's buffer has changed, so that it is compared with the thresholds in this tick. */
 void ibn_sim_look_at(ibn_sim *sim, int32_t l)
 {
     if (!sim->watch[l].looked) {
@@ -32,14 +33,17 @@ void ibn_sim_look_at(ibn_sim *sim, int32_t l)
     }
 }
 
-/* Send the next pause message of a receiver.  Messages are numbered: odd ones stop the sender, and the last one counts.
- */
+/* Send the next pause or resume message from the receiver of VC l to its sender.
+ *
+ * Messages are numbered.  Odd ones stop the sender, even ones let it resume.  Only the last one counts. */
 static void tell(ibn_sim *sim, int32_t l)
 {
     ibn_at(sim, sim->now + sim->channel[l / sim->vls].wire, EV_PAUSE, l, ++sim->watch[l].told);
 }
 
-/* Pause the senders of buffers at or above xoff; called when the heads of a tick have arrived, before tails leave. */
+/* Pause the senders of all buffers that have filled to xoff.
+ *
+ * It is called in each tick when heads have arrived, before tails leave. */
 void ibn_sim_look_full(ibn_sim *sim)
 {
     for (int32_t i = 0; i < sim->looks; i++)
@@ -47,7 +51,9 @@ void ibn_sim_look_full(ibn_sim *sim)
             tell(sim, sim->looked[i]);
 }
 
-/* Resume the senders of buffers at or below xon; called when the tails of a tick have left. */
+/* Let the senders of all buffers resume that have drained to xon.
+ *
+ * It is called in each tick after tails have left. */
 void ibn_sim_look_empty(ibn_sim *sim)
 {
     for (int32_t i = 0; i < sim->looks; i++) {
@@ -59,12 +65,12 @@ void ibn_sim_look_empty(ibn_sim *sim)
     sim->looks = 0;
 }
 
-/* Apply pause message `word` at the sender of VC l. */
+/* Apply pause message number `word` at the sender of VC l. */
 void ibn_sim_pause(ibn_sim *sim, int32_t l, int32_t word)
 {
     ibn_vc *vc = &sim->vc[l];
     if (word < sim->watch[l].heard)
-        return; /* a later message arrived in the same tick and was handled first */
+        return; /* a later message has arrived in the same tick, and was handled first */
     sim->watch[l].heard = word;
     int32_t change = (word & 1 ? ENDLESS : -ENDLESS) - vc->reserve;
     vc->reserve += change;
@@ -74,7 +80,7 @@ void ibn_sim_pause(ibn_sim *sim, int32_t l, int32_t word)
         ibn_touch(sim, l / sim->vls);
 }
 
-/* Return whether the sender of VC l may send, or will receive a message to resume without further events. */
+/* Return whether the sender of VC l may send, or will be allowed to send without any further packet moving. */
 int ibn_sim_may_resume(const ibn_sim *sim, int32_t l)
 {
     return sim->vc[l].reserve < 0 || !(sim->watch[l].told & 1) || sim->vc[l].held <= sim->options.xon;

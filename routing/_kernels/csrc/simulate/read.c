@@ -1,9 +1,10 @@
-/* Results of a simulation: totals, counters, VCs, flows, packets, the wait-for graph, and consistency checks. */
+/* Results of a simulation: totals, counters, VCs, flows, packets, wait-for graph, and checks for lost packets or
+ * credits. */
 #include "simulate/internal/flow.h"
 
 #include <string.h>
 
-/* Return the length of the free list of packets. */
+/* Return the number of packets in the free list. */
 static int64_t free_packets(const ibn_sim *sim)
 {
     int64_t count = 0;
@@ -12,13 +13,13 @@ static int64_t free_packets(const ibn_sim *sim)
     return count;
 }
 
-/* Return the number of packets that have left their CA and have not been delivered or lost. */
+/* Return the number of packets that have left their CA, and were neither delivered nor lost. */
 static int64_t in_flight(const ibn_sim *sim)
 {
     return sim->packets_made - free_packets(sim) - ibn_flow_pressing(sim->flow, sim->flows);
 }
 
-/* Return the number of VCs whose blocks do not add up to the size of their buffer; 0 unless there is a bug. */
+/* Return the number of VCs whose blocks do not add up to the size of their buffer; it is 0 unless there is a bug. */
 static int64_t broken_lanes(const ibn_sim *sim)
 {
     int64_t broken = 0;
@@ -29,7 +30,9 @@ static int64_t broken_lanes(const ibn_sim *sim)
     return broken;
 }
 
-/* Return the blocks that VCs count as held minus the blocks of packets in queues; 0 unless there is a bug. */
+/* Return the difference between the blocks that VCs count as held and the blocks of queued packets.
+ *
+ * It is 0 unless there is a bug. */
 static int64_t misplaced(const ibn_sim *sim)
 {
     int64_t difference = 0;
@@ -80,7 +83,7 @@ void ibn_sim_lanes(const ibn_sim *sim, int64_t *rows)
     for (int64_t l = 0; l < sim->vcs; l++, rows += 14) {
         const ibn_vc *vc = &sim->vc[l];
         const ibn_watch *watch = &sim->watch[l];
-        int32_t more = sim->options.xoff ? vc->reserve : 0; /* undo the credits that pauses have added or taken */
+        int32_t more = sim->options.xoff ? vc->reserve : 0; /* undo the credits that pauses have added or taken away */
         const int64_t row[] = {
             vc->fctbs,
             vc->fccl + (uint32_t)more,
@@ -113,7 +116,9 @@ void ibn_sim_flows(const ibn_sim *sim, int64_t *rows)
     }
 }
 
-/* Copy up to `most` rows of the log from row `from` on; return how many there are, or IBN_NONE if `from` is invalid. */
+/* Copy up to `most` rows of the event log, from row `from` on.
+ *
+ * Return how many rows there are from there on, or IBN_NONE if `from` is invalid. */
 int64_t ibn_sim_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows)
 {
     if (from < 0 || from > sim->logged)
@@ -124,10 +129,10 @@ int64_t ibn_sim_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *row
     return sim->logged - from;
 }
 
-/* Copy up to `most` rows about packets queued in switches; return how many there are.
+/* Copy one row for each packet that is queued in a switch, up to `most` rows; return the number of these packets.
  *
- * Columns: flow, LID, VC whose buffer holds the packet, VC it is queued for, blocks, tick of arrival, tick at which it
- * became the head of its queue (or -1). */
+ * Columns: flow, LID, VC whose buffer holds the packet, VC for which it is queued, blocks, tick of arrival, tick at
+ * which it became the head of its queue (-1: it is not the head). */
 int64_t ibn_sim_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
 {
     int64_t count = 0;
@@ -152,7 +157,7 @@ int64_t ibn_sim_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
     return count;
 }
 
-/* Return whether a VC can send this packet once all returning credits have arrived. */
+/* Return whether a VC can send this packet once all credits on their way to it have arrived. */
 static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
 {
     const ibn_vc *vc = &sim->vc[out];
@@ -161,9 +166,11 @@ static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
     return packet->blocks <= ibn_credits(vc) + vc->returning + vc->pass;
 }
 
-/* Write the wait-for graph: the buffer of one VC waits for room in the buffer of another.  Return the number of edges.
+/* Write the wait-for graph, in which the buffer of one VC waits for room in the buffer of another; return its edges'
+ * number.
  *
- * A buffer can move if it is empty, if packets are on the way to it, or if the head of one of its queues could go. */
+ * A buffer can move if it is empty, if packets are on the way to it, or if the first packet of one of its queues can
+ * be sent. */
 int64_t ibn_sim_waits(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
 {
     int64_t count = 0;

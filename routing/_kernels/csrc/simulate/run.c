@@ -1,12 +1,12 @@
-/* Main loop: for each tick handle all events, then arbitrate every channel that was touched.
+/* Main loop of a simulation: for each tick handle all events, then arbitrate the channels that they concern.
  *
- * The result does not depend on the order in which the events of a tick were scheduled.  Kinds below EV_LATER commute,
- * the others are sorted, and channels are arbitrated after all events. */
+ * The result does not depend on the order in which the events of a tick were scheduled.  The order does not matter
+ * for kinds below EV_LATER.  Events of other kinds are sorted.  Channels are arbitrated after all events. */
 #include "simulate/internal/flow.h"
 
 #include <string.h>
 
-/* Return the next tick with an event, or -1. */
+/* Return the next tick that has an event, or -1 if no event is pending. */
 static int64_t next_tick(const ibn_sim *sim)
 {
     int64_t heap = sim->heap_size ? sim->heap[0].time : -1;
@@ -25,7 +25,7 @@ static int64_t next_tick(const ibn_sim *sim)
     return heap;
 }
 
-/* Send flow control packets: return the credits of all blocks freed since the last ones. */
+/* Send flow control packets from all receivers: return the credits of the blocks freed since the last ones. */
 static void fcp(ibn_sim *sim)
 {
     for (int64_t l = 0; l < sim->vcs; l++) {
@@ -39,8 +39,10 @@ static void fcp(ibn_sim *sim)
     ibn_at(sim, sim->now + sim->options.fcp_period, EV_FCP, 0, 0);
 }
 
-/* Account for blocks freed in a VC's buffer: report them with the next flow control packet.  With pauses the blocks
- * need no report, since the sender acts on thresholds. */
+/* Account for blocks that have left a VC's buffer.
+ *
+ * With credits, the next flow control packet reports the blocks to the sender.  With pauses no report is needed,
+ * since the sender acts on thresholds. */
 static void freed(ibn_sim *sim, int32_t l, int32_t blocks)
 {
     if (sim->options.xoff) {
@@ -54,7 +56,7 @@ static void freed(ibn_sim *sim, int32_t l, int32_t blocks)
     sim->moving += (sim->watch[l].unsent != 0) - before;
 }
 
-/* Add credits that reach the sender of a VC. */
+/* Add credits that have reached the sender of a VC. */
 static inline void credit(ibn_sim *sim, int32_t l, int32_t blocks)
 {
     ibn_vc *vc = &sim->vc[l];
@@ -119,7 +121,7 @@ static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value
     }
 }
 
-/* Handle the events of a kind below EV_LATER; these commute with one another and across kinds. */
+/* Handle all events of one kind below EV_LATER, for which the order does not matter. */
 static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, int kind, int32_t place)
 {
     for (; place; place = ibn_batch_before(sim, place)) {
@@ -136,7 +138,7 @@ static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, i
     }
 }
 
-/* Handle the events of a kind from EV_LATER on, sorted by subject and value. */
+/* Handle all events of one kind from EV_LATER on, sorted by subject and value. */
 static void handle_laters(ibn_sim *sim, int kind, int32_t place)
 {
     int32_t count = ibn_sim_gather(sim, place);
@@ -146,7 +148,7 @@ static void handle_laters(ibn_sim *sim, int kind, int32_t place)
         handle_later(sim, kind, sim->later[i].subject, sim->later[i].value);
 }
 
-/* Handle all events of one tick, then arbitrate. */
+/* Handle all events of one tick, then arbitrate the channels that they concern. */
 static void tick(ibn_sim *sim, int64_t time)
 {
     int32_t at = (int32_t)(time & (sim->slots - 1)), places[EV_KINDS];
@@ -180,7 +182,9 @@ static void tick(ibn_sim *sim, int64_t time)
         ibn_sim_look_empty(sim);
 }
 
-/* Run to a tick, for a number of events, or until the simulation ends; told: reason, tick, events handled in total. */
+/* Run until a tick is reached, a number of events is handled, or the simulation ends.
+ *
+ * Return 1 if memory runs out, else 0.  told[3]: reason for stopping, present tick, events handled since the start. */
 int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *told)
 {
     int64_t reason = STOP_TIME, most = sim->handled + events;

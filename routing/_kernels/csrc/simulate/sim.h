@@ -1,95 +1,100 @@
 #ifndef IBNUE_SIM_H
 #define IBNUE_SIM_H
 #include <stdint.h>
-/* Channels, sorted by source device and out-port, and the routing tables.  Devices are numbered switches first.  A
- * virtual channel (VC) is one VL of one channel; VC number = channel x vls + VL.  A block is 64 bytes. */
+/* Channels and routing tables of a simulation.
+ *
+ * Channels are sorted by sending device and out-port.  Devices are numbered switches first.  A virtual channel (VC) is
+ * one VL of one channel, with the number channel x vls + VL.  A block is 64 bytes. */
 typedef struct {
-    int32_t devices;
-    int32_t switches;
-    int32_t channels;
-    int32_t vls;
-    int32_t lids;
-    int32_t sl2vl_ports; /* ports of an SL2VL table, 0 if one row is for all switches */
-    /* by channel: devices and ports at its ends, the channel of the opposite direction */
-    const int32_t *src;
-    const int32_t *dst;
-    const uint8_t *src_port;
-    const uint8_t *dst_port;
-    const int32_t *reverse;
+    int32_t devices;             /* number of devices */
+    int32_t switches;            /* number of switches, which come first among the devices */
+    int32_t channels;            /* number of channels */
+    int32_t vls;                 /* number of VLs */
+    int32_t lids;                /* number of LIDs, including LID 0 */
+    int32_t sl2vl_ports;         /* ports of a switch in `sl2vl`; 0: one SL2VL table for all switches */
+    const int32_t *src;          /* [channels] device that sends */
+    const int32_t *dst;          /* [channels] device that receives */
+    const uint8_t *src_port;     /* [channels] port number at the sender */
+    const uint8_t *dst_port;     /* [channels] port number at the receiver */
+    const int32_t *reverse;      /* [channels] channel of the opposite direction */
     const int64_t *cost;         /* [channels] ticks per byte x 2^20 */
-    const int32_t *wire;         /* [channels] ticks from end to end */
-    const int32_t *buffer;       /* [channels][vls] blocks of the receiver's buffer */
-    const int32_t *switch_delay; /* [devices] ticks from the arrival of a head until it can be forwarded */
+    const int32_t *wire;         /* [channels] ticks from one end of the cable to the other */
+    const int32_t *buffer;       /* [channels][vls] size of the receiver's buffer in blocks */
+    const int32_t *switch_delay; /* [devices] ticks from the arrival of a packet's head until it can be forwarded */
     const uint8_t *lft;          /* [switches][lids] out-port */
-    const uint8_t *sl2vl;        /* [16] or [switches][sl2vl_ports in][sl2vl_ports out][16] */
-    const uint8_t *ca_sl2vl;     /* [16] */
-    const uint8_t *sl;           /* [sl_rows][lids] SL by row of the flow and destination */
-    int64_t sl_rows;
-    const uint8_t *distance;   /* [switches][switches] hops, NULL if no port has a Loop Breaker */
-    const int32_t *lid_switch; /* [lids] switch that delivers a LID, or -1 */
-    const int32_t *lid_device; /* [lids] device that owns a LID, or -1 */
+    const uint8_t *sl2vl;        /* [16] or [switches][in-port][out-port][16] VL of an SL at switches */
+    const uint8_t *ca_sl2vl;     /* [16] VL of an SL at CAs */
+    const uint8_t *sl;           /* [sl_rows][lids] SL by row (each flow has one) and destination LID */
+    int64_t sl_rows;             /* number of rows of `sl` */
+    const uint8_t *distance;     /* [switches][switches] hops; NULL if no port has a Loop Breaker */
+    const int32_t *lid_switch;   /* [lids] switch that delivers to a LID, or -1 */
+    const int32_t *lid_device;   /* [lids] device that owns a LID, or -1 */
 } ibn_sim_network;
-/* Behaviour of the switches; times are in ticks. */
+/* Options of the switches. */
 typedef struct {
-    int32_t arbitration;    /* 0: round robin, 1: by arrival, 2: random */
-    int32_t single_fifo;    /* 1: one queue per input and VL, 0: one per input, output and VL */
-    int64_t fcp_period;     /* between flow control packets, 0: credits return at once */
-    int32_t wheel_bits;     /* log2 of the ticks that the timing wheel covers */
-    int32_t stall_multiple; /* duration of a VL stall in head-of-queue lifetimes */
-    uint64_t seed;
-    int64_t sample_period;   /* between searches for suspected VCs, 0: no port has a breaker */
-    int64_t control_delay;   /* to process a control message */
-    int32_t release_packets; /* packets that a master of Loop Breaker sends without credit */
-    int32_t no_alternative;  /* 1: a port whose flows have no other shortest path may be master, and moves others */
-    int32_t rounds;          /* control messages of a port before it draws a new number, 0: it keeps the first */
-    int32_t xoff;            /* pauses: blocks in a buffer that stop its sender, 0: credits are used instead */
-    int32_t xon;        /* with pause flow control: the sender resumes when the buffer holds at most so many blocks */
-    const int64_t *hoq; /* [channels] head-of-queue lifetime, 0: none */
-    const int32_t *stall_count; /* [channels] heads dropped in a row that stall a VL, 0: never */
-    const int64_t *lifetime;    /* [devices] most time in a switch, 0: no limit */
-    const int32_t *breaker;     /* [channels] 0: none, 1: Loop Breaker, 2: Deadlock Breaker */
-    const int64_t *detect;      /* [channels] without progress until a VC is suspected */
-    const int64_t *repeat;      /* [channels] between control messages */
-    const int64_t *release;     /* [channels] duration of a rule of Deadlock Breaker */
+    int32_t arbitration;     /* order in which an output serves inputs; 0: round robin, 1: by arrival, 2: random */
+    int32_t single_fifo;     /* 1: one queue per input and VL, 0: one per input, output and VL (VOQ) */
+    int64_t fcp_period;      /* ticks between flow control packets, 0: credits return at once */
+    int32_t wheel_bits;      /* log2 of the number of slots (ticks) of the timing wheel */
+    int32_t stall_multiple;  /* duration of a VL stall, in head-of-queue lifetimes */
+    uint64_t seed;           /* random seed */
+    int64_t sample_period;   /* ticks between two searches for suspected VCs, 0: no port has a deadlock breaker */
+    int64_t control_delay;   /* ticks that a switch takes to process a control message of a breaker */
+    int32_t release_packets; /* packets that the master (the port elected by Loop Breaker) sends without credit */
+    int32_t no_alternative;  /* 1: a port whose flows have no other shortest path may become master, and moves others */
+    int32_t rounds;          /* control messages that a port sends before it draws a new identifier, 0: it never does */
+    int32_t xoff;            /* pauses: blocks in a buffer that stop its sender, 0: credits instead of pauses */
+    int32_t xon;             /* pauses: the sender resumes when the buffer holds at most so many blocks */
+    const int64_t *hoq;      /* [channels] head-of-queue lifetime in ticks, 0: no limit */
+    const int32_t *stall_count; /* [channels] heads dropped in a row after which a VL stalls, 0: never */
+    const int64_t *lifetime;    /* [devices] longest time of a packet in a switch in ticks, 0: no limit */
+    const int32_t *breaker;     /* [channels] deadlock breaker; 0: none, 1: Loop Breaker, 2: Deadlock Breaker */
+    const int64_t *detect;      /* [channels] ticks without progress after which a VC is suspected of a deadlock */
+    const int64_t *repeat;      /* [channels] ticks between two control messages of a suspected VC */
+    const int64_t *release;     /* [channels] ticks for which a rule of Deadlock Breaker is in force */
     const int32_t *extra;       /* [channels] blocks that Deadlock Breaker adds to a buffer */
-    const int32_t *arbiter;     /* [channels] row of vlarb */
-    int32_t arbiters;           /* rows of vlarb, 0: VLs are served in turn */
+    const int32_t *arbiter;     /* [channels] row of `vlarb` */
+    int32_t arbiters;           /* number of rows of `vlarb`, 0: VLs are served round robin */
     const uint8_t *vlarb;       /* [arbiters][260] limit, entries of the high and low table, 0, 2 x 64 (VL, weight) */
 } ibn_sim_options;
+/* Flows of a simulation. */
 typedef struct {
-    int32_t flows;
-    const int64_t *numbers; /* [flows][17] FLOW_NUMBERS of running.py */
-    const double *reals;    /* [flows][6] FLOW_REALS of running.py */
-    const int32_t *lists;   /* [listed] destination LIDs */
-    const int64_t *trace;   /* [traced][3] tick, LID, bytes */
-    int64_t listed;
-    int64_t traced;
+    int32_t flows;          /* number of flows */
+    const int64_t *numbers; /* [flows][17] integers of each flow; FLOW_NUMBERS of simulation_handle.py names them */
+    const double *reals;    /* [flows][6] real numbers of each flow; FLOW_REALS of simulation_handle.py names them */
+    const int32_t *lists;   /* [listed] destination LIDs of all flows */
+    const int64_t *trace;   /* [traced][3] tick, LID and bytes of each message of flows with given messages */
+    int64_t listed;         /* number of entries of `lists` */
+    int64_t traced;         /* number of rows of `trace` */
 } ibn_sim_traffic;
 typedef struct ibn_sim ibn_sim;
-/* Return a simulation at tick 0, which copies all arrays; NULL if memory runs out. */
+/* Make a simulation at tick 0; all arrays are copied.  Return NULL if memory runs out. */
 ibn_sim *ibn_sim_new(const ibn_sim_network *network, const ibn_sim_options *options, const ibn_sim_traffic *traffic);
 void ibn_sim_free(ibn_sim *sim);
-/* Run to tick `until` or for `events` more events; told[3]: reason for stopping, tick, events handled so far.  Return 1
- * if memory runs out. */
+/* Run to tick `until` or for `events` more events; return 1 if memory runs out, else 0.
+ *
+ * told[3]: reason for stopping, present tick, events handled since the start. */
 int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *told);
-/* Read totals and the rows of channels, VCs and flows; the columns are listed in simulate.py. */
+/* Write the totals, or one row for each channel, VC or flow.  The wrapper simulate.py names the columns. */
 void ibn_sim_totals(const ibn_sim *sim, int64_t *totals);
 void ibn_sim_channels(const ibn_sim *sim, int64_t *counters);
 void ibn_sim_lanes(const ibn_sim *sim, int64_t *lanes);
 void ibn_sim_flows(const ibn_sim *sim, int64_t *flows);
-/* Write up to `most` rows and return how many there are. */
+/* Write up to `most` rows of the event log or of the queued packets; return how many rows there are. */
 int64_t ibn_sim_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows);
 int64_t ibn_sim_packets(const ibn_sim *sim, int64_t most, int64_t *rows);
-/* Write up to `most` edges of the wait-for graph of VCs and can_move[VCs]; return how many edges there are. */
+/* Write the wait-for graph of the VCs: up to `most` edges, and can_move[VCs].  Return how many edges there are. */
 int64_t ibn_sim_waits(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move);
-/* Replace a table; its shape must stay the same. */
+/* Replace a routing table by one of the same shape, or read the present LFTs. */
 void ibn_sim_set_lft(ibn_sim *sim, const uint8_t *lft);
 void ibn_sim_set_sl2vl(ibn_sim *sim, const uint8_t *sl2vl);
 void ibn_sim_set_sl(ibn_sim *sim, const uint8_t *sl);
 void ibn_sim_get_lft(const ibn_sim *sim, uint8_t *lft);
-/* Take a link down or up in both directions; fail returns the packets lost.  Both return -1 if there is no change. */
+/* Take both directions of a link down or up.
+ *
+ * ibn_sim_fail returns the number of packets lost, ibn_sim_restore 0; both return -1 if the link was in this state. */
 int64_t ibn_sim_fail(ibn_sim *sim, int32_t channel);
 int ibn_sim_restore(ibn_sim *sim, int32_t channel);
-/* Let a flow begin no message at tick `at` or later. */
+/* Stop a flow: from tick `at` on it begins no further message. */
 void ibn_sim_stop_flow(ibn_sim *sim, int32_t flow, int64_t at);
 #endif

@@ -1,4 +1,4 @@
-/* Sources: put the next packet of each flow into the queue of its CA's port. */
+/* Traffic sources: put the next packet of each flow into the queue of its CA's port. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/queue.h"
 
@@ -21,7 +21,7 @@ void ibn_sim_prepare(ibn_sim *sim, int32_t f)
     ibn_enqueue(sim, p, flow->channel, sim->ca_sl2vl[packet->sl], flow->index, 0);
 }
 
-/* Start all flows. */
+/* Start all flows of a simulation. */
 void ibn_sim_start_flows(ibn_sim *sim)
 {
     for (int32_t f = 0; f < sim->flows; f++) {

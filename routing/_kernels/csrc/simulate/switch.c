@@ -1,10 +1,14 @@
-/* Packets that arrive at a switch, which queues them for their output, or at a CA. */
+/* Arrival of packets at a switch, which queues them for their output, or at a CA.
+ *
+ * Functions with the argument `plain` are compiled twice.  The copy for plain = 1 skips the code for rarely used
+ * options. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/queue.h"
 
 #define NO_VL 15
 
-/* Put a packet into the queue of its output; return 0 if the packet was dropped. */
+/* Look up the output of a packet at a switch, and put the packet into the output's queue; return 0 if it was
+ * dropped. */
 IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
 {
     ibn_packet *packet = &sim->packet[p];
@@ -49,7 +53,9 @@ IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
     return 1;
 }
 
-/* Store a packet in the input buffer when its head arrives, and forward it, unless a single FIFO holds it back. */
+/* Store a packet in the input buffer of a switch when its head can be forwarded.
+ *
+ * The packet is forwarded to its output queue, unless the input has a single FIFO and the packet is not the first. */
 IBN_SPECIALIZED void arrive(ibn_sim *sim, int32_t p, int plain)
 {
     ibn_packet *packet = &sim->packet[p];
@@ -81,7 +87,8 @@ IBN_SPECIALIZED void arrive(ibn_sim *sim, int32_t p, int plain)
     forward(sim, p, plain);
 }
 
-/* Single FIFO: forward the first packet to its output queue; continue with the next one if it was dropped. */
+/* Forward the first packet of a single FIFO to its output queue; if the packet is dropped, continue with the next
+ * one. */
 void ibn_sim_expose(ibn_sim *sim, int32_t l)
 {
     ibn_watch *watch = &sim->watch[l];
@@ -93,7 +100,7 @@ void ibn_sim_expose(ibn_sim *sim, int32_t l)
     }
 }
 
-/* Take a packet at a CA, which returns its credits at once. */
+/* Deliver a packet to a CA; its credits return to the sender at once. */
 static inline void deliver(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
@@ -103,7 +110,7 @@ static inline void deliver(ibn_sim *sim, int32_t p)
     if (vc->waiting && sim->channel[packet->channel].busy <= sim->now)
         ibn_touch(sim, packet->channel);
     if (sim->lid_device[packet->lid] != sim->far_end[packet->channel].device) {
-        sim->counters[packet->channel].relay++; /* tables changed, and this CA does not own the LID */
+        sim->counters[packet->channel].relay++; /* the tables have changed, and this CA does not own the LID */
         ibn_sim_gone(sim, p);
         return;
     }
@@ -115,7 +122,7 @@ static inline void deliver(ibn_sim *sim, int32_t p)
     ibn_free_packet(sim, p);
 }
 
-/* Handle a batch of heads that can be forwarded. */
+/* Handle a batch of events: packets whose heads can be forwarded at a switch. */
 void ibn_sim_arrive(ibn_sim *sim, int32_t from, int32_t to)
 {
     if (sim->plain)
@@ -126,7 +133,7 @@ void ibn_sim_arrive(ibn_sim *sim, int32_t from, int32_t to)
             arrive(sim, sim->event[i].subject, 0);
 }
 
-/* Handle a batch of tails that have reached their CAs. */
+/* Handle a batch of events: packets whose tails have reached a CA. */
 void ibn_sim_deliver(ibn_sim *sim, int32_t from, int32_t to)
 {
     for (int32_t i = from; i < to; i++)

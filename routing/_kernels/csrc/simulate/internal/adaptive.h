@@ -1,8 +1,9 @@
-/* State of a simulation with adaptive routing; docs/simulation.md has the model.
+/* State of a simulation with adaptive routing.  docs/simulation.md explains the model.
  *
- * A virtual channel (VC) is one VL of one channel: the sender's credits, and a queue of packets at the receiver.  The
- * first packet of a queue may continue on any of several VCs.  Identifiers call a VC `vc` or `l`.  Each switch has
- * one spare buffer, which holds one packet and belongs to no VC.  A block is 64 bytes. */
+ * A virtual channel (VC) is one VL of one channel: the sender's credits, and a queue of packets at the receiver.
+ * Identifiers call a VC `vc` or `l`.  The first packet of a queue may continue on any of several VCs.  It is called
+ * exposed as soon as the packet before it has left completely.  Each switch also has one spare buffer, which holds
+ * one packet and belongs to no VC.  A block is 64 bytes. */
 #ifndef IBNUE_INTERNAL_ADAPTIVE_H
 #define IBNUE_INTERNAL_ADAPTIVE_H
 
@@ -13,103 +14,158 @@
 
 enum { SCHEME_NONE, SCHEME_ESCAPE, SCHEME_TOKEN, SCHEME_BUBBLE };
 enum {
-    AV_CREDIT,  /* subject: VC, value: blocks of credit that reach its sender */
-    AV_ARRIVE,  /* subject: packet whose head may be forwarded */
-    AV_DELIVER, /* subject: packet whose tail has reached a CA */
-    AV_FREE,    /* subject: channel that has finished sending a packet */
-    AV_SHOW,    /* subject: VC whose first packet has left, so that the next one is exposed */
-    AV_SPARE,   /* subject: switch whose spare buffer is free again */
-    AV_INJECT,  /* subject: flow whose next message is due or whose window is open again */
-    AV_LATER,   /* kinds from here on are handled after the others of the tick, sorted by kind, subject and ping */
-    AV_TOKEN = AV_LATER, /* subject: switch that the token reaches */
-    AV_EXPIRE,           /* subject: channel whose mark may have expired */
-    AV_PING,             /* subject: channel by which a ping arrives, value: ping */
-    AV_SAMPLE            /* scheme BUBBLE: blocked queues send pings */
+    AV_CREDIT,           /* credits reach the sender of a VC; subject: VC, value: blocks */
+    AV_ARRIVE,           /* the head of a packet can be forwarded; subject: packet */
+    AV_DELIVER,          /* the tail of a packet has reached its CA; subject: packet */
+    AV_FREE,             /* a channel has finished sending a packet; subject: channel */
+    AV_SHOW,             /* the next packet of a queue is exposed; subject: VC */
+    AV_SPARE,            /* a spare buffer is free again; subject: switch */
+    AV_INJECT,           /* a flow can send its next packet; subject: flow */
+    AV_LATER,            /* first of the kinds that are handled after the others of a tick, in sorted order */
+    AV_TOKEN = AV_LATER, /* the token reaches a switch; subject: switch */
+    AV_EXPIRE,           /* the mark of a channel may have expired; subject: channel */
+    AV_PING,             /* a ping arrives; subject: channel by which it arrives, value: ping */
+    AV_SAMPLE            /* blocked queues send pings (scheme BUBBLE) */
 };
 enum { SPARE_FREE, SPARE_TAKEN, SPARE_READY, SPARE_LEAVING };
 
-#define AV_SLOTS 4096 /* slots of the timing wheel; an event further ahead stays in its slot for several turns */
+#define AV_SLOTS 4096 /* slots of the timing wheel; an event more than so many ticks ahead stays for several turns */
 
+/* An event that is due at a later tick. */
 typedef struct {
-    int64_t time;
-    int32_t kind, subject, value, next; /* next: in its slot or in the free list */
+    int64_t time; /* tick at which the event is due; for sorted events of the present tick: the last sort key */
+    int32_t kind, /* kind of event: AV_... */
+        subject,  /* VC, packet, channel, switch or flow that the event concerns, as the kind says */
+        value,    /* blocks of credit, or number of a ping, as the kind says */
+        next;     /* next event in the same slot of the timing wheel, or in the free list; IBN_NONE: none */
 } ibn_adaptive_event;
 
-/* A reservation that a ping leaves at the sender of a channel: the next free room on it is for one packet. */
+/* A reservation that a ping sets at the sender of a channel: the next free room on the channel is for one packet. */
 typedef struct {
-    int64_t ping, until, packet; /* ID of the ping; tick of expiry; serial number of the packet */
-    int32_t from, locked;        /* VC that holds the packet; whether pings of higher rank may not replace the mark */
+    int64_t ping, /* ID of the ping that set the mark */
+        until,    /* tick at which the mark expires; -1: there is no mark */
+        packet;   /* serial number of the packet for which room is reserved */
+    int32_t from, /* VC whose queue holds this packet */
+        locked;   /* 1: the ping has found a cycle, so no other ping may replace the mark; else 0 */
 } ibn_mark;
 
+/* State of one virtual channel (VC). */
 typedef struct {
-    /* Blocks: that the sender may send; in the buffer; on the way to it; freed, but the credit has not reached the
-     * sender; and the sum of the four. */
-    int32_t credits, held, flying, returning, buffer;
-    int32_t vl, channel;
-    ibn_fifo queue;
-    int64_t since;     /* tick since which the first packet has been exposed */
-    int32_t leaving;   /* the packet before it has not left completely, so no packet is exposed */
+    int32_t credits, /* blocks that the sender may send */
+        held,        /* blocks in the receiver's buffer that have not begun to leave */
+        flying,      /* blocks on the way to the buffer */
+        returning,   /* blocks that have left the buffer, but whose credit has not reached the sender */
+        buffer;      /* size of the buffer in blocks: the sum of the four numbers above */
+    int32_t vl,      /* VL of this VC */
+        channel;     /* channel of this VC */
+    ibn_fifo queue;  /* packets in the receiver's buffer */
+    int64_t since;   /* tick since which the first packet has been exposed: the packet before it has left completely */
+    int32_t leaving; /* 1: the tail of the previous packet has not left, so no packet is exposed; else 0 */
     int64_t next_ping; /* earliest tick at which this queue may send another ping */
 } ibn_adaptive_vc;
 
+/* State of one channel: one direction of a link. */
 typedef struct {
-    /* busy: it can send from this tick on; cost: ticks per byte x 2^IBN_COST_BITS; bytes, packets: sent; saved: of
-     * these, packets that held the token and were sent without credit */
-    int64_t busy, cost, bytes, packets, saved;
-    /* carry: fraction of a tick left over, x 2^IBN_COST_BITS; wire, hop: ticks to its other end, and until a head can
-     * be forwarded there; src, dst: devices; reverse: the channel of the opposite direction */
-    int32_t carry, wire, hop, src, dst, dst_port, reverse, to_switch, from_switch;
-    ibn_mark mark;
+    int64_t busy,    /* tick from which on the channel can send again */
+        cost,        /* ticks per byte x 2^IBN_COST_BITS */
+        bytes,       /* bytes sent since the start */
+        packets,     /* packets sent since the start */
+        saved;       /* of these packets, those that held the token and were sent without credit */
+    int32_t carry,   /* fraction of a tick that the last packet has left over, x 2^IBN_COST_BITS */
+        wire,        /* ticks from one end of the cable to the other */
+        hop,         /* ticks from sending a packet's head until the next device can forward it */
+        src,         /* device that sends */
+        dst,         /* device that receives */
+        dst_port,    /* port number at the receiving device */
+        reverse,     /* channel of the opposite direction */
+        to_switch,   /* 1: the receiver is a switch, 0: a CA or router */
+        from_switch; /* 1: the sender is a switch, 0: a CA or router */
+    ibn_mark mark;   /* reservation of the next free room */
 } ibn_adaptive_channel;
 
+/* State of one device. */
 typedef struct {
-    int32_t turn, touched;      /* next input (switch) or flow (CA) in round robin; whether it is in sim->touched */
-    uint32_t sends;             /* packets sent; unsigned, since it may wrap around */
-    int32_t flows_first, flows; /* of a CA: first place in sim->by_device, number */
-    int32_t spare, spare_state; /* packet in the spare buffer, or IBN_NONE; SPARE_... */
+    int32_t turn,        /* input (switch) or flow (CA) that round robin serves first next time */
+        touched;         /* 1: the device is in sim->touched, else 0 */
+    uint32_t sends;      /* packets sent since the start; unsigned, because it may wrap around */
+    int32_t flows_first, /* CA: position of its first flow in sim->by_device */
+        flows;           /* CA: number of its flows */
+    int32_t spare,       /* switch: packet in the spare buffer, or IBN_NONE */
+        spare_state;     /* switch: state of the spare buffer, SPARE_... */
 } ibn_adaptive_device;
 
+/* A ping, which follows waiting packets from channel to channel until it returns to where it was, or ends. */
 typedef struct {
-    int64_t id;      /* random rank x 2^32 + the VC that sent it */
-    int64_t culprit; /* serial number of the packet that closes the cycle */
-    /* step: random numbers drawn; phase: 0 while it traces a cycle, 1 while it locks one; closer: VC whose packet
-     * closes the cycle; next: in the free list */
-    int32_t step, phase, closer, next;
+    int64_t id;      /* random rank x 2^32 + the VC that sent the ping; the larger ID wins a conflict */
+    int64_t culprit; /* serial number of the packet whose wait closes the cycle */
+    int32_t step,    /* random numbers that the ping has drawn */
+        phase,       /* 0: the ping searches for a cycle, 1: it locks the marks of a cycle */
+        closer,      /* VC that holds the packet whose wait closes the cycle */
+        next;        /* next ping in the free list, or IBN_NONE */
 } ibn_ping;
 
+/* State of a simulation with adaptive routing. */
 struct ibn_adaptive {
-    int32_t devices, switches, channels, vls, lids, sl2vl_ports, flows;
-    int64_t now, vcs;             /* present tick; number of VCs: channels x vls */
-    ibn_adaptive_options options; /* its arrays are copied to the fields below */
-    ibn_adaptive_channel *channel;
-    ibn_adaptive_vc *vc;
-    ibn_adaptive_device *device;
-    int32_t *out_first; /* channels of device d are those from out_first[d] on */
-    int32_t *at_port;   /* [devices][256] channel of a port */
-    uint8_t *lft, *sl2vl, *enter_sl, *enter_port;
-    int32_t *way_first, *way, *lid_channel, *lid_switch;
-    ibn_flow *flow;
-    int32_t *by_device; /* flows, grouped by CA */
-    int32_t *lists;
-    int64_t *trace;
-    ibn_adaptive_event *event;
-    int32_t events_made, event_free, slot[AV_SLOTS]; /* allocated; free list; first event of each slot, or IBN_NONE */
-    int64_t pending, moving;                         /* scheduled events: all; those that move data */
-    ibn_adaptive_event *later;                       /* events of this tick with kinds from AV_LATER on */
-    int32_t later_count, later_room;
-    int32_t *touched, touches; /* devices to serve in this tick */
-    int32_t *order;            /* input VCs of a switch in the order of service */
-    int64_t *rank;             /* key of each VC in `order` */
-    ibn_packet *packet;
-    int32_t packets_made, packet_free;
-    ibn_ping *ping;
-    int32_t pings_made, ping_free;
-    int32_t holder; /* packet that holds the token, or IBN_NONE */
-    int failed;     /* out of memory */
-    int64_t injected, delivered, injected_bytes, delivered_bytes, hops, handled, last_move;
-    /* hops on escape VCs; times a packet took the token; pings sent; cycles that pings found; packets moved to a spare
-     * buffer to make a bubble */
-    int64_t escapes, seized, pings, loops, bubbles;
+    int32_t devices,               /* number of devices: switches first, then CAs and routers */
+        switches,                  /* number of switches */
+        channels,                  /* number of channels */
+        vls,                       /* number of VLs */
+        lids,                      /* number of LIDs, including LID 0 */
+        sl2vl_ports,               /* ports of a switch in `sl2vl`; 0: one SL2VL table for all switches */
+        flows;                     /* number of flows */
+    int64_t now,                   /* present tick */
+        vcs;                       /* number of VCs: channels x vls */
+    ibn_adaptive_options options;  /* options; the arrays of this struct are not used, but copied to the fields below */
+    ibn_adaptive_channel *channel; /* [channels] state of each channel */
+    ibn_adaptive_vc *vc;           /* [vcs] state of each VC */
+    ibn_adaptive_device *device;   /* [devices] state of each device */
+    int32_t *out_first; /* [devices + 1] the channels that device d sends by are out_first[d] to out_first[d + 1] - 1 */
+    int32_t *at_port;   /* [devices][256] channel that leaves by a port */
+    uint8_t *lft,       /* [switches][lids] out-port of the escape path to a LID */
+        *sl2vl,         /* [16] or [switches][in-port][out-port][16] VL of an SL */
+        *enter_sl,      /* [switches][lids] SL of a packet that enters the escape VLs at a switch */
+        *enter_port;    /* [switches] in-port for `sl2vl` of a packet that enters the escape VLs at a switch */
+    int32_t *way_first, /* [switches^2 + 1] start in `way` for each pair (switch, last switch) */
+        *way,           /* channels on shortest paths, grouped by pair (switch, last switch) */
+        *lid_channel,   /* [lids] channel from the last switch to the owner of a LID, or -1 */
+        *lid_switch;    /* [lids] switch that delivers to a LID, or -1 */
+    ibn_flow *flow;     /* [flows] state of each flow */
+    int32_t *by_device; /* [flows] flows, grouped by the CA that sends them */
+    int32_t *lists;     /* destination LIDs of all flows */
+    int64_t *trace;     /* [][3] tick, LID and bytes of each message of flows with PROCESS_TRACE */
+    ibn_adaptive_event *event; /* [events_made] events, scheduled or free */
+    int32_t events_made,       /* events allocated */
+        event_free,            /* first event of the free list, or IBN_NONE */
+        slot[AV_SLOTS];        /* first event of each slot of the timing wheel, or IBN_NONE */
+    int64_t pending,           /* number of scheduled events */
+        moving;                /* of these, events that move data */
+    ibn_adaptive_event *later; /* [later_room] events of the present tick with kinds from AV_LATER on, to be sorted */
+    int32_t later_count,       /* events in `later` */
+        later_room;            /* events allocated in `later` */
+    int32_t *touched,          /* [devices] devices to serve in this tick */
+        touches;               /* devices in `touched` */
+    int32_t *order;            /* [256 x vls] input VCs of a switch in the order of service */
+    int64_t *rank;             /* [256 x vls] sort key of each VC in `order`, smallest first */
+    ibn_packet *packet;        /* [packets_made] packets, in use or free */
+    int32_t packets_made,      /* packets allocated */
+        packet_free;           /* first packet of the free list, or IBN_NONE */
+    ibn_ping *ping;            /* [pings_made] pings, in use or free */
+    int32_t pings_made,        /* pings allocated */
+        ping_free;             /* first ping of the free list, or IBN_NONE */
+    int32_t holder;            /* packet that holds the token, or IBN_NONE */
+    int failed;                /* 1: memory has run out */
+    int64_t injected,          /* packets sent by CAs since the start */
+        delivered,             /* packets delivered to CAs */
+        injected_bytes,        /* bytes sent by CAs */
+        delivered_bytes,       /* bytes delivered to CAs */
+        hops,                  /* packets sent by all channels */
+        handled,               /* events handled */
+        last_move;             /* tick at which a packet was last sent */
+    int64_t escapes,           /* packets sent on escape VCs */
+        seized,                /* times that a packet took the token */
+        pings,                 /* pings sent */
+        loops,                 /* cycles that pings have found */
+        bubbles;               /* packets moved to a spare buffer, so that the others of a cycle can move */
 };
 
 #pragma GCC visibility push(hidden)
@@ -142,7 +198,7 @@ void ibn_av_ping(ibn_adaptive *sim, int32_t c, int32_t ping);
 void ibn_av_sample(ibn_adaptive *sim);
 #pragma GCC visibility pop
 
-/* Mark a device to be served after all events of this tick. */
+/* Have a device served after all events of this tick have been handled. */
 static inline void ibn_av_touch(ibn_adaptive *sim, int32_t d)
 {
     if (!sim->device[d].touched) {
@@ -151,25 +207,27 @@ static inline void ibn_av_touch(ibn_adaptive *sim, int32_t d)
     }
 }
 
-/* Return the switch at the end of a VC, which has its queue. */
+/* Return the switch that receives by a VC, and so has the VC's queue. */
 static inline int32_t ibn_av_at_switch(const ibn_adaptive *sim, int32_t l)
 {
     return sim->channel[sim->vc[l].channel].dst;
 }
 
-/* Return the exposed packet of a VC: the first of its queue if the packet before it has left, else IBN_NONE. */
+/* Return the exposed packet of a VC, the only one of its queue that can be forwarded; IBN_NONE if there is none. */
 static inline int32_t ibn_av_shown(const ibn_adaptive *sim, int32_t l)
 {
     return sim->vc[l].leaving ? IBN_NONE : sim->vc[l].queue.head;
 }
 
-/* Return the serial number of a packet, which no other packet of the run has; -1 for IBN_NONE. */
+/* Return the serial number of a packet, which is unique in the simulation; -1 for IBN_NONE. */
 static inline int64_t ibn_av_serial(const ibn_adaptive *sim, int32_t p)
 {
     return p == IBN_NONE ? -1 : sim->packet[p].headed;
 }
 
-/* Return the channels on shortest paths by which a packet at switch s may continue to another switch. */
+/* Return the channels by which packet p may continue from switch s to another switch on a shortest path.
+ *
+ * Their number is stored in *count. */
 static inline const int32_t *ibn_av_ways(const ibn_adaptive *sim, int32_t s, int32_t p, int32_t *count)
 {
     int64_t row = (int64_t)s * sim->switches + sim->lid_switch[sim->packet[p].lid];

@@ -1,7 +1,8 @@
 /* Traffic of both simulations: due times and destinations of messages, their packets, and delivery statistics.
  *
- * Message n of a flow draws numbers 4n to 4n+3 of a random stream.  The stream depends on the CA's channel and the
- * number of the flow on it, so the traffic of one CA does not depend on the flows of others. */
+ * Message n of a flow uses numbers 4n to 4n+3 of a stream of random numbers.  The stream depends on the CA's channel
+ * and on the number of the flow among the flows of that channel.  So the traffic of one CA does not depend on flows
+ * of other CAs. */
 #ifndef IBNUE_INTERNAL_SIM_FLOW_H
 #define IBNUE_INTERNAL_SIM_FLOW_H
 
@@ -15,7 +16,8 @@
 
 enum { FLOW_NOTHING, FLOW_LATER, FLOW_NOW };
 
-/* Copy row f of the wrapper's arrays into a flow; columns are FLOW_NUMBERS and FLOW_REALS of running.py. */
+/* Copy row f of the wrapper's arrays to a flow; FLOW_NUMBERS and FLOW_REALS of simulation_handle.py name the
+ * columns. */
 static inline void ibn_flow_set(ibn_flow *flow, const ibn_sim_traffic *traffic, int64_t f)
 {
     const int64_t *n = traffic->numbers + f * IBN_FLOW_NUMBERS;
@@ -50,13 +52,13 @@ static inline double ibn_fraction(uint64_t number)
     return (double)(number >> 11) * 0x1p-53;
 }
 
-/* Return one of `count` entries of `lists` from `list` on, chosen by the upper half of a random number. */
+/* Return one of `count` LIDs in `lists` from position `list` on, chosen by the upper half of a random number. */
 static inline int32_t ibn_pick(const int32_t *lists, int32_t list, int32_t count, uint64_t number)
 {
     return lists[list + (int32_t)(((number >> 32) * (uint64_t)count) >> 32)];
 }
 
-/* Return the destination LID of message n. */
+/* Choose the destination LID of message n of a flow. */
 static inline int32_t ibn_flow_destination(const ibn_flow *flow, const int32_t *lists, int64_t n)
 {
     uint64_t number = ibn_number(flow->key, 4 * (uint64_t)n + 1);
@@ -72,7 +74,7 @@ static inline int32_t ibn_flow_destination(const ibn_flow *flow, const int32_t *
     return lists[flow->list + step];
 }
 
-/* Set the tick at which message n is due, given the due time of message n - 1. */
+/* Set the tick at which message n of a flow is due; flow->due must be the due time of message n - 1. */
 static inline void ibn_flow_due(ibn_flow *flow, const int64_t *trace, int64_t n)
 {
     double u = ibn_fraction(ibn_number(flow->key, 4 * (uint64_t)n));
@@ -100,7 +102,7 @@ static inline void ibn_flow_due(ibn_flow *flow, const int64_t *trace, int64_t n)
     }
 }
 
-/* Begin the next message: set its destination and size, and the due time of the message after it. */
+/* Begin the next message of a flow: set its destination and size, and the due time of the message after it. */
 static inline void ibn_flow_begin(ibn_flow *flow, const int32_t *lists, const int64_t *trace, int64_t now)
 {
     int64_t n = flow->made++;
@@ -115,7 +117,7 @@ static inline void ibn_flow_begin(ibn_flow *flow, const int32_t *lists, const in
     ibn_flow_due(flow, trace, n + 1);
 }
 
-/* Initialize a flow before its first message. */
+/* Prepare a flow for its first message. */
 static inline void ibn_flow_start(ibn_flow *flow, uint64_t seed, const int64_t *trace)
 {
     flow->key = ibn_key(seed, 1, (uint64_t)flow->channel << 20 | (uint64_t)flow->index);
@@ -123,10 +125,12 @@ static inline void ibn_flow_start(ibn_flow *flow, uint64_t seed, const int64_t *
     ibn_flow_due(flow, trace, 0);
 }
 
-/* Return whether the caller has to cut a packet, and begin the next message if one is due.
+/* Decide what a flow does next, and begin its next message if one is due.
  *
- * FLOW_NOW: cut a packet now.  FLOW_LATER: schedule an injection event at flow->due.  FLOW_NOTHING: do nothing, because
- * a packet is already at the CA's port, an event is pending, no message is left, or the window is full. */
+ * FLOW_NOW: the caller has to cut a packet from the message now (ibn_flow_cut).  FLOW_LATER: the caller has to
+ * schedule an injection event for flow->due.  FLOW_NOTHING: the caller does nothing, because a packet is already at
+ * the CA's port, an event is pending, no message is left, or as many packets are in flight as the flow's window
+ * allows. */
 static inline int ibn_flow_next(ibn_flow *flow, const int32_t *lists, const int64_t *trace, int64_t now)
 {
     if (flow->head != IBN_NONE)
@@ -150,7 +154,7 @@ static inline int ibn_flow_next(ibn_flow *flow, const int32_t *lists, const int6
     return FLOW_NOW;
 }
 
-/* Cut packet p from the current message of flow f, and make it the packet at the CA's port. */
+/* Cut packet p from the current message of flow f, and make it the packet that waits at the CA's port. */
 static inline void ibn_flow_cut(ibn_flow *flow, int32_t f, ibn_packet *packet, int32_t p, int64_t now)
 {
     packet->bytes = (uint16_t)(flow->left < flow->mtu ? flow->left : flow->mtu);
@@ -165,7 +169,7 @@ static inline void ibn_flow_cut(ibn_flow *flow, int32_t f, ibn_packet *packet, i
     flow->head = p;
 }
 
-/* Count a packet that begins to leave its CA. */
+/* Count a packet that begins to leave its source CA. */
 static inline void ibn_flow_sent(ibn_flow *flow, ibn_packet *packet, int64_t now)
 {
     packet->entered = now;
@@ -173,7 +177,7 @@ static inline void ibn_flow_sent(ibn_flow *flow, ibn_packet *packet, int64_t now
     flow->sent_bytes += packet->bytes;
 }
 
-/* Count a packet whose tail has reached its destination. */
+/* Count a packet whose tail has reached its destination CA, and add its latency. */
 static inline void ibn_flow_got(ibn_flow *flow, const ibn_packet *packet, int64_t now)
 {
     int64_t latency = now - packet->born;
@@ -186,7 +190,9 @@ static inline void ibn_flow_got(ibn_flow *flow, const ibn_packet *packet, int64_
         flow->worst = latency;
 }
 
-/* Return whether the end of a packet reopens its flow's window; the caller then schedules an injection a tick later. */
+/* Return whether the end of a packet makes room in its flow's full window.
+ *
+ * If so, the caller schedules an injection event one tick later. */
 static inline int ibn_flow_opens(ibn_flow *flow)
 {
     int shut = flow->shut;
@@ -194,7 +200,7 @@ static inline int ibn_flow_opens(ibn_flow *flow)
     return shut;
 }
 
-/* Return the number of flows with a packet that has not left its CA yet. */
+/* Return the number of flows whose next packet waits at the CA's port. */
 static inline int64_t ibn_flow_pressing(const ibn_flow *flow, int32_t flows)
 {
     int64_t count = 0;

@@ -1,10 +1,13 @@
-/* Output queues of channels, and the return of credits for the buffer space that a packet leaves. */
+/* Output queues of channels, and the return of credits for the buffer space that a packet leaves.
+ *
+ * Functions with the argument `plain` are compiled twice.  The copy for plain = 1 skips the code for rarely used
+ * options. */
 #ifndef IBNUE_INTERNAL_SIM_QUEUE_H
 #define IBNUE_INTERNAL_SIM_QUEUE_H
 
 #include "simulate/internal/sim.h"
 
-/* Return blocks of a VC's buffer to its sender; they are free at tick `when`. */
+/* Return credits to the sender of a VC for blocks of its buffer, which are free from tick `when` on. */
 IBN_SPECIALIZED void ibn_give_back(ibn_sim *sim, int32_t c, int32_t vc, int32_t blocks, int64_t when, int plain)
 {
     sim->vc[vc].returning += blocks;
@@ -15,19 +18,19 @@ IBN_SPECIALIZED void ibn_give_back(ibn_sim *sim, int32_t c, int32_t vc, int32_t 
     ibn_at(sim, when > sim->now ? when : sim->now + 1, EV_FREED, vc, blocks);
 }
 
-/* Return the queue at a channel for one VL and one input. */
+/* Return the queue at a channel for one VL and one input of the device. */
 static inline ibn_fifo *ibn_queue(const ibn_sim *sim, const ibn_channel *channel, int32_t vl, int32_t input)
 {
     return &sim->queue[channel->queues + vl * channel->inputs + input];
 }
 
-/* Return the word of a VC's input mask that has the bit of an input. */
+/* Return the word that has the bit of an input in a VC's mask of inputs with packets. */
 IBN_SPECIALIZED uint64_t *ibn_word(const ibn_sim *sim, int32_t l, int32_t input, int plain)
 {
     return plain ? &sim->vc[l].mask : &ibn_mask(sim, l)[input >> 6];
 }
 
-/* Append packet p to the queue of an input at channel c, and have the channel arbitrated when it is free. */
+/* Append packet p to the queue of an input at channel c, and have the channel arbitrated as soon as it is free. */
 IBN_SPECIALIZED void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, int32_t input, int plain)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -45,7 +48,8 @@ IBN_SPECIALIZED void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl,
         sim->packet[queue->tail].next = p;
     }
     queue->tail = p;
-    /* The channel could have sent since now if its queues were empty.  A branch here would often be mispredicted. */
+    /* If its queues were empty, the channel could have sent only from now on.  The code has no branch, because a
+     * branch here would often be mispredicted. */
     int64_t since = channel->vls ? INT64_MIN : now;
     channel->busy = channel->busy > since ? channel->busy : since;
     if (!vc->waiting++) {
@@ -64,7 +68,7 @@ IBN_SPECIALIZED void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl,
     }
 }
 
-/* Remove the first packet from the queue of an input. */
+/* Remove the first packet from the queue of an input at a channel. */
 IBN_SPECIALIZED void ibn_dequeue(ibn_sim *sim, int32_t l, int32_t vl, int32_t input, ibn_channel *channel,
                                  ibn_fifo *queue, int plain)
 {

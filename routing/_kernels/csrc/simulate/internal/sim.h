@@ -1,4 +1,4 @@
-/* State of a packet simulation; see docs/simulation.md for the model.
+/* State of a packet simulation.  docs/simulation.md explains the model.
  *
  * A virtual channel (VC) is one VL of one channel: the sender's credits, and the input buffer of that VL at the
  * receiver.  Identifiers call a VC `vc` or `l`; VC l belongs to channel l / vls.  A block is 64 bytes. */
@@ -10,21 +10,21 @@
 #include "simulate/sim.h"
 
 enum {
-    EV_FREE,    /* subject: channel that has finished sending a packet */
-    EV_CREDIT,  /* subject: VC, value: blocks of credit that reach its sender */
-    EV_FREED,   /* subject: VC, value: blocks freed in its buffer that the sender does not know of yet */
-    EV_ARRIVE,  /* subject: packet whose head may be forwarded */
-    EV_DELIVER, /* subject: packet whose tail has reached a CA */
-    EV_INJECT,  /* subject: flow whose next message is due or whose window is open again */
-    EV_EXPOSE,  /* subject: VC whose single FIFO offers its next packet */
-    EV_PAUSE,   /* subject: VC, value: number of the pause message that reaches its sender */
-    EV_LATER,   /* kinds from here on are handled after the others of the tick, sorted by kind, subject and value */
-    EV_HEAD = EV_LATER, /* subject: VC with a head packet that may have exceeded a lifetime limit */
-    EV_UNSTALL,         /* subject: VC that stops dropping all packets */
-    EV_RULE_END,        /* Deadlock Breaker's rule ends; subject: output VC, value: input VC */
-    EV_CONTROL,         /* subject: control message that reaches the other end of its channel */
-    EV_CLCM,            /* subject: VC that sends its next control message, value: its episode */
-    EV_SAMPLE,          /* breakers look for VCs that make no progress */
+    EV_FREE,            /* a channel has finished sending a packet; subject: channel */
+    EV_CREDIT,          /* credits reach the sender of a VC; subject: VC, value: blocks */
+    EV_FREED,           /* room in a buffer is free, which the sender does not know yet; subject: VC, value: blocks */
+    EV_ARRIVE,          /* the head of a packet can be forwarded; subject: packet */
+    EV_DELIVER,         /* the tail of a packet has reached a CA; subject: packet */
+    EV_INJECT,          /* a flow can send its next packet; subject: flow */
+    EV_EXPOSE,          /* the next packet of a single FIFO can be forwarded; subject: VC */
+    EV_PAUSE,           /* a pause message reaches its sender; subject: VC, value: number of the message */
+    EV_LATER,           /* first of the kinds that are handled after the others of a tick, in sorted order */
+    EV_HEAD = EV_LATER, /* a head packet may have exceeded a lifetime limit; subject: VC */
+    EV_UNSTALL,         /* a VL stall ends; subject: VC */
+    EV_RULE_END,        /* a rule of Deadlock Breaker ends; subject: output VC, value: input VC */
+    EV_CONTROL,         /* a breaker's control message reaches the other end of its channel; subject: message */
+    EV_CLCM,            /* a suspected VC sends its next control message; subject: VC, value: number of the suspicion */
+    EV_SAMPLE,          /* breakers search for VCs that make no progress */
     EV_FCP,             /* all receivers send flow control packets */
     EV_KINDS
 };
@@ -54,211 +54,305 @@ enum {
 };
 enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 
-/* The compiler makes a copy of such a function for each constant argument. */
+/* The compiler makes a specialized copy of such a function for each constant argument, such as plain = 1. */
 #define IBN_SPECIALIZED static inline __attribute__((always_inline))
 
 #define IBN_COST_BITS 20
 #define IBN_NONE (-1)
-#define IBN_BATCH 16 /* entries of a batch, one of them the link to the previous batch; a batch fills two cache lines */
+#define IBN_BATCH 16 /* entries of a batch of events, of which one is the link to the previous batch */
 #define IBN_NEVER INT64_MAX
-#define IBN_SLOT 16          /* kinds of events that a slot of the wheel has room for: a cache line */
-#define IBN_CLCM_PORTS 64    /* most entries of a control message */
+#define IBN_SLOT 16          /* kinds of events for which a slot of the timing wheel has room; they fill a cache line */
+#define IBN_CLCM_PORTS 64    /* largest number of entries of a control message */
 #define IBN_LOG_WIDTH 6      /* columns of the log: tick, kind, four numbers */
-#define IBN_LOG_MOST 4000000 /* rows of the log; later rows are only counted */
+#define IBN_LOG_MOST 4000000 /* largest number of rows of the log; further rows are only counted */
 
+/* An event that is due at a later tick; the place where it is stored determines its tick and kind. */
 typedef struct {
-    int32_t subject, value; /* see the kinds of events */
+    int32_t subject, /* VC, packet, channel or flow that the event concerns, as its kind says */
+        value;       /* further number that some kinds of events need, such as blocks */
 } ibn_event;
 
 /* An event too far in the future for the timing wheel. */
 typedef struct {
-    int64_t time;
-    int32_t kind;
-    ibn_event event;
+    int64_t time;    /* tick at which the event is due */
+    int32_t kind;    /* kind of event: EV_... */
+    ibn_event event; /* what the event concerns */
 } ibn_distant;
 
+/* A packet, in one cache line. */
 typedef struct {
-    /* Ticks.  born: its message was due; entered: it began to leave its CA; ready: its head could be forwarded at the
-     * present device; tail: its tail reaches the present device; headed: it became the head of its queue (with adaptive
-     * routing: its serial number). */
-    int64_t born, entered, ready, tail, headed;
-    /* next: packet behind it in its queue or in the free list; channel, vc: the channel and VC by which it arrived,
-     * or IBN_NONE at its source */
-    int32_t next, flow, channel, vc;
-    uint16_t bytes, blocks, lid; /* lid: destination */
-    uint8_t sl, last;            /* last: it is the last packet of its message */
-} ibn_packet;                    /* a cache line */
+    int64_t born,   /* tick at which its message was due */
+        entered,    /* tick at which it began to leave its CA */
+        ready,      /* tick from which on its head could be forwarded at the present device */
+        tail,       /* tick at which its tail reaches the present device */
+        headed;     /* tick at which it became the head of its queue; with adaptive routing: its serial number */
+    int32_t next,   /* packet behind it in its queue, or next one in the free list; IBN_NONE: none */
+        flow,       /* flow of the packet */
+        channel,    /* channel by which it arrived, IBN_NONE at its source */
+        vc;         /* VC by which it arrived, IBN_NONE at its source */
+    uint16_t bytes, /* size in bytes */
+        blocks,     /* size in blocks, rounded up */
+        lid;        /* destination LID */
+    uint8_t sl,     /* SL */
+        last;       /* 1: it is the last packet of its message, else 0 */
+} ibn_packet;
 
+/* A queue of packets, linked by ibn_packet.next. */
 typedef struct {
-    int32_t head, tail; /* packets; head is IBN_NONE if the queue is empty */
+    int32_t head, /* first packet, IBN_NONE if the queue is empty */
+        tail;     /* last packet; undefined if the queue is empty */
 } ibn_fifo;
 
+/* State of a VC that every hop needs, in one cache line. */
 typedef struct {
-    uint32_t fctbs, fccl; /* blocks sent, limit of blocks that may be sent; both wrap around */
-    /* blocks in the receiver's buffer that have not begun to leave; on the way to it; freed there, but the credit has
-     * not reached the sender */
-    int32_t held, flying, returning;
-    int32_t buffer;           /* present size of the buffer in blocks: credits + held + flying + returning */
-    int32_t waiting;          /* packets queued at the sender for this VC */
-    int32_t next_input;       /* input whose turn is next in round robin */
-    uint64_t mask;            /* bit per input with a packet queued, if one word suffices for all inputs */
-    int64_t sent;             /* tick at which the tail of the last packet left, -1: none was sent */
-    int32_t only;             /* the only input that is served (Deadlock Breaker), or IBN_NONE */
-    int16_t pass, pass_input; /* number of packets that may be sent without credit, and their input */
-    int32_t reserve;          /* blocks by which the buffer may exceed its size; see pause.c */
-    /* whether every packet for this VC is dropped; heads dropped since the last packet was sent */
-    uint16_t stalled, dropped_in_row;
-} ibn_vc; /* a cache line */
+    uint32_t fctbs,     /* blocks sent since the start; wraps around */
+        fccl;           /* value of fctbs up to which blocks may be sent; wraps around */
+    int32_t held,       /* blocks in the receiver's buffer that have not begun to leave */
+        flying,         /* blocks on the way to the buffer */
+        returning;      /* blocks that have left the buffer, but whose credit has not reached the sender */
+    int32_t buffer;     /* present size of the buffer in blocks: credits + held + flying + returning */
+    int32_t waiting;    /* packets queued at the sender for this VC */
+    int32_t next_input; /* input that round robin serves next */
+    uint64_t mask;      /* one bit per input, set if it has packets queued; used if one word suffices for all inputs */
+    int64_t sent;       /* tick at which the tail of the last packet left, -1: no packet was sent */
+    int32_t only;       /* input that a rule of Deadlock Breaker makes the only one served, or IBN_NONE */
+    int16_t pass,       /* packets that may be sent without credit (Loop Breaker) */
+        pass_input;     /* input whose packets may be sent without credit */
+    int32_t reserve;    /* blocks by which the buffer may exceed its size; with pauses negative, see pause.c */
+    uint16_t stalled,   /* 1: the VL is stalled, so every packet for this VC is dropped; else 0 */
+        dropped_in_row; /* heads dropped since the last packet was sent */
+} ibn_vc;
 
-/* The part of a VC's state that only drops, pauses, breakers and single FIFOs use. */
+/* Part of a VC's state that only drops, pauses, breakers and single FIFOs use. */
 typedef struct {
-    uint32_t own, spuid; /* identifiers of a suspected VC: the number it drew; the smallest it drew or received */
-    int64_t since;       /* tick since which packets have been queued for the VC; kept only if sim->aging */
-    /* episode: number of the suspicion (events of earlier ones are ignored); unsent: blocks freed that the next flow
-     * control packet reports; extra: blocks that a rule of Deadlock Breaker has added to the buffer; round: of Loop
-     * Breaker's election; sends: control messages sent in the round */
-    int32_t episode, unsent, extra, round, sends;
-    /* suspected: at the last sample; timed: an EV_HEAD event is pending; busy_input: single FIFO, a packet of this
-     * buffer is in an output queue or is leaving it */
-    uint8_t suspected, timed, busy_input;
-    uint8_t looked;      /* the VC is in sim->looked */
-    int32_t told, heard; /* pauses: numbers of the last message that the receiver sent, and that the sender received */
-    ibn_fifo hidden;     /* single FIFO: packets behind the one in an output queue */
+    uint32_t own,      /* breaker: random identifier that the suspected VC has drawn */
+        spuid;         /* breaker: smallest identifier that the VC has drawn or received */
+    int64_t since;     /* tick since which packets have been queued for the VC; valid only if sim->aging */
+    int32_t episode,   /* breaker: number of the present suspicion; events of earlier suspicions are ignored */
+        unsent,        /* blocks freed in the buffer that the next flow control packet will report */
+        extra,         /* blocks that a rule of Deadlock Breaker has added to the buffer */
+        round,         /* Loop Breaker: number of the present election round */
+        sends;         /* Loop Breaker: control messages sent in this round */
+    uint8_t suspected, /* 1: the last search found that the VC makes no progress, else 0 */
+        timed,         /* 1: an EV_HEAD event is pending, else 0 */
+        busy_input;    /* single FIFO, 1: a packet of this buffer is in an output queue or leaving it, else 0 */
+    uint8_t looked;    /* 1: the VC is in sim->looked, else 0 */
+    int32_t told,      /* pauses: number of the last message that the receiver has sent */
+        heard;         /* pauses: number of the last message that has reached the sender */
+    ibn_fifo hidden;   /* single FIFO: packets of the buffer that are not in an output queue yet */
 } ibn_watch;
 
+/* State of one channel: one direction of a link.  It takes two cache lines, of which the second is seldom used. */
 typedef struct {
-    int64_t busy; /* the channel can send from this tick on; IBN_NEVER: its link is down */
-    /* ticks per byte x 2^IBN_COST_BITS; sent; ticks during which packets were queued and it did not send */
-    int64_t cost, bytes, packets, wait;
-    /* carry: fraction of a tick left over from the last packet, x 2^IBN_COST_BITS; queues: its first queue in
-     * sim->queue, where it has [vls][inputs] */
-    int32_t carry, queues, inputs;
-    int32_t wire, hop; /* ticks to its other end; ticks until a head can be forwarded there, 0 if it leads to a CA */
-    uint16_t vls;      /* bit per VL with packets queued */
-    uint8_t called, next_vl; /* whether an EV_FREE event is pending; VL whose turn is next */
-    /* a cache line so far; the next one is seldom used */
-    /* src, dst: devices; reverse: the channel of the opposite direction; in_index: number of this channel among the
-     * inputs of dst; high_left, low_left: blocks left of the weight of the present entries of the VL arbitration
-     * tables; high_limit_left: blocks that high entries may send before low ones get a packet */
-    int32_t src, dst, reverse, in_index, high_left, low_left, high_limit_left;
-    /* high_at, low_at: present entries; arbiter: row of sim->vlarb; from_switch, to_switch: whether src and dst are
-     * switches; dst_port: port number at dst; ages: whether its packets have a lifetime limit */
-    uint8_t high_at, low_at, arbiter, from_switch, to_switch, dst_port, ages;
-    uint8_t spare[29];
+    int64_t busy;        /* tick from which on the channel can send again; IBN_NEVER: its link is down */
+    int64_t cost,        /* ticks per byte x 2^IBN_COST_BITS */
+        bytes,           /* bytes sent since the start */
+        packets,         /* packets sent since the start */
+        wait;            /* ticks during which packets were queued but none was sent */
+    int32_t carry,       /* fraction of a tick that the last packet has left over, x 2^IBN_COST_BITS */
+        queues,          /* position in sim->queue of its queues [vls][inputs] */
+        inputs;          /* inputs of the sending device: channels into a switch, or flows of a CA */
+    int32_t wire,        /* ticks from one end of the cable to the other */
+        hop;             /* ticks from sending a packet's head until the next switch can forward it; 0: leads to a CA */
+    uint16_t vls;        /* one bit per VL, set if it has packets queued */
+    uint8_t called,      /* 1: an EV_FREE event is pending, else 0 */
+        next_vl;         /* VL that round robin serves next */
+    int32_t src,         /* device that sends */
+        dst,             /* device that receives */
+        reverse,         /* channel of the opposite direction */
+        in_index,        /* number of this channel among the inputs of dst */
+        high_left,       /* VL arbitration: blocks left of the weight of the present entry of the high table */
+        low_left,        /* VL arbitration: blocks left of the weight of the present entry of the low table */
+        high_limit_left; /* VL arbitration: blocks that the high table may send before the low table sends a packet */
+    uint8_t high_at,     /* VL arbitration: present entry of the high table */
+        low_at,          /* VL arbitration: present entry of the low table */
+        arbiter,         /* row of sim->vlarb */
+        from_switch,     /* 1: the sender is a switch, 0: a CA or router */
+        to_switch,       /* 1: the receiver is a switch, 0: a CA or router */
+        dst_port,        /* port number at the receiver */
+        ages;            /* 1: packets queued for the channel have a lifetime limit, else 0 */
+    uint8_t spare[29];   /* unused bytes, which fill the second cache line */
 } ibn_channel;
 
-/* The part of a channel that forwarding needs about a packet that arrived by it: dst, reverse, in_index, dst_port. */
+/* Part of a channel's state that the receiving device needs to forward a packet; a copy in a smaller array. */
 typedef struct {
-    int32_t device, reverse, in_index, port;
+    int32_t device, /* device that receives */
+        reverse,    /* channel of the opposite direction */
+        in_index,   /* number of the channel among the inputs of the device */
+        port;       /* port number at the device */
 } ibn_far_end;
 
-/* Counters of a channel for rare events, in packets except `control`. */
+/* Counters of a channel for rare events. */
 typedef struct {
-    /* discards: packets dropped at this output; hoq, lifetime, stalled: of these, by head-of-queue lifetime, switch
-     * lifetime and VL stall; overrun: arrived without room in the buffer; relay: arrived at a switch without a route
-     * for them, or at a CA that does not own the LID; control: bytes of breakers' messages sent; down: lost because the
-     * link went down or is down */
-    int64_t discards, hoq, lifetime, stalled, overrun, relay, control, down;
+    int64_t discards, /* packets dropped at this output */
+        hoq,          /* of these, packets dropped by the head-of-queue lifetime */
+        lifetime,     /* of these, packets dropped by the switch lifetime */
+        stalled,      /* of these, packets dropped because the VL was stalled */
+        overrun,      /* packets that arrived by this channel and found no room in the buffer */
+        relay,        /* packets that arrived at a switch without a route, or at a CA that does not own the LID */
+        control,      /* bytes of breakers' control messages sent */
+        down;         /* packets lost because the link went down or was down */
 } ibn_counters;
 
+/* A flow of messages from one CA, used by both simulations.  ibn_flow_set sets the fields up to `hot`. */
 typedef struct {
-    /* The first fields are set by ibn_flow_set.  channel, index: the CA's channel, and the number of the flow among
-     * those of the channel; list, count: first place in sim->lists and number of the destinations (PROCESS_TRACE: first
-     * row of sim->trace); self: place of the sender's own LID among them, which is skipped, or -1; hot_list, hot_count:
-     * hot destinations; bytes: of a message; mtu: bytes of the largest packet */
-    int32_t channel, index, process, pattern, list, count, self, hot_list, hot_count, bytes, mtu;
-    /* sl_row: row of the SL table; start, stop: ticks, no message begins at stop or later; messages: most messages;
-     * slot: ticks of a Bernoulli slot; window: most packets in flight */
-    int64_t sl_row, start, stop, messages, slot, window;
-    /* mean: mean ticks between messages (Poisson), ticks between messages of a burst (bursty); factor: Bernoulli,
-     * 1 / log(1 - probability), or 0; burst, gap: mean messages of a burst, mean ticks between bursts; hot: fraction of
-     * messages to hot destinations */
-    double mean, factor, burst, gap, hot;
-    uint64_t key; /* stream of random numbers */
-    /* made: messages begun; due: tick at which the next one is due; born: tick at which the current one was due;
-     * slots: Bernoulli slot of the next message, counted from 1 */
-    int64_t made, due, born, slots;
-    double clock; /* due time of the next message in ticks after start, not rounded */
-    /* left: bytes of the current message not yet cut; head: packet at the CA's port, or IBN_NONE; lid: destination;
-     * called: an EV_INJECT event is pending; shut: the window is full */
-    int32_t left, head, lid, called, shut;
-    /* sent_*: by the CA; packets, bytes_got, messages_got: delivered; latency, network: sums of ticks from `born` and
-     * from `entered` to delivery; worst: largest from `born`; dropped: packets lost */
-    int64_t sent_packets, sent_bytes, packets, bytes_got, latency, network, worst, dropped, messages_got;
+    int32_t channel, /* channel by which the CA sends */
+        index,       /* number of the flow among the flows of this channel */
+        process,     /* when messages are due: PROCESS_... */
+        pattern,     /* how destinations are chosen: PATTERN_... */
+        list,        /* position of its destinations in sim->lists; PROCESS_TRACE: first row of sim->trace */
+        count,       /* number of destinations */
+        self,        /* index of the sender's own LID among the destinations, which is skipped; or -1 */
+        hot_list,    /* position of its hot destinations in sim->lists */
+        hot_count,   /* number of hot destinations */
+        bytes,       /* size of a message in bytes */
+        mtu;         /* size of the largest packet in bytes */
+    int64_t sl_row,  /* row of the SL table */
+        start,       /* first tick of the flow */
+        stop,        /* tick from which on no message begins */
+        messages,    /* largest number of messages */
+        slot,        /* PROCESS_BERNOULLI: ticks of a slot */
+        window;      /* largest number of packets in flight */
+    double mean,     /* PROCESS_POISSON: mean ticks between messages; PROCESS_BURSTY: ticks between those of a burst */
+        factor,      /* PROCESS_BERNOULLI: 1 / log(1 - probability); 0 for probability 1 */
+        burst,       /* PROCESS_BURSTY: mean number of messages of a burst */
+        gap,         /* PROCESS_BURSTY: mean ticks between bursts */
+        hot;         /* PATTERN_HOTSPOT: fraction of messages that go to hot destinations */
+    uint64_t key;    /* key of the flow's stream of random numbers */
+    int64_t made,    /* messages begun */
+        due,         /* tick at which the next message is due */
+        born,        /* tick at which the current message was due */
+        slots;       /* PROCESS_BERNOULLI: slot of the next message, counted from 1 */
+    double clock;    /* due time of the next message in ticks after `start`, not rounded */
+    int32_t left,    /* bytes of the current message that no packet contains yet */
+        head,        /* packet at the CA's port, or IBN_NONE */
+        lid,         /* destination LID of the current message */
+        called,      /* 1: an injection event is pending, else 0 */
+        shut;        /* 1: as many packets are in flight as `window` allows, else 0 */
+    int64_t sent_packets, /* packets that the CA has sent */
+        sent_bytes,       /* bytes that the CA has sent */
+        packets,          /* packets delivered */
+        bytes_got,        /* bytes delivered */
+        latency,          /* ticks from the due time of its message to delivery, summed over delivered packets */
+        network,          /* ticks from leaving the CA to delivery, summed over delivered packets */
+        worst,            /* largest time from due time to delivery of a packet, in ticks */
+        dropped,          /* packets lost */
+        messages_got;     /* messages whose last packet was delivered */
 } ibn_flow;
 
-/* A control message of a breaker. */
+/* A control message of a deadlock breaker. */
 typedef struct {
-    /* vc: VC by which it was sent; kind: BREAKER_...; phase: Deadlock Breaker, 0 while the message searches for a
-     * loop, 1 while it releases one; index: Loop Breaker, the round; Deadlock Breaker, the entry to release, or `count`
-     * while it searches; count: entries, one for each switch visited; next: in the free list */
-    int32_t vc, kind, phase, index, count, next;
-    uint32_t spuid;                  /* Loop Breaker: identifier of the sending VC */
-    uint32_t spuids[IBN_CLCM_PORTS]; /* Deadlock Breaker: identifiers of the switches visited */
-    int32_t egress[IBN_CLCM_PORTS];  /* VC by which it left each of them */
+    int32_t vc, /* VC by which the message was sent */
+        kind,   /* breaker: BREAKER_LOOP or BREAKER_DEADLOCK */
+        phase,  /* Deadlock Breaker, 0: the message searches for a loop, 1: it goes around the loop and sets rules */
+        index,  /* Loop Breaker: election round; Deadlock Breaker: entry of the next switch in phase 1, else `count` */
+        count,  /* Deadlock Breaker: number of entries, one for each switch visited */
+        next;   /* next message in the free list, or IBN_NONE */
+    uint32_t spuid;                  /* Loop Breaker: identifier that the VC passes on */
+    uint32_t spuids[IBN_CLCM_PORTS]; /* [count] Deadlock Breaker: identifiers of the switches visited */
+    int32_t egress[IBN_CLCM_PORTS];  /* [count] Deadlock Breaker: VC by which the message left each of these switches */
 } ibn_clcm;
 
+/* State of a packet simulation that forwards by tables. */
 struct ibn_sim {
-    /* sl2vl_ports: ports of an SL2VL table, 0 if one row is for all switches; words: 64-bit words with a bit for each
-     * input of any channel */
-    int32_t devices, switches, channels, vls, lids, sl2vl_ports, flows, words;
-    int64_t now, vcs; /* present tick; number of VCs: channels x vls */
-    /* the network */
-    ibn_channel *channel;
-    ibn_far_end *far_end;
-    ibn_counters *counters;
-    ibn_vc *vc;
-    ibn_watch *watch;
-    ibn_fifo *queue; /* see ibn_channel */
-    uint64_t *mask;  /* [VCs][words] inputs with packets queued; NULL if words is 1, then see ibn_vc */
-    /* at_port: [devices][256] channel of a port, or IBN_NONE; the channels of device d are out_channel[out_first[d]] to
-     * out_channel[out_first[d + 1] - 1] */
-    int32_t *at_port, *out_first, *out_channel;
-    /* [switches][lids]; [16] or [switches][sl2vl_ports][sl2vl_ports][16]; [16]; [sl_rows][lids]; hops between switches,
-     * [switches][switches] or empty */
-    uint8_t *lft, *sl2vl, *ca_sl2vl, *sl, *distance;
-    int32_t *lid_switch, *lid_device; /* [lids] the switch that delivers a LID, the device that owns it, or -1 */
-    int64_t sl_rows;
-    /* options; the arrays are copies of those of ibn_sim_options */
-    ibn_sim_options options;
-    int64_t *hoq, *lifetime, *detect, *repeat, *release;
-    int32_t *stall_count, *breaker, *extra;
-    uint8_t *vlarb;
-    /* traffic */
-    ibn_flow *flow;
-    int32_t *lists;
-    int64_t *trace;
-    /* events */
-    /* Events of one kind at one tick are kept in a chain of batches and are handled together, in any order.  All
-     * batches but the last are full.  The first entry of a batch is a link: its subject is the previous batch, or 0. */
-    ibn_event *event;
-    int32_t batches_made, batch_free; /* batches allocated; first free batch, or 0 */
-    /* [slots][IBN_SLOT] entry for the next event of each kind; 0: there is no batch; a multiple of IBN_BATCH: the last
-     * batch is full */
-    int32_t *slot;
-    int32_t *touched, *looked; /* channels to arbitrate in this tick; VCs whose buffers may begin or end a pause */
-    ibn_distant *heap;         /* binary heap by time */
-    ibn_event *later;          /* events of one kind while they are sorted */
-    uint64_t *busy_slots;      /* bit per slot of the wheel with events */
-    int32_t in_turn;           /* arbitration is round robin, and one word has a bit for each input */
-    int32_t plain;    /* in_turn, and no option is set that needs the general code of a hop: use the specialized copy */
-    int32_t aging;    /* some channel has a lifetime limit, or there are breakers */
-    uint16_t *marked; /* [channels] whether a channel is in touched */
-    /* slots: ticks of the wheel; heap_size, touches, looks: entries used; heap_room, later_room: entries allocated */
-    int32_t slots, heap_size, heap_room, later_room, touches, looks;
-    int32_t freed_first; /* freed room is handled at the receiver (EV_FREED) before credits go to the sender */
-    int64_t moving;      /* pending events that move data: 0 while packets are in flight is a standstill */
-    /* packets and messages */
-    ibn_packet *packet;
-    int32_t packets_made, packet_free; /* allocated; head of the free list, or IBN_NONE */
-    ibn_clcm *clcm;
-    int32_t clcms_made, clcm_free;
-    int64_t *log; /* [logged][IBN_LOG_WIDTH] */
-    /* rows written; rows allocated; rows not written because the log is full; random numbers drawn by breakers */
-    int64_t logged, log_room, log_lost, picks;
-    int failed; /* out of memory */
-    /* totals; hops: packets sent by channels; handled: events; last_move: tick at which a packet was last sent */
-    int64_t injected, delivered, dropped, injected_bytes, delivered_bytes, dropped_bytes, hops, handled, last_move;
+    int32_t devices, /* number of devices: switches first, then CAs and routers */
+        switches,    /* number of switches */
+        channels,    /* number of channels */
+        vls,         /* number of VLs */
+        lids,        /* number of LIDs, including LID 0 */
+        sl2vl_ports, /* ports of a switch in `sl2vl`; 0: one SL2VL table for all switches */
+        flows,       /* number of flows */
+        words;       /* 64-bit words that have a bit for each input of any channel */
+    int64_t now,     /* present tick */
+        vcs;         /* number of VCs: channels x vls */
+
+    /* Network: channels, buffers and routing tables. */
+    ibn_channel *channel;   /* [channels] state of each channel */
+    ibn_far_end *far_end;   /* [channels] */
+    ibn_counters *counters; /* [channels] */
+    ibn_vc *vc;             /* [vcs] state of each VC */
+    ibn_watch *watch;       /* [vcs] */
+    ibn_fifo *queue;        /* output queues; ibn_channel.queues is the position of a channel's queues */
+    uint64_t *mask;         /* [vcs][words] a bit per input with packets queued; NULL if words is 1: see ibn_vc.mask */
+    int32_t *at_port,       /* [devices][256] channel that leaves by a port, or IBN_NONE */
+        *out_first,         /* [devices + 1] position in `out_channel` of the channels that each device sends by */
+        *out_channel;       /* [channels] channels, grouped by sending device */
+    uint8_t *lft,           /* [switches][lids] out-port */
+        *sl2vl,             /* [16] or [switches][in-port][out-port][16] VL of an SL at switches */
+        *ca_sl2vl,          /* [16] VL of an SL at CAs */
+        *sl,                /* [sl_rows][lids] SL by row (each flow has one) and destination LID */
+        *distance;          /* [switches][switches] hops, or empty if no port has a Loop Breaker */
+    int32_t *lid_switch,    /* [lids] switch that delivers to a LID, or -1 */
+        *lid_device;        /* [lids] device that owns a LID, or -1 */
+    int64_t sl_rows;        /* number of rows of `sl` */
+
+    /* Options of the switches. */
+    ibn_sim_options options; /* options; the arrays of this struct are not used, but copied to the fields below */
+    int64_t *hoq,            /* [channels] head-of-queue lifetime in ticks, 0: no limit */
+        *lifetime,           /* [devices] longest time of a packet in a switch in ticks, 0: no limit */
+        *detect,             /* [channels] ticks without progress after which a VC is suspected of a deadlock */
+        *repeat,             /* [channels] ticks between two control messages of a suspected VC */
+        *release;            /* [channels] ticks for which a rule of Deadlock Breaker is in force */
+    int32_t *stall_count,    /* [channels] heads dropped in a row after which a VL stalls, 0: never */
+        *breaker,            /* [channels] deadlock breaker: BREAKER_... */
+        *extra;              /* [channels] blocks that Deadlock Breaker adds to a buffer */
+    uint8_t *vlarb;          /* [arbiters][260] VL arbitration tables, see ibn_sim_options */
+
+    /* Traffic: flows and their messages. */
+    ibn_flow *flow; /* [flows] state of each flow */
+    int32_t *lists; /* destination LIDs of all flows */
+    int64_t *trace; /* [][3] tick, LID and bytes of each message of flows with PROCESS_TRACE */
+
+    /* Events.  Events of one kind at one tick are stored in a chain of batches and are handled together, in any order.
+     * All batches but the last are full.  The first entry of a batch is a link: its subject is the previous batch,
+     * or 0. */
+    ibn_event *event;     /* [batches_made][IBN_BATCH] batches of events, in use or free */
+    int32_t batches_made, /* batches allocated */
+        batch_free;       /* first batch of the free list, or 0 */
+    int32_t *slot;     /* [slots][IBN_SLOT] entry of `event` for the next event of each kind at a tick.  0: there is no
+                           * batch; a multiple of IBN_BATCH: the last batch is full */
+    int32_t *touched,  /* [channels] channels to arbitrate in this tick */
+        *looked;       /* [vcs] VCs whose occupancy has changed in this tick, so that a pause may begin or end */
+    ibn_distant *heap; /* [heap_room] events beyond the timing wheel, a binary heap by time */
+    ibn_event *later;  /* [later_room] events of one kind while they are sorted */
+    uint64_t *busy_slots; /* [slots / 64] one bit per slot of the timing wheel, set if the slot has events */
+    int32_t in_turn;      /* 1: arbitration is round robin, and one word has a bit for each input; else 0 */
+    int32_t plain;        /* 1: in_turn, and no option is set for which a hop needs the general code; else 0 */
+    int32_t aging;        /* 1: some channel has a lifetime limit, or there are breakers; else 0 */
+    uint16_t *marked;     /* [channels] 1: the channel is in `touched`, else 0 */
+    int32_t slots,        /* number of slots of the timing wheel, one for each tick */
+        heap_size,        /* events in `heap` */
+        heap_room,        /* events allocated in `heap` */
+        later_room,       /* events allocated in `later` */
+        touches,          /* channels in `touched` */
+        looks;            /* VCs in `looked` */
+    int32_t freed_first;  /* 1: freed room is handled at the receiver (EV_FREED) before its credits leave; else 0 */
+    int64_t moving;       /* pending events that move data; 0 while packets are in flight means a standstill */
+
+    /* Packets, control messages and the event log. */
+    ibn_packet *packet;   /* [packets_made] packets, in use or free */
+    int32_t packets_made, /* packets allocated */
+        packet_free;      /* first packet of the free list, or IBN_NONE */
+    ibn_clcm *clcm;       /* [clcms_made] control messages, in use or free */
+    int32_t clcms_made,   /* control messages allocated */
+        clcm_free;        /* first control message of the free list, or IBN_NONE */
+    int64_t *log;         /* [logged][IBN_LOG_WIDTH] rows of the event log */
+    int64_t logged,       /* rows written to the log */
+        log_room,         /* rows allocated for the log */
+        log_lost,         /* rows not written because the log is full */
+        picks;            /* random numbers that breakers have drawn */
+    int failed;           /* 1: memory has run out */
+
+    /* Totals since the start. */
+    int64_t injected,    /* packets sent by CAs */
+        delivered,       /* packets delivered to CAs */
+        dropped,         /* packets lost */
+        injected_bytes,  /* bytes sent by CAs */
+        delivered_bytes, /* bytes delivered to CAs */
+        dropped_bytes,   /* bytes lost */
+        hops,            /* packets sent by all channels */
+        handled,         /* events handled */
+        last_move;       /* tick at which a packet was last sent */
 };
 
 _Static_assert(EV_KINDS <= IBN_SLOT, "every kind of event has a place in a slot");
@@ -273,19 +367,19 @@ static inline uint64_t ibn_mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-/* Return the n-th number of a random stream; streams of different keys are independent. */
+/* Return the n-th number of the random stream with a given key; streams of different keys are independent. */
 static inline uint64_t ibn_number(uint64_t key, uint64_t n)
 {
     return ibn_mix(key + (n + 1) * 0x9E3779B97F4A7C15u);
 }
 
-/* Return the key of a random stream: one of each kind of draw, for each channel, VC or device. */
+/* Return the key of a random stream.  Each kind of draw has one stream for each channel, VC or device. */
 static inline uint64_t ibn_key(uint64_t seed, uint64_t kind, uint64_t stream)
 {
     return ibn_mix(ibn_mix(seed * 3 + kind) + (stream + 1) * 0xD1B54A32D192ED03u);
 }
 
-/* Return the blocks that the sender may send; unsigned subtraction allows for wrap-around. */
+/* Return the blocks that the sender of a VC may send; unsigned subtraction allows for wrap-around. */
 static inline int32_t ibn_credits(const ibn_vc *vc)
 {
     return (int32_t)(vc->fccl - vc->fctbs);
@@ -302,13 +396,13 @@ int32_t ibn_sim_new_clcm(ibn_sim *sim);
 void ibn_sim_drop_clcm(ibn_sim *sim, int32_t message);
 int ibn_sim_more_packets(ibn_sim *sim);
 
-/* Return whether events of a kind move data, or can let data move again. */
+/* Return whether events of a kind move data, or can make data move again. */
 static inline int ibn_moves(int kind)
 {
     return kind < EV_LATER || kind == EV_RULE_END;
 }
 
-/* Add an event to slot `at` of the wheel. */
+/* Add an event to slot `at` of the timing wheel. */
 static inline void ibn_put(ibn_sim *sim, int32_t at, int kind, int32_t subject, int32_t value)
 {
     int32_t *slot = &sim->slot[at * IBN_SLOT + kind], place = *slot;
@@ -325,13 +419,16 @@ static inline void ibn_put(ibn_sim *sim, int32_t at, int kind, int32_t subject, 
     *slot = place + 1;
 }
 
-/* Return the entry of the first event of a batch, given the entry behind its last event. */
+/* Return the entry of a batch's first event; `place` is the entry behind its last event. */
 static inline int32_t ibn_first_event(int32_t place)
 {
     return (place - 1) / IBN_BATCH * IBN_BATCH + 1;
 }
 
-/* Free a batch, given the entry behind its last event; return the entry behind the previous batch, or 0. */
+/* Free a batch of events and go to the previous one.
+ *
+ * `place` is the entry behind the last event of the batch.  The result is that entry of the previous batch, 0 if
+ * there is none. */
 static inline int32_t ibn_batch_before(ibn_sim *sim, int32_t place)
 {
     int32_t b = (place - 1) / IBN_BATCH, before = sim->event[b * IBN_BATCH].subject;
@@ -340,7 +437,7 @@ static inline int32_t ibn_batch_before(ibn_sim *sim, int32_t place)
     return before ? (before + 1) * IBN_BATCH : 0;
 }
 
-/* Schedule an event; `time` must be later than now. */
+/* Schedule an event for a tick, which must be later than the present one. */
 static inline void ibn_at(ibn_sim *sim, int64_t time, int kind, int32_t subject, int32_t value)
 {
     sim->moving += ibn_moves(kind);
@@ -350,13 +447,13 @@ static inline void ibn_at(ibn_sim *sim, int64_t time, int kind, int32_t subject,
         ibn_sim_heap_push(sim, time, kind, (ibn_event){subject, value});
 }
 
-/* Return the words with a bit for each input that has packets queued for a VC. */
+/* Return the bit mask (sim->words words) of the inputs that have packets queued for a VC. */
 static inline uint64_t *ibn_mask(const ibn_sim *sim, int32_t l)
 {
     return sim->words == 1 ? &sim->vc[l].mask : &sim->mask[(int64_t)l * sim->words];
 }
 
-/* Mark a channel for arbitration after all events of this tick. */
+/* Have a channel arbitrated after all events of this tick have been handled. */
 static inline void ibn_touch(ibn_sim *sim, int32_t c)
 {
     if (!sim->marked[c]) {
@@ -365,7 +462,7 @@ static inline void ibn_touch(ibn_sim *sim, int32_t c)
     }
 }
 
-/* Return a free packet, or IBN_NONE if memory runs out. */
+/* Take a packet from the free list; return IBN_NONE if memory runs out. */
 static inline int32_t ibn_new_packet(ibn_sim *sim)
 {
     if (sim->packet_free == IBN_NONE && ibn_sim_more_packets(sim))
