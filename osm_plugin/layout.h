@@ -36,7 +36,7 @@ struct ibnue_request {
     uint32_t served;     /* enum ibnue_served: engine of the tables that the switches acknowledged last */
     uint64_t top_at;     /* uint16[switches], the highest LID that each switch forwards (LinearFDBTop) */
     uint64_t known_at;   /* uint8[switches][blocks of 64 LIDs], whether lft_at has what the block has in the switch */
-    uint64_t lft_at;     /* uint8[switches][lids], the LFTs in the switches; meaningless in blocks that are not known */
+    uint64_t lft_at;     /* uint8[switches][lids], the LFTs in the switches (meaningless in unknown blocks) */
     uint64_t end;        /* offset at which the request ends */
 };
 
@@ -82,7 +82,7 @@ struct ibnue_answer {
     uint32_t lids;     /* columns of the LFTs */
     uint32_t vls;      /* data VLs that the tables use */
     uint32_t sl_kind;  /* enum ibnue_sl_kind */
-    uint32_t sl2vl_ports; /* ports of a switch in sl2vl; 0: one row of 16 for all switches */
+    uint32_t sl2vl_ports; /* ports of a switch in sl2vl, 0: one row of 16 for all switches */
     uint32_t certified; /* whether the tables are proven free of credit loops */
     uint64_t lft_at;   /* uint8[switches][lids] */
     uint64_t hops_at;  /* uint8[switches][lids], hops to the switch that delivers the LID, 255: no path */
@@ -95,7 +95,7 @@ struct ibnue_answer {
     uint64_t classes_at;   /* struct ibnue_classes */
     uint64_t held_at;      /* struct ibnue_held[held] */
     uint64_t plan;         /* number of the update schedule, with which its progress is reported */
-    uint32_t held;         /* entries that later rounds write; 0: round 1 writes all */
+    uint32_t held;         /* entries that later rounds write, 0: round 1 writes all */
     /* milliseconds to wait before a round, besides acknowledgements, so that packets leave the fabric */
     uint32_t round_wait;
     uint32_t wait_from;    /* first round before which this wait is needed, 0: none */
