@@ -89,7 +89,7 @@ def exchange(name: str, engine: str, fabric: Fabric, routing: Routing) -> Result
 
 
 def ours(name: str, engine: str) -> Result:
-    """Route with an ibnue engine, given as name or name/VLs, and simulate the exchange."""
+    """Route with an ibnue engine, given as name or name/VLs, and simulate the all-to-all exchange."""
     fabric = PUBLISHED[name]()
     kind, _, vls = engine.partition("/")
     try:
@@ -100,7 +100,7 @@ def ours(name: str, engine: str) -> Result:
 
 
 def theirs(name: str, engine: str) -> Result:
-    """Route with an OpenSM engine, and simulate the exchange."""
+    """Route with an OpenSM engine, and simulate the all-to-all exchange."""
     with tempfile.TemporaryDirectory(prefix="ibnue-throughput-") as folder:
         net = Path(folder) / "fabric.net"
         write_net(PUBLISHED[name](), net)

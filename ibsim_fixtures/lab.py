@@ -89,7 +89,7 @@ class Lab:
         """Return the latest sweep that has reached SUBNET UP, or None."""
         return self.opensm.last_sweep
 
-    # Faults
+    # Methods that inject faults.
 
     def _after(self, change: Callable[[], None]) -> Sweep:
         change()
@@ -116,7 +116,7 @@ class Lab:
         self.ibsim.relink(device, port)
         return self.opensm.wait_for_subnet_up(after=position)
 
-    # Current state
+    # Methods that read the present state.
 
     def ca_sls(self) -> dict[tuple[int, int], int]:
         """Query the SA for the SL from every CA to the base LID of every other CA, by (node GUID of the source, LID).

@@ -201,7 +201,7 @@ class OpenSM:
                 settings["event_plugin_options"] = self.plugin.options
         return {**settings, **self.config}
 
-    # State
+    # Methods that query the state of OpenSM, and wait for states.
 
     @property
     def pid(self) -> int:

@@ -66,7 +66,7 @@ class Result:
 
     @property
     def right(self) -> bool:
-        """Return whether all expectations were met."""
+        """Return whether all figures are as the case expects."""
         return not self.wrong
 
 

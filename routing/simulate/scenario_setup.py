@@ -46,7 +46,7 @@ PROCESSES = {
 PATTERNS = {"cycle": Pattern.CYCLE, "uniform": Pattern.UNIFORM}
 PACKET, BUFFER, UNTIL = 2048, 8, 4000
 LONGEST = 1 << 50
-"""Longest run in ticks."""
+"""Longest run of a simulation, in ticks."""
 
 
 def packet_ticks(scenario: Scenario) -> int:

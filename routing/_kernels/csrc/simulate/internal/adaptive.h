@@ -169,14 +169,14 @@ struct ibn_adaptive {
 };
 
 #pragma GCC visibility push(hidden)
-/* adaptive_events.c */
+/* Functions of adaptive_events.c: storage of events, packets and pings. */
 int ibn_av_more(void **array, int32_t made, size_t size);
 void ibn_av_at(ibn_adaptive *sim, int64_t time, int kind, int32_t subject, int32_t value);
 int32_t ibn_av_new_packet(ibn_adaptive *sim);
 void ibn_av_free_packet(ibn_adaptive *sim, int32_t p);
 int32_t ibn_av_new_ping(ibn_adaptive *sim);
 void ibn_av_free_ping(ibn_adaptive *sim, int32_t ping);
-/* adaptive_choose.c */
+/* Functions of adaptive_choose.c: choice of the VC on which a packet continues. */
 int32_t ibn_av_better(const ibn_adaptive *sim, int32_t best, int32_t c, int32_t vls, int32_t p);
 int32_t ibn_av_choose(const ibn_adaptive *sim, int32_t p, int32_t from);
 int32_t ibn_av_choose_saved(const ibn_adaptive *sim, int32_t p, int32_t s);
@@ -184,7 +184,7 @@ int32_t ibn_av_escape(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t 
 int ibn_av_only_escape(const ibn_adaptive *sim, int32_t from);
 int ibn_av_marked(const ibn_adaptive *sim, int32_t c);
 int ibn_av_for_other(const ibn_adaptive *sim, int32_t c, int32_t p);
-/* adaptive_move.c */
+/* Functions of adaptive_move.c: movement of packets. */
 void ibn_av_serve(ibn_adaptive *sim, int32_t d);
 void ibn_av_arrive(ibn_adaptive *sim, int32_t p);
 void ibn_av_deliver(ibn_adaptive *sim, int32_t p);
@@ -192,7 +192,7 @@ void ibn_av_show(ibn_adaptive *sim, int32_t l);
 void ibn_av_prepare(ibn_adaptive *sim, int32_t f);
 void ibn_av_take(ibn_adaptive *sim, int32_t l, int64_t end);
 int64_t ibn_av_end(ibn_adaptive_channel *channel, const ibn_packet *packet, int64_t now);
-/* adaptive_recover.c */
+/* Functions of adaptive_recover.c: recovery from deadlock. */
 void ibn_av_token(ibn_adaptive *sim, int32_t s);
 void ibn_av_ping(ibn_adaptive *sim, int32_t c, int32_t ping);
 void ibn_av_sample(ibn_adaptive *sim);
