@@ -117,7 +117,7 @@ class LogReader:
         self._read_to = 0
 
     def read(self) -> list[Event]:
-        """Return all events so far; a message that is still being written is left for the next call."""
+        """Return all events of the log so far; a message that is still being written is left for the next call."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self._read_to)

@@ -134,7 +134,7 @@ def _tables(routing: Routing) -> Do:
 
 
 class _Change:
-    """Change of tables in a case: from those of the flows' old paths (``path``) to those of their new paths
+    """Change of tables in a simulation case: from those of the flows' old paths (``path``) to those of their new paths
     (``then``).
     """
 
@@ -168,7 +168,7 @@ class _Change:
         )  # fmt: skip
 
     def plan(self, names: Sequence[str]) -> Plan:
-        """Return the run with the change of tables, made by the method that the case names."""
+        """Return the run with the change of tables, made by the method that the simulation case names."""
         plan = self._how(tuple(names))
         if np.array_equal(self._old.lft, self._new.lft):
             raise self._error("changes tables, and they stay as they are", remedy="give a flow another path with then")
@@ -198,7 +198,7 @@ class _Change:
         return self._plan(names, [Action(self._at, _tables(self._new))])
 
     def _one_by_one(self, names: tuple[str, ...]) -> Plan:
-        """Return a run that writes the new LFTs one switch at a time, in the order that the case gives."""
+        """Return a run that writes the new LFTs one switch at a time, in the order that the simulation case gives."""
         switch = self._fabric.labels[: self._fabric.switches]
         if sorted(self._order) != sorted(switch):
             raise self._scenario.error(
@@ -224,7 +224,7 @@ class _Change:
 
         The scheme splits the LIDs into two sets.  For one set after the other, traffic stops until its packets have
         drained, and then the set's new routes are written.  Each of the two drain periods takes the time ``every`` of
-        the case.
+        the simulation case.
         """
         scheme = double_scheme(self._fabric, self._old, self._new, max_vls=15, threads=1)
         if scheme is None or not scheme.safe:

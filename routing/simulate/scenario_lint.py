@@ -217,7 +217,9 @@ def _check_case(file: Toml, case: Table, number: int) -> None:
 
 
 def _check_new_paths(file: Toml, case: Table, *where: str | int) -> None:
-    """Raise ParseError if a case asks for the flows' new paths although its tables do not depend on any new path."""
+    """Raise ParseError if a simulation case asks for the flows' new paths although its tables do not depend on any new
+    path.
+    """
     made = made_by(file.table.get("routing", {}), case)
     if made is not None:
         raise _unused(file, *where, why=f"beside {made}, which takes no paths", remedy="leave one of the two out")
@@ -226,7 +228,7 @@ def _check_new_paths(file: Toml, case: Table, *where: str | int) -> None:
 
 
 def _listens_to_load(document: Table, case: Table) -> bool:
-    """Return whether any traffic of a case depends on the key ``load``."""
+    """Return whether any traffic of a simulation case depends on the key ``load``."""
     if document.get("traffic"):
         pattern = document["traffic"]["pattern"]
         return "load" in PATTERN_KEYS.get(pattern, {"load"}) and not _persistent(document["traffic"])

@@ -131,7 +131,7 @@ TOLERANCE = Key(NUMBER, least=0, most=1)
 
 
 def made_by(routing: Mapping[str, Any], case: Mapping[str, Any]) -> str | None:
-    """Return which source determines the routing tables of a case.
+    """Return which source determines the routing tables of a simulation case.
 
     The result is ``engine``, ``tables`` (files) or ``rule``; None means that the tables contain the listed paths of
     flows.

@@ -1,9 +1,9 @@
 /* State of a simulation with adaptive routing.  docs/simulation.md explains the model.
  *
  * A virtual channel (VC) is one VL of one channel: the sender's credits, and a queue of packets at the receiver.
- * Identifiers call a VC `vc` or `l`.  The first packet of a queue may continue on any of several VCs.  It is called
- * exposed as soon as the packet before it has left completely.  Each switch also has one spare buffer, which holds
- * one packet and belongs to no VC.  A block is 64 bytes. */
+ * Identifiers call a VC `vc` or `l`.  Only the head packet of a queue can continue, on any of several VCs.  A packet is
+ * the head packet from the tick at which the packet before it has left completely.  Each switch also has one spare
+ * buffer, which holds one packet and belongs to no VC.  A block is 64 bytes. */
 #ifndef IBNUE_INTERNAL_ADAPTIVE_H
 #define IBNUE_INTERNAL_ADAPTIVE_H
 
@@ -18,7 +18,7 @@ enum {
     AV_ARRIVE,           /* the head of a packet can be forwarded; subject: packet */
     AV_DELIVER,          /* the tail of a packet has reached its CA; subject: packet */
     AV_FREE,             /* a channel has finished sending a packet; subject: channel */
-    AV_SHOW,             /* the next packet of a queue is exposed; subject: VC */
+    AV_SHOW,             /* the next packet of a queue becomes the head packet; subject: VC */
     AV_SPARE,            /* a spare buffer is free again; subject: switch */
     AV_INJECT,           /* a flow can send its next packet; subject: flow */
     AV_LATER,            /* first of the kinds that are handled after the others of a tick, in sorted order */
@@ -51,16 +51,16 @@ typedef struct {
 
 /* State of one virtual channel (VC). */
 typedef struct {
-    int32_t credits, /* blocks that the sender may send */
-        held,        /* blocks in the receiver's buffer that have not begun to leave */
-        flying,      /* blocks on the way to the buffer */
-        returning,   /* blocks that have left the buffer, but whose credit has not reached the sender */
-        buffer;      /* size of the buffer in blocks: the sum of the four numbers above */
-    int32_t vl,      /* VL of this VC */
-        channel;     /* channel of this VC */
-    ibn_fifo queue;  /* packets in the receiver's buffer */
-    int64_t since;   /* tick since which the first packet has been exposed: the packet before it has left completely */
-    int32_t leaving; /* 1: the tail of the previous packet has not left, so no packet is exposed; else 0 */
+    int32_t credits,   /* blocks that the sender may send */
+        held,          /* blocks in the receiver's buffer that have not begun to leave */
+        flying,        /* blocks on the way to the buffer */
+        returning,     /* blocks that have left the buffer, but whose credit has not reached the sender */
+        buffer;        /* size of the buffer in blocks: the sum of the four numbers above */
+    int32_t vl,        /* VL of this VC */
+        channel;       /* channel of this VC */
+    ibn_fifo queue;    /* packets in the receiver's buffer */
+    int64_t since;     /* tick since which the head packet is at the head: the packet before it has left completely */
+    int32_t leaving;   /* 1: the tail of the previous packet has not left, so there is no head packet; else 0 */
     int64_t next_ping; /* earliest tick at which this queue may send another ping */
 } ibn_adaptive_vc;
 
@@ -213,7 +213,7 @@ static inline int32_t ibn_av_at_switch(const ibn_adaptive *sim, int32_t l)
     return sim->channel[sim->vc[l].channel].dst;
 }
 
-/* Return the exposed packet of a VC, the only one of its queue that can be forwarded; IBN_NONE if there is none. */
+/* Return the head packet of a VC, the only one of its queue that can be forwarded; IBN_NONE if there is none. */
 static inline int32_t ibn_av_shown(const ibn_adaptive *sim, int32_t l)
 {
     return sim->vc[l].leaving ? IBN_NONE : sim->vc[l].queue.head;

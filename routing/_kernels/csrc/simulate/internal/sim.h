@@ -93,7 +93,7 @@ typedef struct {
     uint16_t bytes, /* size in bytes */
         blocks,     /* size in blocks, rounded up */
         lid;        /* destination LID */
-    uint8_t sl,     /* SL */
+    uint8_t sl,     /* service level */
         last;       /* 1: it is the last packet of its message, else 0 */
 } ibn_packet;
 
@@ -419,7 +419,7 @@ static inline void ibn_put(ibn_sim *sim, int32_t at, int kind, int32_t subject, 
     *slot = place + 1;
 }
 
-/* Return the entry of a batch's first event; `place` is the entry behind its last event. */
+/* Return the index in sim->event of a batch's first event; `place` is the index behind the batch's last event. */
 static inline int32_t ibn_first_event(int32_t place)
 {
     return (place - 1) / IBN_BATCH * IBN_BATCH + 1;
