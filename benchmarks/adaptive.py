@@ -67,7 +67,7 @@ def reversed_bits(n: int) -> int:
 
 
 def transposed(n: int) -> int:
-    """Return the number of the switch at the position that results if row and column are exchanged."""
+    """Return the number of the switch of the 8x8 grid whose row and column are those of switch n, exchanged."""
     return n % 8 * 8 + n // 8
 
 

@@ -46,7 +46,7 @@ def central_in_hull(fabric: Fabric, owners: npt.NDArray[np.int64], hops: npt.NDA
 
 
 def published(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """Return the published initial state: for each layer a breadth-first tree from its centre, and no order of the
+    """Return the published initial state of Nue: for each layer a breadth-first tree from its centre, and no order of the
     channels.
     """
     hops = np.asarray(fabric.graph.distances(mode="out"), float)
@@ -60,24 +60,24 @@ def published(fabric: Fabric, destinations: Destinations, layer: Layer, layers: 
 
 
 def centre_by_region(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """Return an initial state with the published escape tree, but with channels ordered by distance."""
+    """Return an initial state for Nue with the published escape tree, but with channels ordered by distance."""
     region = by_region(fabric, destinations, layer, layers, 2)
     return replace(published(fabric, destinations, layer, layers), rank=region.rank)
 
 
 def clustered(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """Return an initial state with an Up*/Down* order for each layer, from a maximum cardinality search."""
+    """Return an initial state for Nue with an Up*/Down* order for each layer, from a maximum cardinality search."""
     keys = np.random.default_rng(1).random((layers, fabric.switches))
     return by_order(fabric, np.stack([build_order(fabric.channels, key, pull=1.0) for key in keys]))
 
 
 def tops(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """Return an initial state with a breadth-first Up*/Down* order from the top switches of a tree."""
+    """Return an initial state for Nue with a breadth-first Up*/Down* order from the top switches of a tree."""
     return by_order(fabric, np.tile(breadth_first(fabric, top_switches(fabric)), (layers, 1)))
 
 
 def region(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """Return an initial state with channels ordered by distance, and an escape tree from the nearest switch."""
+    """Return an initial state for Nue with channels ordered by distance, and an escape tree from the nearest switch."""
     return by_region(fabric, destinations, layer, layers, 2)
 
 

@@ -102,9 +102,10 @@ def parse_records(data: bytes) -> Records:
 
 
 def checked_records(lab: Lab) -> Records | None:
-    """Read the records of the last sweep, and check a sample of them by queries to the SA and the switches.
+    """Read the SLs and SL2VL rows that the record plugin wrote after the last sweep, and check a sample of them.
 
-    The result is None if an answer differs from the file.  After every sweep another sample is used.
+    The sample is checked by queries to the SA and the switches; another sample is used after every sweep.  The result
+    is None if an answer differs from the file.
 
     Raises
     ------

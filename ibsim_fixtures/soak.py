@@ -119,7 +119,7 @@ class Outcome:
         return held and self.complete and self.certified and not self.problem
 
     def as_object(self) -> dict[str, object]:
-        """Return all values as plain values for JSON."""
+        """Return the result of the checks as plain values for JSON."""
         return {**asdict(self), "good": self.good}
 
 
