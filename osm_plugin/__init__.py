@@ -1,1 +1,1 @@
-"""OpenSM plugin that provides ibnue's routing engines to a running OpenSM."""
+"""Run ibnue's routing engines in a running OpenSM, as a plugin."""

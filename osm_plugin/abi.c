@@ -1,8 +1,9 @@
-/* Check that the running OpenSM's structs match the headers that this library was built with.
+/* Check that the structs of the running OpenSM are laid out as in the headers that this library was built with.
  *
- * OpenSM itself compares only version strings.  Headers of the same version with another build configuration move
- * members, and the first pointer that is read at a wrong offset crashes OpenSM.  So members with known values are
- * compared before anything is used.  All memory is read through a pipe: write() reports unreadable memory as EFAULT.
+ * OpenSM itself compares only version strings.  But headers of the same version with another build configuration
+ * place members elsewhere.  The first pointer that is read at a wrong offset would then crash OpenSM.  So members
+ * with known values are compared before anything else is used.  All memory is read through a pipe, because write()
+ * reports unreadable memory as EFAULT instead of crashing.
  *
  * Only members that OpenSM has set by then are compared: pointers back to a struct, keys, counts that must be equal,
  * and texts. */
@@ -18,11 +19,11 @@
 #include <opensm/osm_version.h>
 
 #define CHUNK 1024u /* bytes per write to the pipe, few enough that a write is atomic */
-#define ENOUGH 16u  /* nodes to check of each kind (switches, others): a moved member has moved in all of them */
+#define ENOUGH 16u  /* nodes to check of each kind (switches, others); a member at a wrong offset is so in every node */
 
 struct probe {
     int fd[2];          /* read end, write end */
-    const char *differs; /* name of the first member that differs from the headers, NULL: none */
+    const char *differs; /* name of the first member that is not where the headers have it, NULL: none */
 };
 
 static int open_probe(struct probe *probe)
@@ -37,7 +38,7 @@ static void close_probe(struct probe *probe)
     close(probe->fd[1]);
 }
 
-/* Copy memory that may be unreadable.  Return whether it is readable. */
+/* Copy memory that may be unreadable from `from` to `to`.  Return whether it could be read. */
 static int peek(struct probe *probe, const void *from, void *to, size_t size)
 {
     for (size_t at = 0; at < size; at += CHUNK) {
@@ -77,15 +78,15 @@ static int peek_text(struct probe *probe, const char *from, char *text, size_t r
     return 1;
 }
 
-/* Record `what` as the difference if the condition fails.  Only the first difference is kept, because later ones may be
- * its consequences. */
+/* Record `what` as the first difference, if the condition fails.  Later differences are ignored, because they may be
+ * consequences of the first one. */
 static void expect(struct probe *probe, int as_expected, const char *what)
 {
     if (!as_expected && !probe->differs)
         probe->differs = what;
 }
 
-/* Check that the pointer stored at `place` is `wanted`. */
+/* Check that the pointer stored at `place` equals `wanted`; `what` names the member. */
 static void expect_pointer(struct probe *probe, const void *place, const void *wanted, const char *what)
 {
     const void *found = NULL;
@@ -104,8 +105,8 @@ static void expect_map(struct probe *probe, const cl_qmap_t *map, const char *wh
            what);
 }
 
-/* Check that the pointer stored at `place` leads to a text that contains `part`.  NULL as `part`: any text, or no
- * text. */
+/* Check that the pointer stored at `place` leads to a text that contains `part`.  If `part` is NULL, any text is
+ * right, and so is a null pointer. */
 static void expect_text(struct probe *probe, char *const *place, const char *part, const char *what)
 {
     char *pointer = NULL, text[256] = "";
@@ -115,7 +116,7 @@ static void expect_text(struct probe *probe, char *const *place, const char *par
     expect(probe, found && (!part || strstr(text, part)), what);
 }
 
-/* Check the options: texts, and numbers in their allowed ranges. */
+/* Check the options of opensm.conf in OpenSM's memory: that texts are texts, and that numbers are in their ranges. */
 static void check_options(struct probe *probe, const osm_subn_opt_t *opt)
 {
     const osm_qos_options_t *qos[] = {&opt->qos_options, &opt->qos_ca_options, &opt->qos_sw0_options,
@@ -136,8 +137,8 @@ static void check_options(struct probe *probe, const osm_subn_opt_t *opt)
     }
 }
 
-/* Check OpenSM's main structs before their first use.  Return 0, or -1 with the difference in `why`.  Set *log to
- * whether osm->log is safe to use. */
+/* Check OpenSM's main structs before their first use.  Return 0, or -1 with the member that differs in `why`.  Set
+ * *log to whether OpenSM's log, osm->log, can be used safely. */
 int ibnue_abi_check_opensm(const osm_opensm_t *osm, int *log, char *why)
 {
     const osm_subn_t *subn = &osm->subn;
@@ -171,7 +172,7 @@ int ibnue_abi_check_opensm(const osm_opensm_t *osm, int *log, char *why)
     return probe.differs ? -1 : 0;
 }
 
-/* Check one port of a node. */
+/* Check the struct of one port of a node. */
 static void probe_port(struct probe *probe, const osm_node_t *node, const osm_physp_t *port, uint8_t number)
 {
     osm_physp_t copy, far;
@@ -209,9 +210,9 @@ static void check_switch(struct probe *probe, const osm_node_t *node, const osm_
     expect(probe, !copy.hops || readable(probe, copy.hops, copy.num_hops * sizeof(*copy.hops)), "osm_switch_t.hops");
 }
 
-/* Check a node, its ports and its switch.  Return whether the node has an osm_switch_t.
+/* Check the structs of a node, its ports and its switch.  Return whether the node has an osm_switch_t.
  *
- * Parameters: `node` is the node in OpenSM's memory, `copy` a copy of its members before physp_table. */
+ * Parameters: `node` is the node in OpenSM's memory, and `copy` is a copy of its members before physp_table. */
 static int check_node(struct probe *probe, const osm_node_t *node, const osm_node_t *copy)
 {
     char text[256];
@@ -229,8 +230,9 @@ static int check_node(struct probe *probe, const osm_node_t *node, const osm_nod
     return copy->sw != NULL;
 }
 
-/* Check some of OpenSM's nodes, switches and ports before their first use.  The caller holds OpenSM's lock.  Return 0,
- * or -1 with the difference in `why`.  Set *complete to whether a switch was among them and nothing differs. */
+/* Check the structs of some nodes, switches and ports before their first use.  The caller holds OpenSM's lock.
+ * Return 0, or -1 with the member that differs in `why`.  Set *complete to whether nothing differs and a switch was
+ * among the nodes. */
 static int check_nodes(const osm_subn_t *subn, int *complete, char *why)
 {
     const cl_map_item_t *end = cl_qmap_end(&subn->node_guid_tbl);
@@ -264,15 +266,15 @@ static int check_nodes(const osm_subn_t *subn, int *complete, char *why)
     return probe.differs ? -1 : 0;
 }
 
-/* Check whether nodes, switches and ports may be used.  Return 0, or -1 with the reason in `why`.  The check is
- * repeated until it has covered a switch, and is skipped from then on.  The caller holds OpenSM's lock. */
+/* Check that the structs of nodes, switches and ports may be used.  Return 0, or -1 with the reason in `why`.  The
+ * check is repeated until a switch was checked, and is skipped from then on.  The caller holds OpenSM's lock. */
 int ibnue_abi_fits(struct ibnue_plugin *plugin, char *why)
 {
     return plugin->layout_known ? 0 : check_nodes(&plugin->osm->subn, &plugin->layout_known, why);
 }
 
-/* Check the struct that OpenSM passes for an engine: it is zero except for name and context.  Return 0 if it matches
- * the headers and the name begins with `prefix`, otherwise -1. */
+/* Check the struct that OpenSM passes to set up an engine.  All its members are zero, except name and context.
+ * Return 0 if it is as in the headers and the name begins with `prefix`, otherwise -1. */
 int ibnue_abi_check_engine(const struct osm_routing_engine *re, const char *prefix)
 {
     struct osm_routing_engine copy;

@@ -1,5 +1,5 @@
-/* Members of OpenSM's structs that the plugin uses.  build.c stores their sizes and offsets according to the headers of
- * the build in the library, so that they can be compared without loading it. */
+/* List the members of OpenSM's structs that the plugin uses.  build.c stores their sizes and offsets, as in the
+ * headers of the build, in the library.  So they can be compared without loading the library. */
 #ifndef IBNUE_ABI_H
 #define IBNUE_ABI_H
 

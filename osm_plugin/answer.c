@@ -1,4 +1,4 @@
-/* Copy the worker's answer and check it against the request, before anything in OpenSM is changed. */
+/* Copy the worker's answer (the tables for a request) and check it, before anything in OpenSM is changed. */
 #include "view.h"
 
 #include <stdio.h>
@@ -24,14 +24,14 @@ uint64_t ibnue_sl2vl_bytes(const struct ibnue_answer *answer)
     return ports ? answer->switches * ports * ports * 16 : 16;
 }
 
-/* Return whether a part of `bytes` bytes at offset `at` is aligned, after the answer's head at offset `least`, and
- * within the memory of `size` bytes. */
+/* Return whether a part of an answer, `bytes` long at offset `at`, is valid: aligned, behind the head of the answer
+ * at `least`, and inside the memory of `size` bytes. */
 static int inside(const struct ibnue_answer *answer, uint64_t least, uint64_t size, uint64_t at, uint64_t bytes)
 {
     return at % 8 == 0 && at >= least + sizeof(*answer) && at <= size && bytes <= size - at;
 }
 
-/* Return the larger of `extent` and the offset at which a part ends. */
+/* Return the larger one of `extent` and the end of a part that begins at `at`. */
 static size_t further(size_t extent, uint64_t at, uint64_t bytes)
 {
     return at + bytes > extent ? at + bytes : extent;
@@ -54,8 +54,7 @@ static size_t extent_of(const struct ibnue_answer *answer)
     return further(extent, answer->down_port_at, answer->switches);
 }
 
-/* Return whether all entries of an LFT row are ports of a switch, whose ports including port 0 are `ports`, or
- * OSM_NO_PATH. */
+/* Return whether every entry of a switch's LFT row is a port of the switch or OSM_NO_PATH.  `ports` includes port 0. */
 static int ports_exist(const uint8_t *lft, uint32_t lids, uint8_t ports)
 {
     unsigned bad = 0;
@@ -65,7 +64,7 @@ static int ports_exist(const uint8_t *lft, uint32_t lids, uint8_t ports)
     return !bad;
 }
 
-/* Check that an answer's LFTs fit into OpenSM's tables and name existing ports only. */
+/* Check that the LFTs of an answer fit into OpenSM's tables and name only existing ports. */
 int ibnue_tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer, const uint8_t *bytes,
                      char *why)
 {
@@ -87,7 +86,8 @@ int ibnue_tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answe
     return 0;
 }
 
-/* Return whether all writes of later rounds refer to existing entries and ports, and the wait is at most a minute. */
+/* Return whether all writes of later update rounds are for existing entries and ports, and the wait before a round
+ * is at most a minute. */
 static int rounds_fit(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes)
 {
     const struct ibnue_held *entry = (const struct ibnue_held *)(bytes + answer->held_at);
@@ -99,7 +99,7 @@ static int rounds_fit(const struct view *view, const struct ibnue_answer *answer
     return answer->round_wait <= 60000;
 }
 
-/* Return whether every edge of the multicast tree is a cable, and the tree has no cycle. */
+/* Return whether the multicast tree of an answer is valid: each edge is a cable, and there is no cycle. */
 static int tree_fits(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes)
 {
     const int32_t *parent = (const int32_t *)(bytes + answer->parent_at);
@@ -123,7 +123,7 @@ static int tree_fits(const struct view *view, const struct ibnue_answer *answer,
     return 1;
 }
 
-/* Return whether the traffic classes contain valid SLs and VLs only. */
+/* Return whether the traffic classes of an answer contain only valid SLs and VLs. */
 static int classes_fit(const struct ibnue_answer *answer, const uint8_t *bytes)
 {
     const struct ibnue_classes *classes = (const struct ibnue_classes *)(bytes + answer->classes_at);
@@ -146,7 +146,7 @@ static int all_below(const uint8_t *values, uint64_t count, uint8_t limit)
     return !bad;
 }
 
-/* Return whether the SL-to-VL tables contain only VLs that every port has, or 15, which drops the packet. */
+/* Return whether the SL-to-VL tables use only VLs that every port has.  VL 15 is valid too: it drops the packet. */
 static int vls_fit(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes)
 {
     const uint8_t *vl = bytes + answer->sl2vl_at;
@@ -158,7 +158,7 @@ static int vls_fit(const struct view *view, const struct ibnue_answer *answer, c
     return !bad;
 }
 
-/* Check the values of an answer.  Return the reason why it is wrong, NULL if it is right. */
+/* Check the values in an answer.  Return what is wrong, or NULL if nothing is. */
 static const char *wrong_values(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes)
 {
     int delivery;
@@ -181,7 +181,7 @@ static const char *wrong_values(const struct view *view, const struct ibnue_answ
     return NULL;
 }
 
-/* Return whether the head of an answer matches the request, and all parts are within the shared memory. */
+/* Return whether the head of an answer matches the request, and all its parts are inside the shared memory. */
 static int header_fits(const struct ibnue_plugin *plugin, const struct ibnue_answer *a)
 {
     const struct ibnue_request *asked = (const struct ibnue_request *)plugin->asked.bytes;
@@ -199,8 +199,8 @@ static int header_fits(const struct ibnue_plugin *plugin, const struct ibnue_ans
            inside(a, least, size, a->up_port_at, a->switches) && inside(a, least, size, a->down_port_at, a->switches);
 }
 
-/* Provide a buffer of `size` bytes at least, which replaces one that is too small or more than twice as large.  Return
- * 0, or -1 if memory is short. */
+/* Make sure that a buffer has at least `size` bytes.  A buffer that is too small, or more than twice as large, is
+ * replaced. Return 0, or -1 if memory is short. */
 int ibnue_tables_room(struct ibnue_tables *tables, size_t size)
 {
     if (size <= tables->room && size >= tables->room / 2)
@@ -217,7 +217,7 @@ void ibnue_tables_drop(struct ibnue_tables *tables)
     *tables = (struct ibnue_tables){.bytes = NULL};
 }
 
-/* Subtract `by` from the offsets of all parts of an answer. */
+/* Subtract `by` from the offset of every part of an answer, after a copy to another place. */
 static void move(struct ibnue_answer *answer, uint64_t by)
 {
     uint64_t *at[] = {&answer->lft_at, &answer->hops_at, &answer->sl_at, &answer->switch_of_at, &answer->sl2vl_at,
@@ -228,8 +228,8 @@ static void move(struct ibnue_answer *answer, uint64_t by)
         *at[i] -= by;
 }
 
-/* Copy request and answer into `taken`.  All further checks use the copy, because the worker can change the shared
- * memory at any time. */
+/* Copy the request and its answer from the shared memory into the private buffer `taken`.  All later checks use this
+ * copy, because the worker can change the shared memory at any time. */
 static int copy(struct ibnue_plugin *plugin, char *why)
 {
     const struct ibnue_asked *asked = &plugin->asked;
@@ -261,7 +261,7 @@ static int copy(struct ibnue_plugin *plugin, char *why)
     return 0;
 }
 
-/* Copy the answer from the shared memory into `taken`, and check it against the request. */
+/* Copy the worker's answer into the private buffer `taken`, and check it against the request. */
 int ibnue_answer_take(struct ibnue_plugin *plugin, char *why)
 {
     struct ibnue_tables *taken = &plugin->taken;

@@ -1,4 +1,4 @@
-"""Writer of proven tables from a :class:`~routing.tables.Routing` into the shared memory."""
+"""Write proven tables into the memory that the worker process shares with OpenSM."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from routing.tables import Routing
 
 ANSWER_MAGIC = 0x31736E6165756E69
 
-# `ibnue_answer` of layout.h
+# The header of an answer: struct `ibnue_answer` in layout.h
 ANSWER = np.dtype(
     [
         ("magic", "u8"), ("sequence", "u8"), ("switches", "u4"), ("lids", "u4"), ("vls", "u4"), ("sl_kind", "u4"),
@@ -32,27 +32,30 @@ ANSWER = np.dtype(
 )  # fmt: skip
 
 HELD = np.dtype([("row", "u4"), ("lid", "u2"), ("round", "u1"), ("port", "u1")])
-"""``ibnue_held`` of layout.h: a deferred LFT entry, the round that writes it (from 2), and its port until then."""
+"""Deferred LFT entries, as ``ibnue_held`` in layout.h.
+
+Each has its row and LID, the round of the update schedule that writes it (from 2 on), and its out-port until then.
+"""
 
 SL_BY_DESTINATION, SL_BY_SWITCH, SL_BY_LIDS = range(3)
 
 
 def sl_kind(fabric: Fabric, routing: Routing) -> int:
-    """Return how the SL table is indexed: by destination LID, by (switch, LID), or by (LID, LID)."""
+    """Return how the SL table is indexed: by destination LID, by switch and LID, or by source and destination LID."""
     if routing.sl.ndim == 1:
         return SL_BY_DESTINATION
     return SL_BY_LIDS if routing.sl.shape[0] == len(fabric.lids) else SL_BY_SWITCH
 
 
 class SharedMemory:
-    """The worker's mapping of the memory shared with OpenSM.  The file never shrinks."""
+    """The worker's mapping of the memory that it shares with OpenSM.  The underlying file never shrinks."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._map: mmap.mmap | None = None
 
     def view(self, least: int = 1) -> mmap.mmap:
-        """Return a mapping of the whole file, after growing the file to at least ``least`` bytes."""
+        """Return a mapping of the whole shared memory, which is grown to at least ``least`` bytes first."""
         size = os.fstat(self._descriptor).st_size
         if size < least:
             os.ftruncate(self._descriptor, least)
@@ -75,29 +78,32 @@ def write_answer(
     multicast_roots: Sequence[int] = (),
     classes: Classes | None = None,
 ) -> None:
-    """Write the tables to the shared memory at offset ``at``.
+    """Write proven tables into the shared memory, for the C part of the plugin (the shim) to read.
 
     The header is written last, so that a reader never takes an incomplete answer for a valid one.
 
     Parameters
     ----------
     memory
-        The shared memory; grown if it is too small.
+        The shared memory.  It is grown if it is too small.
     at
-        Offset in bytes, a multiple of the page size.
+        Offset of the answer in bytes, a multiple of the page size.
     tables
-        The tables.  The rows are the switches by GUID, in the order of the shim.  Only tables that are proven free of
-        credit loops are published again if an engine fails.
+        The tables, with switches by GUID, in the order of the request.  OpenSM may get them again when an engine fails,
+        but only if they have a certificate.
     sequence
-        Number of the request.
+        Number of the request that is answered.
     deferred, plan
-        :data:`HELD` [N], entries that are not written in the first round, and the number of this update schedule.
+        :data:`HELD` [N], the entries that are not written in the first round of the update schedule, and the number of
+        this schedule.
     wait, first_draining_round
-        Seconds to wait before a round in addition to acknowledgements, and the first round with this wait; 0: none.
+        Seconds to wait before a round, besides the wait for acknowledgements, so that packets leave the fabric.  And
+        the first round that needs this wait; 0 for none.
     multicast_roots
-        GUIDs of preferred multicast root switches; the first one that exists is used.
+        GUIDs of preferred root switches for multicast.  The first one that exists is used.
     classes
-        SLs and VLs for the classes of a QoS policy, with the tables to write instead; None: no policy.
+        SLs and VLs for the classes of a QoS policy, with the tables to write in place of ``tables``.  None without a
+        policy.
     """
     fabric, hops = tables.fabric, np.ascontiguousarray(tables.proof.hops)
     classes = classes_of(fabric, tables.routing, QosPolicy(), tables.routing.vls) if classes is None else classes

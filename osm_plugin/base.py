@@ -1,4 +1,7 @@
-"""The base of an LFT change: the forwarding tables in the switches, and the SLs that senders use with these tables."""
+"""Determine the base of a change: the forwarding tables in the switches now, and the SLs that senders use with them.
+
+The base is what new tables replace.  While they are written, packets meet entries of both.
+"""
 
 from __future__ import annotations
 
@@ -21,34 +24,34 @@ from routing.tables import Provenance, Routing
 
 Bytes = npt.NDArray[np.uint8]
 Sls = Literal["published", "state", "unknown"]
-"""Source of the SLs in use: published by this OpenSM, read from a state file, or unknown."""
+"""How the SLs in use are known: this OpenSM published them, a state file contains them, or they are unknown."""
 
 
 @dataclass(frozen=True, eq=False)
 class Base:
-    """Tables in the switches before a change, in the rows and columns of the current fabric.
+    """The tables in the switches before a change, with the rows and columns of the current fabric.
 
     Attributes
     ----------
     fabric
-        The current fabric, with LIDs up to the highest LID that has an entry in a switch.
+        The current fabric, with LIDs up to the highest LID for which a switch has an entry.
     routing, new
-        The forwarding tables in the switches, and the new tables, both with one column per LID of ``fabric``.  255
-        stands for entries that lead nowhere and for unknown entries.  SLs and SL2VL of ``routing`` are those of the
-        remembered tables if the SLs in use are known, otherwise those of the new tables.
+        The forwarding tables in the switches, and the new tables, both with one column per LID of ``fabric``.  In
+        ``routing``, 255 stands for entries that are unknown or lead nowhere.  If the SLs in use are known, ``routing``
+        has them; otherwise it has those of the new tables.
     lost
-        Previous owners of the LIDs that no port has any more.
+        Former owners of the LIDs that no port has any more.
     unknown
-        bool[S, L], entries that OpenSM could not read, or that lead over links which are up but not in the fabric.
+        bool[S, L], the entries that OpenSM could not read, or that lead over links which are up but not in the fabric.
     changed
         Number of known entries in the switches that differ from the new tables.
     sls
-        Source of the SLs in use.
+        How the SLs in use are known.
     cdg
-        Channel dependency graph with at least the dependencies of this traffic.  None: unknown without a pass over the
-        tables.
+        A channel dependency graph that includes all dependencies of packets with the old entries.  None: it is unknown,
+        and can only be found by a pass over the tables.
     strength
-        Strength of the proof of the remembered tables; None if these tables are not in the switches.
+        Strength of the proof of the remembered tables; None if these are not the tables in the switches.
     """
 
     fabric: Fabric
@@ -76,7 +79,7 @@ class Base:
         return frozenset(fabric.switch_guid[self.unknown.any(axis=1)].tolist())
 
     def describe_unknown(self, fabric: Fabric) -> str:
-        """Describe the unknown entries in words; return "" if every entry is known."""
+        """Describe the unknown entries for the log; return "" if every entry is known."""
         rows = np.flatnonzero(self.unknown.any(axis=1))
         if not len(rows):
             return ""
@@ -88,17 +91,18 @@ class Base:
 def base_of(
     fabric: Fabric, tables: SwitchTables | None, new: Routing, remembered: Sequence[tuple[SavedTables, bool]] = ()
 ) -> Base:
-    """Return the base of a change to new tables.
+    """Return the base of a change to new tables: what the switches have now.
 
     Parameters
     ----------
     fabric, new
-        The current fabric and the tables to write.
+        The current fabric, and the tables to write.
     tables
-        Forwarding tables in the switches as reported by OpenSM.  None: no report, so all entries are unknown.
+        Forwarding tables in the switches, as OpenSM reported them.  None: OpenSM reported nothing, so that every entry
+        is unknown.
     remembered
-        Pairs of earlier tables, and whether this process has published them (if not, they come from a state file).
-        The first tables that match the entries in the switches determine the SLs in use.
+        Pairs of earlier tables and of whether this process has published them.  Tables that it has not published come
+        from a state file.  The first tables that match the entries in the switches determine the SLs in use.
 
     Notes
     -----
@@ -111,8 +115,8 @@ def base_of(
         if tables is None or tables.served == "other" or not fits(kept, fabric) or not _subset(lft, kept, fabric):
             continue
         sides = installed(kept.routing, kept.fabric, new, wide, present=lft)
-        # Entries left by an aborted update schedule may differ from the remembered tables.  The dependencies known from
-        # these tables are then no bound.
+        # Entries that an aborted update schedule has left may differ from the remembered tables. Then the CDG of these
+        # tables does not include every dependency.
         bounded = not sides.rewired and (kept.deferred is None or _subset(lft, replace(kept, deferred=None), fabric))
         cdg = kept.proof.cdg if bounded else None
         return Base(
@@ -131,9 +135,10 @@ def base_of(
 
 
 def _columns(tables: SwitchTables, least: int) -> int:
-    """Return the number of LFT columns: at least ``least``, and more if a switch has a known entry in a later column.
+    """Return how many LFT columns are needed, at least ``least``.
 
-    Only entries up to the switch's top LID count, because a switch forwards no LID above it.
+    More are needed if a switch has a known entry for a higher LID.  Entries above the top LID of a switch do not count,
+    because the switch does not use them.
     """
     beyond = np.arange(least, max(least, tables.lft.shape[1]))
     used = (tables.lft[:, beyond] != NO_PORT) & (beyond <= tables.top[:, None]) & tables.known[:, beyond // BLOCK]
@@ -141,14 +146,14 @@ def _columns(tables: SwitchTables, least: int) -> int:
 
 
 def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Bytes, npt.NDArray[np.bool_], int]:
-    """Return the entries in the switches, compared with the new tables.
+    """Return the entries that the switches have, and compare them with the new tables.
 
     Returns
     -------
     lft
-        uint8[S, L], the entries in the switches; 255 where they lead nowhere or are unknown.
+        uint8[S, L], the entries in the switches; 255 if an entry leads nowhere or is unknown.
     unknown
-        bool[S, L], the unknown entries.
+        bool[S, L], which entries are unknown.
     changed
         Number of known entries that differ from the new tables.
     """
@@ -162,7 +167,7 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
         unknown[:, lids:] = True
         unknown[:, :lids] = ~np.repeat(tables.known, BLOCK, axis=1)[:, :lids]
         unknown[:, 0] = False
-    # Every entry of the new tables leads somewhere, so only entries that differ from the new tables need a check.
+    # All entries of the new tables lead somewhere. So only entries that differ from them need a check.
     row, lid = np.divmod(np.flatnonzero(tables.lft[:, :lids] != lft[:, :lids]), lids)
     port = tables.lft[row, lid]
     certain = ~unknown[row, lid] & (lid > 0)
@@ -170,7 +175,8 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
     changed = int(np.count_nonzero(certain & (forwarded != lft[row, lid])))
     delivers = (fabric.lids.switch[lid] == row) & (fabric.lids.port[lid] == port)
     leads = (fabric.channels.at_port[row, port] >= 0) | delivers
-    # Switches still forward over a link that was left out of the fabric, but the fabric does not show its other end.
+    # A link may be up but left out of the fabric. Switches still forward over it, but the fabric does not show to
+    # where.
     if tables.left_out is not None:
         beyond = ~leads & tables.left_out[row, port]
         unknown[row[beyond], lid[beyond]] = True
@@ -180,9 +186,10 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
 
 
 def _subset(lft: Bytes, remembered: SavedTables, fabric: Fabric) -> bool:
-    """Return whether the entries are those of the remembered tables.
+    """Return whether the switches have the entries of the remembered tables.
 
-    Missing entries are accepted.  Other entries may differ only if a pending update round may not have written them.
+    A missing entry is accepted.  Another difference is accepted only if an update round that may not be complete covers
+    it.
     """
     was, row = remembered.routing.lft, old_rows(remembered.fabric, fabric)
     lids = min(lft.shape[1], was.shape[1])

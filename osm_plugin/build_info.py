@@ -1,6 +1,6 @@
-"""Build information of the plugin library, read from the file without loading it, and the protocol of this package.
+"""Read from a plugin library, without loading it, what it was built from, and define the protocol of this package.
 
-Imports nothing but the standard library, because the host uses this module inside OpenSM.
+This module imports only the standard library, because it also runs inside OpenSM.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 @functools.cache
 def protocol() -> str:
-    """Return a hash of the interface between library, host and worker: structs in shared memory, and function calls.
+    """Return a hash of the interface between the library in C, the host inside OpenSM, and the worker process.
 
-    The result is cached.  If the package is replaced while OpenSM runs, the host keeps the hash of its own version.
+    It covers the structs in shared memory and the functions that are called.  The result is cached: if the package is
+    replaced while OpenSM runs, the host keeps the hash of its own version.
     """
     digest = hashlib.sha256()
     for name in _PROTOCOL_FILES:
@@ -37,22 +38,22 @@ def protocol() -> str:
 
 @dataclass(frozen=True)
 class BuildInfo:
-    """Description of the sources from which a library was built.
+    """What a plugin library was built from.
 
     Attributes
     ----------
     opensm
-        The version of OpenSM's headers, e.g. "OpenSM 3.3.23".
+        Version of OpenSM's headers, such as "OpenSM 3.3.23".
     package
-        The version of ibnue.
+        Version of ibnue.
     protocol
-        :func:`protocol` of the package that built it.
+        Result of :func:`protocol` in the package that built the library.
     python
-        The interpreter that the worker runs with.
+        Path of the Python interpreter that runs the worker.
     layout
-        A hash of ``members``, as printed in OpenSM's log.
+        Hash of ``members``, which the plugin also prints into OpenSM's log.
     members
-        Offset and size in bytes of the OpenSM structs and struct members that the plugin uses, by name.
+        Offset and size in bytes of each struct and struct member of OpenSM that the plugin uses, by name.
     """
 
     opensm: str
@@ -64,7 +65,7 @@ class BuildInfo:
 
 
 def read_build_info(library: Path) -> BuildInfo:
-    """Read the build information of a library.
+    """Read from a plugin library what it was built from.
 
     Raises
     ------
@@ -92,7 +93,7 @@ def _text(field: bytes) -> str:
 
 
 def _fnv1a(data: bytes) -> int:
-    """Return the 64-bit FNV-1a hash, as ``ibnue_abi_hash`` in build.c."""
+    """Return the 64-bit FNV-1a hash of some bytes, as ``ibnue_abi_hash`` in build.c computes it."""
     value = 0xCBF29CE484222325
     for byte in data:
         value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF

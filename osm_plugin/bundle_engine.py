@@ -1,4 +1,4 @@
-"""Routing engine that computes nothing and reads the tables from a bundle made offline."""
+"""Define the engine ``bundle``, which computes nothing: it reads the tables from a bundle made offline."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ BUNDLE = "bundle"
 
 
 def plugin_engines() -> list[str]:
-    """Return the names of the plugin's engines, without prefix: every engine of the registry, and the bundle engine."""
+    """Return the names of the plugin's engines: every engine of ibnue, and the bundle engine."""
     return [*ENGINES, BUNDLE]
 
 
 @dataclass
 class BundleEngine:
-    """Engine that returns the tables of a bundle if they fit the fabric.
+    """Engine that returns the tables of a bundle, if they fit the fabric.
 
-    The bundle's own claims are not trusted.  The tables are proven again on the current fabric.
+    The certificate in the bundle is not trusted.  The tables are proven again on the current fabric.
     """
 
     path: Path
@@ -34,7 +34,7 @@ class BundleEngine:
     offers: ClassVar = Offers(recomputes=False)
 
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
-        """Read the bundle and map its tables to the fabric by GUIDs.
+        """Read the bundle, and renumber its tables for the fabric by GUID.
 
         Raises
         ------

@@ -1,6 +1,7 @@
-"""The functions of ``host.h`` that the shim calls, implemented by a :class:`~osm_plugin.host.Host`.
+"""Implement the functions of ``host.h``, by which the C part of the plugin (the shim) calls Python.
 
-They never raise into C.  On success they return :data:`TOKEN`, because cffi returns 0 if Python itself fails.
+They never raise an exception into C.  On success they return :data:`TOKEN` instead of 0, because cffi returns 0 if
+Python itself fails.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ FAILED = -1
 
 
 class Callbacks:
-    """Implementation of the functions: one method each, named without the prefix.  Arguments are cffi values."""
+    """Implementation of ``host.h``, with one method for each function ``ibnue_host_*``.  Arguments are cffi values."""
 
     def __init__(self, ffi: Any, host: Host) -> None:
         self._ffi = ffi
         self._host = host
 
     def start(self, options: Any, opensm_log: Any, names: Any, names_room: int, note: Any, room: int) -> int:  # noqa: PLR0917
-        """Implement ``ibnue_host_start``; writes the engine names to ``names``, one per line."""
+        """Start the worker, and write the names of its engines to ``names``, one per line (``ibnue_host_start``)."""
 
         def action() -> str:
             engines, line = self._host.start(self._text(options), self._text(opensm_log))
@@ -38,7 +39,7 @@ class Callbacks:
         return self._guarded(note, room, action)
 
     def memory(self, descriptor: Any, generation: Any, note: Any, room: int) -> int:
-        """Implement ``ibnue_host_memory``."""
+        """Store the descriptor and the generation of the memory shared with the worker (``ibnue_host_memory``)."""
 
         def action() -> str:
             descriptor[0], generation[0] = self._host.memory()
@@ -47,7 +48,7 @@ class Callbacks:
         return self._guarded(note, room, action)
 
     def send(self, engine: Any, sequence: int, note: Any, room: int) -> int:
-        """Implement ``ibnue_host_send``."""
+        """Notify the worker of a request in the shared memory (``ibnue_host_send``)."""
 
         def action() -> str:
             self._host.send(self._text(engine), sequence)
@@ -56,7 +57,11 @@ class Callbacks:
         return self._guarded(note, room, action)
 
     def wait(self, sequence: int, milliseconds: int, note: Any, room: int) -> int:
-        """Implement ``ibnue_host_wait``."""
+        """Wait for the worker's answer (``ibnue_host_wait``).
+
+        Return TOKEN with a line for the log if there is one, PENDING if there is none yet, LATE after the deadline, or
+        FAILED.
+        """
         lines: list[str] = []
         late: list[StillComputing] = []
 
@@ -75,7 +80,10 @@ class Callbacks:
         return PENDING if code == TOKEN and not lines else code
 
     def awaited(self, note: Any, room: int) -> int:
-        """Implement ``ibnue_host_awaited``."""
+        """Return whether a new sweep should be requested (``ibnue_host_awaited``).
+
+        TOKEN: yes.  PENDING: not yet.  FAILED: there is nothing to wait for.
+        """
         found: list[bool | None] = []
 
         def action() -> str:
@@ -88,15 +96,15 @@ class Callbacks:
         return TOKEN if found[0] else PENDING
 
     def discard(self, note: Any, room: int) -> int:
-        """Implement ``ibnue_host_discard``."""
+        """Replace a worker whose tables turned out to be wrong (``ibnue_host_discard``)."""
         return self._guarded(note, room, self._host.discard)
 
     def tend(self, note: Any, room: int) -> int:
-        """Implement ``ibnue_host_tend``."""
+        """Check the worker, and replace it if it has died (``ibnue_host_tend``)."""
         return self._guarded(note, room, self._host.check_worker)
 
     def warning(self, note: Any, room: int) -> int:
-        """Implement ``ibnue_host_warning``."""
+        """Store the next warning for the log in ``note``; return PENDING if there is none (``ibnue_host_warning``)."""
         lines: list[str] = []
 
         def action() -> str:
@@ -107,7 +115,7 @@ class Callbacks:
         return PENDING if code == TOKEN and not lines[0] else code
 
     def policies(self, note: Any, room: int) -> int:
-        """Implement ``ibnue_host_policies``."""
+        """Return TOKEN if the configuration names a file of port rules, else PENDING (``ibnue_host_policies``)."""
         named: list[bool] = []
 
         def action() -> str:
@@ -118,7 +126,7 @@ class Callbacks:
         return PENDING if code == TOKEN and not named[0] else code
 
     def written(self, plan: int, rounds: int, note: Any, room: int) -> int:
-        """Implement ``ibnue_host_written``."""
+        """Record how many rounds of an update schedule the switches have (``ibnue_host_written``)."""
 
         def action() -> str:
             self._host.written(int(plan), int(rounds))
@@ -127,7 +135,7 @@ class Callbacks:
         return self._guarded(note, room, action)
 
     def status(self, facts: Any, note: Any, room: int) -> int:
-        """Implement ``ibnue_host_status``."""
+        """Update the status file with the facts that the shim reports (``ibnue_host_status``)."""
 
         def action() -> str:
             self._host.status(self._text(facts))
@@ -136,7 +144,7 @@ class Callbacks:
         return self._guarded(note, room, action)
 
     def shadow(self, in_force: Any, descriptor: Any, generation: Any, note: Any, room: int) -> int:
-        """Implement ``ibnue_host_shadow``."""
+        """Store the memory of the shadow engine's worker; return PENDING if none is wanted (``ibnue_host_shadow``)."""
         found: list[tuple[int, int]] = []
 
         def action() -> str:
@@ -151,7 +159,7 @@ class Callbacks:
         return code
 
     def shadow_send(self, in_force: Any, own_sls: int, sequence: int, note: Any, room: int) -> int:
-        """Implement ``ibnue_host_shadow_send``."""
+        """Give the shadow engine's worker tables to compare with its own (``ibnue_host_shadow_send``)."""
 
         def action() -> str:
             self._host.shadow_send(self._text(in_force), bool(own_sls), int(sequence))
@@ -160,7 +168,7 @@ class Callbacks:
         return self._guarded(note, room, action)
 
     def stop(self) -> int:
-        """Implement ``ibnue_host_stop``."""
+        """End the worker, and write the last status (``ibnue_host_stop``)."""
         self._host.stop()
         return TOKEN
 
@@ -177,7 +185,7 @@ class Callbacks:
         except IbnueError as problem:
             self._put(note, room, escape_control(str(problem)))
             return FAILED
-        except Exception as problem:  # OpenSM logs the note, but a traceback would be lost
+        except Exception as problem:  # OpenSM logs the note, whereas a traceback would be lost
             self._put(note, room, escape_control(f"{type(problem).__name__} in the host: {problem}"))
             return FAILED
         return TOKEN
@@ -190,9 +198,9 @@ FUNCTIONS = (
 
 
 def attach(ffi: Any, python: str, paths: list[str], library_protocol: str = "") -> None:
-    """Make a :class:`Host` the implementation of ``host.h``, or refuse every call of a library with another protocol.
+    """Install a :class:`Host` as the implementation of ``host.h``, or refuse every call if the protocols differ.
 
-    The library calls this with the values that it was built with.  A very old library passes no protocol.
+    The library calls this function with the values it was built with.  A very old library passes no protocol.
     """
     if library_protocol != protocol():
         _refuse_all(ffi, library_protocol or "none")
@@ -209,7 +217,7 @@ def _refuse_all(ffi: Any, library_protocol: str) -> None:
     ).encode()
 
     def refuse(*arguments: Any) -> int:
-        if len(arguments) > 1:  # every function that can report a reason has note and room as its last two arguments
+        if len(arguments) > 1:  # functions that can report a reason have note and room as their last two arguments
             note, room = arguments[-2:]
             ffi.memmove(note, text[: room - 1] + b"\0", min(len(text), room - 1) + 1)
         return FAILED

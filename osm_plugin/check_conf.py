@@ -1,4 +1,4 @@
-"""Check of the plugin's configuration together with opensm.conf, before OpenSM reads these files."""
+"""Check the plugin's configuration together with opensm.conf, before OpenSM reads these files."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _READERS: dict[str, Callable[[Path], Any]] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the result of a check.
+    """One line in the result of a check.
 
     Attributes
     ----------
     wrong
-        Whether this is an error; otherwise it is a hint.
+        Whether something will not work.  Otherwise the line is only a hint.
     text
         The line, with file and remedy.
     """
@@ -47,7 +47,10 @@ class Finding:
 
 
 def check_configuration(path: Path | None, opensm_conf: Path | None) -> list[Finding]:
-    """Check a configuration (None: defaults) and an opensm.conf (None: none) together.
+    """Check a configuration file of the plugin and an opensm.conf together.
+
+    Without a configuration file (None) the defaults apply.  Without an opensm.conf (None) only the configuration is
+    checked.
 
     Raises
     ------
@@ -164,5 +167,5 @@ def _qos(answer: dict[str, str], names: list[str], config: PluginConfig, conf_pa
 
 
 def as_table(findings: list[Finding]) -> list[dict[str, Any]]:
-    """Return the findings as objects for JSON."""
+    """Return the findings of a check as objects for JSON."""
     return [dataclasses.asdict(finding) for finding in findings]

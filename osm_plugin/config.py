@@ -1,6 +1,6 @@
-"""The plugin's configuration: one TOML file, named by ``event_plugin_options --config FILE`` in opensm.conf.
+"""Read the plugin's configuration: a TOML file that opensm.conf names by ``event_plugin_options --config FILE``.
 
-The host inside OpenSM and the worker both use this module, so it imports nothing that is slow to load.
+The host inside OpenSM uses this module too, so that it imports nothing that is slow to load.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ STABILITIES = ("full", "balanced", "fresh")
 TRANSITIONS = ("rounds", "at once")
 
 ENGINE_OPTIONS = {name: option for name, option in OPTIONS.items() if "plugin" in option.sources}
-"""Engine options that ``[engine]`` and ``[engine.NAME]`` can set."""
+"""Engine options that the tables ``[engine]`` and ``[engine.NAME]`` of the configuration can set."""
 
 ENGINE_FILES = tuple(name for name, option in ENGINE_OPTIONS.items() if option.make is Path)
-"""Engine options that name a file."""
+"""Engine options whose value is the name of a file."""
 
 ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
     **{name: option.types for name, option in ENGINE_OPTIONS.items()},
     "budget": (int, float),
 }
-"""Keys of ``[engine]`` and ``[engine.NAME]`` with their types: options, and ``budget`` in place of ``effort``."""
+"""Keys of ``[engine]`` and ``[engine.NAME]`` with their types: the engine options, and ``budget`` in place of
+``effort``.
+"""
 
 CLASS_KEYS: Mapping[str, tuple[type, ...]] = {setting.key: setting.types for setting in SETTINGS}
 """Keys of ``[classes.NAME]`` with their types."""
@@ -45,55 +47,57 @@ _NO_TABLES: Mapping[str, Mapping[str, Any]] = {}
 
 @dataclass(frozen=True)
 class PluginConfig:
-    """Settings in the plugin's configuration file.
+    """Settings in the plugin's configuration file.  A key of the file is the name of an attribute.
 
     Attributes
     ----------
     deadline
-        Seconds that OpenSM waits for tables before it tries its next engine.
+        Seconds that OpenSM waits for tables.  After this time it tries the next engine of its list.
     start_deadline
-        Seconds that OpenSM waits for the worker's first message when the plugin is loaded.
+        Seconds that OpenSM waits for the worker's first message, when it loads the plugin.
     threads
-        Threads of the kernels in the worker; 0: one per processor, at most 8.
+        Threads of the kernels in the worker; 0 means one per processor, at most 8.
     allow_credit_loops
-        Whether tables with credit loops may be published.
+        Whether tables with credit loops may be given to OpenSM.
     log_level
         Level of the worker's log: "error", "info" or "debug", see :mod:`osm_plugin.worker_log`.
     log_file
         The worker's log file; None: ``ibnue-worker.log`` in the folder of OpenSM's log.
     bundle
-        The file that engine ``ibnue-bundle`` loads.
+        The file whose tables the engine ``ibnue-bundle`` returns.
     state_file
-        File that keeps the tables in force for the next start; True: in OpenSM's cache folder; False: none.
+        File that stores the tables in force for the next start of OpenSM.  True: in OpenSM's cache folder; False: no
+        file.
     status_file
-        JSON file for the status after each sweep; True: in the folder of the state file; False: none.
+        JSON file that gets the status after each sweep.  True: in the folder of the state file; False: no file.
     metrics_file
-        File for the same figures in the format of node_exporter's text file collector; None: none.
+        File that gets the same figures in the format of node_exporter's text file collector; None: no file.
     history
-        Number of proven tables that are kept in files beside the state file; 0: none.
+        Number of proven tables that are kept in files next to the state file; 0: none.
     shadow
-        An ibnue engine whose tables are computed and compared while another engine's tables are in force; None: none.
+        An engine of ibnue that only computes tables for comparison, while another engine's tables are in force; None:
+        none.
     stability
-        Which valid entries may change after a fault.  "full": only entries that the repair has to change.  "balanced":
-        further ones, within limits, to keep the balance.  "fresh": all; every sweep recomputes the tables.
+        Which valid entries may change after a fault.  "full": only those that a repair has to change.  "balanced": a
+        limited number of others too, to keep the balance.  "fresh": all, since every sweep recomputes the tables.
     rebalance
-        Number of entries of re-routed tables that may move in a sweep without changes, towards the balance of
-        recomputed tables; 0: none.  Only with stability "balanced".
+        Maximum number of entries that change in a sweep without a fault, to regain the balance that re-routes have
+        cost; 0: none.  It applies only with stability "balanced".
     rebalance_pause
-        Seconds without a sweep after which the next sweep is requested while entries remain to be moved.
+        Seconds after a sweep until the next sweep is requested, as long as more entries can be rebalanced.
     transitions
-        How to write tables that are not safe in every order: in safe "rounds", or "at once".
+        How tables are written that are not safe in every order: in "rounds" that are safe, or "at once".
     round_wait
-        Seconds to wait before a round that requires that packets have left the fabric.
+        Seconds to wait before a round that needs packets to have left the fabric.
     policies
-        A file of rules for HOQLife and VLStallCount of individual ports, applied after every sweep.
+        A file of rules for HOQLife and VLStallCount of single ports, which are set after every sweep.
     worker_user
         The user that the worker runs as; None: OpenSM's user.
     classes
         Settings of the classes of end ports by the name of the class, as :data:`routing.class_settings.SETTINGS` has
         them.
     engine
-        Options for all engines under "", for one engine under its name.
+        Engine options: those for all engines under "", those for one engine under its name.
     """
 
     deadline: float = 10.0
@@ -120,14 +124,14 @@ class PluginConfig:
 
     @property
     def state_path(self) -> Path | None:
-        """Return the path of the state file; None if none is wanted."""
+        """Return the path of the state file; None if the configuration wants none."""
         if isinstance(self.state_file, str):
             return Path(self.state_file)
         return cache_folder() / "ibnue-state.npz" if self.state_file else None
 
     @property
     def files(self) -> dict[tuple[str, ...], Path]:
-        """Return the input files that the configuration names, by the path of keys that name them."""
+        """Return the input files that the configuration names, each by the keys that lead to its name."""
         keys = [(key, getattr(self, key)) for key in ("bundle", "policies")]
         found: dict[tuple[str, ...], Path] = {(key,): Path(value) for key, value in keys if value is not None}
         for home, tables, file_keys in (("engine", self.engine, ENGINE_FILES), ("classes", self.classes, CLASS_FILES)):
@@ -146,7 +150,7 @@ class PluginConfig:
         return replace(self, **tables, **top)
 
     def to_table(self) -> dict[str, Any]:
-        """Return all values as a table for JSON; :func:`config_from_table` is the inverse."""
+        """Return all settings as a table for JSON, which :func:`config_from_table` can read."""
         table = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
             **table,
@@ -156,14 +160,14 @@ class PluginConfig:
 
     @property
     def status_path(self) -> Path | None:
-        """Return the path of the status file; None if none is wanted."""
+        """Return the path of the status file; None if the configuration wants none."""
         if isinstance(self.status_file, str):
             return Path(self.status_file)
         folder = cache_folder() if self.state_path is None else self.state_path.parent
         return folder / "ibnue-status.json" if self.status_file else None
 
     def options_of(self, engine: str) -> dict[str, Any]:
-        """Return the options of an engine: its own options override those for all engines."""
+        """Return the options of an engine: those for all engines, overridden by those for this engine."""
         return {**self.engine.get("", {}), **self.engine.get(engine, {})}
 
 
@@ -175,19 +179,19 @@ _KEYS: Mapping[str, tuple[type, ...]] = {
 
 
 def cache_folder() -> Path:
-    """Return OpenSM's cache folder, in which it keeps files between runs."""
+    """Return the folder in which OpenSM keeps files between runs."""
     return Path(os.environ.get("OSM_CACHE_DIR") or "/var/cache/opensm")
 
 
 def config_path(event_plugin_options: str) -> Path | None:
-    """Return the FILE of ``--config FILE`` in OpenSM's ``event_plugin_options``, or None if there is none.
+    """Return the FILE of ``--config FILE`` in OpenSM's option ``event_plugin_options``; None if it is not there.
 
-    Other options are ignored, because other plugins share this string.
+    Other words are ignored, because all plugins share this option.
 
     Raises
     ------
     InputError
-        ``--config`` has no file, or a quote is not closed.
+        ``--config`` is followed by no file, or a quote is not closed.
     """
     try:
         words = shlex.split(event_plugin_options)
@@ -204,7 +208,7 @@ def config_path(event_plugin_options: str) -> Path | None:
 
 
 def read_config(path: Path | None) -> PluginConfig:
-    """Return the configuration in a TOML file; the defaults if ``path`` is None.
+    """Read the configuration from a TOML file; without a file (None) return the defaults.
 
     Raises
     ------
@@ -234,7 +238,7 @@ def read_config(path: Path | None) -> PluginConfig:
         *((table, key) for table in classes.values() for key in CLASS_FILES),
     ):
         if key in table:
-            # Relative paths start at the folder of the configuration, not at the worker's working directory.
+            # A relative path starts at the folder of the configuration, since the worker has another working directory.
             table[key] = str(path.absolute().parent / table[key])
     config = PluginConfig(**found, engine=engine, classes=classes)
     _check_values(config, file)
@@ -242,9 +246,9 @@ def read_config(path: Path | None) -> PluginConfig:
 
 
 def config_from_table(table: Mapping[str, Any], path: Path) -> PluginConfig:
-    """Return the configuration in a table of :meth:`PluginConfig.to_table`, after checking it again.
+    """Return the configuration in a table made by :meth:`PluginConfig.to_table`, after all checks.
 
-    ``path`` is only used in errors.
+    ``path`` is the file name for error messages.
 
     Raises
     ------
@@ -292,7 +296,7 @@ def _check_keys(
         name = ".".join((*home, key))
         if key not in known:
             raise file.error(f"unknown key {name!r}", *home, key, remedy=f"known are {', '.join(known)}")
-        # isinstance accepts a bool as an int, but "threads = true" is a mistake.
+        # isinstance accepts a bool as an int, but "threads = true" must be an error.
         if not isinstance(value, known[key]) or (isinstance(value, bool) and bool not in known[key]):
             wanted = " or ".join(kind.__name__ for kind in known[key])
             raise file.error(f"{name!r} is {value!r}, wanted {wanted}", *home, key)

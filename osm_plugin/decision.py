@@ -1,4 +1,4 @@
-"""Decision of the worker in a sweep: which tables the new ones are computed from, and how."""
+"""Decide in a sweep how the worker gets new tables: from scratch, or from which earlier tables."""
 
 from __future__ import annotations
 
@@ -10,40 +10,45 @@ from routing.reroute import Precomputed, Published, Stability
 
 
 class Decision(enum.Enum):
-    """How tables are computed.  The state machine in docs/plugin.md shows which decision replaces one that fails."""
+    """How the worker gets new tables.  docs/plugin.md shows which decision follows if one fails."""
 
     FROM_SCRATCH = "from scratch"
-    """There are no tables to start from: the engine computes all of them."""
+    """There are no earlier tables, so that the engine computes all entries."""
     KEEP = "keep"
-    """The fabric is unchanged: the tables in force are proven again."""
+    """The fabric is unchanged, so that the tables in force are proven again and kept."""
     REBALANCE = "rebalance"
-    """The fabric is unchanged: a few entries of the tables in force move for a better balance."""
+    """The fabric is unchanged.  A few entries of the tables in force change for a better balance."""
     REROUTE = "re-route"
-    """The fabric has changed: the tables in force are re-routed."""
+    """The fabric has changed, and the tables in force are re-routed."""
     ROLL_BACK = "roll back"
-    """Tables are pinned, and their fabric is the current one: they are proven again."""
+    """The administrator has pinned tables, and they were made for the present fabric: they are proven again and
+    used.
+    """
     REPAIR_PINNED = "repair pinned"
-    """Tables are pinned, and their fabric has changed: they are re-routed with as few changes as possible."""
+    """The administrator has pinned tables, but the fabric has changed: they are re-routed with as few changes as
+    possible.
+    """
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """A decision, and the tables that it starts from.
+    """A decision on how to get new tables, with the earlier tables that it starts from.
 
     Attributes
     ----------
     decision
-        The decision.
+        How to get the new tables.
     before
-        The tables to keep or to re-route; None if the decision is FROM_SCRATCH.
+        The earlier tables to keep or to re-route; None if the decision is FROM_SCRATCH.
     baseline
-        The baseline tables; None: none.
+        The tables of the fabric without faults, to which a re-route returns; None if they are unknown.
     stability
         Which valid entries a re-route may change.
     moves
-        Maximum number of entries to move for a better balance if the fabric is unchanged.
+        Maximum number of entries to change for a better balance, if the fabric is unchanged.
     precomputed
-        What a re-route of these tables needs, if it was computed ahead; one of other tables is ignored.
+        Data for a re-route that were computed before the fault, or None.  Data for other tables than ``before`` are
+        ignored.
     """
 
     decision: Decision
@@ -63,7 +68,7 @@ def decide(
     moves: int = 0,
     precomputed: Precomputed | None = None,
 ) -> Start:
-    """Return the decision for the current fabric, given the tables in force; see :class:`Start` for the parameters."""
+    """Decide how to get tables for the fabric, given the tables in force.  :class:`Start` describes the parameters."""
     if before is None:
         return Start(Decision.FROM_SCRATCH, stability=stability)
     if before.fabric.digest != fabric.digest:
@@ -74,6 +79,9 @@ def decide(
 
 
 def decide_pinned(fabric: Fabric, pinned: Published) -> Start:
-    """Return the decision for the current fabric, given pinned tables.  No baseline may change their entries."""
+    """Decide how to get tables for the fabric, given tables that the administrator has pinned.
+
+    There is no baseline, because pinned tables must not change back to it.
+    """
     unchanged = pinned.fabric.digest == fabric.digest
     return Start(Decision.ROLL_BACK if unchanged else Decision.REPAIR_PINNED, pinned, stability=Stability.FULL)

@@ -1,21 +1,21 @@
-/* Check in one pass over the LFTs that their paths have the lengths that the hop counts state.
+/* Check in one pass over the LFTs that every path has the length which the hop counts state.
  *
- * A path along which the hop count falls by one per switch ends at the switch that delivers, and cannot loop.  Only
- * entries without this property are followed switch by switch. */
+ * If the hop count falls by one at each switch, the path ends at the switch that delivers, and cannot loop.  Only
+ * paths of other entries are followed switch by switch. */
 #include "view.h"
 
 #include <stdlib.h>
 
-#define MOST_HOPS 254 /* hop count of all paths with 254 or more hops */
+#define MOST_HOPS 254 /* hop count that stands for 254 or more hops */
 
 struct tables {
-    const struct view *view;
+    const struct view *view; /* the request with its indexes */
     const uint8_t *lft, *hops; /* [switches][lids] */
-    const int32_t *next;       /* [switches][PORTS], row of the switch at the other end, or -1 */
-    uint32_t switches, lids;
+    const int32_t *next;       /* [switches][PORTS], row of the switch that a port leads to, or -1 */
+    uint32_t switches, lids; /* dimensions of the arrays */
 };
 
-/* Return whether a switch delivers a LID: to the end port cabled to it, or to its own port 0. */
+/* Return whether a switch delivers a LID: to the end port that is cabled to it, or to its own port 0. */
 static int delivers(const struct tables *tables, uint32_t row, uint32_t lid)
 {
     return tables->view->switch_of[lid] == (int32_t)row &&
@@ -24,8 +24,8 @@ static int delivers(const struct tables *tables, uint32_t row, uint32_t lid)
 
 enum { GOES_ROUND = -2, ENDS = -1 };
 
-/* Follow an entry.  Return the number of hops to the switch that delivers, GOES_ROUND if the path has a forwarding
- * loop, or ENDS if it stops before. */
+/* Follow the path from a switch to a LID.  Return the number of hops to the switch that delivers, GOES_ROUND if the
+ * path is a forwarding loop, or ENDS if the path stops before. */
 static int64_t follow(const struct tables *tables, uint32_t row, uint32_t lid)
 {
     for (int64_t steps = 0; steps <= tables->switches; steps++) {
@@ -39,8 +39,8 @@ static int64_t follow(const struct tables *tables, uint32_t row, uint32_t lid)
     return GOES_ROUND;
 }
 
-/* Return whether the hop count of an entry matches its path.  A path that ends early must have no hop count, and a loop
- * never matches. */
+/* Return whether the hop count of an entry is right, by following its path.  A path that stops must have no hop
+ * count.  A forwarding loop is never right. */
 static int check_entry(const struct tables *tables, uint32_t row, uint32_t lid)
 {
     uint8_t hops = tables->hops[(size_t)row * tables->lids + lid];
@@ -51,7 +51,7 @@ static int check_entry(const struct tables *tables, uint32_t row, uint32_t lid)
     return hops == (found < MOST_HOPS ? found : MOST_HOPS);
 }
 
-/* Return whether all entries of a switch match their hop counts. */
+/* Return whether the hop counts of all entries of a switch are right. */
 static int check_row(const struct tables *tables, uint32_t row)
 {
     const uint8_t *lft = tables->lft + (size_t)row * tables->lids, *hops = tables->hops + (size_t)row * tables->lids;
@@ -70,8 +70,8 @@ static int check_row(const struct tables *tables, uint32_t row)
     return 1;
 }
 
-/* Check the hop counts of an answer.  Return 0 if all are right, which also proves that the LFTs have no forwarding
- * loop.  Return 1 if one is wrong, -1 if memory is short. */
+/* Check the hop counts of an answer.  Return 0 if all are right, so that the LFTs have no forwarding loop.  Return 1
+ * if one is wrong, or -1 if memory is short. */
 int ibnue_delivery_check(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes)
 {
     struct tables tables = {view, bytes + answer->lft_at, bytes + answer->hops_at, NULL, answer->switches, answer->lids};
@@ -92,8 +92,8 @@ int ibnue_delivery_check(const struct view *view, const struct ibnue_answer *ans
     return wrong;
 }
 
-/* Count the pairs of a switch and an end port's base LID without a path, for all end ports that are cabled to a
- * switch. */
+/* Count the pairs of a switch and an end port's base LID that have no path.  All end ports that are cabled to a
+ * switch count. */
 uint64_t ibnue_delivery_missing(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes)
 {
     const uint8_t *hops = bytes + answer->hops_at;

@@ -1,5 +1,5 @@
-/* The Python interpreter inside OpenSM.  It manages the worker processes.  Callbacks that OpenSM's SA threads use never
- * call Python. */
+/* Start the Python interpreter inside OpenSM, which manages the worker processes.  The callbacks that threads of
+ * OpenSM's SA use never call Python. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -8,8 +8,8 @@
 
 #include "shim.h"
 
-/* Make libpython's symbols global.  OpenSM opens plugins without RTLD_GLOBAL, and Python's extension modules look for
- * these symbols among the global ones. */
+/* Make the symbols of libpython global.  OpenSM loads plugins without RTLD_GLOBAL, but Python's extension modules
+ * look for these symbols among the global ones. */
 static int show_python(char *why)
 {
     Dl_info python;
@@ -25,8 +25,8 @@ static int show_python(char *why)
     return 0;
 }
 
-/* Start Python with the settings of the virtual environment's interpreter.  PYTHON* variables are ignored, and no
- * signal handlers are installed. */
+/* Start Python with the settings of the interpreter for which the plugin was built.  Environment variables PYTHON*
+ * are ignored, and no signal handlers are installed. */
 int ibnue_python_start(char *why)
 {
     PyConfig config;
@@ -50,6 +50,6 @@ int ibnue_python_start(char *why)
                  status.err_msg ? status.err_msg : "no reason given");
         return -1;
     }
-    PyEval_SaveThread(); /* release the GIL: from here on every call into Python acquires it */
+    PyEval_SaveThread(); /* release the GIL; from here on, every call into Python acquires it */
     return 0;
 }

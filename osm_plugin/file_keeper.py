@@ -1,8 +1,8 @@
-"""File access in a separate process, because a file system may hang and routing must not.
+"""Read and write files in a separate process, so that routing continues while a file system hangs.
 
-A process that waits for a network mount is blocked and sometimes cannot even be killed.  So the worker does not open
-state files itself.  It sends requests to this process, which copies files to and from memory, and polls for the
-answers.  The process runs this source file with the standard library alone.
+A process that waits for a network mount is blocked, and sometimes not even SIGKILL ends it.  So the worker does not
+open state files itself.  It sends requests to this process, which copies files to and from memory, and polls for the
+answers.  The process runs this source file with only the standard library.
 """
 
 from __future__ import annotations
@@ -28,25 +28,29 @@ from typing import Any
 _LONGEST_MESSAGE = 1 << 16
 _PR_SET_PDEATHSIG = 1
 MOST_SENT = 4
-"""Maximum number of open requests.  Further requests are queued; a queued write is replaced by a newer one."""
+"""Maximum number of requests that are sent before an answer arrives.
+
+Further requests are queued.  A queued write is replaced by a newer one to the same file.
+"""
 
 Stamp = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Reply:
-    """Answer to a request.
+    """Answer to a request to read or write a file.
 
     Attributes
     ----------
     kind, path
-        "look" (read) or "put" (write), and the path of the file.
+        "look" for a request to read or "put" for one to write, and the path of the file.
     stamp
-        Modification time (ns), size and inode of the file; None: the file does not exist.
+        Modification time (ns), size and inode of the file; None if the file does not exist.
     problem
         Why the file could not be read or written; "" on success.
     content
-        Descriptor of a copy of the file in memory, to be closed by the receiver.  None: unchanged, or not read.
+        Descriptor of a copy of the file in memory, which the receiver has to close.  None if the file is unchanged, or
+        was not read.
     """
 
     kind: str
@@ -58,7 +62,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class _Task:
-    """A request; the attributes are those of :class:`Reply`."""
+    """A request to read or write a file.  The attributes are those of :class:`Reply`."""
 
     kind: str
     path: str
@@ -67,7 +71,10 @@ class _Task:
 
 
 class FileKeeper:
-    """The worker's handle of the process.  No method waits longer than its argument says."""
+    """The worker's access to the process that reads and writes files.
+
+    No method waits for a file system, and :meth:`receive` waits only as long as its caller says.
+    """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -78,33 +85,37 @@ class FileKeeper:
 
     @property
     def waiting(self) -> str | None:
-        """Return the kind of the oldest open request, "look" or "put"; None if no request is open."""
+        """Return the kind of the oldest request without an answer, "look" or "put"; None if all are answered."""
         return self._sent[0].kind if self._sent else None
 
     @property
     def seconds(self) -> float:
-        """Return the seconds for which the oldest request has been open; 0 if no request is open."""
+        """Return for how many seconds the oldest request has been without an answer; 0 if all are answered."""
         return time.monotonic() - self._since if self._sent else 0.0
 
     def inspect(self, path: str, stamp: Stamp | None) -> None:
-        """Request the content of a file unless its stamp still equals ``stamp``."""
+        """Request the content of a file, unless its stamp (:attr:`Reply.stamp`) still equals ``stamp``."""
         self._add(_Task("look", path, stamp))
 
     def put(self, path: str, content: int) -> None:
-        """Request that a memory file is written to ``path``.  Its descriptor ``content`` is closed after sending."""
+        """Request that the content of a memory file is written to ``path``.
+
+        The descriptor ``content`` of the memory file is closed after it was sent.
+        """
         for old in [task for task in self._tasks if task.kind == "put" and task.path == path]:
             self._tasks.remove(old)
             _close(old)
         self._add(_Task("put", path, None, content))
 
     def receive(self, seconds: float) -> Iterator[Reply]:
-        """Yield answers until no request is open or ``seconds`` have passed."""
+        """Yield answers until all requests are answered, or ``seconds`` have passed."""
         until = time.monotonic() + seconds
         while self._sent and self._link is not None:
             poll = select.poll()
             poll.register(self._link, select.POLLIN)
             left = until - time.monotonic()
-            # Rounded up: a caller that checks the time after this call must not find that a fraction of it is left.
+            # The time is rounded up. Otherwise a caller that checks the time afterwards could find a fraction of it
+            # left.
             if not poll.poll(int(1000 * left) + 1 if left > 0 else 0):
                 return
             task, reply = self._sent.popleft(), self._read()
@@ -126,7 +137,7 @@ class FileKeeper:
             self._link.close()
         if self._process is not None:
             self._process.kill()
-            self._process.poll()  # not wait(): a process blocked in the kernel ends later or never
+            self._process.poll()  # not wait(): a process that is blocked in the kernel ends late or never
         self._link = self._process = None
 
     def _add(self, task: _Task) -> None:
@@ -134,19 +145,21 @@ class FileKeeper:
         self._send()
 
     def _send(self) -> None:
-        """Send queued requests up to the limit, so that a file need not wait for the answer about another file."""
+        """Send queued requests up to the limit.  More than one is sent, so that a file need not wait for another
+        one.
+        """
         while self._tasks and len(self._sent) < MOST_SENT:
             task = self._tasks.popleft()
             if not self._sent:
                 self._since = time.monotonic()
             self._sent.append(task)
-            with suppress(OSError):  # a dead process is noticed when its answer is read
+            with suppress(OSError):  # if the process is dead, this is noticed when its answer is read
                 message = json.dumps({"kind": task.kind, "path": task.path, "stamp": task.stamp}).encode()
                 socket.send_fds(self._running(), [message], [] if task.content is None else [task.content])
             _close(task)
 
     def _read(self) -> Reply | None:
-        """Read an answer; None if the process has died."""
+        """Read an answer from the process; None if the process has died."""
         assert self._link is not None
         try:
             message, descriptors, _, _ = socket.recv_fds(self._link, _LONGEST_MESSAGE, 1)
@@ -160,7 +173,7 @@ class FileKeeper:
         return Reply(answer["kind"], answer["path"], stamp, answer["problem"], content)
 
     def _running(self) -> socket.socket:
-        """Return the socket to the process, which is started if necessary."""
+        """Return the socket to the process.  The process is started if it does not run."""
         if self._link is None:
             self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
@@ -183,14 +196,16 @@ def _stamp(about: os.stat_result) -> list[int]:
 
 
 def _inspect(path: str, stamp: list[int] | None) -> tuple[dict[str, Any], int | None]:
-    """Read a file into memory unless its stamp is unchanged.
+    """Copy a file into memory, unless its stamp is unchanged.
+
+    This runs in the separate process.
 
     Returns
     -------
     said
-        "stamp" and "problem" of the answer.
+        The keys "stamp" and "problem" of the answer.
     content
-        Descriptor of the copy in memory; None: the file is unchanged or does not exist.
+        Descriptor of the copy in memory; None if the file is unchanged or does not exist.
     """
     try:
         if _stamp(os.stat(path)) == stamp:  # noqa: PTH116
@@ -213,7 +228,10 @@ def _inspect(path: str, stamp: list[int] | None) -> tuple[dict[str, Any], int | 
 
 
 def _put(path: str, content: int) -> dict[str, Any]:
-    """Write the content of a memory file to a path atomically, and return "stamp" and "problem" of the answer."""
+    """Write the content of a memory file to a path atomically.
+
+    This runs in the separate process.  The result is the keys "stamp" and "problem" of the answer.
+    """
     target = os.path.realpath(path)
     if os.path.lexists(target) and not stat.S_ISREG(os.stat(target).st_mode):  # noqa: PTH116
         return {"stamp": None, "problem": "is not a regular file"}
@@ -231,7 +249,7 @@ def _put(path: str, content: int) -> dict[str, Any]:
 
 
 def _serve(link: socket.socket) -> None:
-    """Answer requests until the worker closes the socket."""
+    """Answer requests until the worker closes the socket.  This is the loop of the separate process."""
     while True:
         message, descriptors, _, _ = socket.recv_fds(link, _LONGEST_MESSAGE, 1)
         if not message:
@@ -254,7 +272,7 @@ def _serve(link: socket.socket) -> None:
 def _main(descriptor: int, parent: int) -> int:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() == parent:
-        with suppress(OSError):  # the worker has exited
+        with suppress(OSError):  # the worker has ended
             _serve(socket.socket(fileno=descriptor))
     return 0
 

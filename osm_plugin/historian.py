@@ -1,6 +1,6 @@
-"""Worker threads that store proven tables and read which of them an administrator wants back (the pin).
+"""Store proven tables in threads of the worker, and read which of them an administrator has pinned.
 
-No sweep waits for a file system.
+Pinned tables are used again in place of newly computed ones.  Because of the threads, no sweep waits for a file system.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ RETRY_SECONDS = 0.5
 
 
 def folder_of(config: PluginConfig) -> Path | None:
-    """Return the folder of the history; None if there is no state file."""
+    """Return the folder of stored tables, which is next to the state file; None if there is no state file."""
     return None if config.state_path is None else history_folder(config.state_path)
 
 
 class Desk:
-    """A thread with a queue of jobs that it executes one after the other."""
+    """A thread with a queue of jobs, which it executes one after the other."""
 
     def __init__(self, name: str) -> None:
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -47,19 +47,19 @@ class Desk:
 
 @dataclass(frozen=True, eq=False)
 class Pinned:
-    """Earlier tables that an administrator has pinned, so that they are published again."""
+    """Stored tables that an administrator has pinned, so that they are used again."""
 
     name: str
     kept: SavedTables
 
 
 class Historian:
-    """Storage of proven tables, and access to the pinned ones.
+    """Stores proven tables, and loads the pinned ones.
 
     Parameters
     ----------
     remark
-        Function that takes a line for the log; called from threads.
+        Function that takes a line for the log.  It is called from threads.
     """
 
     def __init__(self, remark: Callable[[str], None]) -> None:
@@ -72,7 +72,7 @@ class Historian:
         self._unwritten = ""
 
     def put(self, kept: SavedTables, config: PluginConfig) -> None:
-        """Queue tables for storage, if a history is configured."""
+        """Queue tables for storage, if the configuration wants a history."""
         folder = folder_of(config)
         if folder is not None and config.history:
             self._writer.put(lambda: self._store(folder, kept, config.history))
@@ -83,16 +83,19 @@ class Historian:
             store(folder, kept, most)
         except IbnueError as error:
             problem = f"history not written: {error}"
-        if problem and problem != self._unwritten:  # reported once, not in every sweep
+        if problem and problem != self._unwritten:  # a problem is reported once, not in every sweep
             self._remark(problem)
         self._unwritten = problem
 
     def pinned(self, config: PluginConfig, *, threads: int, timeout: float = RETRY_SECONDS) -> Pinned | None:
-        """Return the tables that are pinned now; if the file system does not answer in time, those pinned before."""
+        """Return the tables that are pinned now; None if none are.
+
+        If the file system does not answer within ``timeout`` seconds, the tables that were pinned before are returned.
+        """
         folder = folder_of(config)
         if folder is None:
             return None
-        if not self._asked.is_set():  # the read of an earlier sweep has not finished yet
+        if not self._asked.is_set():  # the file system has not yet answered the question of an earlier sweep
             return self._pinned
         self._asked.clear()
         self._reader.put(lambda: self._read(folder, threads))

@@ -1,7 +1,7 @@
-"""History of the last proven tables, one file each, and the pin that selects one of them for publication.
+"""Keep the last proven tables in files, and the pin that selects one of them to be used again.
 
-The files are in a folder beside the state file and named ``NUMBER-DATE-ENGINE-DIGEST.npz``.  Each file is a state file,
-and thus a bundle.  ``pin.json`` in the folder names the pinned file.
+The files are in a folder next to the state file, and are named ``NUMBER-DATE-ENGINE-DIGEST.npz``.  Each is a state file
+and thus a bundle.  The file ``pin.json`` in the folder names the pinned file.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _LONGEST_PIN = 1 << 12
 
 @dataclass(frozen=True)
 class Entry:
-    """One file of the history.
+    """One file of stored tables, described by its name.
 
     Attributes
     ----------
     path
-        The file.
+        Path of the file.
     number
-        Number of the tables, from 1; newer tables have higher numbers.
+        Number of the tables, from 1 on.  Newer tables have higher numbers.
     date
-        UTC time when the tables were stored.
+        UTC time at which the tables were stored.
     engine
         Name of the engine that computed the tables.
     digest
-        First 12 digits of the digest of fabric and tables.
+        First 12 digits of a digest of fabric and tables.
     """
 
     path: Path
@@ -50,12 +50,12 @@ class Entry:
 
 
 def history_folder(state: Path) -> Path:
-    """Return the folder of the history that belongs to a state file."""
+    """Return the folder of stored tables that belongs to a state file."""
     return state.with_name(f"{state.name.removesuffix('.npz')}.history")
 
 
 def entries(folder: Path) -> list[Entry]:
-    """Return the entries of a history folder, the oldest first; an empty list if the folder does not exist."""
+    """Return the stored tables in a folder, oldest first; none if the folder does not exist."""
     found: list[Entry] = []
     with suppress(OSError):
         names = [(path, _NAME.fullmatch(path.name)) for path in folder.iterdir()]
@@ -64,7 +64,7 @@ def entries(folder: Path) -> list[Entry]:
 
 
 def digest_of(kept: SavedTables) -> str:
-    """Return a digest of a fabric and its tables."""
+    """Return a digest of a fabric and its tables, by which tables are recognised that are stored already."""
     found = hashlib.blake2b(kept.fabric.digest.encode(), digest_size=6)
     for table in (kept.routing.lft, kept.routing.sl, kept.routing.sl2vl):
         found.update(repr(table.shape).encode())
@@ -73,13 +73,14 @@ def digest_of(kept: SavedTables) -> str:
 
 
 def store(folder: Path, kept: SavedTables, most: int) -> Path | None:
-    """Store proven tables that the folder does not contain yet, and remove the oldest files beyond ``most``.
+    """Store proven tables unless the folder has them, and remove the oldest files so that ``most`` remain.
 
-    Pinned tables are never removed.
+    The pinned file is never removed.
 
     Returns
     -------
-    The path of the new file.  None if nothing was stored: ``most`` is 0, the tables are unproven or already stored.
+    Path of the new file.  None if nothing was stored: ``most`` is 0, the tables have no certificate, or they are stored
+    already.
 
     Raises
     ------
@@ -108,12 +109,12 @@ def store(folder: Path, kept: SavedTables, most: int) -> Path | None:
 
 
 def pinned_name(folder: Path) -> str | None:
-    """Return the name of the pinned file; None if no file is pinned.
+    """Return the name of the pinned file; None if none is pinned.
 
     Raises
     ------
     InputError
-        The pin cannot be read, or does not name a file of a history.
+        The pin cannot be read, or does not name a file of stored tables.
     """
     path = folder / PIN
     try:
@@ -135,12 +136,12 @@ def pinned_name(folder: Path) -> str | None:
 
 
 def pin(folder: Path, number: int, *, threads: int = 2) -> Entry:
-    """Pin tables by their number, after checking the file.
+    """Pin stored tables by their number, after a check of their file.
 
     Raises
     ------
     InputError
-        No tables have this number.
+        No stored tables have this number.
     TableError, EnvironmentProblem
         The file is damaged, or the pin cannot be written.
     """

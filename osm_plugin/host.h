@@ -1,17 +1,18 @@
-/* Functions that the Python part inside OpenSM (host.py) provides to the shim.
+/* Functions that the Python part inside OpenSM (host.py) provides to the C part of the plugin (the shim).
  *
- * Every function returns 0x1b0e on success and another value on failure, then with the reason in `note`: text of at
- * most `room` bytes including its final 0.  Some functions have further return values:
- * - ibnue_host_wait: 0x1b0f if `milliseconds` have passed and the deadline has not.  0x1b10 if the deadline has passed
- *   and the worker still computes.
- * - ibnue_host_awaited: 0x1b0e if an awaited worker has a message or has stopped computing, or if the pause before it
- *   moves more entries is over.  0x1b0f if the worker still computes or starts, or if the pause is not over.  Any other
- *   value if no worker is awaited.
+ * Every function returns 0x1b0e on success.  Any other value means failure, and `note` then has the reason: a text
+ * of at most `room` bytes including the final 0.  Some functions have further return values:
+ * - ibnue_host_wait: 0x1b0f if there is no answer after `milliseconds`, but the deadline has not passed.  0x1b10 if
+ *   the deadline has passed, but the worker still computes.
+ * - ibnue_host_awaited: 0x1b0e if OpenSM should sweep again: the worker has a message, has stopped computing, or its
+ *   pause before the next rebalancing is over.  0x1b0f if there is still something to wait for.  Any other value if
+ *   there is nothing to wait for.
  * - ibnue_host_policies: 0x1b0f if the configuration names no rules for ports.
  * - ibnue_host_warning: 0x1b0f if there is no further warning.
- * - ibnue_host_shadow: 0x1b0f if no shadow engine is configured, or if its tables are in force.
+ * - ibnue_host_shadow: 0x1b0f if no shadow engine (an engine that only computes tables for comparison) is
+ *   configured, or if its own tables are in force.
  *
- * This file must contain nothing but plain declarations, because cffi reads it as well. */
+ * This file may contain only plain declarations, because cffi parses it as well. */
 #ifndef IBNUE_HOST_H
 #define IBNUE_HOST_H
 

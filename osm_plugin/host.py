@@ -1,4 +1,4 @@
-"""Management of the worker process from inside OpenSM.  Imports nothing but the standard library."""
+"""Manage the worker process from inside OpenSM.  This module imports only the standard library."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from routing.errors import EnvironmentProblem, RoutingError
 
 
 class StillComputing(RoutingError):
-    """The worker has missed the deadline but still uses CPU time: its answer will be used when it arrives."""
+    """The worker has missed the deadline but still uses CPU time.  Its answer will be used when it arrives."""
 
 
 class Host:
-    """The single host of an OpenSM process: manages configuration, worker and deadline."""
+    """Controls the worker process of one OpenSM: its configuration, its requests and their deadline."""
 
     def __init__(self, python: str, paths: list[str]) -> None:
         self._python = python
@@ -30,15 +30,15 @@ class Host:
         self._opensm_log = ""
         self._worker: WorkerProcess | None = None
         self._generation = 0
-        self._until = 0.0  # deadline of the request (time.monotonic())
+        self._until = 0.0  # deadline of the open request (time.monotonic())
         self._remarks: list[str] = []
         self._warnings: list[str] = []
-        self._written: dict[str, int] = {}  # rounds of an update schedule that all switches have acknowledged
+        self._written: dict[str, int] = {}  # rounds of the update schedule that all switches have acknowledged
         self._shadow: WorkerProcess | None = None
         self._shadow_generation = 0
-        self._asked_for: int | None = None  # number of the request without an answer
+        self._asked_for: int | None = None  # number of the request that the worker has not answered
         self._answer: dict[str, Any] | None = None
-        self._again: float | None = None  # when to sweep again to move more entries (time.monotonic())
+        self._again: float | None = None  # when to request a sweep to rebalance more entries (time.monotonic())
         self._status = StatusWriter({"version": __version__, "pid": os.getpid()}, self._follow_log)
 
     @property
@@ -46,14 +46,14 @@ class Host:
         return self._file.current
 
     def start(self, options: str, opensm_log: str) -> tuple[list[str], str]:
-        """Start the worker and wait until it is ready.
+        """Start the worker, and wait until it is ready.
 
         Returns
         -------
         engines
-            Names of the worker's engines.
+            Names of the engines that the worker offers.
         line
-            A line for the log.
+            A line for OpenSM's log.
         """
         self._opensm_log = opensm_log
         self._file = ConfigFile(config_path(options))
@@ -64,14 +64,14 @@ class Host:
         return list(hello["engines"]), f"worker {worker.process.pid} is ready: {hello['about']}"
 
     def memory(self) -> tuple[int, int]:
-        """Wait for a worker that is ready, and start the deadline of the request.
+        """Return the memory shared with a worker that is ready, and start the deadline of the next request.
 
         Returns
         -------
         descriptor
             File descriptor of the shared memory.
         generation
-            Counter of workers; another value means another memory.
+            Number of workers started so far.  If it changes, the caller has to map the memory of the new worker.
         """
         self._file.refresh()
         self._until = time.monotonic() + self._config.deadline
@@ -79,14 +79,15 @@ class Host:
         try:
             worker.wait_ready(self._until)
         except EnvironmentProblem:
-            # A worker that is only slow to start is not replaced.  If every sweep replaced it, none would become ready.
+            # A worker that is only slow to start is not replaced. If every sweep replaced it, no worker would ever
+            # become ready.
             if not worker.alive or time.monotonic() > worker.started + self._config.start_deadline:
                 self._replace()
             raise
         return worker.memory, self._generation
 
     def send(self, engine: str, sequence: int) -> None:
-        """Notify the worker of a request in the shared memory."""
+        """Tell the worker that a request is in the shared memory."""
         worker = self._require_worker()
         try:
             config = self._config.to_table()
@@ -99,19 +100,19 @@ class Host:
             raise RoutingError(f"the worker {exit_description}; another one is started") from None
 
     def wait(self, sequence: int, seconds: float) -> str | None:
-        """Wait until the answer is in the shared memory.
+        """Wait until the worker's answer is in the shared memory.
 
         Returns
         -------
-        A line for the log, or None if there is no answer after ``seconds``.
+        A line for OpenSM's log, or None if there is no answer after ``seconds``.
 
         Raises
         ------
         StillComputing
-            The deadline is over, but the worker still computes.  Call this again for the same answer.
+            The deadline has passed, but the worker still computes.  The caller should call this again later.
         RoutingError
-            The worker refused the request, died, or was idle until the deadline.  A worker that died, stalled or has a
-            bug is replaced.
+            The worker refused the request, died, or was idle until the deadline.  If it died, stalled or has a bug, it
+            is replaced.
         """
         worker = self._require_worker()
         until = min(self._until, time.monotonic() + seconds)
@@ -149,11 +150,11 @@ class Host:
         return str(answer["note"])
 
     def awaited(self) -> bool | None:
-        """Return whether a new sweep should be requested; None if there is nothing to wait for.
+        """Return whether OpenSM should sweep again; None if there is nothing to wait for.
 
-        A sweep is needed if a late message has arrived or the worker no longer uses CPU time.  It is also needed when
-        the pause before the next move of entries is over.  Runs in a separate thread, so it does not replace the
-        worker.
+        A sweep is needed if a late answer has arrived, or if the worker has stopped computing it.  It is also needed if
+        the pause before the next rebalancing is over.  This method runs in a thread of its own, so that it never
+        replaces the worker.
         """
         worker = self._worker
         if worker is None or not worker.alive:
@@ -171,11 +172,11 @@ class Host:
         return waiting.pop(0) if waiting else ""
 
     def check_worker(self) -> str:
-        """Check the worker when a sweep begins or ends, and replace a dead one early so that it is ready when needed.
+        """Check the worker when a sweep begins or ends, and replace it if it is dead, so that it is ready when needed.
 
         Returns
         -------
-        The next line for the log: the end of a worker, or its remark on its tables; "" if there is none.
+        The next line for the log, on the end of a worker or on its tables; "" if there is none.
         """
         if self._worker is None:
             return ""
@@ -189,7 +190,7 @@ class Host:
         return self._remarks.pop(0) if self._remarks else ""
 
     def _listen(self, worker: WorkerProcess) -> None:
-        """Process the messages that have arrived.  A worker that is dying is handled in the next :meth:`tend`."""
+        """Process the messages that a worker has sent.  If it is dying, the next :meth:`check_worker` replaces it."""
         if worker.hello is None:
             return
         with contextlib.suppress(EOFError, ValueError):
@@ -204,9 +205,9 @@ class Host:
             self._answer = answer
 
     def written(self, plan: int, rounds: int) -> None:
-        """Report to the worker how many rounds of an update schedule all switches have.
+        """Tell the worker how many rounds of an update schedule all switches have acknowledged.
 
-        The report is repeated in the next request, in case the worker is replaced.
+        The next request repeats this, in case the worker is replaced before.
         """
         self._written = {"plan": plan, "rounds": rounds}
         self._status.put(self._output_files(), lambda status: status.take_rounds(rounds))
@@ -215,7 +216,7 @@ class Host:
                 self._worker.send({"written": self._written})
 
     def has_policies(self) -> bool:
-        """Return whether the current configuration names a file of port rules."""
+        """Return whether the configuration names a file of port rules."""
         self._file.refresh()
         return self._config.policies is not None
 
@@ -225,7 +226,7 @@ class Host:
         return "another worker is started"
 
     def status(self, facts: str) -> None:
-        """Update the status file with a report of the shim."""
+        """Update the status file with the facts that the C part of the plugin (the shim) reports."""
         alive = self._worker is not None and self._worker.alive
         pid = self._worker.process.pid if self._worker is not None and alive else None
         self._status.put(
@@ -237,7 +238,7 @@ class Host:
         return OutputFiles(self._config.status_path, None if metrics is None else Path(metrics))
 
     def stop(self) -> None:
-        """End the worker and write the last status."""
+        """End the worker and the shadow engine's worker, and write the last status."""
         self._end_worker()
         self._end_shadow()
         self._status.end()
@@ -248,11 +249,14 @@ class Host:
             self._shadow = None
 
     def shadow(self, in_force: str) -> list[tuple[int, int]]:
-        """Return the shared memory of the shadow engine's worker, which is started if necessary.
+        """Return the memory shared with the shadow engine's worker, which is started if necessary.
+
+        A shadow engine computes tables only to compare them with those in force.
 
         Returns
         -------
-        One pair (descriptor, generation).  Empty if no shadow engine is configured, or if its own tables are in force.
+        One pair (descriptor, generation) as of :meth:`memory`.  Empty if no shadow engine is configured, or if its own
+        tables are in force.
         """
         engine = self._config.shadow
         if engine is None:
@@ -267,12 +271,12 @@ class Host:
             self._end_shadow()
         if self._shadow is None:
             self._shadow = self._start("shadow")
-            self._shadow.hello = {}  # this worker sends no hello, and messages are queued until it reads them
+            self._shadow.hello = {}  # this worker sends no first message; what is sent to it is queued until it reads
             self._shadow_generation += 1
         return [(self._shadow.memory, self._shadow_generation)]
 
     def shadow_send(self, in_force: str, own_sls: bool, sequence: int) -> None:
-        """Notify the shadow engine's worker of tables in its shared memory.  No caller waits for its result."""
+        """Tell the shadow engine's worker that tables are in its shared memory.  No caller waits for its result."""
         if self._shadow is None:
             raise EnvironmentProblem("the shadow engine has no worker")
         config = self._config.to_table()
@@ -288,7 +292,7 @@ class Host:
             self._worker = None
 
     def _running(self) -> WorkerProcess:
-        """Return a worker that runs, which is started or replaced if necessary."""
+        """Return a running worker, which is started or replaced if necessary."""
         if self._worker is None:
             self._replace()
         elif not self._worker.alive:
@@ -309,7 +313,7 @@ class Host:
         self._generation += 1
 
     def _replace_dead(self, worker: WorkerProcess) -> None:
-        """Start another worker, and report how the previous worker died."""
+        """Start another worker, and record for the log how the previous one died."""
         self._remarks.append(f"the worker {worker.exit_description()}; another one is started")
         self._replace()
 
@@ -338,7 +342,7 @@ class Host:
             return None
 
     def _follow_log(self) -> None:
-        """Reopen the workers' log file if it was moved (log rotation).  Called from the status thread."""
+        """Reopen the workers' log file if it was moved by log rotation.  The status thread calls this."""
         folder = self._log_path()
         for worker in (self._worker, self._shadow):
             if worker is not None and folder is not None:

@@ -1,4 +1,4 @@
-"""Installation of the plugin: builds it for the installed OpenSM, and returns the lines for opensm.conf."""
+"""Build the plugin for the installed OpenSM, and return the lines to write into opensm.conf."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from pathlib import Path
 from osm_plugin.build_shim import PythonBuild, compile_shim
 from osm_plugin.bundle_engine import plugin_engines
 from osm_plugin.installed import is_root, opensm_program, run_by_root, writable_by_others
+from routing.engines import IN_OPENSM
 from routing.errors import EnvironmentProblem
 
 PLUGIN = "ibnue"
 LIBRARY = f"lib{PLUGIN}.so"
-ENGINE = "updn"
-"""Engine of the printed line for opensm.conf if none is named: it serves any fabric, with one VL."""
 _REGISTERS = "osm_register_external_routing_engine"
 
 # The headers that a build needs, and the Debian package of each.
@@ -32,20 +31,20 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class InstalledPlugin:
-    """A plugin that OpenSM can load.
+    """A plugin library that was built, and what the user has to configure.
 
     Attributes
     ----------
     library
-        The file.
+        Path of the library.
     opensm_version
-        The only OpenSM version that loads this library, e.g. "OpenSM 3.3.23".
+        The OpenSM version that the library was built for, such as "OpenSM 3.3.23".  No other version loads it.
     conf_lines
         Lines to add to opensm.conf.
     environment
-        Variables that OpenSM's process needs to find the library; empty if it is in a system directory.
+        Environment variables with which OpenSM finds the library; empty if it is in a system directory.
     warnings
-        Files and folders that an OpenSM of root would run although other users may write them.
+        Files and folders that root's OpenSM would run although users other than root may write them.
     """
 
     library: Path
@@ -60,29 +59,30 @@ def install(
     *,
     libdir: str | Path | None = None,
     config: str | Path | None = None,
-    engine: str = ENGINE,
+    engine: str = IN_OPENSM,
     allow_writable: bool = False,
 ) -> InstalledPlugin:
-    """Build ``libibnue.so``, which embeds the running interpreter, and install it in a library directory.
+    """Build ``libibnue.so``, which embeds the running Python interpreter, and put it into a library directory.
 
     Parameters
     ----------
     prefix
-        Prefix of the OpenSM installation; None: ``/usr``.
+        Where OpenSM is installed; None: ``/usr``.
     libdir
         Directory for the library; None: the system's library directory, which only root may write.
     config
-        The TOML file to name in ``event_plugin_options``.
+        The TOML file that ``event_plugin_options`` in opensm.conf should name.
     engine
-        The engine to name in ``routing_engine``.
+        The engine that ``routing_engine`` in opensm.conf should name.
     allow_writable
-        Install for the system's OpenSM even if other users than root may write files that it runs.
+        Whether to install for the system's OpenSM even if users other than root may write files that it runs.
 
     Raises
     ------
     EnvironmentProblem
-        A header, the compiler or libpython is missing (the message names the Debian package).  The versions of headers
-        and OpenSM differ.  The directory cannot be written.  Other users may write files that root would run.
+        A header, the compiler or libpython is missing; the message names the Debian package.  Or the headers are of
+        another version than OpenSM, the directory is not writable, or users other than root may write files that root
+        would run.
     """
     root = Path(prefix) if prefix is not None else Path("/usr")
     include = _include(root)
@@ -111,7 +111,7 @@ def install(
 def _include(root: Path) -> Path:
     include = root / "include" / "infiniband"
     for header, package in _HEADERS.items():
-        # libibumad is a separate package, so an OpenSM that was built from source uses the system's header.
+        # libibumad is a package of its own, so that an OpenSM built from source uses the system's header.
         system = Path("/usr/include/infiniband") if header == "umad.h" and root.name != "usr" else include
         if not (include / header).is_file() and not (system / header).is_file():
             raise EnvironmentProblem(f"the header {include / header} is missing (apt install {package})")
@@ -119,9 +119,14 @@ def _include(root: Path) -> Path:
 
 
 def _version(root: Path, include: Path) -> str:
-    """Return the version in the headers, after checking that it equals that of the program.
+    """Return OpenSM's version in the headers, after a check that the installed program has the same version.
 
-    OpenSM refuses plugins that were built for another version.
+    OpenSM refuses a plugin that was built for another version.
+
+    Raises
+    ------
+    EnvironmentProblem
+        The versions differ, or this version of OpenSM accepts no routing engines from plugins.
     """
     text = (include / "opensm/osm_version.h").read_text()
     found = re.search(r'define OSM_VERSION "([^"]+)"', text)
@@ -150,13 +155,13 @@ def _program_version(program: str) -> str | None:
 
 
 def opensm_version(prefix: str | Path | None = None) -> str | None:
-    """Return the version that the installed OpenSM prints, e.g. "OpenSM 3.3.23"; None if it is not installed."""
+    """Return the version that the installed OpenSM prints, such as "OpenSM 3.3.23"; None if OpenSM is not installed."""
     program = opensm_program(Path(prefix) if prefix is not None else Path("/usr"))
     return None if program is None else _program_version(program)
 
 
 def installed_library(prefix: str | Path | None = None, libdir: str | Path | None = None) -> Path:
-    """Return the path at which :func:`install` puts the library."""
+    """Return the path to which :func:`install` writes the library."""
     folder = (
         Path(libdir) if libdir is not None else _system_libdir(Path(prefix) if prefix is not None else Path("/usr"))
     )
@@ -170,14 +175,14 @@ def _system_libdir(root: Path) -> Path:
 
 
 def _searched() -> set[Path]:
-    """Return the directories that the dynamic linker searches by default."""
+    """Return the directories in which the dynamic linker searches by default."""
     done = subprocess.run(["/sbin/ldconfig", "-vNX"], capture_output=True, text=True, check=False)
     found = {Path(line.split(":")[0]).resolve() for line in done.stdout.splitlines() if line.startswith("/")}
     return found | {Path(path).resolve() for path in ("/lib", "/usr/lib")}
 
 
 def python_build() -> PythonBuild:
-    """Return the build settings to embed the running interpreter.
+    """Return what is needed to embed the running Python interpreter.
 
     Raises
     ------
@@ -191,7 +196,7 @@ def python_build() -> PythonBuild:
         raise EnvironmentProblem(f"the header {include / 'Python.h'} is missing (apt install python{version}-dev)")
     here = Path(__file__).resolve().parents[1]
     site = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
-    # The symbolic link is not resolved, because Python finds its virtual environment by the location of the link.
+    # The path is not resolved, because Python finds its virtual environment by the location of this symbolic link.
     return PythonBuild(
         executable=Path(sys.executable).absolute(),
         include=tuple(dict.fromkeys((include, platform))),

@@ -1,4 +1,6 @@
-"""Inspection of the installed plugin: its library, running OpenSM processes, and files that other users may write."""
+"""Inspect the installed plugin: its library, the OpenSMs that run it, and files that users other than root may
+write.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,18 @@ _BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 @dataclass(frozen=True)
 class RunningOpensm:
-    """A running OpenSM that has loaded the library.
+    """A running OpenSM process that has loaded the plugin library.
 
     Attributes
     ----------
     pid
         Process id of OpenSM.
     library
-        Path of the loaded library.
+        Path of the library that it has loaded.
     outdated
-        Whether that file was replaced or removed after loading.
+        Whether that file was replaced or removed since OpenSM loaded it.
     workers
-        Process ids of its child processes.
+        Process ids of OpenSM's child processes.
     """
 
     pid: int
@@ -41,16 +43,16 @@ class RunningOpensm:
 
 @dataclass(frozen=True)
 class Installed:
-    """An installed library, and its compatibility with OpenSM and with this package.
+    """An installed plugin library, and whether OpenSM and this package can use it.
 
     Attributes
     ----------
     library
-        The file.
+        Path of the library.
     build
-        Build information of the library.
+        What the library was built from.
     problems
-        Reasons why OpenSM or this package will refuse the library; empty: none.
+        Reasons why OpenSM or this package will refuse the library; empty if there are none.
     """
 
     library: Path
@@ -59,7 +61,7 @@ class Installed:
 
 
 def inspect(library: Path, opensm_version: str | None) -> Installed:
-    """Compare a library with the installed OpenSM's version (None: unknown) and with this package.
+    """Check whether the installed OpenSM (version None: unknown) and this package can use a plugin library.
 
     Raises
     ------
@@ -80,7 +82,10 @@ def inspect(library: Path, opensm_version: str | None) -> Installed:
 
 
 def running(name: str, proc: Path = Path("/proc")) -> list[RunningOpensm]:
-    """Return the processes named opensm that have loaded a library of this name, as far as they may be inspected."""
+    """Return the OpenSM processes that have loaded a library of this name.
+
+    Processes of other users may not be readable, and are then left out.
+    """
     found = []
     for folder in sorted(path for path in proc.iterdir() if path.name.isdigit()):
         try:
@@ -106,13 +111,13 @@ def _children(folder: Path) -> Iterator[int]:
 
 
 def remove(library: Path, *, force: bool = False) -> None:
-    """Remove the library.
+    """Remove the plugin library.
 
     Raises
     ------
     EnvironmentProblem
-        The library does not exist or cannot be removed.  Without ``force``: it is not a library of this plugin, or a
-        running OpenSM has loaded it.
+        The library does not exist or cannot be removed.  Or, without ``force``, it is not a library of this plugin, or
+        a running OpenSM has loaded it.
     """
     if not library.is_file():
         raise EnvironmentProblem(f"{library} is not there")
@@ -132,7 +137,7 @@ def remove(library: Path, *, force: bool = False) -> None:
 
 
 def run_by_root(library: Path) -> list[Path]:
-    """Return the files and folders that an OpenSM of root would run: library, interpreter and packages."""
+    """Return the files and folders that root's OpenSM would run: the library, the interpreter and Python packages."""
     python = Path(sys.executable).absolute()
     here = Path(__file__).resolve().parent
     packages = [here, here.parent / "routing"]
@@ -142,7 +147,7 @@ def run_by_root(library: Path) -> list[Path]:
 
 
 def writable_by_others(paths: Iterable[Path]) -> list[str]:
-    """Return a line for each path or parent folder that a user other than root may write."""
+    """Return a line for each path, or parent folder of a path, that a user other than root may write."""
     seen: dict[Path, str | None] = {}
     for path in paths:
         for part in (path, *path.parents):
@@ -159,7 +164,7 @@ def _writer(path: Path) -> str | None:
         return None
     if about.st_uid != 0:
         return f"belongs to user {about.st_uid}"
-    # Permissions of a symbolic link are ignored.  In a sticky folder, other users cannot replace root's files.
+    # The permissions of a symbolic link do not count. In a sticky folder, other users cannot replace files of root.
     if stat.S_ISLNK(about.st_mode) or (stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX):
         return None
     by = about.st_mode & _BY_OTHERS
@@ -169,10 +174,10 @@ def _writer(path: Path) -> str | None:
 
 
 def opensm_program(root: Path) -> str | None:
-    """Return the path of OpenSM; None if it is not installed."""
+    """Return the path of the OpenSM program; None if it is not installed."""
     return shutil.which("opensm", path=f"{root}/sbin:{root}/bin:/usr/local/sbin:/usr/sbin:/sbin")
 
 
 def is_root() -> bool:
-    """Return whether this process runs as root, like the system's OpenSM."""
+    """Return whether this process runs as root, as the system's OpenSM does."""
     return os.geteuid() == 0

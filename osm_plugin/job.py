@@ -1,4 +1,4 @@
-"""One request for tables on its way through the worker: the decision, the tables, and the line for the log."""
+"""Hold the data of one request for tables in the worker: the decision, the tables, and the line for the log."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from routing.numerals import count_noun
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One request for tables, and the decision about it.
+    """One request for tables, and how the worker has decided to answer it.
 
     Attributes
     ----------
     snapshot, config
-        The request, and the configuration that it came with.
+        The request with its fabric, and the configuration that came with it.
     engine, options
-        The engine that computes the tables (that of the pinned tables, if there are any), and its options.
+        The engine that computes the tables, and its options.  With pinned tables, it is the engine of these.
     key
-        :func:`~osm_plugin.route_or_reroute.options_key` of the options.
+        Text that identifies the options (:func:`~osm_plugin.route_or_reroute.options_key`).
     multicast_roots
-        GUIDs of preferred multicast root switches.
+        GUIDs of preferred root switches for multicast.
     pinned
-        The pinned tables; None: none.
+        The tables that the administrator has pinned; None if there are none.
     start
-        The decision, and the tables that it starts from.
+        How to get the tables, and from which earlier tables.
     """
 
     snapshot: Snapshot
@@ -50,16 +50,17 @@ class Job:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The tables of a request, as they were written to the shared memory.
+    """The tables that answer a request, as they were written to the shared memory.
 
     Attributes
     ----------
     made
-        The tables with their origin.
+        The tables, and how they were computed.
     kept
-        The tables with the entries that are deferred to later rounds.
+        The tables, with those entries that later rounds will write.
     base, change
-        As in :meth:`~osm_plugin.switch_changes.SwitchChanges.change`.
+        The tables in the switches before, and how they change; see
+        :meth:`~osm_plugin.switch_changes.SwitchChanges.change`.
     """
 
     made: Plan
@@ -70,7 +71,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Unsettled:
-    """An answer whose tables are not stored yet; ``resets``: whether they become the baseline tables."""
+    """An answer whose tables are not stored yet.  ``resets`` tells whether they become the baseline tables."""
 
     kept: SavedTables
     change: Change | None
@@ -78,7 +79,7 @@ class Unsettled:
 
 
 def describe(job: Job, outcome: Outcome, remarks: Sequence[str]) -> str:
-    """Describe an answer for OpenSM's log, with pending remarks."""
+    """Describe an answer in one line for OpenSM's log, together with pending remarks."""
     made, kept, base, change = outcome.made, outcome.kept, outcome.base, outcome.change
     fabric = kept.fabric
     counts = f"{count_noun(fabric.switches, 'switch')}, {count_noun(fabric.endports, 'end port')}"

@@ -1,15 +1,17 @@
-/* Keep the last tables that are proven free of credit loops, with their subnet, and publish them when an engine fails.
+/* Keep the last tables that are proven free of credit loops, together with their subnet, and use them again when an
+ * engine fails.
  *
- * If all engines fail, OpenSM leaves the tables in the switches as they are and answers no path query.  While the
- * subnet is unchanged, byte for byte, the proof of the last tables is still valid.  On a changed subnet the proof
- * covers the entries that are still valid, because a subset of an acyclic set of dependencies is acyclic. */
+ * If all engines fail, OpenSM leaves the LFTs in the switches as they are, and answers no path query.  As long as
+ * the subnet is unchanged, byte for byte, the proof of the last tables is valid.  If the subnet has changed, the
+ * proof covers those entries that are still valid, because a subset of an acyclic set of dependencies is acyclic. */
 #include "shim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Make the worker's last answer the tables to fall back on if it is proven.  Otherwise drop the earlier ones. */
+/* Keep the worker's last answer as the tables to fall back on, if it is proven.  Otherwise drop the tables that were
+ * kept. */
 void ibnue_last_keep(struct ibnue_plugin *plugin)
 {
     struct ibnue_tables older = plugin->last;
@@ -19,11 +21,11 @@ void ibnue_last_keep(struct ibnue_plugin *plugin)
         return;
     }
     plugin->last = plugin->taken;
-    plugin->taken = older; /* the next answer reuses this buffer */
+    plugin->taken = older; /* the next answer will use this buffer */
 }
 
-/* Return whether two requests describe the same subnet.  Sequence numbers, options, and padding between the arrays are
- * not compared. */
+/* Return whether two requests describe the same subnet.  Sequence numbers, options, and padding between the arrays
+ * are ignored. */
 int ibnue_same_subnet(const uint8_t *one, const uint8_t *other)
 {
     const struct ibnue_request *a = (const struct ibnue_request *)one, *b = (const struct ibnue_request *)other;
@@ -36,7 +38,8 @@ int ibnue_same_subnet(const uint8_t *one, const uint8_t *other)
            !memcmp(one + a->cable_at, other + b->cable_at, a->cables * sizeof(struct ibnue_cable));
 }
 
-/* Return the current subnet as a request, which the caller frees, or NULL if it could not be made. */
+/* Return the current subnet as a request, or NULL if memory is short or OpenSM's tables disagree.  The caller frees
+ * it. */
 uint8_t *ibnue_subnet_now(struct ibnue_plugin *plugin)
 {
     struct ibnue_walk walk;
@@ -63,7 +66,7 @@ static int another_follows(const struct ibnue_engine *engine)
     return (next && next->next) || !osm->no_fallback_routing_engine;
 }
 
-/* Publish tables from the buffer that `source` names.  Return 0, or -1 with the reason in `why`. */
+/* Give tables to OpenSM from the buffer that `source` names.  Return 0, or -1 with the reason in `why`. */
 static int publish_last(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
                    enum ibnue_source source, char *why)
 {
@@ -75,15 +78,16 @@ static int publish_last(struct ibnue_engine *engine, const struct ibnue_answer *
     return 0;
 }
 
-/* Publish the still valid entries of the last proven tables.  Return 0, or -1 if they are not published, with a
- * description or the reason in `what`. */
+/* Give OpenSM those entries of the last proven tables that are still valid.  Return 0 with a description in `what`,
+ * or -1 with the reason in `what`. */
 static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *what)
 {
     struct ibnue_plugin *plugin = engine->plugin;
     const struct ibnue_remains *remains = &plugin->remains;
     int length;
 
-    /* The engine that computed these tables may come next, and may be able to route instead of keeping them. */
+    /* The engine that computed these tables may come next in OpenSM's list. It may be able to route, so it is tried
+     * first. */
     if (plugin->last.engine != engine && another_follows(engine)) {
         snprintf(what, IBNUE_WHY, "the last proven tables are those of %s, so the next engine is tried",
                  plugin->last.engine->name);
@@ -110,8 +114,8 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
     return 0;
 }
 
-/* Publish the last proven tables, or their still valid entries if the subnet has changed.  Return 0, or -1 if nothing
- * was published.  Write a description or the reason to `what`. */
+/* Give OpenSM the last proven tables, or those of their entries that are still valid if the subnet has changed.
+ * Return 0 with a description in `what`, or -1 with the reason in `what`. */
 int ibnue_last_serve(struct ibnue_engine *engine, char *what)
 {
     struct ibnue_plugin *plugin = engine->plugin;

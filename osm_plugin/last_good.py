@@ -1,8 +1,8 @@
-"""The last good configuration, which the plugin uses when the file of ``--config`` becomes invalid.
+"""Remember the last good configuration, which the plugin uses while the file of ``--config`` is invalid.
 
-The host reads the file and remembers its last valid content.  The worker considers a configuration good once an engine
-has computed tables with it.  It then saves the configuration, with copies of the files that it names, in a folder in
-OpenSM's cache.  If the file is invalid when OpenSM starts, the saved configuration is used.
+The host inside OpenSM reads the file, and keeps its last valid content in memory.  For the worker, a configuration is
+good once an engine has computed tables with it.  The worker then saves it, with copies of all files that it names, in
+OpenSM's cache folder.  If the file is invalid when OpenSM starts, the saved configuration is used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from routing.formats.atomic import atomic_write, write_text_atomically
 
 SAVED = "config.json"
 _LONGEST = 50_000
-"""Maximum number of characters of a configuration as JSON; a message to the worker holds at most 64 KiB."""
+"""Maximum number of characters of a configuration as JSON, since a message to the worker can have at most 64 KiB."""
 _POLICIES = ("policies",)
 _BUNDLE = ("bundle",)
 
@@ -29,13 +29,13 @@ Stamp = tuple[int, int]
 
 
 def saved_folder(path: Path) -> Path:
-    """Return the folder in which the last good configuration of a file is saved; each file has its own folder."""
+    """Return the folder for the last good configuration of a file.  Each configuration file has its own folder."""
     digest = hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:12]
     return cache_folder() / f"ibnue-last-good-{digest}"
 
 
 def read_saved(path: Path) -> PluginConfig | None:
-    """Return the configuration that was saved for a file; None if there is none or it cannot be used."""
+    """Return the configuration that was saved for a file; None if there is none, or if it cannot be used."""
     position = saved_folder(path) / SAVED
     try:
         table = json.loads(position.read_text(encoding="utf-8"))
@@ -45,7 +45,7 @@ def read_saved(path: Path) -> PluginConfig | None:
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return modification time (ns) and size of a file, which change when it is rewritten; None if there is none."""
+    """Return the modification time (ns) and size of a file, by which a change is noticed; None if it does not exist."""
     try:
         about = path.stat()
     except OSError:
@@ -54,16 +54,18 @@ def stamp_of(path: Path) -> Stamp | None:
 
 
 class ConfigFile:
-    """The host's view of the file of ``--config``: reread when it changes, last good content when it is invalid.
+    """The configuration file, as the host inside OpenSM sees it.
+
+    It is read again when it changes.  While it is invalid, its last good content is used.
 
     Attributes
     ----------
     path
-        The file; None: no file, so the defaults apply.
+        Path of the file.  None: there is no file, so that the defaults apply.
     current
         The configuration in use.
     warnings
-        Pending lines for the log: one for each change of the problem.
+        Lines for the log, one for each time that the problem with the file changes.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -77,7 +79,7 @@ class ConfigFile:
     def refresh(self) -> PluginConfig:
         """Read the file if it has changed, and return the configuration to use.
 
-        Called in every sweep, and SIGHUP makes OpenSM sweep.
+        This is called in every sweep.  A user can send SIGHUP, which makes OpenSM sweep.
 
         Raises
         ------
@@ -95,7 +97,7 @@ class ConfigFile:
             if self._wrong:
                 self.warnings.append(f"{self.path}: is right again, and counts")
             self._wrong = ""
-        # The stamp of an invalid file is stored too, so that the file is not parsed again in every sweep.
+        # The stamp of an invalid file is stored too. Otherwise every sweep would parse the file again.
         self._good, self._stamp = True, stamp
         return self.current
 
@@ -120,47 +122,49 @@ def _short(config: PluginConfig, path: Path | None) -> PluginConfig:
 
 
 class LastGood:
-    """The worker's last good configuration, in memory and in its folder.
+    """The last good configuration, as the worker keeps it in memory and in a folder.
 
     Parameters
     ----------
     path
-        The file of ``--config``; None: no file, so nothing is saved.
+        The file of ``--config``.  None: there is no file, so that nothing is saved.
     """
 
     def __init__(self, path: Path | None) -> None:
         self._folder = None if path is None else saved_folder(path)
         self._good = None if path is None else read_saved(path)
         self._wrong = ""
-        # The configuration to save, and whether the port rules and the bundle were read.
+        # The configuration to save, whether the file of port rules was read, and whether the bundle was read.
         self._pending: tuple[PluginConfig, bool, bool] | None = None
         self._saved: tuple[PluginConfig, bool, bool, tuple[Stamp | None, ...]] | None = None
 
     def use(
         self, config: PluginConfig, action: Callable[[PluginConfig], str], *, ports: bool = False, bundle: bool = False
     ) -> tuple[str, str]:
-        """Run an action with a configuration; if the configuration is at fault, with the last good one.
+        """Run an action with a configuration.  If that fails because of the configuration, run it with the last good
+        one.
 
         Parameters
         ----------
         config
             The configuration that the host has read.
         action
-            Function to call with a configuration.
+            Function of a configuration to run.
         ports, bundle
-            Whether the action reads the file of port rules, or the bundle.  Only files that were read count as good.
+            Whether the action reads the file of port rules, and whether it reads the bundle.  Only files that were read
+            count as good.
 
         Returns
         -------
         result
             Result of the action.
         warning
-            A line for the log if the problem has changed; "" otherwise.
+            A line for the log if the problem is new, has changed or is gone; else "".
 
         Raises
         ------
         IbnueError
-            The action failed, and there is no other configuration or the action failed with that one too.
+            The action failed, and either there is no other configuration, or it failed with that one as well.
         """
         try:
             result = action(config)
@@ -178,13 +182,13 @@ class LastGood:
             return result, warning
         self._pending = config, ports, bundle
         if self._good is None:
-            self._good = config  # replaced in save() by a configuration that names copies of the files
+            self._good = config  # save() replaces this by a configuration that names copies of the files
         warning = "the configuration is right again, and counts" if self._wrong else ""
         self._wrong = ""
         return result, warning
 
     def save(self) -> None:
-        """Save the last configuration that was used without an error, if it is not saved yet.
+        """Save the last configuration that was used without an error, unless it is saved already.
 
         Raises
         ------
@@ -215,12 +219,14 @@ class LastGood:
         self._good, self._saved = good, (*pending, stamps)
 
     def _copies_of(self, config: PluginConfig) -> Mapping[tuple[str, ...], Path]:
-        """Return the existing copies of the files that ``config`` names, by their keys."""
+        """Return the saved copies of the files that ``config`` names, by the keys of the files."""
         known = {} if self._good is None else self._good.files
         return {keys: known[keys] for keys in config.files if keys in known}
 
     def _instead_of(self, config: PluginConfig, *, ports: bool) -> PluginConfig | None:
-        """Return the last good configuration to try instead of ``config``; None if it makes no difference."""
+        """Return the last good configuration to use in place of ``config``; None if there is none, or if it is the
+        same.
+        """
         good = self._good
         if good is None:
             return None

@@ -1,5 +1,6 @@
-/* Format of requests and answers in the memory that the shim shares with the worker.  osm_plugin/snapshot.py and
- * osm_plugin/answer.py define the same structs as NumPy dtypes, and tests compare both. */
+/* Format of requests and answers in the memory that the plugin in OpenSM shares with the worker process.
+ * osm_plugin/snapshot.py and osm_plugin/answer.py define the same structs as NumPy dtypes, and a test compares the
+ * two. */
 #ifndef IBNUE_LAYOUT_H
 #define IBNUE_LAYOUT_H
 
@@ -8,74 +9,80 @@
 #define IBNUE_REQUEST_MAGIC UINT64_C(0x3171657265756e69)
 #define IBNUE_ANSWER_MAGIC UINT64_C(0x31736e6165756e69)
 
+/* Kind of a device. */
 enum ibnue_kind { IBNUE_SWITCH = 0, IBNUE_CA = 1, IBNUE_ROUTER = 2 };
+/* Engine whose tables the switches have acknowledged last: unknown, an ibnue engine, or another engine. */
 enum ibnue_served { IBNUE_SERVED_NOT_SAID = 0, IBNUE_SERVED_OURS = 1, IBNUE_SERVED_OTHER = 2 };
+/* How the SL table of an answer is indexed: by destination LID, by source switch and LID, or by source LID and LID. */
 enum ibnue_sl_kind { IBNUE_SL_BY_DESTINATION = 0, IBNUE_SL_BY_SWITCH = 1, IBNUE_SL_BY_LIDS = 2 };
 
-/* Head of a request, at offset 0 of the memory.  All offsets (`..._at`, `end`) are in bytes from the memory's start.
- * Devices are the switches by GUID, then the CAs and routers by GUID. */
+/* Head of a request, at offset 0 of the shared memory.  All offsets (`..._at` and `end`) are in bytes from the start
+ * of the memory.  Devices are in this order: switches by GUID, then CAs and routers by GUID. */
 struct ibnue_request {
-    uint64_t magic;
+    uint64_t magic; /* IBNUE_REQUEST_MAGIC */
     uint64_t sequence; /* number of the request, which the answer repeats */
-    uint32_t switches;
+    uint32_t switches; /* number of switches S */
     uint32_t devices;  /* switches, CAs and routers */
-    uint32_t endports;
-    uint32_t cables;
-    uint32_t data_vls; /* data VLs that OpenSM will set up on every port of the fabric */
-    uint32_t qos;      /* whether OpenSM's QoS setup, which asks for SL-to-VL tables, is enabled */
+    uint32_t endports; /* number of cabled ports of CAs and routers */
+    uint32_t cables; /* number of cables */
+    uint32_t data_vls; /* data VLs that OpenSM sets up on every port of the fabric */
+    uint32_t qos;      /* whether OpenSM runs with QoS, in which it writes SL-to-VL tables */
     uint64_t device_at;  /* struct ibnue_device[devices] */
     uint64_t endport_at; /* struct ibnue_endport[endports] */
     uint64_t cable_at;   /* struct ibnue_cable[cables] */
     uint64_t conf_at;    /* text: one line "key value" for each option of opensm.conf that differs from its default */
     uint64_t conf_bytes; /* length of the text, without a final 0 */
-    uint32_t lids;       /* columns of the LFTs that the switches hold, 0 if the request has no LFTs */
-    uint32_t served;     /* enum ibnue_served: engine that computed the last acknowledged tables */
+    uint32_t lids;       /* columns of the LFTs in the switches, 0 if the request has no LFTs */
+    uint32_t served;     /* enum ibnue_served: engine of the tables that the switches acknowledged last */
     uint64_t top_at;     /* uint16[switches], the highest LID that each switch forwards (LinearFDBTop) */
-    uint64_t known_at;   /* uint8[switches][blocks of 64 LIDs], whether the block is known to equal the switch's */
-    uint64_t lft_at;     /* uint8[switches][lids], the LFTs (meaningless in blocks that are not known) */
-    uint64_t end;        /* where the request ends */
+    uint64_t known_at;   /* uint8[switches][blocks of 64 LIDs], whether lft_at has what the block has in the switch */
+    uint64_t lft_at;     /* uint8[switches][lids], the LFTs in the switches; meaningless in blocks that are not known */
+    uint64_t end;        /* offset at which the request ends */
 };
 
+/* A switch, CA or router. */
 struct ibnue_device {
     uint64_t guid; /* host order */
     uint16_t lid;  /* base LID of a switch's port 0, 0 for CAs and routers */
     uint8_t kind;  /* enum ibnue_kind */
     uint8_t ports; /* number of ports, without port 0 */
-    uint8_t lmc;   /* of a switch's port 0 */
-    uint8_t unused[3];
+    uint8_t lmc;   /* LMC of a switch's port 0 */
+    uint8_t unused[3]; /* padding */
     char name[72]; /* node description, ends with 0 */
 };
 
-/* A port of a CA or router with a cable.  End ports are sorted by device, then by port. */
+/* A cabled port of a CA or router.  End ports are sorted by device, then by port. */
 struct ibnue_endport {
     uint64_t guid;   /* of the port, host order */
     uint32_t device; /* index of the device */
     uint16_t lid;    /* base LID, 0 if the port has none */
     uint8_t port;    /* number of the port */
-    uint8_t lmc;
+    uint8_t lmc; /* LMC of the port */
 };
 
-/* A cable.  Each cable occurs once, with the end of the smaller (device, port) first. */
+/* A cable.  Each cable occurs once.  Its first end is the one with the smaller device, or the smaller port of one
+ * device. */
 struct ibnue_cable {
-    uint32_t device[2];
-    uint8_t port[2];
+    uint32_t device[2]; /* indexes of the devices at both ends */
+    uint8_t port[2]; /* port numbers at both ends */
     uint8_t width;     /* link width: number of physical lanes */
-    uint8_t throttled; /* slower than its ends allow, and avoid_throttled_links is set */
-    uint8_t sick;      /* between switches, up, and unhealthy for OpenSM: no new path may use it, but old entries may */
-    uint8_t unused[3];
+    uint8_t throttled; /* whether it is slower than its ports allow, and avoid_throttled_links is set */
+    /* between switches, up, but unhealthy for OpenSM: only entries already in the switches may use it */
+    uint8_t sick;
+    uint8_t unused[3]; /* padding */
     double speed; /* Gb/s per physical lane */
 };
 
-/* Head of an answer, at the first multiple of 4096 at or after ibnue_request.end.  All offsets (`..._at`, `end`) are in
- * bytes from the memory's start. */
+/* Head of an answer, which begins at the first multiple of 4096 at or after ibnue_request.end.  All offsets
+ * (`..._at` and `end`) are in bytes from the start of the memory. */
 struct ibnue_answer {
-    uint64_t magic;
-    uint64_t sequence; /* number of the request */
-    uint32_t switches;
+    uint64_t magic; /* IBNUE_ANSWER_MAGIC */
+    uint64_t sequence; /* number of the request that is answered */
+    uint32_t switches; /* number of switches, as in the request */
     uint32_t lids;     /* columns of the LFTs */
     uint32_t vls;      /* data VLs that the tables use */
     uint32_t sl_kind;  /* enum ibnue_sl_kind */
-    uint32_t sl2vl_ports; /* ports of a switch in sl2vl, 0: one row of 16 for the whole fabric */
+    uint32_t sl2vl_ports; /* ports of a switch in sl2vl; 0: one row of 16 for all switches */
     uint32_t certified; /* whether the tables are proven free of credit loops */
     uint64_t lft_at;   /* uint8[switches][lids] */
     uint64_t hops_at;  /* uint8[switches][lids], hops to the switch that delivers the LID, 255: no path */
@@ -83,52 +90,54 @@ struct ibnue_answer {
     uint64_t switch_of_at; /* int32[lids], row of the switch that a LID is cabled to, or -1 */
     uint64_t sl2vl_at; /* uint8[16] or uint8[switches][in ports][out ports][16], VL by SL, 15: drop the packet */
     uint64_t parent_at;    /* int32[switches], the multicast tree: next switch towards the root, or -1 */
-    uint64_t up_port_at;   /* uint8[switches], port that leads to the parent */
-    uint64_t down_port_at; /* uint8[switches], the parent's port that leads back */
+    uint64_t up_port_at;   /* uint8[switches], port that leads to the switch's parent */
+    uint64_t down_port_at; /* uint8[switches], port of the parent that leads to the switch */
     uint64_t classes_at;   /* struct ibnue_classes */
     uint64_t held_at;      /* struct ibnue_held[held] */
-    uint64_t plan;         /* number that identifies the update schedule when its progress is reported */
-    uint32_t held;         /* writes of later rounds, 0: everything is written in round 1 */
-    uint32_t round_wait;   /* milliseconds to wait for packets to drain, in addition to acknowledgements */
-    uint32_t wait_from;    /* first round that has this wait before it, 0: none */
-    uint32_t unused;
-    uint64_t end;          /* where the answer ends */
+    uint64_t plan;         /* number of the update schedule, with which its progress is reported */
+    uint32_t held;         /* entries that later rounds write; 0: round 1 writes all */
+    /* milliseconds to wait before a round, besides acknowledgements, so that packets leave the fabric */
+    uint32_t round_wait;
+    uint32_t wait_from;    /* first round before which this wait is needed, 0: none */
+    uint32_t unused; /* padding */
+    uint64_t end;          /* offset at which the answer ends */
 };
 
-/* Traffic classes: for every SL that the QoS policy assigns there is an SL for each layer of the tables. */
+/* Traffic classes.  Each SL of the QoS policy is a class, which has an SL for each layer (VL) of the engine's
+ * tables. */
 struct ibnue_classes {
-    uint8_t sl_for[256]; /* by 16 * hint + SL of the tables: SL of a path for which OpenSM proposes the SL `hint` */
-    uint8_t vl_like[16]; /* by VL: the VL whose arbitration weight it takes, 255 for a VL that carries no data */
+    uint8_t sl_for[256]; /* [16 * hint + SL of the tables], SL of a path for which OpenSM proposes the SL `hint` */
+    uint8_t vl_like[16]; /* [VL], the VL whose arbitration weight this VL gets, 255 for a VL that carries no data */
 };
 
-/* A write of an LFT entry in a later round.  An entry with another port in between occurs twice, the later round
- * first. */
+/* A write of an LFT entry in a later round.  If an entry gets another port in between, it occurs twice, the later
+ * round first. */
 struct ibnue_held {
-    uint32_t row;  /* of the switch */
-    uint16_t lid;
+    uint32_t row;  /* row of the switch */
+    uint16_t lid; /* LID of the entry */
     uint8_t round; /* round in which the entry is written, from 2 on */
-    uint8_t port;  /* port that the entry has until then, 255: none */
+    uint8_t port;  /* port of the entry until that round, 255: none */
 };
 
-/* Name that is sent to the worker in place of an engine's to ask for port policies.  The policy request is at the next
- * multiple of 8 after the request, and ibnue_request.end is moved to the end of its LFTs. */
+/* Name that the worker gets in place of an engine's name, to ask for values of ports.  The policy request is at the
+ * next multiple of 8 after the request, and ibnue_request.end is then the end of the LFTs behind it. */
 #define IBNUE_POLICIES "policies"
 #define IBNUE_POLICY_REQUEST_MAGIC UINT64_C(0x31716c7065756e69)
 #define IBNUE_POLICY_ANSWER_MAGIC UINT64_C(0x31616c7065756e69)
 
-/* uint8[switches][lids] follows: the LFTs as the switches have acknowledged them. */
+/* A request for values of ports.  uint8[switches][lids] follows: the LFTs that the switches have acknowledged. */
 struct ibnue_policy_request {
-    uint64_t magic;
+    uint64_t magic; /* IBNUE_POLICY_REQUEST_MAGIC */
     uint32_t lids; /* columns of the LFTs */
-    uint32_t unused;
+    uint32_t unused; /* padding */
 };
 
-/* Head of the answer to a policy request, at the offset that ibnue_answer has otherwise. */
+/* Head of the answer to a policy request, at the offset where an ibnue_answer would be. */
 struct ibnue_policy_answer {
-    uint64_t magic;
+    uint64_t magic; /* IBNUE_POLICY_ANSWER_MAGIC */
     uint64_t sequence; /* number of the request */
-    uint32_t switches;
-    uint32_t unused;
+    uint32_t switches; /* number of switches, as in the request */
+    uint32_t unused; /* padding */
     uint64_t want_at; /* uint16[switches][256], by port: VLStallCount << 5 | HOQLife, and the mask of valid bits << 8 */
 };
 

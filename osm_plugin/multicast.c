@@ -1,6 +1,6 @@
-/* Build the tree of a multicast group as a part of the multicast tree that came with the tables: the members' ports,
- * and the paths that connect them.  Runs in OpenSM's sweeper with the exclusive lock held, also between sweeps, when a
- * port joins. */
+/* Build the tree of a multicast group: those parts of the multicast tree in the answer that connect the group's
+ * members. This runs in OpenSM's sweeper with the exclusive lock held.  It also runs between sweeps, when a port
+ * joins a group. */
 #include "shim.h"
 
 #include <stdlib.h>
@@ -9,15 +9,15 @@
 #include <opensm/osm_mcast_mgr.h>
 #include <opensm/osm_multicast.h>
 
-/* A group's tree while it is built. */
+/* The tree of one group while it is built. */
 struct growth {
-    const struct ibnue_service *service;
-    struct ibnue_plugin *plugin;
+    const struct ibnue_service *service; /* tables with the multicast tree */
+    struct ibnue_plugin *plugin; /* the plugin */
     uint16_t mlid;      /* host order */
-    uint8_t *member;    /* [switches], whether the switch or a port cabled to it is a member */
-    uint8_t *on;        /* [switches], whether the switch is on the group's tree */
-    uint32_t *branches; /* [switches], number of children on the group's tree */
-    int32_t *child;     /* [switches], row of one such child */
+    uint8_t *member;    /* [switches], whether the switch itself or a port cabled to it is a member */
+    uint8_t *on;        /* [switches], whether the switch is on the tree of the group */
+    uint32_t *branches; /* [switches], number of children on the tree of the group */
+    int32_t *child;     /* [switches], row of one of these children */
 };
 
 static osm_switch_t *switch_of_row(const struct growth *growth, int32_t row)
@@ -25,7 +25,7 @@ static osm_switch_t *switch_of_row(const struct growth *growth, int32_t row)
     return osm_get_switch_by_guid(&growth->plugin->osm->subn, cl_hton64(growth->service->guid[row]));
 }
 
-/* Add a port to a switch's entry of the group.  Return 0, or -1 with a line in the log. */
+/* Add a port to a switch's multicast entry of the group.  Return 0, or -1 after a line in the log. */
 static int set_port(const struct growth *growth, int32_t row, uint8_t port)
 {
     osm_switch_t *sw = switch_of_row(growth, row);
@@ -39,7 +39,7 @@ static int set_port(const struct growth *growth, int32_t row, uint8_t port)
     return 0;
 }
 
-/* Mark the switch of a member, and add the port that leads to the member.  Return 0 or -1. */
+/* Mark the switch of a member, and add the switch port that leads to the member.  Return 0 or -1. */
 static int add_member(const struct growth *growth, const osm_port_t *port)
 {
     const osm_physp_t *physp = port->p_physp;
@@ -76,7 +76,8 @@ static void mark_ways(const struct growth *growth)
     }
 }
 
-/* Start the tree at the first switch below `root` with a member or several branches.  Remove the switches above it. */
+/* Remove the switches above the group's own root.  That is the first switch below `root` that has a member or
+ * several branches. */
 static void cut_above(const struct growth *growth, int32_t root)
 {
     while (growth->on[root] && !growth->member[root] && growth->branches[root] == 1) {
@@ -85,7 +86,8 @@ static void cut_above(const struct growth *growth, int32_t root)
     }
 }
 
-/* Add the ports at both ends of every edge of the group's tree.  Return 0, or a non-zero value if one failed. */
+/* Add the ports at both ends of every edge of the group's tree.  Return 0, or another value if a switch or port
+ * failed. */
 static int set_ways(const struct growth *growth)
 {
     const struct ibnue_service *service = growth->service;
@@ -101,7 +103,7 @@ static int set_ways(const struct growth *growth)
     return failed;
 }
 
-/* Build the group's tree.  Return 0, or a non-zero value if a switch or port failed. */
+/* Build the tree of the group.  Return 0, or another value if a switch or port failed. */
 static int grow(const struct growth *growth, cl_qlist_t *members)
 {
     int failed = 0;
@@ -115,7 +117,7 @@ static int grow(const struct growth *growth, cl_qlist_t *members)
     return failed | set_ways(growth);
 }
 
-/* Build the tree of a multicast group.  OpenSM calls this as mcast_build_stree. */
+/* Build the tree of a multicast group (OpenSM's callback mcast_build_stree). */
 ib_api_status_t ibnue_multicast(void *context, osm_mgrp_box_t *group)
 {
     struct ibnue_engine *engine = context;

@@ -1,8 +1,10 @@
-"""The spanning tree on which multicast groups are routed.
+"""Compute the spanning tree on which multicast groups are routed.
 
-OpenSM's own multicast routing takes, at every switch, the first port with the fewest hops.  With hop counts along the
-engine's routes instead of shortest distances, this could form loops.  The routes of all switches towards one LID are
-always a tree.  So the tree towards a root switch is used for every group, pruned to the members of the group.
+At every switch, OpenSM's own multicast routing takes the first port with the fewest hops.  OpenSM has hop counts along
+the engine's paths, and not shortest distances.  Its choice could therefore form loops.
+
+The paths of all switches towards one LID always form a tree.  So the tree towards a root switch is used for every
+group, without the branches that have no members.
 """
 
 from __future__ import annotations
@@ -19,16 +21,16 @@ from routing.tables import Routing
 
 @dataclass(frozen=True, eq=False)
 class MulticastTree:
-    """A spanning tree of every connected component.
+    """A spanning tree of the switches in each connected component.
 
     Attributes
     ----------
     parent
-        int32[S], the next switch towards the root; -1 for a root or an unreachable switch.
+        int32[S], the next switch towards the root; -1 at a root and at an unreachable switch.
     up_port
-        uint8[S], the port of the switch that leads to the parent; 255: none.
+        uint8[S], the port of the switch that leads to its parent; 255 if it has none.
     down_port
-        uint8[S], the port of the parent that leads back to the switch; 255: none.
+        uint8[S], the port of the parent that leads to the switch; 255 if it has none.
     """
 
     parent: npt.NDArray[np.int32]
@@ -39,19 +41,20 @@ class MulticastTree:
 def multicast_tree(
     fabric: Fabric, routing: Routing, hops: npt.NDArray[np.uint8], roots: Sequence[int] = ()
 ) -> MulticastTree:
-    """Return the tree of routes towards a root switch in each connected component.
+    """Return the tree of paths towards a root switch, for each connected component.
 
-    The root is the first of ``roots`` in the component.  If there is none, the root is the first switch of the engine's
-    order, if the engine has one (Up*/Down*).  Multicast packets then go up and down like unicast packets, so they add
-    no dependency that the order forbids.  Otherwise the root is the switch with the smallest maximum hop count from all
-    other switches; the dependencies of multicast packets are then not proven.
+    The root is the first switch of ``roots`` in the component.  Without one, there are two cases.  If the engine has an
+    order of switches (Up*/Down*), the root is its first switch.  Multicast packets then go up and down as unicast
+    packets do, so that they add no dependency that the order forbids.  Otherwise the root is the switch with the
+    smallest maximum hop count from all other switches.  The dependencies of multicast packets are then not proven
+    acyclic.
 
     Parameters
     ----------
     fabric, routing
-        The fabric and its complete tables.
+        The fabric, and tables that deliver everywhere.
     hops
-        uint8[S, L], hops along the routes.
+        uint8[S, L], number of hops along the paths of the tables.
     roots
         GUIDs of the root switches that the administrator has named, in order of preference.
 

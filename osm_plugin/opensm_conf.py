@@ -1,6 +1,7 @@
-"""Options of opensm.conf that OpenSM does not apply to the tables of an external engine: applied or logged here.
+"""Apply options of opensm.conf that OpenSM itself does not apply to tables of a plugin, or log why they are not
+applied.
 
-The table :data:`OPTIONS` defines how each option is handled.  The plugin's own configuration overrides opensm.conf.
+The table :data:`OPTIONS` says how each option is handled.  The plugin's own configuration overrides opensm.conf.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from routing.formats.text import c_number, lines_of, read_text
 from routing.numerals import count_noun
 
 IGNORED_WEIGHT = 1e-3
-"""Weight of a port in ``port_prof_ignore_file``: paths through this port add almost nothing to the load."""
+"""Weight of a port in ``port_prof_ignore_file``, so small that paths through the port add almost nothing to the
+load.
+"""
 MOST_WEIGHT = 255
 SEEDS = 1 << 31
 
@@ -29,13 +32,13 @@ _UNSET = ("", "(null)")
 
 @dataclass(frozen=True)
 class OpensmConf:
-    """Options of opensm.conf that differ from OpenSM's defaults: values by key."""
+    """The options in opensm.conf that differ from OpenSM's defaults, as text values by key."""
 
     values: Mapping[str, str] = field(default_factory=lambda: _NO_OPTIONS)
 
     @classmethod
     def of(cls, text: str) -> OpensmConf:
-        """Read lines "key value" of a request or of opensm.conf itself.  The last line of a key counts."""
+        """Read lines "key value" of a request or of opensm.conf itself.  If a key is repeated, its last line counts."""
         found: dict[str, str] = {}
         for line in text.splitlines():
             key, _, value = line.strip().partition(" ")
@@ -47,27 +50,27 @@ class OpensmConf:
         )
 
     def get(self, key: str) -> str | None:
-        """Return the value of a key; None if it has its default."""
+        """Return the value of an option; None if it has OpenSM's default."""
         return self.values.get(key)
 
 
 def _same(value: str, usual: str) -> bool:
-    """Return whether a value equals the default, ignoring case; numbers are compared by value."""
+    """Return whether a value equals the default ``usual``.  Case is ignored, and numbers are compared by value."""
     return value.upper() == usual.upper() or (bool(usual) and c_number(value) == c_number(usual) is not None)
 
 
 @dataclass
 class AcceptedOptions:
-    """Options for an engine run, combined from the plugin's configuration and opensm.conf.
+    """Options for a run of an engine, from the plugin's configuration and from opensm.conf.
 
     Attributes
     ----------
     options
-        Options of the engine: the plugin's own configuration, and additions from opensm.conf.
+        Engine options: those of the plugin's configuration, and additions from opensm.conf.
     optional_roots
         Whether ``root_guid_file`` comes from opensm.conf.  GUIDs in it that no switch has are then ignored.
     multicast_roots
-        GUIDs of preferred multicast root switches; the first one that exists is used.
+        GUIDs of preferred root switches for multicast.  The first one that exists is used.
     lines
         Lines for the log, one for each option that is set but not applied.
     """
@@ -79,7 +82,7 @@ class AcceptedOptions:
 
 
 class NotAcceptedError(Exception):
-    """Reason why an option is not applied."""
+    """Raised with the reason why an option cannot be applied."""
 
 
 Take = Callable[[str, AcceptedOptions], None]
@@ -87,20 +90,23 @@ Take = Callable[[str, AcceptedOptions], None]
 
 @dataclass(frozen=True)
 class Option:
-    """One option of opensm.conf.  If engines declare it (:class:`routing.engines.base.Offers`), it is for these alone.
+    """How the plugin handles one option of opensm.conf.
+
+    If engines declare the option (:class:`routing.engines.base.Offers`), it applies only to them.
 
     Attributes
     ----------
     name
         Name in opensm.conf.
     about
-        Effect in the plugin, or why it has none, in a few words for the log and the documentation.
+        What the option does in the plugin, or why it does nothing, in a few words for the log and the documentation.
     take
-        Function that applies a value; None: the option is not applied.
+        Function that applies a value of the option; None if the option is not applied.
     usual
-        Default value in OpenSM.
+        OpenSM's default value.
     served
-        Whether nothing has to be done, because OpenSM applies the option itself or all tables satisfy it.
+        Whether an option without ``take`` has its effect all the same: OpenSM applies it itself, or all tables satisfy
+        it.
     """
 
     name: str
@@ -112,14 +118,14 @@ class Option:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How the plugin handles an option that is set.
+    """How the plugin handles an option that opensm.conf sets.
 
     Attributes
     ----------
     name, value
         Name and value in opensm.conf.
     honoured
-        Whether the option is applied, or nothing has to be done for it.
+        Whether the option has its effect, with or without work of the plugin.
     text
         How the option is applied, or why it is not.
     """
@@ -135,23 +141,23 @@ class Verdict:
 
 
 def take_over(conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> tuple[AcceptedOptions, tuple[Verdict, ...]]:
-    """Apply the options that are set in opensm.conf, and report how each of them is handled.
+    """Apply the options that opensm.conf sets, and report how each of them is handled.
 
     Parameters
     ----------
     conf
-        Options of opensm.conf.
+        The options in opensm.conf.
     engine
-        Name of the engine, without prefix.
+        Name of the engine, without the prefix "ibnue-".
     own
-        Options of the engine in the plugin's own configuration; they have priority.
+        Options of the engine in the plugin's own configuration, which have priority.
 
     Returns
     -------
     taken
         Options for the run of the engine.
     verdicts
-        One verdict per option that is set, in the order of :data:`OPTIONS`.
+        One verdict for each option that is set, in the order of :data:`OPTIONS`.
     """
     taken = AcceptedOptions(dict(own))
     verdicts = tuple(
@@ -171,7 +177,8 @@ def _verdict(option: Option, value: str, engine: str, taken: AcceptedOptions) ->
         return Verdict(option.name, value, False, f"it is for {' and '.join(names)}, not for {engine}")
     try:
         option.take(value, taken)
-    except (NotAcceptedError, IbnueError) as problem:  # before ValueError, because some IbnueErrors are ValueErrors
+    # before ValueError, since some of these errors are ValueErrors too
+    except (NotAcceptedError, IbnueError) as problem:
         return Verdict(option.name, value, False, str(problem))
     except ValueError:
         return Verdict(option.name, value, False, "it is not a number")
@@ -179,9 +186,9 @@ def _verdict(option: Option, value: str, engine: str, taken: AcceptedOptions) ->
 
 
 def foreign_options(path: str | None) -> dict[str, str]:
-    """Return the options in the file of opensm.conf that only other builds of OpenSM know.
+    """Read from opensm.conf the options that only other builds of OpenSM know, and that OpenSM does not pass on.
 
-    Returns no options if the file cannot be read, because OpenSM itself continues without the file, too.
+    If the file cannot be read, there are no options.  OpenSM itself continues without the file, too.
     """
     if path is None:
         return {}
@@ -194,7 +201,7 @@ def foreign_options(path: str | None) -> dict[str, str]:
 
 
 def _own_first(taken: AcceptedOptions, *keys: str) -> None:
-    """Raise NotTakenError if the plugin's own configuration sets one of these keys."""
+    """Raise NotAcceptedError if the plugin's own configuration sets one of these keys, which has priority."""
     for key in keys:
         if key in taken.options:
             raise NotAcceptedError(f"{key} of the plugin's configuration comes first")
@@ -208,7 +215,7 @@ def _roots(value: str, taken: AcceptedOptions) -> None:
 
 
 def _nodes(key: str) -> Take:
-    """Return the function that takes a list of nodes for the option of this name."""
+    """Return a function that applies an option of this name, whose value is a file with GUIDs of nodes."""
 
     def take(value: str, taken: AcceptedOptions) -> None:
         _own_first(taken, key)
@@ -238,7 +245,7 @@ def _add_weights(found: list[tuple[int, int, float]], taken: AcceptedOptions) ->
 
 
 def _port_lines(path: str, numbers: int) -> Iterator[tuple[int, list[int]]]:
-    """Yield the GUID and the following numbers of each line.  Shorter lines are skipped, as in OpenSM."""
+    """Yield the GUID and the numbers after it in each line of a file.  Shorter lines are skipped, as in OpenSM."""
     for _, line in lines_of(read_text(path)):
         words = [c_number(word) for word in line.partition("#")[0].split()[: 1 + numbers]]
         known = [word for word in words if word is not None]
@@ -272,7 +279,7 @@ def _multicast_root(value: str, taken: AcceptedOptions) -> None:
 _ALL_TOGETHER = "loads of all destinations are balanced together, in no order"
 
 FOREIGN = ("mc_primary_root_guid", "mc_secondary_root_guid", "remote_guid_sorting")
-"""Options of other builds of OpenSM, which OpenSM 3.3.23 ignores."""
+"""Options that other builds of OpenSM know, and that OpenSM 3.3.23 ignores."""
 
 OPTIONS: tuple[Option, ...] = (
     Option("root_guid_file", "roots of the order or of the tree; GUIDs that no switch has are passed over", _roots),
@@ -307,7 +314,7 @@ OPTIONS: tuple[Option, ...] = (
 
 
 def describe_left_out(count: int, kept: bool) -> str:
-    """Return a line for the log on whether throttled links are used."""
+    """Return a line for the log on ``count`` throttled links: whether they are used (``kept``) or left unused."""
     links = count_noun(count, "throttled link")
     if kept:
         return f"opensm.conf: avoid_throttled_links: not used: the fabric would fall apart without {links}"

@@ -1,7 +1,6 @@
-/* Write the options of opensm.conf that OpenSM does not apply to the tables of an external engine as text for the
- * worker.
+/* Write those options of opensm.conf as text for the worker that OpenSM itself does not apply to tables of a plugin.
  *
- * Each option that differs from OpenSM's default gets one line "key value".  osm_plugin/opensm_conf.py defines what the
+ * Each option that differs from OpenSM's default is one line "key value".  osm_plugin/opensm_conf.py says what the
  * worker does with it. */
 #include "shim.h"
 
@@ -65,7 +64,7 @@ static void add_files(struct text *text, const osm_subn_opt_t *opt)
     add_string(text, "lfts_file", opt->lfts_file);
 }
 
-/* Append a line with the SLs of a mask, unless the mask is 0. */
+/* Append a line with the SLs whose bits are set in a mask, unless the mask is 0. */
 static void add_sls(struct text *text, const char *key, uint32_t mask)
 {
     char list[3 * 16];
@@ -75,7 +74,7 @@ static void add_sls(struct text *text, const char *key, uint32_t mask)
         if (mask >> sl & 1)
             used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%u", used ? "," : "", sl);
     if (used)
-        add(text, "%s %s\n", key, list); /* at once: a line that does not fit is left out as a whole */
+        add(text, "%s %s\n", key, list); /* as one call, so that a line that does not fit is left out as a whole */
 }
 
 /* Write the options' text.  Return the number of bytes written, at most `room`. */

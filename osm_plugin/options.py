@@ -1,4 +1,6 @@
-"""Engine options from the configuration and from OpenSM's limits, and the demand on tables for OpenSM."""
+"""Combine the engine options of the configuration with OpenSM's limits, and check that tables may be given to
+OpenSM.
+"""
 
 from __future__ import annotations
 
@@ -21,34 +23,34 @@ from routing.port_classes import PortClasses, port_classes_of
 from routing.publish import Demand, Shortfall, VerifiedTables, admit
 
 SWEEP_EFFORT = 0.1
-"""Default optimisation effort.  It is low because OpenSM answers no path queries while it routes."""
+"""Default optimisation effort in a sweep.  It is low because OpenSM answers no path queries while it routes."""
 
 
 def threads_of(config: PluginConfig) -> int:
-    """Return the number of threads that the kernels may use."""
+    """Return the number of threads that the C kernels may use."""
     return config.threads or min(8, len(os.sched_getaffinity(0)))
 
 
 def options_of(
     engine: str, config: PluginConfig, snapshot: Snapshot, found: Mapping[str, Any] | None = None
 ) -> EngineOptions:
-    """Return the options of an engine.
+    """Return the options for a run of an engine.
 
     Parameters
     ----------
     engine
-        Name of the engine, without prefix.
+        Name of the engine, without the prefix "ibnue-".
     config
         The plugin's configuration.
     snapshot
-        The request.  The engine may use at most the data VLs that OpenSM sets up.
+        The request, which states how many data VLs OpenSM sets up.  The engine may use no more.
     found
-        Options of the engine; None: those of the configuration.
+        Engine options to use; None for those of the configuration.
 
     Raises
     ------
     OptionError
-        An option has an unknown value, or requires more VLs than OpenSM will set up.
+        An option has an unknown value, or needs more VLs than OpenSM sets up.
     """
     found = dict(config.options_of(engine) if found is None else found)
     if "budget" in found:
@@ -75,7 +77,9 @@ def port_classes(config: PluginConfig) -> PortClasses:
 
 
 def roots_there(options: EngineOptions, fabric: Fabric) -> EngineOptions:
-    """Replace the root file by those of its roots that exist in the fabric.  With none, the engine chooses roots."""
+    """Replace the file of roots by those of its switches that the fabric has.  If there are none, the engine chooses
+    roots.
+    """
     if options.root_guid_file is None:
         return options
     there = set(fabric.switch_guid.tolist())
@@ -84,9 +88,10 @@ def roots_there(options: EngineOptions, fabric: Fabric) -> EngineOptions:
 
 
 def _leave_vls(found: dict[str, Any], policy: QosPolicy) -> None:
-    """Limit the VLs if there is a QoS policy, so that every class gets SLs and VLs.
+    """Limit the number of VLs if there is a QoS policy, so that every traffic class gets SLs and VLs.
 
-    "auto" becomes the fewest VLs that the engine needs.  A number is limited to the layers for which there are SLs.
+    The value "auto" becomes "min", the fewest VLs that the engine needs.  A number is limited to the number of layers
+    for which there are enough SLs.
     """
     if not policy.sls:
         return
@@ -107,12 +112,12 @@ def _check_vls(wanted: int | str, snapshot: Snapshot) -> None:
 
 
 def admit_to_opensm(tables: VerifiedTables, snapshot: Snapshot, config: PluginConfig) -> VerifiedTables:
-    """Return the tables as verified for OpenSM: with a certificate, unless credit loops are allowed.
+    """Check that tables may be given to OpenSM: with a certificate, unless the configuration allows credit loops.
 
     Raises
     ------
     RoutingError
-        The tables use more VLs than OpenSM sets up, or have a credit loop that is not allowed.
+        The tables use more VLs than OpenSM sets up, or have a credit loop although the configuration does not allow it.
     """
     demand = Demand(None if config.allow_credit_loops else "forward", vls=snapshot.data_vls)
     found = admit(snapshot.fabric, tables.routing, tables.proof, demand)
@@ -125,7 +130,7 @@ def admit_to_opensm(tables: VerifiedTables, snapshot: Snapshot, config: PluginCo
 
 
 def describe_proof(proof: Proof) -> str:
-    """Describe the proof of tables for OpenSM in a few words."""
+    """Describe the proof of tables in a few words for OpenSM's log."""
     if proof.certified:
         scope = "switch-to-switch traffic included" if proof.scope == "all" else "from or to CAs and routers"
         return f"proven free of credit loops ({proof.strength}, {scope})"
@@ -133,6 +138,6 @@ def describe_proof(proof: Proof) -> str:
 
 
 def loop_line(proof: Proof) -> str:
-    """Return the beginning of a credit loop as one line."""
+    """Describe a credit loop by its first channels in one line."""
     lines = [line.strip() for line in proof.credit_loop.describe()] if proof.credit_loop is not None else ["no proof"]
     return " ".join([lines[0], "; ".join(lines[1:3]), *(["..."] if len(lines) > 3 else [])])

@@ -1,5 +1,5 @@
-/* Entry points of the OpenSM event plugin: creation, deletion and events.  The plugin registers the routing engines
- * `ibnue-*` when it is created and exists until OpenSM ends. */
+/* Entry points of the plugin, which OpenSM calls: creation, deletion and events.  On creation the plugin registers
+ * the routing engines `ibnue-*`.  It exists until OpenSM ends. */
 #define _GNU_SOURCE
 #include "shim.h"
 
@@ -15,11 +15,11 @@
 
 #include "host.h"
 
-/* Maximum number of the host's lines that are logged at one event. */
+/* Maximum number of lines from the Python part (the host) that are logged at one event. */
 #define MOST_LINES 64
 
-/* Set while a plugin exists.  OpenSM calls `create` once for each time that event_plugin_name has the plugin, but only
- * one interpreter can run in a process. */
+/* Set while a plugin exists.  OpenSM calls `create` each time that event_plugin_name names the plugin, but a process
+ * can have only one Python interpreter. */
 static atomic_flag taken = ATOMIC_FLAG_INIT;
 
 static void free_plugin(struct ibnue_plugin *plugin)
@@ -68,7 +68,7 @@ static void register_engine(struct ibnue_plugin *plugin, const char *name)
     plugin->engines = engine;
 }
 
-/* Return the path of the file that this library was loaded from. */
+/* Return the path of the file from which this library was loaded. */
 static const char *library(void)
 {
     Dl_info about;
@@ -76,8 +76,8 @@ static const char *library(void)
     return dladdr(&taken, &about) && about.dli_fname ? about.dli_fname : "libibnue.so";
 }
 
-/* Return whether OpenSM's structs match the headers of the build.  If not, report the difference: in OpenSM's log if
- * that is safe to use, otherwise on standard error, and always in the system log. */
+/* Return whether OpenSM's structs are as in the headers of the build.  If not, report the member that differs:
+ * always in the system log, and also in OpenSM's log if that is safe to use, else on standard error. */
 static int is_for_this_opensm(const struct osm_opensm *osm)
 {
     char why[IBNUE_WHY], line[2 * IBNUE_WHY];
@@ -137,13 +137,13 @@ static void *create(struct osm_opensm *osm)
 
 static void delete(void *data)
 {
-    ibnue_watch_end(data); /* the watch thread calls the host, so it has to end before the host stops */
+    ibnue_watch_end(data); /* this thread calls the host, so it must end first */
     ibnue_host_stop();
     free_plugin(data);
     atomic_flag_clear(&taken);
 }
 
-/* Log problems that did not stop the engine, such as a configuration file that is not in force. */
+/* Log problems that did not stop the engine, such as an invalid configuration file. */
 static void say_warnings(struct ibnue_plugin *plugin)
 {
     char note[IBNUE_WHY] = "";
@@ -152,8 +152,8 @@ static void say_warnings(struct ibnue_plugin *plugin)
         SAY(plugin, OSM_LOG_ERROR, "ERR IBN20: %s\n", note);
 }
 
-/* Return whether OpenSM's nodes, switches and ports have the layout of the headers.  The check is needed here as well,
- * because port policies apply under any engine: an ibnue engine, which would check first, may never have run. */
+/* Return whether OpenSM's nodes, switches and ports are laid out as in the headers.  Engines check this too, but
+ * rules for ports apply under any engine, so that no ibnue engine may have run before. */
 static int may_use_nodes(struct ibnue_plugin *plugin)
 {
     char why[IBNUE_WHY];
@@ -165,7 +165,7 @@ static int may_use_nodes(struct ibnue_plugin *plugin)
     return fits;
 }
 
-/* Handle an event that OpenSM reports. */
+/* Handle an event that OpenSM reports to its plugins. */
 static void report(void *data, osm_epi_event_id_t event, void *about)
 {
     struct ibnue_plugin *plugin = data;
@@ -175,7 +175,7 @@ static void report(void *data, osm_epi_event_id_t event, void *about)
     if (event == OSM_EVENT_ID_UCAST_ROUTING_DONE && plugin->layout_known) {
         ibnue_rounds_go_on(plugin);
         ibnue_copies_written(plugin);
-        ibnue_settle(plugin); /* comes last, because hop counts are those of the last round */
+        ibnue_settle(plugin); /* last of the three, because the hop counts must be those of the last round */
     }
     if (event == OSM_EVENT_ID_HEAVY_SWEEP_DONE && may_use_nodes(plugin))
         ibnue_copies_discovered(plugin);

@@ -1,8 +1,8 @@
-/* Port policies: after every sweep, set HOQLife and VLStallCount of the ports for which rules require other values than
- * those that OpenSM sets everywhere.
+/* Set HOQLife and VLStallCount of single ports after every sweep, where the rules of the configuration demand other
+ * values than OpenSM sets everywhere.
  *
- * The worker applies the rules to the subnet.  The requests are sent through OpenSM, so that OpenSM takes the answers
- * into its own tables. */
+ * The worker applies the rules to the subnet.  The requests to the ports are sent through OpenSM, so that OpenSM
+ * stores the answers in its own tables. */
 #include "shim.h"
 
 #include <stdio.h>
@@ -13,34 +13,36 @@
 #include "host.h"
 
 #define PORTS 256
-/* Maximum number of attempts to set a value that a port answers but does not accept.  After these attempts the value is
- * left alone until the rules require another one, or the port has been down. */
+/* Maximum number of attempts to set a value at a port that answers but does not take the value.  After that, the
+ * value is left alone until the rules demand another one, or the port has been down. */
 #define TRIES 3
 
-/* Maximum wait for the answers to all requests.  OpenSM's own retries end long before that. */
+/* Maximum wait in milliseconds for the answers to all requests.  OpenSM's own retries end long before that. */
 #define PATIENCE_MS 60000
 
-/* The value that the rules require of a port, and the attempts to set it. */
+/* The value that the rules demand of a port, and the attempts to set it. */
 struct wish {
     uint8_t mask, value; /* bits of vl_stall_life that the rules set, and their values; mask 0: no rule applies */
     uint8_t asked;       /* vl_stall_life in the last request */
-    uint8_t refused;     /* mask of the fields (HOQLife, VLStallCount) that the port did not accept */
-    uint8_t tries;       /* number of consecutive requests that the port did not accept; from TRIES on refused fields are left alone */
+    uint8_t refused;     /* mask of the fields (HOQLife, VLStallCount) whose value the port did not take */
+    /* number of consecutive requests that the port did not take; from TRIES on, refused fields are left alone */
+    uint8_t tries;
     uint8_t sent;        /* whether a request was sent in this sweep */
 };
 
 struct ibnue_policies {
-    uint32_t switches;
+    uint32_t switches; /* number of switches */
     uint64_t *guid;           /* [switches], ascending, host order */
     struct wish *wish;        /* [switches][PORTS] */
 };
 
-/* Numbers of ports in one sweep. */
+/* Numbers of ports in one sweep, for the log. */
 struct tally {
-    /* wished: with a rule.  right: with the required value already.  written: with a request.  held: with the requested
-     * value afterwards.  stubborn: with a value that is left alone.  failed: whose request could not be sent. */
+    /* wished: with a rule.  right: that had the demanded value already.  written: to which a request was sent.
+     * held: that have the requested value afterwards.  stubborn: with a value that is left alone.  failed: to which
+     * the request could not be sent. */
     unsigned wished, right, written, held, stubborn, failed;
-    osm_physp_t *first;       /* the first port that did not accept the requested value, NULL: none */
+    osm_physp_t *first;       /* the first port that did not take the requested value, NULL: none */
     uint8_t first_asked;      /* vl_stall_life that was requested of this port */
 };
 
@@ -69,7 +71,7 @@ static int row_of(const struct ibnue_policies *policies, uint64_t guid)
     return policies && low < policies->switches && policies->guid[low] == guid ? (int)low : -1;
 }
 
-/* Write a request, followed by the LFTs as the switches have acknowledged them, into the memory of a worker. */
+/* Write a request into the memory of a worker, followed by the LFTs that the switches have acknowledged. */
 int ibnue_request_with_tables(struct ibnue_plugin *plugin, struct ibnue_memory *memory, int fd, uint64_t generation,
                               char *why)
 {
@@ -106,8 +108,8 @@ int ibnue_request_with_tables(struct ibnue_plugin *plugin, struct ibnue_memory *
     return 0;
 }
 
-/* Replace the policies by the worker's answer.  A port whose required value is unchanged keeps the state of its
- * attempts.  Return 0, or -1 with the reason in `why`. */
+/* Store the values in the worker's answer in place of earlier ones.  If the demanded value of a port is unchanged,
+ * the count of attempts at this port is kept.  Return 0, or -1 with the reason in `why`. */
 static int read_answer(struct ibnue_plugin *plugin, char *why)
 {
     const struct ibnue_request *request = (const struct ibnue_request *)plugin->memory.bytes;
@@ -145,7 +147,7 @@ static int read_answer(struct ibnue_plugin *plugin, char *why)
         before = row_of(old, made->guid[row]);
         for (unsigned port = 0; port < PORTS; port++, want++) {
             struct wish *wish = made->wish + (size_t)row * PORTS + port;
-            uint16_t bits = *(const volatile uint16_t *)want; /* read once, because the worker can change it */
+            uint16_t bits = *(const volatile uint16_t *)want; /* read only once, since the worker can change it */
             uint8_t mask = (uint8_t)(bits >> 8), value = (uint8_t)(bits & mask);
             if (before >= 0)
                 *wish = old->wish[(size_t)before * PORTS + port];
@@ -194,7 +196,7 @@ static uint8_t with(uint8_t now, uint8_t mask, uint8_t value)
     return (uint8_t)((now & ~mask) | (value & mask));
 }
 
-/* Return a port if it is cabled and not down, as OpenSM configures only such ports.  Otherwise return NULL. */
+/* Return a port if it is cabled and not down, otherwise NULL.  OpenSM itself configures only such ports. */
 static osm_physp_t *live_port(const osm_node_t *node, unsigned port)
 {
     osm_physp_t *physp = port < osm_node_get_num_physp(node) ? osm_node_get_physp_ptr((osm_node_t *)node, port) : NULL;
@@ -205,8 +207,9 @@ static osm_physp_t *live_port(const osm_node_t *node, unsigned port)
     return physp;
 }
 
-/* Send a request that sets vl_stall_life of a port.  All other fields keep the values that were read, the port states
- * are set to "no change", and no client reregistration is requested.  Return 0, or another value if sending fails. */
+/* Send a request that sets vl_stall_life of a port.  All other fields keep the values that OpenSM read.  The port
+ * states are set to "no change", and no client reregistration is requested.  Return 0, or another value if sending
+ * fails. */
 static int request_set(struct ibnue_plugin *plugin, osm_physp_t *physp, uint8_t stall_life)
 {
     osm_node_t *node = osm_physp_get_node_ptr(physp);
@@ -230,8 +233,8 @@ static int request_set(struct ibnue_plugin *plugin, osm_physp_t *physp, uint8_t 
                        CL_DISP_MSGID_NONE, &context) != IB_SUCCESS;
 }
 
-/* Send a request to a port that does not have its required value.  Fields that it refused TRIES times are left
- * alone. */
+/* Send a request to a port, unless it has the demanded value already.  Fields that the port refused TRIES times are
+ * left alone. */
 static void request_port(struct ibnue_plugin *plugin, osm_physp_t *physp, struct wish *wish, struct tally *tally)
 {
     uint8_t now = physp->port_info.vl_stall_life, left = wish->tries >= TRIES ? wish->refused : 0;
@@ -253,7 +256,7 @@ static void request_port(struct ibnue_plugin *plugin, osm_physp_t *physp, struct
     wish->sent = 1;
 }
 
-/* Compare a port's value with the request.  The answers have arrived, and OpenSM has taken them into its tables. */
+/* Compare the value of a port with the request.  The answers have arrived by now, and OpenSM has stored them. */
 static void check_port(osm_physp_t *physp, struct wish *wish, struct tally *tally)
 {
     uint8_t now = physp->port_info.vl_stall_life;
@@ -275,7 +278,7 @@ static void check_port(osm_physp_t *physp, struct wish *wish, struct tally *tall
     }
 }
 
-/* Send the requests to all ports with a rule, or check their values afterwards if `check` is set. */
+/* Send the requests to all ports with a rule.  With `check`, examine their values afterwards instead. */
 static void each_port(struct ibnue_plugin *plugin, struct tally *tally, int check)
 {
     struct ibnue_policies *policies = plugin->policies;
@@ -292,12 +295,12 @@ static void each_port(struct ibnue_plugin *plugin, struct tally *tally, int chec
             else if (physp)
                 request_port(plugin, physp, wish, tally);
             else
-                wish->refused = wish->tries = wish->sent = 0; /* another device may come up there */
+                wish->refused = wish->tries = wish->sent = 0; /* another device may come up at this port */
         }
     }
 }
 
-/* Wait until OpenSM has no outstanding requests.  Return 0, or -1 after PATIENCE_MS or if OpenSM ends. */
+/* Wait until all of OpenSM's requests are answered.  Return 0, or -1 after PATIENCE_MS or if OpenSM ends. */
 static int wait_for_answers(const struct ibnue_plugin *plugin)
 {
     const struct timespec nap = {0, 200000};
@@ -327,7 +330,7 @@ static void log_tally(struct ibnue_plugin *plugin, const struct tally *tally, co
         SAY(plugin, OSM_LOG_ERROR, "ERR IBNB: %u requests could not be sent\n", tally->failed);
 }
 
-/* Apply the port policies at the end of a sweep.  Called from OpenSM's sweeper. */
+/* Apply the rules for ports at the end of a sweep.  This runs in OpenSM's sweeper. */
 void ibnue_policies_apply(struct ibnue_plugin *plugin)
 {
     struct tally tally = {0};

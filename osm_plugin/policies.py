@@ -1,4 +1,4 @@
-"""The worker's part of port policies: applies rules to OpenSM's subnet, and returns the PortInfo values to set."""
+"""Apply rules for single ports in the worker, and return the PortInfo values that the plugin will set."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from routing.policy.export import stall_life
 from routing.tables import Provenance, Routing, identity_sl2vl
 
 POLICIES = "policies"
-"""Name in a request for port policies instead of the name of an engine."""
+"""Name that a request has in place of an engine's name if it asks for port values."""
 _NAMED = 3
-"""Maximum number of rule parts without effect that are named in a line of the log."""
+"""Maximum number of parts of rules without effect that a line of the log names."""
 REQUEST_MAGIC, ANSWER_MAGIC = 0x31716C7065756E69, 0x31616C7065756E69
 
 POLICY_REQUEST = np.dtype([("magic", "u8"), ("lids", "u4"), ("unused", "u4")])
@@ -29,16 +29,17 @@ POLICY_ANSWER = np.dtype([("magic", "u8"), ("sequence", "u8"), ("switches", "u4"
 
 
 class PolicyDesk:
-    """Handler of requests for port policies.
+    """Answers requests for the values of ports.
 
-    It stores the last computed tables, because SLs cannot be read from the switches.
+    It remembers the tables that were computed last.  Rules about credit loops need the SLs of paths, which cannot be
+    read from the switches.
     """
 
     def __init__(self) -> None:
         self._routed: tuple[str, Routing] | None = None
 
     def routed(self, fabric: Fabric, routing: Routing) -> None:
-        """Store tables that are passed to OpenSM."""
+        """Remember tables that are given to OpenSM."""
         self._routed = fabric.digest, routing
 
     def answer(self, memory: SharedMemory, snapshot: Snapshot, config: PluginConfig) -> str:
@@ -66,7 +67,7 @@ class PolicyDesk:
         return f"{Path(policy.path).name}: {count_noun(len(policy.rules), 'rule')}{remark}{idle}"
 
     def _tables(self, fabric: Fabric, lft: npt.NDArray[np.uint8]) -> tuple[Routing, str]:
-        """Return the tables in the switches, and the assumption about their VLs in words ("" if there is none)."""
+        """Return the tables in the switches, and what was assumed about their VLs ("" if nothing was)."""
         if self._routed is not None and self._routed[0] == fabric.digest:
             known = self._routed[1]
             if np.array_equal(known.lft, lft):
@@ -77,12 +78,12 @@ class PolicyDesk:
 
 
 def read_lft(memory: mmap.mmap | bytes, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Return uint8[S, L], the forwarding tables that follow a request in the shared memory.
+    """Return the forwarding tables that OpenSM has appended to a request in the shared memory, uint8[S, L].
 
     Raises
     ------
     FabricError
-        The request has no forwarding tables.
+        The request contains no forwarding tables.
     """
     missing = FabricError("the request carries no forwarding tables")
     if len(memory) < REQUEST.itemsize:
@@ -104,7 +105,7 @@ def read_lft(memory: mmap.mmap | bytes, fabric: Fabric) -> npt.NDArray[np.uint8]
 
 
 def write_answer(memory: SharedMemory, at: int, found: PortPolicies, *, sequence: int) -> None:
-    """Write the wanted PortInfo values to the shared memory at offset ``at``, the header last."""
+    """Write the wanted PortInfo values to the shared memory at offset ``at``.  The header is written last."""
     want = stall_life(found)
     head = np.zeros(1, POLICY_ANSWER)
     head["magic"], head["sequence"], head["switches"], head["want_at"] = ANSWER_MAGIC, sequence, len(want), at + PAGE

@@ -1,4 +1,4 @@
-"""Set up a worker process that OpenSM has started: limits, signals, and its end together with OpenSM."""
+"""Prepare a worker process that OpenSM has started: its limits, its signals, and its end together with OpenSM."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_FILES = 256
 
 
 def limit_resources() -> None:
-    """Disable core files, which would contain the fabric, and limit the number of open files to a worker's needs."""
+    """Disable core files, which would contain the fabric, and limit the number of open files."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     files = MOST_FILES if most == resource.RLIM_INFINITY else min(MOST_FILES, most)
@@ -21,9 +21,9 @@ def limit_resources() -> None:
 
 
 def exit_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when the OpenSM thread that started it ends.
+    """Make the kernel kill this process when the OpenSM thread that started it ends.
 
-    That thread lives until OpenSM ends.
+    That thread lives as long as OpenSM.
     """
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:
@@ -31,7 +31,7 @@ def exit_with_parent(parent: int) -> None:
 
 
 def reset_signals() -> None:
-    """Reset signal masks and dispositions: both are inherited from OpenSM across exec."""
+    """Reset the signal mask and the signal handlers, which OpenSM's process has passed on."""
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     for number in (signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)

@@ -1,5 +1,5 @@
-/* Publish a checked answer: write the LFTs into OpenSM's tables, and replace the tables that path_sl and update_sl2vl
- * read.
+/* Give checked tables to OpenSM: write the LFTs into OpenSM's tables, and replace the tables that the callbacks
+ * path_sl and update_sl2vl read.
  *
  * All memory is allocated before anything in OpenSM is changed. */
 #include "shim.h"
@@ -29,7 +29,7 @@ static void *copied(const void *from, size_t bytes)
     return to ? memcpy(to, from, bytes) : NULL;
 }
 
-/* Return the tables that answer OpenSM's queries, copied from an answer, NULL if memory is short. */
+/* Return a copy of those tables in an answer that OpenSM's queries need, or NULL if memory is short. */
 static struct ibnue_service *service_new(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer,
                                          const uint8_t *bytes)
 {
@@ -60,8 +60,8 @@ static struct ibnue_service *service_new(const struct ibnue_plugin *plugin, cons
     return service;
 }
 
-/* Replace the tables that answer OpenSM's queries.  Readers increment a counter before they load the pointer.  So if
- * the counter is 0 after the pointer was exchanged, no reader uses an old copy, and all old copies are freed. */
+/* Replace the tables that answer OpenSM's queries.  A reader increments a counter before it loads the pointer.  So
+ * if the counter is 0 after the pointer was exchanged, no reader uses an old copy, and all old copies are freed. */
 static void service_swap(struct ibnue_engine *engine, struct ibnue_service *fresh)
 {
     struct ibnue_service *old = atomic_exchange(&engine->service, fresh);
@@ -78,15 +78,15 @@ static void service_swap(struct ibnue_engine *engine, struct ibnue_service *fres
     }
 }
 
-/* Return the tables that answer OpenSM's queries, NULL if there are none.  They stay valid until ibnue_service_release,
- * which has to be called in both cases. */
+/* Return the tables that answer OpenSM's queries, NULL if there are none.  They stay valid until
+ * ibnue_service_release, which must be called in either case. */
 const struct ibnue_service *ibnue_service_hold(struct ibnue_engine *engine)
 {
     atomic_fetch_add(&engine->readers, 1);
     return atomic_load(&engine->service);
 }
 
-/* End the use of the tables that ibnue_service_hold returned. */
+/* End the use of the tables that ibnue_service_hold has returned. */
 void ibnue_service_release(struct ibnue_engine *engine)
 {
     atomic_fetch_sub(&engine->readers, 1);
@@ -97,7 +97,7 @@ void ibnue_service_drop(struct ibnue_engine *engine)
     service_swap(engine, NULL);
 }
 
-/* Copy the entries for the base LID of each port 0 to its further LIDs, which an enhanced port 0 with an LMC has. */
+/* Copy the entries for the base LID of each switch to its further LIDs, which an enhanced port 0 with an LMC has. */
 void ibnue_spread_port0(const struct ibnue_plugin *plugin)
 {
     for (uint32_t row = 0; row < plugin->rows.switches; row++) {
@@ -112,8 +112,8 @@ void ibnue_spread_port0(const struct ibnue_plugin *plugin)
     }
 }
 
-/* Fill OpenSM's new LFT of a switch.  LIDs above those of the answer are cleared, because an engine that was tried
- * before may have left entries there. */
+/* Fill OpenSM's new LFT of a switch.  Entries above the LIDs of the answer are cleared, because another engine may
+ * have left some there. */
 static void fill_switch(osm_switch_t *sw, const uint8_t *lft, uint32_t lids)
 {
     memcpy(sw->new_lft, lft, lids);
@@ -121,7 +121,7 @@ static void fill_switch(osm_switch_t *sw, const uint8_t *lft, uint32_t lids)
     sw->new_lft[0] = OSM_NO_PATH;
 }
 
-/* Publish an answer, which must have been checked.  Its parts are in `bytes`, at the offsets of the answer. */
+/* Give a checked answer to OpenSM.  Its parts are in `bytes`, at the offsets in the answer. */
 int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes, char *why)
 {
     struct ibnue_plugin *plugin = engine->plugin;
@@ -138,13 +138,15 @@ int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer
     return 0;
 }
 
-/* Return the SL for the path between two LIDs, or the hint where the tables do not determine the SL. */
+/* Return the SL for the path between two LIDs.  If the tables do not determine it, return the hint (the SL that
+ * OpenSM proposes). */
 static uint8_t look_up_sl(const struct ibnue_service *service, uint8_t hint, uint16_t from, uint16_t to)
 {
     uint8_t own;
     int32_t row;
 
-    /* On a single VL the SL has no influence on credit loops, so the SL of the administrator's QoS policy is kept. */
+    /* If all paths use one VL, the SL has no influence on credit loops. So the SL of the administrator's QoS policy
+     * is kept. */
     if (!service || service->vls == 1 || from >= service->lids || to >= service->lids)
         return hint;
     switch (service->sl_kind) {
@@ -160,11 +162,13 @@ static uint8_t look_up_sl(const struct ibnue_service *service, uint8_t hint, uin
     default:
         own = service->sl[(size_t)from * service->lids + to];
     }
-    /* Return the SL of the hint's class with the same layer.  A hint that is safe on this path is returned itself. */
+    /* Return the SL of the hint's traffic class for the same layer. A hint that is safe on this path is returned
+     * unchanged. */
     return service->classes.sl_for[16 * (hint & 15) + (own & 15)];
 }
 
-/* Return the SL for a path.  Several threads of OpenSM's SA and the sweeper call this at the same time. */
+/* Return the SL for a path (OpenSM's callback path_sl).  Threads of OpenSM's SA and the sweeper call this
+ * concurrently. */
 uint8_t ibnue_path_sl(void *context, uint8_t hint, const ib_net16_t slid, const ib_net16_t dlid)
 {
     struct ibnue_engine *engine = context;
@@ -174,7 +178,7 @@ uint8_t ibnue_path_sl(void *context, uint8_t hint, const ib_net16_t slid, const 
     return sl <= 15 ? sl : hint;
 }
 
-/* Return the row of a switch by its GUID, -1 if the tables do not have it. */
+/* Return the row of the switch with a GUID, -1 if the tables do not have this switch. */
 int ibnue_row_of_guid(const struct ibnue_service *service, uint64_t guid)
 {
     uint32_t low = 0, high = service->switches;
@@ -189,8 +193,8 @@ int ibnue_row_of_guid(const struct ibnue_service *service, uint64_t guid)
     return low < service->switches && service->guid[low] == guid ? (int)low : -1;
 }
 
-/* Fill the SL-to-VL table of a switch for an in and an out port, or that of a CA or router.  Tables that differ by
- * switch have no row for CAs and routers, which get the VL SL modulo VLs. */
+/* Fill the SL-to-VL table of a switch for an in-port and an out-port, or that of a CA or router.  If the tables
+ * differ by switch, they have none for CAs and routers: then SL n uses VL n modulo the number of VLs. */
 static void set_sl2vl(const struct ibnue_service *service, const osm_node_t *node, uint8_t in_port, uint8_t out_port,
                       ib_slvl_table_t *table)
 {
@@ -207,7 +211,8 @@ static void set_sl2vl(const struct ibnue_service *service, const osm_node_t *nod
         ib_slvl_table_set(table, sl, ports && !node->sw ? sl % service->vls : vl[sl] & 15);
 }
 
-/* Fill an SL-to-VL table.  On a single VL the administrator's table is kept. */
+/* Fill an SL-to-VL table (OpenSM's callback update_sl2vl).  If all paths use one VL, the administrator's table is
+ * kept. */
 void ibnue_update_sl2vl(void *context, osm_physp_t *port, uint8_t in_port, uint8_t out_port, ib_slvl_table_t *table)
 {
     struct ibnue_engine *engine = context;

@@ -1,5 +1,4 @@
-/* QoS: determine the SLs that the administrator's policy assigns, and complete the VL arbitration for the VLs that
- * tables use. */
+/* Find out which SLs the administrator's QoS policy assigns, and add VLs that tables use to the VL arbitration. */
 #include "shim.h"
 
 #include <stdlib.h>
@@ -9,15 +8,15 @@
 #include <opensm/osm_partition.h>
 #include <opensm/osm_qos_policy.h>
 
-#define HIGH_BLOCK 2 /* blocks 0 and 1 of a port are its low-priority table, 2 and 3 the high-priority one */
+#define HIGH_BLOCK 2 /* a port's blocks 0 and 1 are its low-priority table, and 2 and 3 its high-priority table */
 #define USUAL_WEIGHT 4 /* weight of most VLs in OpenSM's default low-priority table */
-#define UNUSED_VL 255  /* in place of a VL: the VL carries no data */
+#define UNUSED_VL 255  /* stands for a VL that carries no data */
 
-/* Weak: with an OpenSM that does not export this function, the policy of the previous sweep is used. */
+/* Weak symbol: if OpenSM does not export this function, the policy of the previous sweep is used. */
 extern int osm_qos_parse_policy_file(osm_subn_t *subn) __attribute__((weak));
 
-/* Read the QoS policy file again if it has changed.  OpenSM itself reads the file after routing, which is too late for
- * the tables of the first sweep.  Called in a sweep with OpenSM's exclusive lock held. */
+/* Read the QoS policy file again if it has changed.  OpenSM itself reads it after routing, which is too late for the
+ * tables of the first sweep.  This is called in a sweep, with OpenSM's exclusive lock held. */
 void ibnue_qos_refresh(struct ibnue_plugin *plugin)
 {
     osm_subn_t *subn = &plugin->osm->subn;
@@ -35,7 +34,7 @@ void ibnue_qos_refresh(struct ibnue_plugin *plugin)
     osm_qos_parse_policy_file(subn);
 }
 
-/* Return the mask of all partitions' SLs. */
+/* Return a mask of the SLs of all partitions. */
 static uint32_t sls_of_partitions(const osm_subn_t *subn)
 {
     const cl_qmap_t *table = &subn->prtn_pkey_tbl;
@@ -46,7 +45,7 @@ static uint32_t sls_of_partitions(const osm_subn_t *subn)
     return sls;
 }
 
-/* Return the mask with the SL of a QoS level.  If the level has no SL, return 0 and set *open. */
+/* Return a mask with the SL of a QoS level.  If the level has no SL, return 0 and set *open. */
 static uint32_t sl_of_level(const osm_qos_level_t *level, int *open)
 {
     if (level && level->sl_set)
@@ -55,9 +54,9 @@ static uint32_t sl_of_level(const osm_qos_level_t *level, int *open)
     return 0;
 }
 
-/* Return the mask of the SLs of all QoS levels that a match rule or the default refers to, 0 without a policy.  The
- * match rules are read because the levels of ULP rules are in no other list.  Set *open if one of the levels has no SL:
- * the partition's SL is used there. */
+/* Return a mask of the SLs of all QoS levels that a match rule or the default uses, 0 without a policy.  The match
+ * rules are read, because the levels of ULP rules are in no other list.  Set *open if one of the levels has no SL,
+ * so that the SL of the partition applies. */
 static uint32_t sls_of_policy(const osm_subn_t *subn, int *open)
 {
     const osm_qos_policy_t *policy = subn->opt.qos ? subn->p_qos_policy : NULL;
@@ -73,8 +72,8 @@ static uint32_t sls_of_policy(const osm_subn_t *subn, int *open)
     return sls | sl_of_level(policy->p_default_qos_level, open);
 }
 
-/* Determine the SLs that OpenSM's SA proposes for paths before it asks an engine.  Set *policy to the mask of the QoS
- * policy's SLs, and *partitions to the mask of the partitions' SLs where they matter. */
+/* Determine which SLs OpenSM's SA may propose for paths before it asks an engine.  Set *policy to a mask of the SLs
+ * in the QoS policy.  Set *partitions to a mask of the partitions' SLs, or to 0 if they do not matter. */
 void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *policy, uint32_t *partitions)
 {
     const osm_subn_t *subn = &plugin->osm->subn;
@@ -86,12 +85,13 @@ void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *policy, uint32_t
         *partitions = 0; /* the partitions' SLs are never used, or all of them are the default SL 0 */
 }
 
-/* Weights in one arbitration table of a port. */
+/* Sum of the weights of each VL in one arbitration table of a port. */
 struct weights {
-    unsigned of[16]; /* by VL, sum over the entries for which the port has room */
+    unsigned of[16]; /* [VL], sum over those entries of the list that fit into the table */
 };
 
-/* Parse a list "VL:weight,..." as OpenSM does.  A port uses the first `entries` entries, with the VLs masked. */
+/* Parse a list "VL:weight,..." of opensm.conf as OpenSM does.  A port uses the first `entries` entries, with each VL
+ * masked by `vl_mask`. */
 static struct weights read_weights(const char *list, unsigned entries, unsigned vl_mask)
 {
     struct weights found = {{0}};
@@ -106,7 +106,7 @@ static struct weights read_weights(const char *list, unsigned entries, unsigned 
     return found;
 }
 
-/* Return the QoS options that apply to a port. */
+/* Return the QoS options of opensm.conf that apply to a port. */
 static const osm_qos_options_t *options_of(const osm_subn_opt_t *opt, const osm_physp_t *port, uint8_t number)
 {
     switch (osm_node_get_type(port->p_node)) {
@@ -116,7 +116,7 @@ static const osm_qos_options_t *options_of(const osm_subn_opt_t *opt, const osm_
     }
 }
 
-/* Return whether the VL of an entry has a weight in an earlier entry of the table. */
+/* Return whether the VL of an entry has an earlier entry with a weight in the same block. */
 static int occurs_before(const ib_vl_arb_table_t *block, unsigned entry)
 {
     for (unsigned i = 0; i < entry; i++)
@@ -125,8 +125,9 @@ static int occurs_before(const ib_vl_arb_table_t *block, unsigned entry)
     return 0;
 }
 
-/* Write an entry for a VL.  It replaces an entry without weight or of a VL that is not in `used`.  If there is none, it
- * replaces an entry whose VL has an earlier one.  Return 0, or -1 if the table has no such entry. */
+/* Write an entry for a VL into a block.  It replaces an entry that has no weight, or whose VL is not in `used`.  If
+ * there is none, it replaces an entry whose VL has an earlier entry.  Return 0, or -1 if the block has no such
+ * entry. */
 static int add_entry(ib_vl_arb_table_t *block, unsigned length, uint8_t vl, unsigned weight, uint32_t used)
 {
     for (int last_resort = 0; last_resort < 2; last_resort++)
@@ -141,8 +142,7 @@ static int add_entry(ib_vl_arb_table_t *block, unsigned length, uint8_t vl, unsi
     return -1;
 }
 
-/* Fill `like`: for each VL that can carry data out of a port, the VL whose weight it shall have, UNUSED_VL for
- * others. */
+/* Fill `like` for a port: for each VL that can carry data, the VL whose weight it gets, and UNUSED_VL for other VLs. */
 static void find_used(const struct ibnue_service *service, const char *sl2vl, unsigned mask, uint8_t *like)
 {
     char *end;
@@ -152,7 +152,7 @@ static void find_used(const struct ibnue_service *service, const char *sl2vl, un
         memcpy(like, service->classes.vl_like, sizeof(service->classes.vl_like));
         return;
     }
-    /* Tables on a single VL keep the administrator's SL-to-VL table, so a path can use any VL of that table. */
+    /* If all paths use one VL, the administrator's SL-to-VL table is kept. So a path can use any VL of that table. */
     memset(like, UNUSED_VL, sizeof(service->classes.vl_like));
     for (unsigned sl = 0; sl < 16; sl++) {
         unsigned vl = (unsigned)strtoul(sl2vl, &end, 0) & 15;
@@ -164,15 +164,15 @@ static void find_used(const struct ibnue_service *service, const char *sl2vl, un
     }
 }
 
-/* Return the option for the port's kind, else the option for all ports, else OpenSM's default. */
+/* Return the option for this kind of port if it is set, else the option for all ports, else OpenSM's default. */
 static const char *chosen(const char *own, const char *all, const char *usual)
 {
     return own ? own : all ? all : usual;
 }
 
-/* Add entries for the VLs that can carry data and are in neither of the administrator's two tables, because an arbiter
- * never serves a VL without an entry.  Each of them gets the weight of the VL that carries the first layer of its
- * class, and is added to the table that contains this VL: the high-priority one if `high` is set. */
+/* Add entries for VLs that can carry data but are in neither of the administrator's two tables.  A port never serves
+ * a VL without an entry.  Each VL gets the weight of the VL that carries the first layer of its traffic class, in
+ * the table that has this other VL: the high-priority table if `high` is set. */
 static void complete(struct ibnue_engine *engine, const struct ibnue_service *service, osm_physp_t *port, uint8_t number,
                      ib_vl_arb_table_t *block, unsigned length, int high)
 {
@@ -204,21 +204,21 @@ static void complete(struct ibnue_engine *engine, const struct ibnue_service *se
     }
 }
 
-/* Complete a block of a port's VL arbitration tables before OpenSM writes the block. */
+/* Complete a block of a port's VL arbitration tables before OpenSM writes it (OpenSM's callback update_vlarb). */
 void ibnue_update_vlarb(void *context, osm_physp_t *port, uint8_t number, ib_vl_arb_table_t *block, unsigned length,
                         unsigned block_number)
 {
     struct ibnue_engine *engine = context;
     const struct ibnue_service *service = ibnue_service_hold(engine);
 
-    /* The second block of each table is skipped: it contains the entries from the 33rd on. */
+    /* The second block of each table is left as it is. It has the entries from the 33rd on. */
     if (service && (block_number == 0 || block_number == HIGH_BLOCK))
         complete(engine, service, port, number, block, length, block_number == HIGH_BLOCK);
     ibnue_service_release(engine);
 }
 
-/* Log what the VL arbitration lacked, at the end of a sweep.  Lines that are equal to the previous sweep's are
- * omitted. */
+/* Log at the end of a sweep which entries the VL arbitration lacked.  Lines that the previous sweep has logged are
+ * not repeated. */
 void ibnue_arbitration_tell(struct ibnue_plugin *plugin)
 {
     struct ibnue_arbitration *now = &plugin->arbitration, *said = &plugin->arbitration_said;

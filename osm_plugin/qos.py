@@ -1,8 +1,10 @@
-"""Traffic classes: combination of the SLs of the administrator's QoS policy with the layers of the tables.
+"""Combine the SLs of the administrator's QoS policy with the layers (VLs) of the engine's tables.
 
-OpenSM chooses an SL for every path record (by QoS level, partition, or as the request demands) and passes it to the
-engine as a hint.  Tables with one layer are safe on any SL, so the hint is kept.  With more layers, every class (an SL
-of the policy) gets one SL per layer.  A path uses the SL of the hint's class and of the layer in which it is proven.
+OpenSM chooses an SL for every path record, by QoS level, by partition, or as the request demands.  It passes this SL to
+the engine as a hint.  Tables with one layer are safe on any SL, so that the hint is kept.
+
+With more layers, every traffic class (an SL of the policy) gets one SL for each layer.  A path then uses the SL of its
+class and of the layer in which its path is proven.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from routing.numerals import count_noun, parse_decimal
 from routing.tables import Routing
 
 CLASSES = np.dtype([("sl_for", "u1", 256), ("vl_like", "u1", 16)])
-"""``ibnue_classes`` of layout.h."""
+"""SLs and VLs of the traffic classes, as ``ibnue_classes`` in layout.h."""
 SLS = 16
 UNUSED_VL = 255
 _USUAL_SL2VL = (*range(15), 7)
@@ -30,14 +32,15 @@ _USUAL_SL2VL = (*range(15), 7)
 
 @dataclass(frozen=True)
 class QosPolicy:
-    """The administrator's QoS policy.
+    """The administrator's QoS policy, as far as tables depend on it.
 
     Attributes
     ----------
     sls
-        SLs that OpenSM assigns by QoS level, partition and ``sm_sl``, ascending; empty: no policy, all use SL 0.
+        SLs that OpenSM assigns by QoS level, partition and ``sm_sl``, ascending.  Empty without a policy: all traffic
+        uses SL 0.
     sl2vl
-        The VL of each SL, from ``qos_swe_sl2vl`` or ``qos_sl2vl``.
+        The VL of each SL, from the option ``qos_swe_sl2vl`` or ``qos_sl2vl``.
     """
 
     sls: tuple[int, ...] = ()
@@ -45,7 +48,7 @@ class QosPolicy:
 
     @classmethod
     def of(cls, conf: OpensmConf) -> QosPolicy:
-        """Return the QoS policy in the options of a request."""
+        """Return the QoS policy that is in the options of a request."""
         sls = {*_numbers(conf.get("qos_policy_sls")), *_numbers(conf.get("partition_sls"))}
         if sls:
             sls |= set(_numbers(conf.get("sm_sl")))
@@ -54,7 +57,7 @@ class QosPolicy:
 
     @property
     def most_layers(self) -> int:
-        """Return the largest number of layers for which there are enough SLs."""
+        """Return the largest number of layers of tables for which there are enough SLs."""
         return SLS // max(1, len(self.sls))
 
 
@@ -65,16 +68,16 @@ def _numbers(text: str | None) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Tables for OpenSM, with SLs and VLs for every traffic class.
+    """Tables for OpenSM, in which every traffic class has its own SLs and VLs.
 
     Attributes
     ----------
     routing
-        The tables; their SLs are those of the first class.
+        The tables.  Their SLs are those of the first class.
     sl_for
-        uint8[16, 16], by hint and SL of the tables: the SL of the path.
+        uint8[16, 16], the SL of a path, by OpenSM's hint and by the SL in the tables.
     vl_like
-        uint8[16], for each VL the VL whose arbitration weight it gets; 255 for a VL without data.
+        uint8[16], for each VL the VL of the policy whose arbitration weight it gets; 255 for a VL that is not used.
     layer_vl
         int64[V], for each VL the VL of the engine's tables whose traffic it carries; -1 for none.
     line
@@ -88,14 +91,14 @@ class Classes:
     line: str = ""
 
     def as_array(self) -> npt.NDArray[np.void]:
-        """Return the classes as a structure for the shim."""
+        """Return the SLs and VLs of the classes as the struct that the C part of the plugin (the shim) reads."""
         found = np.zeros(1, CLASSES)
         found["sl_for"], found["vl_like"] = self.sl_for.reshape(-1), self.vl_like
         return found
 
 
 def classes_of(fabric: Fabric, routing: Routing, policy: QosPolicy, data_vls: int) -> Classes:
-    """Assign SLs and VLs to every traffic class.
+    """Assign SLs and VLs to every traffic class of a QoS policy.
 
     Parameters
     ----------
@@ -109,7 +112,7 @@ def classes_of(fabric: Fabric, routing: Routing, policy: QosPolicy, data_vls: in
     Raises
     ------
     RoutingError
-        The number of classes times layers exceeds the number of SLs.
+        There are fewer SLs than the number of classes times the number of layers.
     """
     hints = np.arange(SLS, dtype=np.uint8)
     row, same = uniform_sl2vl(routing), np.tile(hints, (SLS, 1))
@@ -127,9 +130,9 @@ def classes_of(fabric: Fabric, routing: Routing, policy: QosPolicy, data_vls: in
 
 
 def _without_policy(routing: Routing, row: npt.NDArray[np.uint8], layers: list[int]) -> Classes:
-    """Return the classes without a policy: the engine's own SLs.
+    """Return the classes if there is no policy: paths use the engine's SLs.
 
-    A request that demands another SL gets that SL if both SLs use the same VL.
+    If a request demands another SL, it gets this SL, provided that both SLs use the same VL.
     """
     hints = np.arange(SLS, dtype=np.uint8)
     sl_for = np.where(row[:, None] == row[None, :], hints[:, None], hints[None, :]).astype(np.uint8)
@@ -140,7 +143,7 @@ def _without_policy(routing: Routing, row: npt.NDArray[np.uint8], layers: list[i
 
 @dataclass(frozen=True, eq=False)
 class _Assignment:
-    """Assignment of SLs and VLs to the layers (VLs of the engine's tables) of every class."""
+    """Assigns SLs and VLs to each class of a policy, for each layer (VL of the engine's tables)."""
 
     engine: Routing
     row: npt.NDArray[np.uint8]
@@ -149,7 +152,13 @@ class _Assignment:
     data_vls: int
 
     def classes(self) -> Classes:
-        """Return the tables with the SLs and VLs of all classes."""
+        """Return the tables with the SLs and VLs of all classes.
+
+        Raises
+        ------
+        RoutingError
+            There are too few SLs.
+        """
         policy, layers = self.policy, self.layers
         if len(policy.sls) * len(layers) > SLS:
             raise RoutingError(
@@ -162,7 +171,7 @@ class _Assignment:
         own_layer = np.array([layers.index(value) if value in layers else 0 for value in self.row.tolist()])
         hints = np.arange(SLS)
         sl_for = np.where(layer_of[:, None] == own_layer[None, :], hints[:, None], sl[class_of][:, own_layer])
-        # The tables get the SLs of the first class instead of their own, so the columns are indexed by the new SLs.
+        # The tables get the SLs of the first class in place of their own. So the columns are indexed by the new SLs.
         label = sl[0][own_layer]
         by_label = np.where(layer_of[:, None] == layer_of[None, :], hints[:, None], sl[class_of][:, layer_of])
         assert (by_label[:, label] == sl_for).all()
@@ -178,16 +187,17 @@ class _Assignment:
         return Classes(routing, by_label.astype(np.uint8), vl_like, layer_vl, self._line(sl, vls, shared))
 
     def _sls(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Assign an SL to each class and layer.  The first layer uses the SL of the policy.
+        """Assign an SL to each class and layer.  The first layer of a class keeps the SL of the policy.
 
-        Remaining SLs belong to the default class (that of SL 0, or the lowest), with its layers assigned round robin.
+        SLs that remain belong to the default class, which is that of SL 0 or else of the lowest SL.  They are assigned
+        to its layers round robin.
 
         Returns
         -------
         class_of, layer_of
             int64[16], class and layer of each SL.
         table
-            int64[classes, layers], the SL of each class and layer.
+            int64[classes, layers], SL of each class and layer.
         """
         sls, count = self.policy.sls, len(self.layers)
         free = [sl for sl in range(SLS) if sl not in sls]
@@ -203,13 +213,14 @@ class _Assignment:
     def _vls(self) -> tuple[list[list[int]], bool]:
         """Assign a VL to each class and layer.
 
-        Classes that ``qos_sl2vl`` maps to one VL share their VLs.  The first layer keeps the VL of the policy, and so
-        its arbitration weight.  If there are too few VLs, every class uses the VLs of the engine's tables.
+        Classes that ``qos_sl2vl`` maps to the same VL share their VLs.  The first layer of a class keeps the VL of the
+        policy, and so its arbitration weight.  If there are too few VLs, every class uses the VLs of the engine's
+        tables.
 
         Returns
         -------
         vls
-            The VL of each layer, for each class.
+            For each class, the VL of each layer.
         shared
             Whether classes share VLs although the policy separates them.
         """
@@ -235,7 +246,7 @@ class _Assignment:
 
 
 def _power_above(vls: int) -> int:
-    """Return the smallest VL count that a port supports (1, 2, 4, 8 or 16) and that is at least ``vls``."""
+    """Return the smallest number of VLs that a port can have (1, 2, 4, 8 or 16) and that is at least ``vls``."""
     return 1 << (vls - 1).bit_length()
 
 
@@ -246,7 +257,7 @@ def _list(numbers: list[int]) -> str:
 def check_classes(fabric: Fabric, classes: Classes, proof: Proof, *, threads: int) -> None:
     """Check the certificate for the traffic of all classes together, on the VLs that OpenSM sets up for them.
 
-    Nothing is checked if the classes have no SLs of their own, because the tables were proven without change.
+    If the classes have no SLs of their own, the tables are as they were proven, and nothing is checked.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-/* Read back the LFTs that the switches hold.
+/* Find out which LFTs the switches have, and read those parts that are not known.
  *
- * OpenSM keeps a copy of each switch's LFT (`lft`), which every acknowledged block updates.  The copy can differ from
- * the LFT in the switch: after OpenSM's start, after another SM was the master, for a switch that came back or lost
- * power, and in blocks that were not acknowledged.  Those blocks are read from the switches before tables are
+ * OpenSM keeps a copy of each switch's LFT (`lft`), which every acknowledged block updates.  The copy can differ
+ * from the LFT in the switch: after OpenSM's start, after another SM was the master, for a switch that came back or
+ * lost power, and in blocks that were not acknowledged.  These blocks are read from the switches before tables are
  * computed. */
 #include "shim.h"
 
@@ -10,21 +10,21 @@
 #include <string.h>
 
 #define BLOCK IB_SMP_DATA_SIZE /* entries of an LFT block: LIDs, and bytes */
-/* Maximum number of outstanding read requests per switch.  A switch that leaves one unanswered gets no more
- * requests. */
+/* Maximum number of read requests that a switch gets before it answers.  A switch that leaves one unanswered gets no
+ * more. */
 #define WAVE 8
-/* Time limit of the readback, in milliseconds.  Blocks that are not read by then remain unknown. */
+/* Time limit in milliseconds for reading.  Blocks that are not read by then remain unknown. */
 #define READ_MS 5000
 
-/* Maximum number of LIDs above the highest one in use whose entries are read as well, because switches still forward
- * them. */
+/* Maximum number of LIDs above the highest one in use whose entries are read too.  Switches may still forward
+ * packets to them. */
 #define BEYOND 8192
 
 /* OpenSM exports this function, but no installed header declares it. */
 extern int wait_for_pending_transactions(osm_stats_t *stats) __attribute__((weak));
 
-/* Fill a block with a pattern that no switch answers: it alternates between two ports that do not exist.  A block that
- * still has the pattern later was not answered. */
+/* Fill a block with a pattern that no switch returns, as it alternates between two ports that do not exist.  A block
+ * that has the pattern later was not answered. */
 static void fill_mark(uint8_t *mark)
 {
     for (unsigned i = 0; i < BLOCK; i++)
@@ -46,7 +46,7 @@ static uint32_t blocks_of(const osm_switch_t *sw)
     return blocks < IBNUE_BLOCKS ? blocks : IBNUE_BLOCKS;
 }
 
-/* Return the record of a switch by its GUID, NULL if there is none. */
+/* Return the record of the switch with a GUID, NULL if there is none. */
 static struct ibnue_copy *copy_of(const struct ibnue_copies *copies, uint64_t guid)
 {
     uint32_t low = 0, high = copies->count;
@@ -61,8 +61,8 @@ static struct ibnue_copy *copy_of(const struct ibnue_copies *copies, uint64_t gu
     return low < copies->count && copies->of[low].guid == guid ? copies->of + low : NULL;
 }
 
-/* Return whether OpenSM's copy of a block is known to equal the switch's.  OpenSM zeroes its copy before it writes a
- * block, and sets it to the block when the switch acknowledges.  So a block of zeros was not acknowledged. */
+/* Return whether OpenSM's copy of a block is known to equal the block in the switch.  OpenSM zeroes its copy before
+ * it writes a block, and fills it when the switch acknowledges the write.  So a block of zeros was not acknowledged. */
 static int is_known(const struct ibnue_copy *copy, const osm_switch_t *sw, uint32_t block)
 {
     return copy && block < blocks_of(sw) && copy->known[block] && !all_of(sw->lft + block * BLOCK, 0);
@@ -74,8 +74,8 @@ static int compare_copies(const void *a, const void *b)
     return (one->guid > other->guid) - (one->guid < other->guid);
 }
 
-/* Update the records to the switches that OpenSM has now.  Known switches keep their known blocks.  If memory is short,
- * all records are dropped. */
+/* Make the records match the switches that OpenSM has now.  Switches that were recorded before keep their known
+ * blocks.  If memory is short, all records are dropped. */
 static void follow_switches(struct ibnue_plugin *plugin)
 {
     const cl_qmap_t *table = &plugin->osm->subn.sw_guid_tbl;
@@ -94,8 +94,8 @@ static void follow_switches(struct ibnue_plugin *plugin)
     *copies = fresh;
 }
 
-/* Return whether a switch may have lost its LFT.  After a loss of power no port is beyond INIT, because only an SM
- * moves ports further. */
+/* Return whether a switch may have lost its LFT.  After a loss of power, no port is beyond state INIT, because only
+ * an SM moves ports further. */
 static int may_have_restarted(const osm_switch_t *sw)
 {
     if (sw->need_update == 2) /* OpenSM has just created the object */
@@ -108,8 +108,8 @@ static int may_have_restarted(const osm_switch_t *sw)
     return 1;
 }
 
-/* Mark blocks as unknown that may have changed since the last sweep.  Called after each discovery, in OpenSM's sweeper,
- * without OpenSM's lock. */
+/* Mark those blocks as unknown that may have changed since the last sweep.  This is called after each discovery, in
+ * OpenSM's sweeper, without OpenSM's lock. */
 void ibnue_copies_discovered(struct ibnue_plugin *plugin)
 {
     const osm_subn_t *subn = &plugin->osm->subn;
@@ -129,8 +129,8 @@ void ibnue_copies_discovered(struct ibnue_plugin *plugin)
     CL_PLOCK_RELEASE(&plugin->osm->lock);
 }
 
-/* Mark the blocks as known that the switches have acknowledged.  Called after OpenSM has written the LFTs of any
- * engine, without OpenSM's lock. */
+/* Mark those blocks as known that the switches have acknowledged.  This is called after OpenSM has written the LFTs
+ * of any engine, without OpenSM's lock. */
 void ibnue_copies_written(struct ibnue_plugin *plugin)
 {
     struct ibnue_copies *copies = &plugin->copies;
@@ -157,8 +157,8 @@ void ibnue_copies_drop(struct ibnue_plugin *plugin)
     plugin->copies = (struct ibnue_copies){.of = NULL};
 }
 
-/* Let the SA answer path queries from the tables in force while the lock is released, or end this if `serve` is 0.
- * OpenSM has cleared `new_lft` and routing_engine_used before it called the engine. */
+/* Let OpenSM's SA answer path queries from the tables in force while the lock is released; with `serve` 0, end this.
+ * Before OpenSM calls an engine, it clears `new_lft` and routing_engine_used, from which the SA answers. */
 static void serve_meanwhile(struct ibnue_plugin *plugin, int serve)
 {
     for (uint32_t row = 0; row < plugin->rows.switches; row++) {
@@ -182,7 +182,7 @@ static int ask_for_block(struct ibnue_plugin *plugin, osm_switch_t *sw, uint32_t
                                 CL_DISP_MSGID_NONE, &context) != IB_SUCCESS;
 }
 
-/* Return the highest LID whose entry is read: a switch may still forward LIDs above those that are in use now. */
+/* Return the highest LID whose entry is read.  A switch may still forward packets to LIDs above those in use now. */
 static uint32_t last_lid(const osm_switch_t *sw)
 {
     uint32_t top = cl_ntoh16(sw->switch_info.lin_top), most = sw->max_lid_ho + BEYOND;
@@ -192,8 +192,7 @@ static uint32_t last_lid(const osm_switch_t *sw)
     return top > sw->max_lid_ho ? top : sw->max_lid_ho;
 }
 
-/* Enlarge OpenSM's tables of a switch to all LIDs whose entries are read, in the same way as OpenSM does for new
- * LIDs. */
+/* Enlarge OpenSM's tables of a switch to all LIDs whose entries are read, as OpenSM itself does for new LIDs. */
 static void grow_tables(osm_switch_t *sw)
 {
     uint16_t size = (uint16_t)((last_lid(sw) / BLOCK + 1) * BLOCK);
@@ -212,7 +211,7 @@ static void grow_tables(osm_switch_t *sw)
     sw->lft_size = size;
 }
 
-/* Request up to `most` unknown blocks of a switch.  Return the number of blocks. */
+/* Request up to `most` unknown blocks of a switch.  Return the number of requested blocks. */
 static unsigned ask_wave(struct ibnue_plugin *plugin, uint32_t row, unsigned most)
 {
     osm_switch_t *sw = plugin->rows.row[row];
@@ -235,7 +234,7 @@ static unsigned ask_wave(struct ibnue_plugin *plugin, uint32_t row, unsigned mos
     return asked;
 }
 
-/* Examine the answers to a switch's last requests: mark its blocks as known, or the switch as silent. */
+/* Examine the answers to the last requests to a switch.  Mark answered blocks as known, or the switch as silent. */
 static void take_wave(struct ibnue_plugin *plugin, uint32_t row)
 {
     osm_switch_t *sw = plugin->rows.row[row];
@@ -249,7 +248,7 @@ static void take_wave(struct ibnue_plugin *plugin, uint32_t row)
         copy->asked[b] = 0;
         if (memcmp(sw->lft + b * BLOCK, mark, BLOCK)) {
             copy->known[b] = 1;
-            /* OpenSM treats a block of zeros as not acknowledged, so store "no path" instead. */
+            /* OpenSM takes a block of zeros as not acknowledged. So "no path" is stored instead. */
             if (all_of(sw->lft + b * BLOCK, 0))
                 memset(sw->lft + b * BLOCK, OSM_NO_PATH, BLOCK);
         } else {
@@ -272,15 +271,16 @@ static int is_complete(const struct ibnue_plugin *plugin)
     return 1;
 }
 
-/* Read the unknown blocks of all switches.  Called while an engine routes: in OpenSM's sweeper, with the exclusive lock
- * held and `rows` set.
+/* Read the unknown blocks of all switches.  An engine calls this when it begins to route: in OpenSM's sweeper, with
+ * the exclusive lock held and `rows` set.
  *
- * The lock is released while answers are awaited, as OpenSM itself does between the steps of a sweep.  The thread that
- * processes the answers needs the lock.  `rows` remain valid, because only the sweeper creates and removes switches. */
+ * The lock is released while the switches answer, because the thread that processes the answers needs it.  OpenSM
+ * does so itself between the steps of a sweep.  `rows` stay valid, because only the sweeper creates and removes
+ * switches. */
 void ibnue_copies_read(struct ibnue_plugin *plugin)
 {
     struct timespec start;
-    unsigned most = 1; /* request a single block first, to find out which switches answer at all */
+    unsigned most = 1; /* first a single block per switch, to find out which switches answer at all */
 
     for (uint32_t row = 0; row < plugin->rows.switches; row++)
         grow_tables(plugin->rows.row[row]);
@@ -306,7 +306,7 @@ void ibnue_copies_read(struct ibnue_plugin *plugin)
     serve_meanwhile(plugin, 0);
 }
 
-/* Return the number of LFT columns that a request needs for all switches. */
+/* Return the number of LFT columns that a request needs to describe all switches. */
 static uint32_t lids_of(const struct ibnue_plugin *plugin)
 {
     uint32_t lids = 0;
@@ -317,7 +317,7 @@ static uint32_t lids_of(const struct ibnue_plugin *plugin)
     return lids;
 }
 
-/* Return which kind of engine computed the last acknowledged tables, as enum ibnue_served. */
+/* Return what kind of engine computed the tables that the switches acknowledged last, as enum ibnue_served. */
 static uint32_t who_served(const struct ibnue_plugin *plugin)
 {
     const struct osm_routing_engine *served = plugin->copies.served;
@@ -330,13 +330,13 @@ static uint32_t who_served(const struct ibnue_plugin *plugin)
     return IBNUE_SERVED_OTHER;
 }
 
-/* Return an upper bound of the bytes that ibnue_copies_write appends. */
+/* Return an upper bound in bytes of what ibnue_copies_write appends. */
 size_t ibnue_copies_room(const struct ibnue_plugin *plugin)
 {
     return plugin->rows.switches * (size_t)(lids_of(plugin) + IBNUE_BLOCKS + sizeof(uint16_t)) + 64;
 }
 
-/* Append the LFTs that the switches hold, and which of their blocks are known, to a request with enough room. */
+/* Append the LFTs in the switches to a request that has enough room, and which of their blocks are known. */
 void ibnue_copies_write(const struct ibnue_plugin *plugin, uint8_t *bytes)
 {
     struct ibnue_request *request = (struct ibnue_request *)bytes;

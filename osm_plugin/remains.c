@@ -1,29 +1,29 @@
-/* Determine the entries of the last proven tables that are still valid after the subnet has changed.
+/* Find out which entries of the last proven tables are still valid after the subnet has changed.
  *
- * An entry is still valid if its port leads to the same neighbour as before and its LID belongs to the same port.
- * Every path over these entries is a path, or the beginning of a path, of the earlier tables.  So its dependencies are
- * a subset of an acyclic set, and the result needs no search, no new proof and no other process. */
+ * An entry is still valid if its port leads to the same neighbour as before, and its LID belongs to the same port.
+ * Every path over such entries is a path of the earlier tables, or the beginning of one.  So its dependencies are a
+ * subset of an acyclic set.  The result needs no search, no new proof and no other process. */
 #include "view.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Indices of the same devices, switches and LIDs in two subnets: the old one, for which the tables were proven, and the
- * current one. */
+/* The old subnet, for which the tables were proven, and the current subnet, with maps between their devices,
+ * switches and LIDs. */
 struct cut {
-    struct view old, now;
-    uint32_t *new_device; /* [old devices], index in the current subnet, GONE: the device has disappeared */
+    struct view old, now; /* the two subnets with their indexes */
+    uint32_t *new_device; /* [old devices], index in the current subnet, GONE: the device no longer exists */
     uint32_t *old_row;    /* [current switches], row in the old subnet, GONE: the switch is new */
     uint8_t *lid_stays;   /* [LIDS], whether the LID belongs to the same port as before */
-    uint8_t *torn;        /* [LIDS], whether an entry of the LID was dropped */
-    uint32_t *path;       /* [current switches], rows of the path that is being followed */
-    const struct ibnue_answer *before; /* answer with the old tables */
-    const uint8_t *bytes; /* parts of that answer, and the old request */
+    uint8_t *torn;        /* [LIDS], whether an entry for the LID was dropped */
+    uint32_t *path;       /* [current switches], rows of the path that is followed */
+    const struct ibnue_answer *before; /* answer that has the old tables */
+    const uint8_t *bytes; /* the old request, and the parts of that answer */
 };
 
-/* Match old devices `from` to `to` with current devices `now_from` to `now_to` by GUID and kind.  Both ranges are
- * sorted by GUID. */
+/* Match old devices from `from` to `to` with current devices from `now_from` to `now_to` by GUID and kind.  Both
+ * ranges are sorted by GUID. */
 static void match_devices(struct cut *cut, uint32_t from, uint32_t to, uint32_t now_from, uint32_t now_to)
 {
     uint32_t now = now_from;
@@ -66,8 +66,8 @@ static void cut_close(struct cut *cut)
     free(cut->path);
 }
 
-/* Compute the mapping from the subnet of the last tables to the subnet of request `now`.  Return 0, or -1 if memory is
- * short.  cut_close has to be called in both cases. */
+/* Compute the maps from the subnet of the last tables to the subnet of request `now`.  Return 0, or -1 if memory is
+ * short. cut_close must be called in either case. */
 static int cut_open(struct cut *cut, const struct ibnue_tables *last, const uint8_t *now)
 {
     const struct ibnue_request *a = (const struct ibnue_request *)last->bytes, *b = (const struct ibnue_request *)now;
@@ -93,7 +93,7 @@ static int cut_open(struct cut *cut, const struct ibnue_tables *last, const uint
     return 0;
 }
 
-/* Return the other end of the cable at a switch port if it is the same as before, otherwise NULL. */
+/* Return the other end of the cable at a switch port if it is the same port as before, otherwise NULL. */
 static const struct peer *peer_stays(const struct cut *cut, uint32_t old_row, uint32_t row, uint8_t port)
 {
     const struct peer *was = peer_of(&cut->old, old_row, port), *is = peer_of(&cut->now, row, port);
@@ -104,7 +104,7 @@ static const struct peer *peer_stays(const struct cut *cut, uint32_t old_row, ui
     return is;
 }
 
-/* Return whether the entry of a switch for a LID is still valid. */
+/* Return whether the entry of a switch for a LID, with out-port `port`, is still valid. */
 static int entry_stays(const struct cut *cut, uint32_t old_row, uint32_t row, uint32_t lid, uint8_t port)
 {
     const struct peer *peer;
@@ -119,7 +119,7 @@ static int entry_stays(const struct cut *cut, uint32_t old_row, uint32_t row, ui
            (cut->now.switch_of[lid] == (int32_t)row && cut->now.port_of[lid] == port);
 }
 
-/* Append a part of `bytes` bytes to the answer.  Return its offset. */
+/* Reserve room for a part of `bytes` bytes at the end of the answer.  Return its offset. */
 static uint64_t place(struct ibnue_answer *answer, uint64_t bytes)
 {
     uint64_t at = answer->end;
@@ -148,9 +148,10 @@ static void lay_out(struct ibnue_answer *answer, uint32_t switches, uint32_t lid
     answer->held_at = place(answer, answer->held * sizeof(struct ibnue_held));
 }
 
-/* Copy the entries that are still valid and the hop counts.  Count the other entries, and mark their LIDs as torn.
+/* Copy the entries that are still valid, and the hop counts.  Count the other entries, and mark their LIDs in
+ * `torn`.
  *
- * Entries of rounds that may be unfinished are copied as well: ibnue_rounds_begin removes them until their round. */
+ * Entries of rounds that may not be complete are copied too.  ibnue_rounds_begin removes them until their round. */
 static void fill_tables(struct cut *cut, struct ibnue_remains *remains)
 {
     const struct ibnue_answer *a = cut->before, *b = &remains->answer;
@@ -181,8 +182,8 @@ static void fill_tables(struct cut *cut, struct ibnue_remains *remains)
 
 enum { UNKNOWN, LOST, REACHED };
 
-/* Follow a LID from a switch to the first switch for which it is known whether the LID is reached.  Store the result in
- * `state` for all switches on the path, and clear their hop counts if the LID is not reached. */
+/* Follow a path to a LID from a switch, up to a switch for which it is known whether the LID is reached.  Store the
+ * result in `state` for all switches on the path.  If the LID is not reached, clear their hop counts. */
 static void walk_from(struct cut *cut, const struct ibnue_remains *remains, uint32_t row, uint32_t lid, uint8_t *state)
 {
     const struct ibnue_answer *b = &remains->answer;
@@ -192,7 +193,7 @@ static void walk_from(struct cut *cut, const struct ibnue_remains *remains, uint
     while (!found && !(found = state[row])) {
         uint8_t port = lft[(size_t)row * b->lids];
         const struct peer *peer = peer_of(&cut->now, row, port);
-        state[row] = LOST; /* ends the walk if the path returns to this switch */
+        state[row] = LOST; /* if the path returns to this switch, it is a loop and ends here */
         cut->path[length++] = row;
         if (port == OSM_NO_PATH)
             found = LOST;
@@ -208,8 +209,9 @@ static void walk_from(struct cut *cut, const struct ibnue_remains *remains, uint
     }
 }
 
-/* Clear the hop counts of all paths that have lost an entry.  Complete paths keep their hop counts, so only LIDs that
- * lost an entry are followed.  New switches have no entries and no hop counts.  Return 0, or -1 if memory is short. */
+/* Clear the hop counts of all paths that have lost an entry.  Other paths keep their hop counts, so that only LIDs
+ * which lost an entry are followed.  New switches have neither entries nor hop counts.  Return 0, or -1 if memory is
+ * short. */
 static int fill_hops_of_rows(struct cut *cut, const struct ibnue_remains *remains)
 {
     uint8_t *state = malloc(remains->answer.switches + 1u);
@@ -227,7 +229,7 @@ static int fill_hops_of_rows(struct cut *cut, const struct ibnue_remains *remain
     return 0;
 }
 
-/* Copy the SLs.  New switches get SL 0 where SLs depend on the source switch. */
+/* Copy the SLs.  If SLs depend on the source switch, new switches get SL 0. */
 static void fill_sls(const struct cut *cut, const struct ibnue_remains *remains)
 {
     const struct ibnue_answer *a = cut->before, *b = &remains->answer;
@@ -260,7 +262,8 @@ static void fill_sl2vl(const struct cut *cut, const struct ibnue_remains *remain
                    size);
 }
 
-/* Copy the multicast tree's edges that still exist.  A switch without its edge becomes the root of a separate tree. */
+/* Copy those edges of the multicast tree that still exist.  A switch that has lost its edge becomes the root of a
+ * tree of its own. */
 static void fill_tree(const struct cut *cut, struct ibnue_remains *remains)
 {
     const struct ibnue_answer *a = cut->before, *b = &remains->answer;
@@ -287,8 +290,8 @@ static void fill_tree(const struct cut *cut, struct ibnue_remains *remains)
     }
 }
 
-/* Copy the writes of the unfinished rounds whose entries are still valid.  Until its round such an entry has no
- * port. */
+/* Copy the writes of rounds that may not be complete, where the entry is still valid.  Until its round, such an
+ * entry has no port. */
 static void fill_rounds(const struct cut *cut, struct ibnue_remains *remains)
 {
     const struct ibnue_answer *a = cut->before;
@@ -309,7 +312,7 @@ static void fill_rounds(const struct cut *cut, struct ibnue_remains *remains)
     b->held = kept;
 }
 
-/* Fill in the switch of each LID.  Count the end ports that are new or at another switch port than before, because the
+/* Fill in the switch of each LID.  Count the end ports that are new, or at another switch port than before.  The
  * proof does not cover the traffic that they send. */
 static void fill_places(const struct cut *cut, struct ibnue_remains *remains)
 {
@@ -324,7 +327,7 @@ static void fill_places(const struct cut *cut, struct ibnue_remains *remains)
     }
 }
 
-/* Count the ordered pairs of end ports, by their base LIDs, and how many of them have a path. */
+/* Count the ordered pairs of end ports, by their base LIDs, and the pairs that have a path. */
 static void count_pairs(const struct cut *cut, struct ibnue_remains *remains)
 {
     const struct ibnue_answer *b = &remains->answer;
@@ -355,7 +358,7 @@ void ibnue_remains_drop(struct ibnue_remains *remains)
     *remains = (struct ibnue_remains){.bytes = NULL};
 }
 
-/* Fill all parts of the answer for the current subnet.  Return 0, or -1 if memory is short. */
+/* Fill in all parts of the answer for the current subnet.  Return 0, or -1 if memory is short. */
 static int make(struct cut *cut, const struct ibnue_plugin *plugin, const uint8_t *now, struct ibnue_remains *remains)
 {
     const struct ibnue_request *head = (const struct ibnue_request *)now;
@@ -379,7 +382,8 @@ static int make(struct cut *cut, const struct ibnue_plugin *plugin, const uint8_
     return 0;
 }
 
-/* Reduce the last proven tables to the entries that are still valid on the subnet of request `now`. */
+/* Reduce the last proven tables to the entries that are still valid on the subnet of request `now`, as an answer in
+ * `remains`. */
 int ibnue_remains_make(struct ibnue_plugin *plugin, const uint8_t *now, char *why)
 {
     const struct ibnue_request *head = (const struct ibnue_request *)now;

@@ -1,4 +1,4 @@
-"""The worker's reports on its tables, for the status file."""
+"""Report on the worker's tables for the status file."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from routing.quality import all_to_all_share, channel_loads
 from routing.tables import Routing
 
 NICE = 10
-"""Nice value of the thread, so that the routing of the next sweep has priority."""
+"""Nice value of the thread that computes slow figures, so that the routing of the next sweep has priority."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Answer that was sent to OpenSM.
+    """An answer that was sent to OpenSM, with the figures about it for the status file.
 
     Attributes
     ----------
     sequence
         Number of the request.
     kept
-        The tables.
+        The tables of the answer.
     change
-        The change from the tables in the switches; None if nothing changes.
+        How the tables in the switches change; None if nothing changes.
     how
-        Origin of the tables, in words.
+        How the tables were computed, in words.
     figures
-        Numbers of "broken" and "changed" entries, and the share of all-to-all throughput that is "kept", as far as
-        known.
+        Numbers of "broken" and "changed" LFT entries, and the share of the all-to-all rate that is "kept", as far as
+        they are known.
     seconds
-        Duration of each phase, by name.
+        Duration of each phase of the routing, by name.
     """
 
     sequence: int
@@ -54,7 +54,7 @@ class Answer:
     seconds: Mapping[str, float]
 
     def as_object(self) -> dict[str, Any]:
-        """Return the figures that need no further computation."""
+        """Return the figures that are known without further computation."""
         fabric, proof = self.kept.fabric, self.kept.proof
         schedule = None if self.change is None else self.change.schedule
         return {
@@ -75,14 +75,14 @@ class Answer:
 
 
 class Reporter:
-    """Sender of reports to the host.
+    """Sends reports to the host inside OpenSM, which writes them into the status file.
 
-    Slow figures are computed in a thread, and only for the last of the queued answers.
+    Slow figures are computed in a thread.  If several answers are queued, they are computed only for the last one.
 
     Parameters
     ----------
     link
-        The socket for reports, which the host passed to the worker.
+        The socket for reports, which the worker got from the host.
     """
 
     def __init__(self, link: socket.socket) -> None:
@@ -91,12 +91,12 @@ class Reporter:
         threading.Thread(target=self._run, name="ibnue-report", daemon=True).start()
 
     def put(self, answer: Answer) -> None:
-        """Report an answer."""
+        """Report an answer now, and queue it for its slow figures."""
         self.send(answer.as_object())
         self._answers.put(answer)
 
     def send(self, report: Mapping[str, Any]) -> None:
-        """Send a report without waiting; it is dropped if the socket is full or closed."""
+        """Send a report without waiting.  It is lost if the socket is full or closed."""
         with suppress(OSError):
             self._link.send(json.dumps(report).encode(), socket.MSG_DONTWAIT)
 
@@ -111,13 +111,15 @@ class Reporter:
             try:
                 share = all_to_all(answer.kept.fabric, answer.kept.routing)
                 self.send({"sequence": answer.sequence, "all_to_all": share})
-            except Exception:  # a failed figure must not end the worker
+            except Exception:  # a figure that cannot be computed must not end the worker
                 traceback.print_exc()
-            del answer  # large, and the next answer may come much later
+            del answer  # it is large, and the next answer may come much later
 
 
 def all_to_all(fabric: Fabric, routing: Routing) -> float | None:
-    """Return the share of the reference rate under all-to-all traffic; None if no channel carries traffic."""
+    """Return the rate of every end port under all-to-all traffic, as a share of the reference rate; None if no channel
+    carries traffic.
+    """
     try:
         share = all_to_all_share(fabric, channel_loads(fabric, routing, threads=1))
     except IbnueError:

@@ -1,6 +1,6 @@
-"""The worker's answers to OpenSM's requests, from sweep to sweep.
+"""Answer OpenSM's requests for tables in the worker, and remember the tables in force from sweep to sweep.
 
-docs/plugin.md has the state machine.
+docs/plugin.md shows the state machine.
 """
 
 from __future__ import annotations
@@ -43,14 +43,15 @@ from routing.tables import Routing
 
 PREFIX = "ibnue-"
 REMEMBERED = 4
-"""Number of recent fabrics that are recognised when they recur, such as the fault-free fabric after a repair."""
+"""Number of recent fabrics that are recognised when they recur.  An example is the fault-free fabric after a repair."""
 
 
 class RequestHandler:
-    """Compute and prove tables for the fabric in the shared memory, and remember the tables in force.
+    """Computes and proves tables for the fabric in the shared memory, and remembers the tables in force.
 
-    Each request passes through :meth:`answer` (decide, compute, admit, schedule, write), and then through
-    :meth:`settle`, which stores the tables after OpenSM has its answer.
+    Each request passes through two methods.  :meth:`answer` decides how to get the tables, computes them, checks their
+    proof, finds an update schedule and writes the answer.  :meth:`finish_publication` stores the tables after OpenSM
+    has its answer.
     """
 
     def __init__(
@@ -70,41 +71,43 @@ class RequestHandler:
         self._state = State()
         self._changes = SwitchChanges(self._state)
         self._saver, self._unsaved = Desk("ibnue-last-good"), ""
-        self._historian = Historian(self._state.remark)  # not remarks.append, because take_remarks replaces the list
+        self._historian = Historian(self._state.remark)  # not remarks.append, since take_remarks replaces the list
         self._policies = PolicyDesk()
         self._earlier: deque[Snapshot] = deque(maxlen=REMEMBERED)
         self._unsettled: Unsettled | None = None
         self._lines: list[str] = []
         self._reported: set[str] = set()
-        self._balanced: Routing | None = None  # tables for which a search has found no better balance
-        self._precomputed: Precomputed | None = None  # of the tables in force, for the next re-route
-        self._again: float | None = None  # seconds after which OpenSM should sweep again to move more entries
+        self._balanced: Routing | None = None  # tables for which no better balance was found
+        self._precomputed: Precomputed | None = None  # data for a re-route of the tables in force
+        self._again: float | None = None  # seconds until OpenSM should sweep again to rebalance more entries
 
     def prepare(self, config: PluginConfig) -> None:
-        """Read the state file before the first request, which then reads the file again only if it has changed."""
+        """Read the state file and the pinned tables before the first request, which then need not wait for them."""
         with suppress(IbnueError):
             self._state.refresh(config.state_path, threads=threads_of(config))
         self._historian.pinned(config, threads=threads_of(config))
         self._look_ahead()
 
     def _look_ahead(self) -> None:
-        """Precompute the part of the next re-route that depends on the tables in force alone, not on the fault."""
+        """Compute in advance what the next re-route needs and what depends only on the tables in force, not on the
+        fault.
+        """
         last = self._state.last
         if last is None:
             return
         try:
             self._precomputed = precompute(last, self._state.baseline_of(last))
-        except Exception:  # the re-route itself computes it again
+        except Exception:  # the re-route itself computes the data again
             traceback.print_exc()
 
     def finish_publication(self) -> Change | None:
-        """Do the work that can wait until OpenSM has its answer: store and save the published tables.
+        """Do the work that can wait until OpenSM has its answer: store the tables, and save them to the state file.
 
-        The tables are stored even if the answer is late: the next sweep re-routes from them.
+        Tables are stored even if OpenSM got them too late, because the next sweep re-routes from them.
 
         Returns
         -------
-        The change of the tables in the switches; None if it was returned before or nothing changes.
+        How the tables in the switches change.  None if nothing changes, or if an earlier call returned it.
         """
         report, self._report = self._report, None
         if report is not None:
@@ -118,7 +121,7 @@ class RequestHandler:
         return None if published is None else published.change
 
     def _save_configuration(self) -> None:
-        """Save the last good configuration.  Runs in a thread, because the file system may hang."""
+        """Save the last good configuration.  This runs in a thread, because the file system may hang."""
         problem = ""
         try:
             self._last_good.save()
@@ -129,11 +132,13 @@ class RequestHandler:
         self._unsaved = problem
 
     def written(self, report: Mapping[str, Any]) -> None:
-        """Record how many rounds of the last tables all switches have."""
+        """Record how many rounds of the update schedule all switches have acknowledged."""
         self._changes.written(report)
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Compute tables for the request in the shared memory; never raises."""
+        """Answer the request in the shared memory, and return a message for the host.  This never raises an
+        exception.
+        """
         sequence, self._again = request.get("sequence"), None
         try:
             self._log.debug(f"request {sequence} for {request.get('engine')}")
@@ -151,7 +156,7 @@ class RequestHandler:
             return {"ok": False, "broken": True, "sequence": sequence, "note": text[:900]}
 
     def _perform(self, request: Mapping[str, Any]) -> tuple[str, str]:
-        """Perform a request with the configuration in its message, or with the last good configuration."""
+        """Perform a request with the configuration in its message, or if that is invalid with the last good one."""
         config, engine = from_message(request.get("config")), str(request["engine"])
         if engine == POLICIES:
             return self._last_good.use(config, self._set_ports, ports=True)
@@ -173,7 +178,13 @@ class RequestHandler:
         return snapshot
 
     def _engine(self, name: str, config: PluginConfig) -> Engine:
-        """Return the engine with this name, with or without the plugin's prefix."""
+        """Return the engine of a name, which may have the prefix "ibnue-" or not.
+
+        Raises
+        ------
+        InputError
+            There is no such engine, or the engine "bundle" has no bundle.
+        """
         plain = name.removeprefix(PREFIX)
         if plain == BUNDLE:
             if config.bundle is None:
@@ -184,14 +195,14 @@ class RequestHandler:
         return self._engines[plain]
 
     def _route(self, request: Mapping[str, Any], config: PluginConfig) -> str:
-        """Compute, prove and write tables for a request, and return a line for OpenSM's log."""
+        """Compute, prove and write the tables for a request, and return a line for OpenSM's log."""
         clock = Clock()
         self._log.level = config.log_level
         job = self._job(request, config, clock)
         snapshot, start = job.snapshot, job.start
         made = route_or_reroute(job.engine, job.options, snapshot.fabric, start)
         if start.before is not None and made.tables.routing is start.before.routing and start.moves:
-            self._balanced = start.before.routing  # no better balance was found
+            self._balanced = start.before.routing  # the search has found no better balance
         tables = admit_to_opensm(made.tables, snapshot, config)
         clock.lap("route")
         classes = self._classes(snapshot, tables, config)
@@ -232,16 +243,16 @@ class RequestHandler:
     def _start(
         self, engine: Engine, key: str, fabric: Fabric, config: PluginConfig, written: Mapping[str, Any]
     ) -> Start:
-        """Read the state file if it has changed, and decide what to compute from the tables in force."""
+        """Read the state file if it has changed, and decide how to get tables from those in force."""
         remembers, stability = offers_of(engine).recomputes, Stability(config.stability)
         if remembers:
             self._state.refresh(config.state_path, threads=threads_of(config))
-        self.written(written)  # may be about the tables that were read just now
+        self.written(written)  # this report may be about the tables just read
         if not remembers or stability is Stability.FRESH:
             return decide(fabric, None, stability=stability)
         before = self._state.before(engine.name, key, fabric)
         baseline = None if before is None else self._state.baseline_of(before)
-        # Entries of an unfinished update schedule have to be in the switches before others move.
+        # All entries of an unfinished update schedule must be in the switches before other entries are changed.
         written_all = before is not None and before.deferred is None
         moves = stability is Stability.BALANCED and written_all and self._may_gain(before)
         return decide(
@@ -251,10 +262,10 @@ class RequestHandler:
         )  # fmt: skip
 
     def _remember(self, job: Job, outcome: Outcome) -> None:
-        """Remember the tables of an answer until they are settled, and whether their balance may still improve."""
+        """Remember the tables of an answer until OpenSM has it, and whether their balance may still be improved."""
         kept, config = outcome.kept, job.config
         self._policies.routed(kept.fabric, kept.routing)
-        # Tables of a bundle are not stored: they can be read from the bundle again.
+        # Tables of a bundle are not stored, because they can be read from the bundle again.
         if offers_of(job.engine).recomputes:
             baseline = job.start.baseline
             complete = baseline is not None and baseline.fabric.digest == kept.fabric.digest
@@ -266,16 +277,16 @@ class RequestHandler:
             self._again = config.rebalance_pause
 
     def _may_gain(self, tables: SavedTables | None) -> bool:
-        """Return whether moving entries may improve the balance.
+        """Return whether more changes of entries may improve the balance.
 
-        This is the case for re-routed tables until a search has found no improvement.
+        This is possible for re-routed tables, until a search has found no improvement.
         """
         if tables is None or tables.routing is self._balanced:
             return False
         return "rerouted_from" in tables.routing.provenance.options
 
     def _take_over(self, engine: Engine, config: PluginConfig, snapshot: Snapshot) -> AcceptedOptions:
-        """Apply the options of opensm.conf.  Options that are not applied are logged once."""
+        """Apply the options of opensm.conf, and log each option that is not applied, once."""
         conf = OpensmConf({**foreign_options(snapshot.conf.get("config_file")), **snapshot.conf.values})
         taken, _ = take_over(conf, engine.name, config.options_of(engine.name))
         lines = list(taken.lines)
@@ -292,7 +303,9 @@ class RequestHandler:
         return taken
 
     def _classes(self, snapshot: Snapshot, tables: VerifiedTables, config: PluginConfig) -> Classes:
-        """Assign SLs and VLs to the classes of the QoS policy, and prove the assignment for all classes."""
+        """Assign SLs and VLs to the classes of the QoS policy, and check the certificate for the traffic of all
+        classes.
+        """
         classes = classes_of(snapshot.fabric, tables.routing, QosPolicy.of(snapshot.conf), snapshot.data_vls)
         check_classes(snapshot.fabric, classes, tables.proof, threads=threads_of(config))
         self._log_once([classes.line] if classes.line else [])
@@ -303,12 +316,14 @@ class RequestHandler:
         self._reported.update(lines)
 
     def take_lines(self) -> list[str]:
-        """Return the additional lines for OpenSM's log, and forget them."""
+        """Return further lines for OpenSM's log, each of them only once."""
         lines, self._lines = self._lines, []
         return lines
 
     def _pinned(self, fabric: Fabric, config: PluginConfig) -> Pinned | None:
-        """Return the tables pinned by the administrator if they belong to this subnet, else None."""
+        """Return the tables that the administrator has pinned; None if there are none, or if they belong to another
+        subnet.
+        """
         found = self._historian.pinned(config, threads=threads_of(config))
         self._reporter.send({"pinned": None if found is None else found.name})
         if found is None:

@@ -1,8 +1,8 @@
-/* Write new LFTs in the rounds of an update schedule.  OpenSM itself writes the first round.  The others follow in the
- * same sweep, each after all switches have acknowledged the previous one.
+/* Write new LFTs in the rounds of an update schedule.  OpenSM itself writes the first round.  The others follow in
+ * the same sweep, each after all switches have acknowledged the round before.
  *
- * OpenSM reports acknowledged LFTs with the event UCAST_ROUTING_DONE, in the sweeping thread and without a lock.  Its
- * function that writes changed LFT blocks can be called again at this point, so that no second sweep is needed. */
+ * The event UCAST_ROUTING_DONE reports acknowledged LFTs, in the sweeping thread and without a lock.  At this point
+ * OpenSM's function that writes changed LFT blocks can be called again, so that no second sweep is needed. */
 #include "shim.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #include "host.h"
 
-#define SLICE_MS 50 /* milliseconds between two checks whether OpenSM is to end */
+#define SLICE_MS 50 /* milliseconds between two checks whether OpenSM is ending */
 
 /* OpenSM exports this function, but no installed header declares it. */
 extern int wait_for_pending_transactions(osm_stats_t *stats) __attribute__((weak));
@@ -24,8 +24,9 @@ void ibnue_rounds_drop(struct ibnue_plugin *plugin)
     plugin->rounds = (struct ibnue_rounds){.entry = NULL};
 }
 
-/* Prepare the rounds of a published answer: entries of later rounds get the port that they have until then.  With
- * `again` they get no port, because it is not known which of these rounds an earlier sweep has written. */
+/* Prepare the rounds of tables that OpenSM has got.  Entries of later rounds are set to the port that they have
+ * until then. With `again` they are set to no port, because it is unknown which of these rounds an earlier sweep has
+ * written. */
 void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
                         int again)
 {
@@ -50,8 +51,8 @@ void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *
     for (uint32_t i = 0; i < rounds->count; i++) {
         struct ibnue_held *entry = rounds->entry + i;
         uint8_t *place = plugin->rows.row[entry->row]->new_lft + entry->lid, port = entry->port;
-        entry->port = *place; /* port to write in the entry's round */
-        rounds->left += entry->port != OSM_NO_PATH; /* an entry set to "no path" in between occurs twice */
+        entry->port = *place; /* the port to write in the round of the entry */
+        rounds->left += entry->port != OSM_NO_PATH; /* an entry that is removed before its round occurs twice */
         *place = again ? OSM_NO_PATH : port;
         rounds->last = entry->round > rounds->last ? entry->round : rounds->last;
     }
@@ -59,7 +60,7 @@ void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *
     ibnue_spread_port0(plugin);
 }
 
-/* Return the number of switches that have not acknowledged all of their LFT. */
+/* Return the number of switches that have not acknowledged their whole LFT. */
 static uint32_t not_acknowledged(const struct ibnue_plugin *plugin)
 {
     uint32_t count = 0;
@@ -71,7 +72,7 @@ static uint32_t not_acknowledged(const struct ibnue_plugin *plugin)
     return count;
 }
 
-/* Wait until all packets have left that were in the fabric when the switches acknowledged the last round. */
+/* Wait until all packets have left the fabric that were in it when the switches acknowledged the last round. */
 static void let_packets_leave(const struct ibnue_rounds *rounds)
 {
     struct timespec start, slice = {.tv_nsec = SLICE_MS * 1000000L};
@@ -85,7 +86,7 @@ static void let_packets_leave(const struct ibnue_rounds *rounds)
     }
 }
 
-/* Write the entries of a round to the switches.  Return their number. */
+/* Write the entries of a round to the switches.  Return the number of entries. */
 static uint32_t write_round(struct ibnue_plugin *plugin, unsigned number)
 {
     const struct ibnue_rounds *rounds = &plugin->rounds;
@@ -100,7 +101,7 @@ static uint32_t write_round(struct ibnue_plugin *plugin, unsigned number)
             written++;
         }
     ibnue_spread_port0(plugin);
-    /* With need_update set, as in a first sweep, OpenSM writes all blocks.  It has done so in round 1 already. */
+    /* With need_update set, as in a first sweep, OpenSM would write all blocks again. Round 1 has done so already. */
     plugin->osm->subn.need_update = 0;
     osm_ucast_mgr_set_fwd_tables(&sm->ucast_mgr);
     plugin->osm->subn.need_update = whole;
@@ -108,8 +109,8 @@ static uint32_t write_round(struct ibnue_plugin *plugin, unsigned number)
     return written;
 }
 
-/* Report that a round was not acknowledged by all switches, and request a heavy sweep if the previous update was
- * complete. */
+/* Log that switches have not acknowledged a round.  Request a heavy sweep, unless the update before has stopped as
+ * well. */
 static void stop(struct ibnue_plugin *plugin, unsigned done, uint32_t missing)
 {
     struct ibnue_rounds *rounds = &plugin->rounds;
@@ -118,13 +119,13 @@ static void stop(struct ibnue_plugin *plugin, unsigned done, uint32_t missing)
     SAY(plugin, OSM_LOG_ERROR,
         "ERR IBN10: %s: round %u of %u was not acknowledged by %u switches: the rest waits for the next sweep\n",
         rounds->engine->name, done + 1, rounds->last, missing);
-    /* Only one sweep is requested: a switch that never answers must not cause one sweep after the other. */
+    /* A switch that never answers must not cause one sweep after the other. So only one sweep is requested. */
     if (!plugin->stopped)
         subn->force_heavy_sweep = TRUE;
     plugin->stopped = 1;
 }
 
-/* Report to the worker how many rounds are written. */
+/* Report to the worker how many rounds all switches have. */
 static void log_round(struct ibnue_plugin *plugin, unsigned done)
 {
     char note[IBNUE_WHY] = "";
@@ -133,7 +134,7 @@ static void log_round(struct ibnue_plugin *plugin, unsigned done)
         SAY(plugin, OSM_LOG_ERROR, "ERR IBN11: the worker does not hear of the rounds that are written: %s\n", note);
 }
 
-/* Write all rounds except the first one, which OpenSM has just written. */
+/* Write all rounds after the first one, which OpenSM has just written. */
 void ibnue_rounds_go_on(struct ibnue_plugin *plugin)
 {
     struct ibnue_rounds *rounds = &plugin->rounds;

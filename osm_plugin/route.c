@@ -1,5 +1,5 @@
-/* Callbacks of a routing engine: request tables from the worker, check and publish them, or fall back on the last
- * proven ones. */
+/* The callbacks of a routing engine: request tables from the worker, check them and give them to OpenSM.  If this
+ * fails, fall back on the last proven tables. */
 #include "shim.h"
 
 #include <stdio.h>
@@ -11,15 +11,16 @@
 static int lid_matrices(void *context)
 {
     (void)context;
-    return 0; /* hop counts come with the LFTs, so OpenSM does not have to compute its own */
+    return 0; /* hop counts come with the LFTs, so that OpenSM need not compute its own */
 }
 
-/* Durations in milliseconds: of the request, of the wait for the worker, and of the publication. */
+/* Durations in milliseconds, for the log: of writing the request, of waiting for the worker, and of giving the
+ * tables to OpenSM. */
 struct times {
     double collect, wait, publish;
 };
 
-/* Write the request, without LFTs, into private memory that no other process can change. */
+/* Write the request, without LFTs, into private memory, which no other process can change. */
 static int keep_request(struct ibnue_plugin *plugin, const struct ibnue_walk *walk, char *why)
 {
     struct ibnue_asked *asked = &plugin->asked;
@@ -38,7 +39,7 @@ static int keep_request(struct ibnue_plugin *plugin, const struct ibnue_walk *wa
     return 0;
 }
 
-/* Write the request with LFTs into the memory shared with the worker. */
+/* Write the request, with LFTs, into the memory that is shared with the worker. */
 static int write_request(struct ibnue_plugin *plugin, const struct ibnue_walk *walk, int fd, uint64_t generation,
                          char *why)
 {
@@ -53,8 +54,8 @@ static int write_request(struct ibnue_plugin *plugin, const struct ibnue_walk *w
     return 0;
 }
 
-/* Collect the subnet and write the request for it into the memory shared with the worker.  Return 0, or another value
- * with the reason in `note`. */
+/* Describe the subnet in a request, and write it into the memory that is shared with the worker.  Return 0, or
+ * another value with the reason in `note`. */
 static int lay_request(struct ibnue_engine *engine, char *note)
 {
     struct ibnue_plugin *plugin = engine->plugin;
@@ -64,7 +65,7 @@ static int lay_request(struct ibnue_engine *engine, char *note)
 
     if (ibnue_walk_open(plugin, &walk, note))
         return -1;
-    ibnue_copies_read(plugin); /* comes first, because ibnue_host_memory starts the worker's deadline */
+    ibnue_copies_read(plugin); /* comes first, because ibnue_host_memory starts the deadline of the request */
     failed = ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN ||
              keep_request(plugin, &walk, note) || write_request(plugin, &walk, fd, generation, note);
     plugin->asked.engine = engine;
@@ -95,9 +96,9 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
 
 enum late { NO_LATE_ANSWER, STILL_LATE, LATE_ANSWER };
 
-/* Wait, up to the deadline, for the answer to an earlier sweep's request if the worker still computes it.  Return
- * LATE_ANSWER if the answer is there, STILL_LATE with the reason in `note` if the worker needs more time, or
- * NO_LATE_ANSWER if no answer is expected. */
+/* Wait for the answer to an earlier sweep's request, if the worker still computes it.  Return LATE_ANSWER if the
+ * answer is there.  Return STILL_LATE with the reason in `note` if the worker needs even more time.  Return
+ * NO_LATE_ANSWER if there is nothing to wait for. */
 static enum late take_late(struct ibnue_plugin *plugin, char *note)
 {
     struct ibnue_memory *memory = &plugin->memory;
@@ -108,7 +109,7 @@ static enum late take_late(struct ibnue_plugin *plugin, char *note)
         return NO_LATE_ANSWER;
     plugin->asked.late = 0;
     if (ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN || generation != memory->generation)
-        return NO_LATE_ANSWER; /* the worker that computes the answer was replaced or has ended; ask_worker reports it */
+        return NO_LATE_ANSWER; /* that worker has ended or was replaced; ask_worker will report it */
     if (ibnue_wait_for_worker(plugin, note)) {
         if (plugin->asked.late)
             return STILL_LATE;
@@ -120,8 +121,8 @@ static enum late take_late(struct ibnue_plugin *plugin, char *note)
     return LATE_ANSWER;
 }
 
-/* Fall back on the last proven tables, or their still valid entries, for an engine that cannot route.  Return 0, or -1
- * if nothing was published. */
+/* Give OpenSM the last proven tables, or their entries that are still valid, since an engine cannot route.  Return
+ * 0, or -1 if OpenSM got no tables. */
 static int fall_back(struct ibnue_engine *engine, const char *code, const char *why)
 {
     struct ibnue_plugin *plugin = engine->plugin;
@@ -138,7 +139,7 @@ static int fall_back(struct ibnue_engine *engine, const char *code, const char *
     return -1;
 }
 
-/* Replace a worker whose tables are wrong, and fall back on the last proven ones. */
+/* Replace a worker that has computed wrong tables, and fall back on the last proven ones. */
 static int refuse(struct ibnue_engine *engine, const char *why)
 {
     char note[IBNUE_WHY] = "", both[2 * IBNUE_WHY];
@@ -149,7 +150,7 @@ static int refuse(struct ibnue_engine *engine, const char *why)
     return fall_back(engine, "ERR IBN2", both);
 }
 
-/* Publish the worker's answer from `taken`. */
+/* Give OpenSM the worker's answer, which is in the private buffer `taken`. */
 static int publish(struct ibnue_engine *engine, char *why)
 {
     struct ibnue_tables *taken = &engine->plugin->taken;
@@ -166,10 +167,10 @@ static int publish(struct ibnue_engine *engine, char *why)
     return 0;
 }
 
-/* Publish a late answer if it is for the current subnet and this engine.  Otherwise keep it to fall back on, unless
- * there are tables to fall back on already.
+/* Use a late answer if it is for the current subnet and this engine.  Otherwise keep it as the tables to fall back
+ * on, if there are none yet.
  *
- * Return 1 if the answer is not published, otherwise the engine's result: 0, or -1 if the engine failed. */
+ * Return 1 if the answer is not used.  Otherwise return the result of the engine: 0, or -1 if it failed. */
 static int publish_late(struct ibnue_engine *engine, const char *note)
 {
     struct ibnue_plugin *plugin = engine->plugin;
@@ -187,7 +188,7 @@ static int publish_late(struct ibnue_engine *engine, const char *note)
         ibnue_last_keep(plugin);
     if (!fits)
         return 1;
-    /* The rounds are valid only if the switches still have the tables from which the worker started. */
+    /* The rounds are safe only if the switches still have the tables from which the worker started. */
     if (plugin->copies.served && plugin->copies.served->context != engine)
         taken->answer.held = 0;
     if (publish(engine, why))
@@ -196,7 +197,7 @@ static int publish_late(struct ibnue_engine *engine, const char *note)
     return 0;
 }
 
-/* Compute and publish tables.  Return 0, or -1 if the engine has no tables. */
+/* Compute tables and give them to OpenSM.  Return 0, or -1 if the engine has no tables. */
 static int route(void *context)
 {
     struct ibnue_engine *engine = context;
@@ -231,13 +232,13 @@ static int route(void *context)
     return 0;
 }
 
-/* OpenSM's ucast_build_fwd_tables. */
+/* Route, and record the result (OpenSM's callback ucast_build_fwd_tables). */
 static int forwarding_tables(void *context)
 {
     return ibnue_status_asked(context, route(context));
 }
 
-/* Drop all tables of an engine.  OpenSM calls this as `destroy`. */
+/* Drop all tables of an engine (OpenSM's callback destroy). */
 static void forget_tables(void *context)
 {
     struct ibnue_engine *engine = context;
@@ -247,10 +248,11 @@ static void forget_tables(void *context)
         engine->plugin->unsettled.engine = NULL;
     if (engine->plugin->last.engine == engine)
         ibnue_tables_drop(&engine->plugin->last);
-    ibnue_service_drop(engine); /* the engine itself is freed with the plugin, which OpenSM deletes after this */
+    ibnue_service_drop(engine); /* the engine itself is freed with the plugin, which OpenSM deletes later */
 }
 
-/* Set the callbacks of an engine.  Return 0, or -1 if OpenSM's struct does not match the headers of the build. */
+/* Set the callbacks of an engine.  Return 0, or -1 if OpenSM's struct is not laid out as in the headers of the
+ * build. */
 int ibnue_engine_set_up(struct osm_routing_engine *re, struct osm_opensm *osm)
 {
     if (ibnue_abi_check_engine(re, "ibnue-")) {

@@ -1,4 +1,6 @@
-"""Choice of the tables to publish: tables in force if the fabric is unchanged, else new ones; proven in all cases."""
+"""Compute the tables that OpenSM will get: keep the tables in force, re-route them, or route from scratch; then prove
+them.
+"""
 
 from __future__ import annotations
 
@@ -22,19 +24,19 @@ from routing.reroute import Published, Rerouted, reroute, spread
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Tables to be published.
+    """Tables that will be given to OpenSM, and how they were computed.
 
     Attributes
     ----------
     tables
-        The tables and their proof on the current fabric.
+        The tables, and their proof on the current fabric.
     decision
-        How the tables were computed in the end, which is FROM_SCRATCH or KEEP if the first decision failed.
+        How the tables were computed in the end.  If the first decision failed, it is FROM_SCRATCH or KEEP.
     how
-        Origin of the tables, in a few words for the log.
+        The same in a few words for the log.
     figures
-        Numbers of "broken" and "changed" entries relative to the previous tables, and the share of their all-to-all
-        throughput that is "kept", as far as known; empty if there were no previous tables.
+        Numbers of "broken" and "changed" LFT entries compared with the previous tables, and the share of their
+        all-to-all rate that is "kept", as far as known.  Empty if there were no previous tables.
     """
 
     tables: VerifiedTables
@@ -66,12 +68,14 @@ def options_key(options: EngineOptions, classes: PortClasses | None = None) -> s
 
 
 def route_or_reroute(engine: Engine, options: EngineOptions, fabric: Fabric, start: Start) -> Plan:
-    """Return the tables to publish.  If the decision fails, the next smaller one is tried, and at last the engine.
+    """Return the tables that OpenSM will get, as ``start`` has decided.
+
+    If a re-route fails, the engine routes from scratch.  If the tables to keep fail the proof, it does so as well.
 
     Raises
     ------
     OptionError, RoutingError
-        From the engine or :func:`routing.publish.verify`.
+        The engine or :func:`routing.publish.verify` raised it.
     """
     remark = "routed from scratch"
     match start:
@@ -80,7 +84,7 @@ def route_or_reroute(engine: Engine, options: EngineOptions, fabric: Fabric, sta
             if made is not None:
                 return made
         case Start(before=Published() as before):
-            # These tables passed the proof when they were published.  If they fail now, the engine computes new tables.
+            # These tables passed the proof before. If they fail now, the engine computes new ones.
             with suppress(BrokenPromise):
                 return _kept(engine, options, fabric, before, start)
     routing = engine.route(fabric, options)
@@ -89,7 +93,9 @@ def route_or_reroute(engine: Engine, options: EngineOptions, fabric: Fabric, sta
 
 
 def _kept(engine: Engine, options: EngineOptions, fabric: Fabric, before: Published, start: Start) -> Plan:
-    """Return the tables in force, with a better balance if that was decided and gains something."""
+    """Return the tables in force.  If rebalancing was decided and improves the balance, return the rebalanced
+    tables.
+    """
     if start.decision is Decision.REBALANCE:
         better = _rebalanced(engine, options, before, start)
         if better is not None:
@@ -102,15 +108,16 @@ def _kept(engine: Engine, options: EngineOptions, fabric: Fabric, before: Publis
 def _rerouted(
     engine: Engine, options: EngineOptions, fabric: Fabric, before: Published, start: Start
 ) -> tuple[Plan | None, str]:
-    """Return the re-routed tables; None and a remark for the log if the re-route fails."""
+    """Return the re-routed tables, or None and a remark for the log if the re-route fails."""
     try:
         made = reroute(
             engine, options, before, fabric,
             stability=start.stability, baseline=start.baseline, precomputed=start.precomputed,
         )  # fmt: skip
     except OptionError:
-        raise  # the engine would raise the same error
-    except Exception as problem:  # re-routing is optional, so its failure must not stop an engine that can route
+        raise  # the engine itself would raise the same error
+    # The engine can still route from scratch, so that a failed re-route must not be an error.
+    except Exception as problem:
         if not isinstance(problem, IbnueError):
             traceback.print_exc()
         return None, f"routed from scratch, as re-routing failed: {type(problem).__name__}: {problem}"
@@ -118,13 +125,13 @@ def _rerouted(
 
 
 def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start: Start) -> Plan | None:
-    """Return tables with a better balance; None if there is no improvement or the search fails."""
+    """Return rebalanced tables, or None if the search fails or finds no better balance."""
     try:
         made = spread(
             engine, options, before,
             most=start.moves, baseline=start.baseline, precomputed=start.precomputed,
         )  # fmt: skip
-    except Exception:  # a failed search for better tables must not discard valid tables
+    except Exception:  # valid tables must not be lost because a search for better ones fails
         traceback.print_exc()
         return None
     if made is None:

@@ -1,16 +1,15 @@
-/* Shadow mode: a separate worker compares the tables in force with those that an ibnue engine would compute.
+/* Shadow mode: let a separate worker compare the tables in force with the tables that an ibnue engine would compute.
  *
- * The subnet and the LFTs are copied into memory that is shared with this worker only.  OpenSM does not wait for the
- * result, which the host reports later as a line for the log.  Nothing here writes to OpenSM's tables or to a
- * switch. */
+ * The subnet and the LFTs are copied into memory that is shared only with this worker.  OpenSM does not wait for the
+ * result, which the host logs later.  Nothing here writes to OpenSM's tables or to a switch. */
 #include "shim.h"
 
 #include <stdio.h>
 
 #include "host.h"
 
-/* Return whether paths of the engine in force use SLs that cannot be derived from the LFTs.  `ours` is that engine if
- * it is an ibnue engine, otherwise NULL. */
+/* Return whether the engine in force assigns SLs that cannot be derived from the LFTs.  `ours` is that engine if it
+ * is an ibnue engine, otherwise NULL. */
 static int has_own_sls(struct ibnue_plugin *plugin, struct ibnue_engine *ours)
 {
     const struct osm_routing_engine *used = plugin->osm->routing_engine_used;
@@ -25,7 +24,7 @@ static int has_own_sls(struct ibnue_plugin *plugin, struct ibnue_engine *ours)
     return several;
 }
 
-/* Send the tables in force to the shadow engine's worker.  Called at the end of a sweep, in OpenSM's sweeper. */
+/* Send the tables in force to the shadow engine's worker.  This runs in OpenSM's sweeper, at the end of a sweep. */
 void ibnue_shadow_look(struct ibnue_plugin *plugin)
 {
     const struct osm_routing_engine *used = plugin->osm->routing_engine_used;

@@ -1,7 +1,7 @@
-"""The worker of shadow mode: computes an ibnue engine's tables while another engine's tables are in force.
+"""Compute the tables of one engine only for comparison, while another engine's tables are in force (shadow mode).
 
-The worker is a separate process with its own shared memory, and no process waits for it.  It proves the tables in force
-and its own tables, compares them, and reports the result in one line.  It cannot write to OpenSM or to a switch.
+This is a worker process of its own with its own shared memory, and no process waits for it.  It proves the tables in
+force and its own tables, compares them, and reports the result in one line.  It cannot write to OpenSM or to a switch.
 """
 
 from __future__ import annotations
@@ -42,37 +42,37 @@ from routing.reroute import Stability
 from routing.tables import Provenance, Routing, identity_sl2vl
 
 NICE = 15
-"""Nice value of the process, so that OpenSM and its worker have priority."""
+"""Nice value of the process, so that OpenSM and the normal worker have priority."""
 
 Verdict = Literal["no loop", "loop", "unknown", "incomplete"]
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """Result of the comparison for one sweep.
+    """Result of the comparison in one sweep.
 
     Attributes
     ----------
     in_force
         The engine whose tables are in force.
     engine
-        The shadow engine.
+        The shadow engine, which computes tables only for comparison.
     fabric
         Digest of the fabric.
     verdict
-        Verdict on the tables in force.  "loop": they have a credit loop.  "unknown": they have one if all routes use
-        one VL, but that engine assigns its own SLs, which are unknown here.  "incomplete": routes are missing.
+        Verdict on the tables in force.  "no loop" or "loop": whether they have a credit loop.  "unknown": their SLs are
+        unknown, and they would have a credit loop if all paths used one VL.  "incomplete": routes are missing.
     certified
-        Whether the shadow engine's tables are proven free of credit loops; None: it computed no tables.
+        Whether the shadow engine's tables are proven free of credit loops; None if it computed no tables.
     problem
-        Why the shadow engine computed no tables.
+        Why the shadow engine computed no tables; None if it did.
     vls
         Number of data VLs that the shadow engine's tables use.
     all_to_all_in_force, all_to_all
-        Shares of the reference rate under all-to-all traffic, with the tables in force and with the shadow engine's
-        tables; None if no channel limits the rate.
+        Rate of every end port under all-to-all traffic, as a share of the reference rate, with the tables in force and
+        with the shadow engine's tables.  None if no channel limits the rate.
     differing, entries
-        Number of entries that differ between both tables, and of entries present in at least one of them.
+        Number of LFT entries that differ between the two tables, and of the entries that at least one of them has.
     seconds
         Time for the shadow engine's tables and their proof.
     """
@@ -93,7 +93,9 @@ class Inspection:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Input of a comparison: the fabric, and the tables in the switches."""
+    """What a comparison needs: the fabric, the tables in the switches, their engine, and whether it assigns its own
+    SLs.
+    """
 
     snapshot: Snapshot
     routing: Routing
@@ -102,20 +104,22 @@ class Tables:
 
 
 class Shadow:
-    """Shadow engine that examines each sweep, and re-routes from its own previous tables as in normal operation."""
+    """The shadow engine.  In each sweep it re-routes from its own previous tables, as it would if they were in
+    force.
+    """
 
     def __init__(self) -> None:
         self._before: SavedTables | None = None
 
     def inspect(self, tables: Tables, config: PluginConfig) -> tuple[Inspection, str]:
-        """Prove the tables in force, compute the shadow engine's tables, and compare both.
+        """Prove the tables in force, compute the shadow engine's tables, and compare the two.
 
         Returns
         -------
         look
-            The figures.
+            The result with all figures.
         line
-            A line for the log.
+            The result as a line for the log.
         """
         engine = str(config.shadow).removeprefix(PREFIX)
         fabric, threads = tables.snapshot.fabric, threads_of(config)
@@ -141,7 +145,7 @@ class Shadow:
         return inspection, f"{line}; {differing} of {entries} entries differ; computed in {1e3 * seconds:.1f} ms"
 
     def _made(self, name: str, snapshot: Snapshot, config: PluginConfig) -> tuple[VerifiedTables, str]:
-        """Return the shadow engine's tables as they would go to OpenSM, and how they were computed."""
+        """Return the shadow engine's tables, as OpenSM would get them, and how they were computed."""
         if name not in ENGINES:
             raise OptionError(f"unknown engine {name!r}", remedy=f"set shadow to one of {', '.join(ENGINES)}")
         engine, fabric = ENGINES[name], snapshot.fabric
@@ -162,14 +166,15 @@ class Shadow:
 
 
 def analyse_tables(proof: Proof, *, own_sls: bool) -> tuple[Verdict, str]:
-    """Classify tables whose routes are assumed to use one VL.
+    """Return the verdict on tables in force, from a proof in which all paths use one VL.
 
-    Tables without a credit loop on one VL have none on several VLs, whatever the SLs are.
+    Tables without a credit loop on one VL have none on several VLs, whatever the SLs are.  ``own_sls`` tells that the
+    engine assigns SLs that are unknown here.
 
     Returns
     -------
     verdict
-        The verdict.
+        The verdict, see :class:`Inspection`.
     words
         The verdict in words, for the log.
     """
@@ -185,7 +190,7 @@ def analyse_tables(proof: Proof, *, own_sls: bool) -> tuple[Verdict, str]:
 
 
 def differences(one: Routing, other: Routing) -> tuple[int, int]:
-    """Return the number of entries that differ, and the number of entries present in at least one of the tables."""
+    """Return how many LFT entries differ, and how many entries at least one of the tables has."""
     return (
         int(np.count_nonzero(one.lft != other.lft)),
         int(np.count_nonzero((one.lft != NO_PORT) | (other.lft != NO_PORT))),
@@ -199,7 +204,7 @@ def _share(share: float | None) -> str:
 def tables_in(memory: SharedMemory, message: Mapping[str, Any]) -> Tables | None:
     """Copy the fabric and the tables in force from the shared memory.
 
-    Returns None if the next sweep has begun to overwrite them.
+    The result is None if the next sweep has begun to overwrite them.
     """
     sequence = int(message["sequence"])
     try:
@@ -215,15 +220,15 @@ def tables_in(memory: SharedMemory, message: Mapping[str, Any]) -> Tables | None
 
 
 def as_routing(fabric: Fabric, lft: np.ndarray[Any, np.dtype[np.uint8]], engine: str) -> Routing:
-    """Return forwarding tables as a :class:`~routing.tables.Routing` on one VL."""
+    """Return forwarding tables as a :class:`~routing.tables.Routing`, in which all paths use one VL."""
     levels = np.zeros(lft.shape[1], np.uint8)
     return Routing(lft, levels, identity_sl2vl(1), 1, 1, Provenance(engine, fabric_digest=fabric.digest))
 
 
 def serve(link: socket.socket, memory: SharedMemory, reporter: Reporter) -> None:
-    """Compare tables at each message until OpenSM closes the socket.
+    """Compare tables whenever a message arrives, until OpenSM closes the socket.
 
-    Only the tables of the last message are still in the shared memory; earlier messages are skipped.
+    The shared memory has only the tables of the last message, so that earlier messages are skipped.
     """
     shadow, log = Shadow(), WorkerLog()
     while message := next_message(link):
@@ -244,13 +249,13 @@ def serve(link: socket.socket, memory: SharedMemory, reporter: Reporter) -> None
         log.info(line)
         if inspection is not None:
             reporter.send({"shadow": asdict(inspection)})
-        with suppress(OSError):  # OpenSM has exited, or the socket is full
+        with suppress(OSError):  # OpenSM has ended, or the socket is full
             link.send(json.dumps({"remark": line}).encode(), socket.MSG_DONTWAIT)
         gc.collect()
 
 
 def main(setup_text: str) -> int:
-    """Run the shadow worker; ``setup_text`` is a JSON object as in :func:`osm_plugin.worker.main`."""
+    """Run the process of shadow mode.  ``setup_text`` is a JSON object as for :func:`osm_plugin.worker.main`."""
     setup = json.loads(setup_text)
     reset_signals()
     exit_with_parent(int(setup["parent"]))

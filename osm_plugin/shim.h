@@ -1,4 +1,4 @@
-/* Internal declarations that the C files of the plugin share. */
+/* Declarations that the C files of the plugin share. */
 #ifndef IBNUE_SHIM_H
 #define IBNUE_SHIM_H
 
@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <time.h>
 
-/* This header must come before all others of OpenSM.  It enables members of osm_subn_opt_t, and the headers that depend
- * on it do not include it themselves. */
+/* This header must be included before all others of OpenSM.  It enables members of osm_subn_opt_t, and the headers
+ * that depend on it do not include it themselves. */
 #include <opensm/osm_config.h>
 
 #include <opensm/osm_event_plugin.h>
@@ -18,10 +18,11 @@
 
 #include "layout.h"
 
-#define IBNUE_WHY 1024 /* bytes of a buffer for a reason or a note */
+#define IBNUE_WHY 1024 /* size in bytes of a buffer for a reason or a note */
 /* Maximum size of the options' text in a request, in bytes. */
 #define IBNUE_OPTIONS_ROOM 32768
-/* Return codes of the functions in host.h.  cffi returns 0 if the call into Python fails, so success is not 0. */
+/* Return codes of the functions in host.h.  cffi returns 0 if the call into Python fails, so that success must not
+ * be 0. */
 #define IBNUE_TOKEN 0x1b0e
 #define IBNUE_PENDING 0x1b0f
 #define IBNUE_LATE 0x1b10
@@ -29,214 +30,222 @@
 
 #define SAY(plugin, level, ...) ibnue_say(plugin, level, __VA_ARGS__)
 
-/* Memory shared with a worker process.  Each new worker gets new memory and a new generation number. */
+/* Memory that is shared with a worker process.  Each new worker gets other memory and a new generation number. */
 struct ibnue_memory {
     int fd;              /* descriptor of the shared file, -1: none */
-    uint64_t generation; /* number of the worker that this memory belongs to */
-    uint8_t *bytes;      /* [size], mapping of the file, NULL: not mapped */
+    uint64_t generation; /* number of the worker that this memory is for */
+    uint8_t *bytes;      /* [size], mapping of the file, NULL: it is not mapped */
     size_t size;         /* bytes */
 };
 
-/* The subnet's switches in the order of the tables' rows (by GUID), valid while OpenSM's lock is held. */
+/* The subnet's switches in the order of the rows of tables (by GUID).  Valid while OpenSM's lock is held. */
 struct ibnue_rows {
-    uint32_t switches;
+    uint32_t switches; /* number of switches */
     osm_switch_t **row; /* [switches] */
     size_t room;        /* unused: the array grows together with ibnue_seen.node */
 };
 
-/* LFT blocks of 64 LIDs each, up to the highest unicast LID. */
+/* Number of LFT blocks, of 64 LIDs each, up to the highest unicast LID. */
 #define IBNUE_BLOCKS 768
 
-/* Blocks of a switch's LFT for which OpenSM's copy is known to equal the LFT in the switch. */
+/* What is known about the LFT in one switch. */
 struct ibnue_copy {
     uint64_t guid; /* of the switch, in host order */
-    uint8_t known[IBNUE_BLOCKS]; /* whether OpenSM's copy of the block equals the switch's block */
-    uint8_t asked[IBNUE_BLOCKS]; /* whether a read of the block was requested and its answer was not examined yet */
-    uint8_t silent;              /* whether the switch left a read request unanswered */
+    uint8_t known[IBNUE_BLOCKS]; /* whether OpenSM's copy of the block equals the block in the switch */
+    /* whether the block was requested from the switch and the answer was not examined yet */
+    uint8_t asked[IBNUE_BLOCKS];
+    uint8_t silent;              /* whether the switch has left a read request unanswered */
 };
 
+/* What is known about the LFTs in all switches. */
 struct ibnue_copies {
     struct ibnue_copy *of; /* [count], ascending by GUID */
     uint32_t count;        /* switches */
-    struct osm_routing_engine *served; /* engine of the last acknowledged tables; NULL: none since this SM is master */
+    struct osm_routing_engine *served; /* engine of the tables acknowledged last; NULL: none since this SM is master */
 };
 
-/* Addresses of the nodes at the last walk, in its order.  They are prefetch hints and must never be dereferenced. */
+/* Addresses of the nodes in the last walk over them, in the same order.  They are only used for prefetching, and
+ * must never be dereferenced. */
 struct ibnue_seen {
-    const osm_node_t **node; /* [room], of which `count` are set */
+    const osm_node_t **node; /* [room], of which the first `count` are valid */
     size_t count, room;      /* nodes */
 };
 
-/* Reference to a node, with its sort key. */
+/* A node with its sort key. */
 struct ibnue_place {
     uint64_t guid; /* of the node, in host order */
-    osm_node_t *node;
+    osm_node_t *node; /* the node in OpenSM's memory */
 };
 
-/* Slot of the hash table from a node's address to its index in a request. */
+/* A slot of the hash table that maps the address of a node to its index in a request. */
 struct ibnue_entry {
     const osm_node_t *node; /* NULL: the slot is empty */
     uint32_t device;        /* index into ibnue_walk.place */
 };
 
-/* The subnet's nodes in the order of a request, valid while OpenSM's lock is held. */
+/* The subnet's nodes in the order of a request.  Valid while OpenSM's lock is held. */
 struct ibnue_walk {
     struct ibnue_place *place; /* [devices], switches by GUID, then all others by GUID */
     struct ibnue_entry *entry; /* [mask + 1], hash table of the nodes, keyed by address */
     uint32_t switches, devices, mask; /* `mask` + 1 is the number of hash table slots, a power of 2 */
     size_t endports;           /* upper bound of the number of end ports */
-    const osm_subn_opt_t *opt;
+    const osm_subn_opt_t *opt; /* OpenSM's options */
     size_t room;               /* upper bound of the size of a request, in bytes */
 };
 
-/* The tables from which path_sl and update_sl2vl are answered: a private copy, immutable once it is published. */
+/* The tables from which the callbacks path_sl and update_sl2vl answer: a private copy, which is not changed once
+ * OpenSM can use it. */
 struct ibnue_service {
-    /* sl_kind: enum ibnue_sl_kind.  sl2vl_ports: ports of a switch in `sl2vl`, 0: one row for the whole fabric. */
+    /* sl_kind: enum ibnue_sl_kind.  sl2vl_ports: ports of a switch in `sl2vl`; 0: one row for all switches. */
     uint32_t switches, lids, vls, sl_kind, sl2vl_ports;
     uint64_t *guid;       /* [switches], ascending, host order */
     int32_t *switch_of;   /* [lids], row of the switch that a LID is cabled to, or -1 */
-    uint8_t *sl;          /* SL of each path, shape by sl_kind */
+    uint8_t *sl;          /* SL of each path, with a shape by sl_kind */
     uint8_t *sl2vl;       /* [16] or [switches][sl2vl_ports][sl2vl_ports][16], VL by switch, in port, out port and SL */
-    struct ibnue_classes classes;
+    struct ibnue_classes classes; /* SLs and VLs of the traffic classes */
     int32_t *parent;      /* [switches], the multicast tree: next switch towards the root, or -1 */
-    uint8_t *up_port;     /* [switches], port that leads to the parent */
-    uint8_t *down_port;   /* [switches], the parent's port that leads back */
-    struct ibnue_service *retired; /* next replaced copy that a reader may still use */
+    uint8_t *up_port;     /* [switches], port that leads to the switch's parent */
+    uint8_t *down_port;   /* [switches], port of the parent that leads to the switch */
+    struct ibnue_service *retired; /* next one of the replaced copies that a reader may still use */
 };
 
-/* Entries that are still to be written in the rounds of this sweep. */
+/* LFT entries that later rounds of this sweep still have to write. */
 struct ibnue_rounds {
-    struct ibnue_held *entry; /* [count], `port` is the one to write in the entry's round; NULL: nothing is left */
-    struct ibnue_engine *engine;
-    uint64_t plan;      /* number that identifies the update schedule to the worker */
-    /* count: writes still to do.  left: distinct LFT entries that these writes affect, as an entry can occur twice. */
+    struct ibnue_held *entry; /* [count], `port` is what to write in the round of the entry; NULL: nothing is left */
+    struct ibnue_engine *engine; /* engine whose tables are written */
+    uint64_t plan;      /* number of the update schedule, as the worker identifies it */
+    /* count: writes that are still to do.  left: distinct LFT entries that they change, since an entry can occur
+     * twice. */
     uint32_t count, left;
-    uint32_t wait_ms; /* milliseconds to wait for packets to drain before a round */
-    /* last: number of the last round, counted from 1.  wait_from: first round that has a wait before it, 0: none. */
+    uint32_t wait_ms; /* milliseconds to wait before a round, so that packets leave the fabric */
+    /* last: number of the last round, counted from 1.  wait_from: first round before which this wait is needed, 0:
+     * none. */
     unsigned last, wait_from;
 };
 
-/* A request and the answer to it: the subnet and its tables. */
+/* A request with its answer: a subnet and the tables for it. */
 struct ibnue_tables {
     uint8_t *bytes; /* [room], the request, then the parts of the answer; NULL: none */
     size_t room;    /* bytes */
-    int unfinished; /* whether some rounds of these tables may not have been written */
-    uint64_t missing; /* pairs of a switch and the LID of an end port without a route */
+    int unfinished; /* whether some rounds of these tables may not have been written yet */
+    uint64_t missing; /* pairs of a switch and an end port's LID that have no path */
     const struct ibnue_engine *engine; /* engine that computed the tables */
-    struct ibnue_answer answer; /* its offsets are into `bytes` */
+    struct ibnue_answer answer; /* its offsets refer to `bytes` */
 };
 
 /* The last request to the worker. */
 struct ibnue_asked {
-    uint8_t *bytes;     /* [room], private copy of the request without the LFTs: no other process can change it */
+    uint8_t *bytes;     /* [room], private copy of the request without LFTs, which no other process can change */
     size_t room;        /* bytes */
     uint64_t answer_at; /* offset of the answer in the shared memory, in bytes */
     uint64_t sequence;  /* number of the request */
-    const struct ibnue_engine *engine; /* NULL: the request was for port policies */
-    int late;           /* whether the worker missed the deadline and still computes */
+    const struct ibnue_engine *engine; /* NULL: the request was for values of ports */
+    int late;           /* whether the worker has missed the deadline and still computes */
 };
 
-/* Those entries of the last proven tables that are still valid on a changed subnet. */
+/* Those entries of the last proven tables that are still valid after the subnet has changed. */
 struct ibnue_remains {
-    uint8_t *bytes; /* parts of the answer; NULL: none */
-    struct ibnue_answer answer; /* its offsets are into `bytes` */
-    uint32_t dropped; /* entries that are no longer valid */
-    uint32_t moved;   /* end ports that are new or at another switch port than before */
-    uint32_t cut_off; /* subtrees that the multicast tree has lost, plus switches that are new */
+    uint8_t *bytes; /* parts of the answer, NULL: none */
+    struct ibnue_answer answer; /* its offsets refer to `bytes` */
+    uint32_t dropped; /* number of entries that are no longer valid */
+    uint32_t moved;   /* number of end ports that are new or at another switch port than before */
+    uint32_t cut_off; /* number of subtrees that the multicast tree has lost, and of new switches */
     uint64_t pairs;   /* ordered pairs of end ports */
     uint64_t served;  /* ordered pairs of end ports that have a path */
 };
 
-#define IBNUE_CODE 8   /* bytes of an error code with its final 0 */
+#define IBNUE_CODE 8   /* size in bytes of an error code with its final 0 */
 #define IBNUE_CODES 64 /* maximum number of different error codes that are counted */
 
-/* Counts of errors and sweeps since OpenSM started. */
+/* Numbers of errors and sweeps since OpenSM started. */
 struct ibnue_status {
-    uint64_t sweep; /* heavy sweeps that have begun */
+    uint64_t sweep; /* number of heavy sweeps that have begun */
     struct {
-        char name[IBNUE_CODE];
-        uint64_t count; /* lines in the log */
-    } code[IBNUE_CODES];
-    unsigned codes;                 /* entries of `code` in use */
+        char name[IBNUE_CODE]; /* error code, ends with 0 */
+        uint64_t count; /* number of lines in the log */
+    } code[IBNUE_CODES]; /* [IBNUE_CODES], of which `codes` are in use */
+    unsigned codes;                 /* number of entries of `code` in use */
     char error[2 * IBNUE_WHY + 512]; /* the last error line */
     atomic_flag busy;               /* spin lock of `code`, `codes` and `error` */
 };
 
-/* Result of OpenSM's last call of an engine. */
+/* Result of OpenSM's last call of an engine for tables. */
 struct ibnue_engine_status {
     int failing;       /* whether the engine had no new tables */
-    uint64_t sequence; /* number of the request whose answer the engine published last */
+    uint64_t sequence; /* number of the request whose answer of this engine OpenSM got last */
 };
 
+/* A routing engine that the plugin has registered. */
 struct ibnue_engine {
-    struct ibnue_plugin *plugin;
-    struct ibnue_engine_status status;
-    char *name; /* as in opensm.conf, with the prefix "ibnue-" */
+    struct ibnue_plugin *plugin; /* the plugin that has this engine */
+    struct ibnue_engine_status status; /* result of its last call */
+    char *name; /* name as in opensm.conf, with the prefix "ibnue-" */
     _Atomic(struct ibnue_service *) service; /* tables that answer OpenSM's queries, NULL: none */
-    atomic_uint readers;           /* threads that may use a copy of the tables now */
-    struct ibnue_service *retired; /* list of replaced copies that are not freed yet */
-    struct ibnue_engine *next;
+    atomic_uint readers;           /* number of threads that may be using a copy of the tables */
+    struct ibnue_service *retired; /* list of the replaced copies that are not freed yet */
+    struct ibnue_engine *next; /* next engine of the plugin, NULL: last one */
 };
 
-/* Which buffer of the plugin holds the published tables: `taken`, `last` or `remains`. */
+/* Buffer of the plugin that has the tables which OpenSM got: `taken`, `last` or `remains`. */
 enum ibnue_source { IBNUE_FROM_TAKEN, IBNUE_FROM_LAST, IBNUE_FROM_REMAINS };
 
-/* Published tables for which work was put off until their LFTs are acknowledged. */
+/* Tables that OpenSM has got, with work that has to wait until the switches have acknowledged the LFTs. */
 struct ibnue_unsettled {
-    struct ibnue_engine *engine; /* NULL: no work is pending */
-    struct ibnue_answer answer;  /* its offsets are into the buffer that `source` names */
-    enum ibnue_source source;
-    int rounds_open; /* whether some rounds of these tables are not in the switches yet */
+    struct ibnue_engine *engine; /* NULL: there is no such work */
+    struct ibnue_answer answer;  /* its offsets refer to the buffer that `source` names */
+    enum ibnue_source source; /* buffer that has the tables */
+    int rounds_open; /* whether the switches do not have all rounds of these tables yet */
 };
 
-/* The thread that waits for a worker between sweeps. */
+/* The thread that waits for a worker between two sweeps. */
 struct ibnue_watch {
-    pthread_t thread;
-    pthread_mutex_t lock;
+    pthread_t thread; /* handle of the thread */
+    pthread_mutex_t lock; /* protects the fields below as stated */
     pthread_cond_t change; /* signalled when `wanted` or `ending` is set */
     int runs;      /* whether the thread was started */
-    int wanted;    /* whether the thread shall wait for the worker, protected by `lock` */
-    int ending;    /* whether the thread shall end, protected by `lock` */
-    unsigned orders; /* number of times that `wanted` was decided by a sweep, protected by `lock` */
-    int fruitless; /* consecutive failures of engines, protected by `lock` */
+    int wanted;    /* whether the thread has to wait for the worker; protected by `lock` */
+    int ending;    /* whether the thread has to end; protected by `lock` */
+    unsigned orders; /* number of times that a sweep has set `wanted`; protected by `lock` */
+    int fruitless; /* number of consecutive failures of engines; protected by `lock` */
 };
 
-/* Attributes of a file that show whether the file has changed. */
+/* Attributes of a file by which a change of the file is noticed. */
 struct ibnue_stamp {
     long seconds, nanoseconds; /* time of the last change */
     long size;                 /* bytes, -1: the file does not exist */
-    long inode;
+    long inode; /* inode number */
 };
 
-/* Changes that update_vlarb made in a sweep. */
+/* What update_vlarb has changed in a sweep. */
 struct ibnue_arbitration {
-    uint32_t vls;     /* mask of the VLs that got an entry */
-    uint32_t entries; /* entries added, summed over all ports */
-    uint32_t missing; /* entries for which a port's table had no room, summed over all ports */
+    uint32_t vls;     /* mask of the VLs for which entries were added */
+    uint32_t entries; /* number of entries added at all ports together */
+    uint32_t missing; /* number of entries for which the tables of ports had no room, at all ports together */
 };
 
+/* Everything that the plugin keeps between two events of OpenSM. */
 struct ibnue_plugin {
-    osm_opensm_t *osm;
-    struct ibnue_engine *engines;
-    struct ibnue_memory memory;
-    struct ibnue_rows rows;
-    struct ibnue_copies copies;
-    struct ibnue_seen seen;
+    osm_opensm_t *osm; /* the OpenSM that has loaded the plugin */
+    struct ibnue_engine *engines; /* list of the registered engines */
+    struct ibnue_memory memory; /* memory shared with the worker */
+    struct ibnue_rows rows; /* switches by row */
+    struct ibnue_copies copies; /* what is known about the LFTs in the switches */
+    struct ibnue_seen seen; /* prefetch hints for the next walk */
     uint64_t sequence; /* number of the last request */
-    struct ibnue_asked asked;
+    struct ibnue_asked asked; /* the last request to the worker */
     struct ibnue_tables taken; /* the worker's last answer, checked before it is published */
-    struct ibnue_tables last;  /* tables to fall back on: the last ones, if they are proven free of credit loops */
-    struct ibnue_remains remains;
-    struct ibnue_unsettled unsettled;
-    struct ibnue_watch watch;
-    struct ibnue_rounds rounds;
-    int layout_known; /* whether the layout of OpenSM's nodes, switches and ports was compared with the headers */
+    struct ibnue_tables last;  /* tables to fall back on: the last ones that are proven free of credit loops */
+    struct ibnue_remains remains; /* what is left of `last` on a changed subnet */
+    struct ibnue_unsettled unsettled; /* tables with work that has to wait */
+    struct ibnue_watch watch; /* the thread that waits for a worker */
+    struct ibnue_rounds rounds; /* entries that later rounds still write */
+    int layout_known; /* whether the structs of nodes, switches and ports were compared with the headers */
     int stopped; /* whether a round of the last update was not acknowledged */
-    struct ibnue_stamp policy_file; /* state of the QoS policy file when it was last read */
-    struct ibnue_arbitration arbitration, arbitration_said; /* of this sweep, and of the last one */
-    struct ibnue_policies *policies; /* values that the rules require of ports, from the last answer; NULL: none */
-    struct ibnue_status status;
-    struct ibnue_memory shadow; /* shared with the shadow engine's worker only */
+    struct ibnue_stamp policy_file; /* state of the QoS policy file when it was read last */
+    struct ibnue_arbitration arbitration, arbitration_said; /* of this sweep, and of the sweep before */
+    struct ibnue_policies *policies; /* values that the rules demand of ports, NULL: none */
+    struct ibnue_status status; /* counts for the status file */
+    struct ibnue_memory shadow; /* memory that only the shadow engine's worker shares */
 };
 
 /* Return the milliseconds of CLOCK_MONOTONIC since `start`. */
@@ -247,19 +256,19 @@ static inline double ibnue_ms_since(const struct timespec *start)
     return 1e3 * (double)(now.tv_sec - start->tv_sec) + 1e-6 * (double)(now.tv_nsec - start->tv_nsec);
 }
 
-/* Functions with a parameter `why` return 0, or -1 with the reason in `why`.
+/* A function with a parameter `why` returns 0, or -1 with the reason in `why`.
  *
- * walk.c, collect.c: conversion of the subnet to arrays. */
+ * walk.c, collect.c: convert OpenSM's subnet to arrays. */
 IBNUE_HIDDEN int ibnue_walk_open(struct ibnue_plugin *plugin, struct ibnue_walk *walk, char *why);
 IBNUE_HIDDEN void ibnue_walk_close(struct ibnue_walk *walk);
 IBNUE_HIDDEN void ibnue_walk_ahead(const struct ibnue_walk *walk, uint32_t device);
 IBNUE_HIDDEN int ibnue_device_of(const struct ibnue_walk *walk, const osm_node_t *node);
 IBNUE_HIDDEN void ibnue_request_write(struct ibnue_plugin *plugin, const struct ibnue_walk *walk, uint8_t *bytes);
 
-/* options.c: options of opensm.conf that OpenSM does not apply to an external engine. */
+/* options.c: write options of opensm.conf that OpenSM does not apply to tables of a plugin. */
 IBNUE_HIDDEN size_t ibnue_options_write(const struct ibnue_plugin *plugin, char *bytes, size_t room);
 
-/* readback.c: the LFTs that the switches hold. */
+/* readback.c: find out which LFTs the switches have. */
 IBNUE_HIDDEN void ibnue_copies_discovered(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_copies_read(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_copies_written(struct ibnue_plugin *plugin);
@@ -267,23 +276,23 @@ IBNUE_HIDDEN size_t ibnue_copies_room(const struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_copies_write(const struct ibnue_plugin *plugin, uint8_t *bytes);
 IBNUE_HIDDEN void ibnue_copies_drop(struct ibnue_plugin *plugin);
 
-/* qos.c: SLs that the administrator's QoS policy assigns, and VL arbitration. */
+/* qos.c: find the SLs that the administrator's QoS policy assigns, and complete the VL arbitration. */
 IBNUE_HIDDEN void ibnue_qos_refresh(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *policy, uint32_t *partitions);
 IBNUE_HIDDEN void ibnue_update_vlarb(void *context, osm_physp_t *port, uint8_t number, ib_vl_arb_table_t *block,
                                      unsigned length, unsigned block_number);
 IBNUE_HIDDEN void ibnue_arbitration_tell(struct ibnue_plugin *plugin);
 
-/* embed.c: the Python interpreter inside OpenSM. */
+/* embed.c: start the Python interpreter inside OpenSM. */
 IBNUE_HIDDEN int ibnue_python_start(char *why);
 
-/* worker.c: the memory shared with the worker, and the wait for its answer. */
+/* worker.c: map the memory that is shared with the worker, and wait for its answer. */
 IBNUE_HIDDEN int ibnue_memory_map(struct ibnue_memory *memory, int fd, uint64_t generation, size_t least, char *why);
 IBNUE_HIDDEN void ibnue_memory_prepare(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_memory_unmap(struct ibnue_memory *memory);
 IBNUE_HIDDEN int ibnue_wait_for_worker(struct ibnue_plugin *plugin, char *note);
 
-/* answer.c: copy and check of the worker's answer. */
+/* answer.c: copy and check the worker's answer. */
 IBNUE_HIDDEN uint64_t ibnue_sl_bytes(const struct ibnue_answer *answer);
 IBNUE_HIDDEN uint64_t ibnue_sl2vl_bytes(const struct ibnue_answer *answer);
 IBNUE_HIDDEN int ibnue_answer_take(struct ibnue_plugin *plugin, char *why);
@@ -292,7 +301,7 @@ IBNUE_HIDDEN void ibnue_tables_drop(struct ibnue_tables *tables);
 IBNUE_HIDDEN int ibnue_tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer,
                                   const uint8_t *bytes, char *why);
 
-/* publish.c: transfer of a checked answer into OpenSM. */
+/* publish.c: give a checked answer to OpenSM. */
 IBNUE_HIDDEN int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
                                char *why);
 IBNUE_HIDDEN void ibnue_spread_port0(const struct ibnue_plugin *plugin);
@@ -304,58 +313,58 @@ IBNUE_HIDDEN const struct ibnue_service *ibnue_service_hold(struct ibnue_engine 
 IBNUE_HIDDEN void ibnue_service_release(struct ibnue_engine *engine);
 IBNUE_HIDDEN int ibnue_row_of_guid(const struct ibnue_service *service, uint64_t guid);
 
-/* route.c: the callbacks of a routing engine. */
+/* route.c: set the callbacks of a routing engine. */
 IBNUE_HIDDEN int ibnue_engine_set_up(struct osm_routing_engine *re, struct osm_opensm *osm);
 
-/* abi.c, build.c: comparison of the running OpenSM's structs with the headers of the build. */
+/* abi.c, build.c: compare the structs of the running OpenSM with the headers of the build. */
 IBNUE_HIDDEN int ibnue_abi_check_opensm(const osm_opensm_t *osm, int *log, char *why);
 IBNUE_HIDDEN int ibnue_abi_check_engine(const struct osm_routing_engine *re, const char *prefix);
 IBNUE_HIDDEN int ibnue_abi_fits(struct ibnue_plugin *plugin, char *why);
 IBNUE_HIDDEN uint64_t ibnue_abi_hash(void);
 
-/* rounds.c: update of the switches in rounds. */
+/* rounds.c: write tables to the switches in rounds. */
 IBNUE_HIDDEN void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *answer,
                                      const uint8_t *bytes, int again);
 IBNUE_HIDDEN void ibnue_rounds_go_on(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_rounds_drop(struct ibnue_plugin *plugin);
 
-/* status.c: log lines, error counts and facts for the status file. */
+/* status.c: write log lines, count errors, and report facts for the status file. */
 IBNUE_HIDDEN void ibnue_say(struct ibnue_plugin *plugin, osm_log_level_t level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 IBNUE_HIDDEN int ibnue_status_asked(struct ibnue_engine *engine, int code);
 IBNUE_HIDDEN void ibnue_status_event(struct ibnue_plugin *plugin, osm_epi_event_id_t event);
 
-/* policies.c: HOQLife and VLStallCount of single ports. */
+/* policies.c: set HOQLife and VLStallCount of single ports. */
 IBNUE_HIDDEN void ibnue_policies_apply(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_policies_drop(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN int ibnue_request_with_tables(struct ibnue_plugin *plugin, struct ibnue_memory *memory, int fd,
                                            uint64_t generation, char *why);
 
-/* shadow.c: comparison of the tables in force with those of a shadow engine. */
+/* shadow.c: have the tables in force compared with those of a shadow engine. */
 IBNUE_HIDDEN void ibnue_shadow_look(struct ibnue_plugin *plugin);
 
-/* last.c: the last proven tables, which a failing engine falls back on. */
+/* last.c: keep the last proven tables, on which a failing engine falls back. */
 IBNUE_HIDDEN void ibnue_last_keep(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN uint8_t *ibnue_subnet_now(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN int ibnue_same_subnet(const uint8_t *one, const uint8_t *other);
 IBNUE_HIDDEN int ibnue_last_serve(struct ibnue_engine *engine, char *what);
 
-/* remains.c: the still valid entries of the last proven tables after the subnet has changed. */
+/* remains.c: find the entries of the last proven tables that are still valid after the subnet has changed. */
 IBNUE_HIDDEN int ibnue_remains_make(struct ibnue_plugin *plugin, const uint8_t *now, char *why);
 IBNUE_HIDDEN void ibnue_remains_drop(struct ibnue_remains *remains);
 
-/* settle.c: work that is put off until the switches have acknowledged the LFTs. */
+/* settle.c: do what has to wait until the switches have acknowledged the LFTs. */
 IBNUE_HIDDEN void ibnue_settle_later(struct ibnue_engine *engine, const struct ibnue_answer *answer,
                                      enum ibnue_source source);
 IBNUE_HIDDEN void ibnue_settle(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_settle_taken(struct ibnue_plugin *plugin);
 
-/* watch.c: request of a sweep as soon as an awaited worker is ready. */
+/* watch.c: request a sweep as soon as the worker is ready. */
 IBNUE_HIDDEN void ibnue_watch_begin(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_calm(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_end(struct ibnue_plugin *plugin);
 
-/* multicast.c: multicast trees. */
+/* multicast.c: build multicast trees. */
 IBNUE_HIDDEN ib_api_status_t ibnue_multicast(void *context, osm_mgrp_box_t *group);
 
 #endif

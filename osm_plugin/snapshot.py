@@ -1,8 +1,8 @@
-"""Conversion of OpenSM's subnet from arrays in shared memory to a :class:`~routing.fabric.Fabric`.
+"""Convert OpenSM's subnet from arrays in shared memory to a :class:`~routing.fabric.Fabric`.
 
-The shim has already sorted the devices (switches by GUID, then CAs and routers by GUID).  So array rows are rows of the
-fabric, and the conversion needs only a few array operations and no loop over links.  The result equals the fabric read
-from OpenSM's own ``opensm-subnet.lst``.
+The C part of the plugin (the shim) has sorted the devices: switches by GUID, then CAs and routers by GUID.  So rows of
+the arrays are rows of the fabric, and a few array operations convert them without a loop over links.  The result equals
+the fabric read from OpenSM's own ``opensm-subnet.lst``.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from routing.port_classes import PortClasses
 REQUEST_MAGIC = 0x3171657265756E69
 PAGE = 4096
 BLOCK = 64
-"""Number of LIDs in a block of a forwarding table, the unit of reading and writing."""
+"""Number of LIDs in a block of a forwarding table.  OpenSM reads and writes whole blocks."""
 
-# `ibnue_request`, `ibnue_device`, `ibnue_endport` and `ibnue_cable` of layout.h
+# The structs `ibnue_request`, `ibnue_device`, `ibnue_endport` and `ibnue_cable` of layout.h
 REQUEST = np.dtype(
     [
         ("magic", "u8"), ("sequence", "u8"), ("switches", "u4"), ("devices", "u4"), ("endports", "u4"),
@@ -54,21 +54,21 @@ CABLE = np.dtype(
 
 @dataclass(frozen=True, eq=False)
 class SwitchTables:
-    """The forwarding tables in the switches, as OpenSM has written or read them.
+    """The forwarding tables in the switches, as far as OpenSM has written or read them.
 
     Attributes
     ----------
     lft
-        uint8[S, L], out-ports; meaningless in unknown blocks.
+        uint8[S, L], the out-ports; meaningless in blocks that are not known.
     known
-        bool[S, B], whether a block of 64 LIDs equals the block in the switch.
+        bool[S, B], whether ``lft`` has the content that a block of 64 LIDs has in the switch.
     top
         uint16[S], the highest LID that each switch forwards.
     served
-        Whose tables the switches have acknowledged last: those of an ibnue engine or of another engine of this OpenSM.
-        None: this OpenSM has just become the master.
+        Whose tables the switches acknowledged last: "ours" for an ibnue engine, "other" for another engine of this
+        OpenSM.  None: this OpenSM has just become the master.
     left_out
-        bool[S, 256], ports whose cable to another switch is up, although no path may use it; None: there are none.
+        bool[S, 256], ports whose cable to another switch is up, although no path may use it; None if there are none.
     """
 
     lft: npt.NDArray[np.uint8]
@@ -80,29 +80,30 @@ class SwitchTables:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A request: the fabric, and the limits that OpenSM sets for an engine.
+    """One request of OpenSM: the fabric, and the limits for the engine.
 
     Attributes
     ----------
     sequence
-        Number of the request; the answer has the same number.
+        Number of the request, which its answer repeats.
     fabric
-        The subnet.  Its arrays are copies, so the shared memory may be overwritten.
+        The subnet.  Its arrays are copies, so that the shared memory may be overwritten.
     data_vls
-        Number of data VLs that OpenSM will set up on every port: the minimum of the VLCap of all cabled ports, OpenSM's
-        ``max_op_vls`` and ``qos_*max_vls``.  1 without QoS, because SL-to-VL tables are then not written.
+        Number of data VLs that OpenSM sets up on every port.  It is the minimum of the VLCap of all cabled ports,
+        OpenSM's ``max_op_vls`` and ``qos_*max_vls``.  Without QoS it is 1, because OpenSM then writes no SL-to-VL
+        tables.
     qos
         Whether OpenSM runs with QoS.
     answer_at
-        Offset in bytes at which the answer is to be written.
+        Offset in bytes at which the answer must be written.
     source
-        Devices, end ports and cables as bytes of the shared memory.
+        Devices, end ports and cables as bytes of the shared memory, to recognise an unchanged fabric.
     conf
         Options of opensm.conf that differ from their defaults.
     throttled
-        Number of cables that are slower than their ports allow and that OpenSM wants to avoid.
+        Number of cables that run slower than their ports allow, and that OpenSM wants to avoid.
     switch_tables
-        The tables in the switches; None: OpenSM did not report them.
+        The tables in the switches; None if OpenSM did not report them.
     """
 
     sequence: int
@@ -117,7 +118,13 @@ class Snapshot:
 
 
 def _bytes(memory: mmap.mmap, dtype: np.dtype[Any], at: int, count: int) -> bytes:
-    """Return a copy of ``count`` structures, so that the mapping can be closed."""
+    """Return a copy of ``count`` structs from offset ``at``, so that the mapping can be closed.
+
+    Raises
+    ------
+    FabricError
+        The structs are not inside the shared memory.
+    """
     if at < 0 or at + count * dtype.itemsize > len(memory):
         raise FabricError("the request does not lie within the shared memory")
     return memory[at : at + count * dtype.itemsize]
@@ -139,12 +146,12 @@ def read_request(memory: mmap.mmap, earlier: Iterable[Snapshot] = (), classes: P
     Raises
     ------
     FabricError
-        The data is not a valid fabric, for example because of a duplicate GUID or LID or an index out of range.
+        The data is not a valid fabric, for instance because of a duplicate GUID or LID, or an index out of range.
 
     Notes
     -----
-    Cost: O(n log n) in the number of devices and links, about 3 ms for 1000 switches and 4000 CAs; half a millisecond
-    if devices and end ports are unchanged.
+    O(n log n) in the number of devices and links: about 3 ms for 1000 switches and 4000 CAs, and half a millisecond if
+    devices and end ports are unchanged.
     """
     head = np.frombuffer(_bytes(memory, REQUEST, 0, 1), REQUEST)[0]
     if int(head["magic"]) != REQUEST_MAGIC:
@@ -186,12 +193,15 @@ def _switch_tables(memory: mmap.mmap, head: np.void, cable: npt.NDArray[np.void]
 
 
 def _left_out(cable: npt.NDArray[np.void], switches: int) -> npt.NDArray[np.bool_] | None:
-    """Return bool[S, 256], the ports at both ends of sick and throttled cables; None if there are none."""
+    """Return the ports at both ends of sick and throttled cables, bool[S, 256]; None if there are no such cables.
+
+    A sick cable is up, but OpenSM considers it unhealthy.  A throttled cable is slower than its ports allow.
+    """
     out = cable[(cable["sick"] != 0) | (cable["throttled"] != 0)]
     if not len(out):
         return None
     ports = np.zeros((switches, 256), bool)
-    ports[out["device"].ravel(), out["port"].ravel()] = True  # both ends are switches
+    ports[out["device"].ravel(), out["port"].ravel()] = True  # the devices at both ends are switches
     return ports
 
 
@@ -228,7 +238,7 @@ def _fabric(
 
 
 def _without_avoided(fabric: Fabric, cable: npt.NDArray[np.void]) -> Fabric:
-    """Return the fabric without sick links, and without throttled links unless that would disconnect it."""
+    """Return the fabric without sick cables, and without throttled ones unless the fabric would lose its connection."""
     sick = cable["sick"] != 0
     if sick.any():
         fabric, cable = fabric.without_links(np.flatnonzero(sick).tolist()), cable[~sick]
@@ -242,23 +252,23 @@ def _without_avoided(fabric: Fabric, cable: npt.NDArray[np.void]) -> Fabric:
 def fabric_from_arrays(
     device: npt.NDArray[np.void], endport: npt.NDArray[np.void], cable: npt.NDArray[np.void], switches: int
 ) -> Fabric:
-    """Return the fabric described by the shim's structures.
+    """Return the fabric that OpenSM's plugin has written into the shared memory as arrays of structs.
 
     Parameters
     ----------
     device
-        :data:`DEVICE` [S+T], switches by GUID first, then CAs and routers by GUID.
+        :data:`DEVICE` [S+T], first the switches by GUID, then the CAs and routers by GUID.
     endport
         :data:`ENDPORT` [E], in any order.
     cable
-        :data:`CABLE` [K], by (device, port) of the first end, which is the smaller one.
+        :data:`CABLE` [K], sorted by device and port of the first end, which is the smaller one.
     switches
-        S, the number of switches.
+        Number of switches S.
 
     Raises
     ------
     FabricError
-        There is a duplicate GUID or LID, or an index out of range.
+        A GUID or LID is duplicate, or an index is out of range.
     """
     guid = device["guid"]
     _check(device, endport, cable, switches)
@@ -294,7 +304,9 @@ def fabric_from_arrays(
 def fabric_to_arrays(
     fabric: Fabric,
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.void]]:
-    """Return the structures (devices, end ports, cables) from which :func:`fabric_from_arrays` builds this fabric."""
+    """Return a fabric as arrays of structs (devices, end ports, cables), from which :func:`fabric_from_arrays` rebuilds
+    it.
+    """
     device = np.zeros(fabric.switches + fabric.terminals, DEVICE)
     device["guid"] = np.concatenate([fabric.switch_guid, fabric.terminal_guid])
     device["lid"][: fabric.switches] = fabric.switch_lid

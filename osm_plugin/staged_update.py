@@ -1,4 +1,4 @@
-"""Update schedules: the rounds in which new tables are written so that mixed tables never close a credit loop."""
+"""Find update schedules: rounds in which new tables can be written so that mixed tables never have a credit loop."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from routing.tables import Routing
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """Replacement of the tables in the switches by new tables.
+    """The replacement of the tables in the switches by new tables, and how it is done safely.
 
     Attributes
     ----------
     base, after
-        The tables in the switches, and the new tables.  Entries in ``after.held`` are written in later rounds.
+        The tables in the switches, and the new tables.  ``after.deferred`` lists the entries that later rounds write.
     schedule
-        Update schedule whose rounds are all free of credit loops.  None: all entries are written at once, unproven.
+        Update schedule, in each round of which there is no credit loop.  None: all entries are written at once, which
+        is not proven safe.
     asked
         Whether an update schedule was searched for.
     replies
-        Whether the update schedule is also safe for replies, provided that both tables are.
+        Whether the update schedule is safe for replies as well, provided that both tables are.
     """
 
     base: Base
@@ -43,14 +44,14 @@ class Change:
 
     @property
     def any_sls(self) -> bool:
-        """Return whether the change must be safe for any SLs.
+        """Return whether the change must be safe whatever SLs the senders use.
 
-        This is the case if the SLs in use are unknown and the new tables use several VLs.
+        This is so if the SLs in use are unknown and the new tables use several VLs.
         """
         return self.base.sls == "unknown" and self.after.routing.vls > 1
 
     def describe(self) -> str:
-        """Describe in a few words for the log how the change is written."""
+        """Describe in a few words for the log how the new tables are written."""
         unknown = self.base.describe_unknown(self.after.fabric)
         return f"{unknown}; {self._how(known=not unknown)}" if unknown else self._how()
 
@@ -75,7 +76,7 @@ class Change:
 
 
 def _which(schedule: UpdateSchedule) -> str:
-    """Describe in words the rounds before which packets have to leave the fabric."""
+    """Describe in words before which rounds packets have to leave the fabric."""
     if schedule.first_draining_round == 2:
         return "each but the first"
     return (
@@ -86,11 +87,11 @@ def _which(schedule: UpdateSchedule) -> str:
 
 
 def stage_update(base: Base, after: SavedTables, *, wanted: bool, threads: int = 2) -> Change | None:
-    """Return the change from the tables in the switches to the new tables, or None if nothing changes.
+    """Return how the tables in the switches are changed to the new tables; None if nothing changes.
 
-    An update schedule is searched for if ``wanted``.  Unknown entries are treated as missing entries, and an additional
-    first round removes them from the switches.  Until then packets may take any path, so all packets have to leave the
-    fabric before the second round.
+    If ``wanted``, an update schedule is searched for.  Unknown entries are treated as missing ones, and an additional
+    first round removes them from the switches.  Before that round, packets may be on any path.  So all packets have to
+    leave the fabric before the second round.
     """
     if base.empty or _is_same(base):
         return None
@@ -114,7 +115,10 @@ def _is_same(base: Base) -> bool:
 
 
 def _one_later(schedule: UpdateSchedule, new: Routing) -> UpdateSchedule:
-    """Return the schedule shifted by one round.  Entries that are removed for good keep their round number."""
+    """Return the schedule with one more round at the beginning.
+
+    All entries move to the next round, except those that the first round removes for good.
+    """
     off, first_draining_round = (
         schedule.removed_in_round + (schedule.removed_in_round > 0).astype(np.uint8),
         schedule.first_draining_round + bool(schedule.first_draining_round),
@@ -126,16 +130,16 @@ def _one_later(schedule: UpdateSchedule, new: Routing) -> UpdateSchedule:
 
 
 def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[UpdateSchedule | None, bool]:
-    """Search for an update schedule.
+    """Search for an update schedule without a credit loop.
 
-    If both tables are proven for requests and replies, a schedule that is safe for both is searched for first.
+    If both tables are proven for requests and replies, a schedule that is safe for both is tried first.
 
     Returns
     -------
     stages
         The update schedule, or None if none was found.
     replies
-        Whether the schedule is also safe for replies, provided that both tables are.
+        Whether the schedule is safe for replies as well, provided that both tables are.
     """
     known = None
     if base.cdg is not None and after.proof.cdg is not None:
@@ -150,17 +154,17 @@ def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[Upd
 
 
 def checked_tables(base: Base) -> tuple[Routing, Routing, LostLids]:
-    """Return the tables on which a change is judged: on a single VL if the SLs in use are unknown.
+    """Return the tables by which a change is checked.  If the SLs in use are unknown, all paths in them use one VL.
 
-    A credit loop on several VLs is also a loop of channels.  So routes without a credit loop on a single VL have none
-    on several VLs, for any SLs of the senders and any SL2VL tables.
+    A credit loop on several VLs is also a loop of channels.  So paths without a credit loop on one VL have none on
+    several VLs, for any SLs and any SL2VL tables.
 
     Returns
     -------
     old, new
         The tables in the switches, and the new tables.
     lost
-        Previous owners of LIDs that no port has any more.
+        Former owners of LIDs that no port has any more.
     """
     if base.sls != "unknown" or base.new.vls == 1:
         return base.routing, base.new, base.lost
@@ -170,10 +174,10 @@ def checked_tables(base: Base) -> tuple[Routing, Routing, LostLids]:
 
 
 def _deferred_entries(schedule: UpdateSchedule, old: Routing) -> npt.NDArray[np.void]:
-    """Return the entries written after the first round, in the format of the shim (:data:`~osm_plugin.answer.HELD`).
+    """Return the entries that later rounds write, as structs for the plugin (:data:`~osm_plugin.answer.HELD`).
 
-    An entry that is removed before its round appears twice: first with the port until its round (255), then with the
-    old port that it has until its removal.
+    An entry that is removed before its round appears twice.  One row has port 255, for the time from its removal to its
+    round.  The other row has the old port, for the time until its removal.
     """
     late, out = np.flatnonzero(schedule.round > 1), np.flatnonzero(schedule.removed_in_round > 1)
     deferred = np.zeros(len(late) + len(out), HELD)
@@ -186,9 +190,9 @@ def _deferred_entries(schedule: UpdateSchedule, old: Routing) -> npt.NDArray[np.
 
 
 def plan_number(kept: SavedTables) -> int:
-    """Return a number that identifies the update schedule of these tables; 0 if no entry is deferred.
+    """Return a number that identifies the update schedule of some tables; 0 if no entry is deferred.
 
-    The shim uses this number to report how many rounds have been written.
+    With this number the C part of the plugin (the shim) reports how many rounds have been written.
     """
     if kept.deferred is None:
         return 0
@@ -197,7 +201,7 @@ def plan_number(kept: SavedTables) -> int:
 
 
 def as_written(kept: SavedTables, rounds: int) -> SavedTables:
-    """Return the tables without the deferred entries of the first ``rounds`` rounds, which all switches have."""
+    """Return the tables after ``rounds`` rounds: entries that these rounds have written are no longer deferred."""
     if kept.deferred is None:
         return kept
     left = kept.deferred[kept.deferred["round"] > max(rounds, 1)]

@@ -1,8 +1,8 @@
-"""The state file, which keeps the tables in force from one OpenSM process to the next.
+"""Write and read the state file, which passes the tables in force from one OpenSM process to the next.
 
-The file is a bundle that also contains the fabric and the engine's options, so every command that reads bundles reads
-it.  Its tables are used only after their certificate has been checked on the fabric in the file.  Tables translated to
-the current fabric are proven again like all tables.
+The file is a bundle that also contains the fabric and the engine's options, so that every command can read it.  Its
+tables are used only after their certificate was checked on the fabric in the file.  After a translation to the current
+fabric, they are proven again like all tables.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _MOST_ROWS = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class SavedTables(Published):
-    """Published tables.
+    """Tables that OpenSM has got, with the engine and options that they were computed with.
 
     Attributes
     ----------
     engine, options
-        The engine's name, and :func:`osm_plugin.route_or_reroute.options_key` of its options.
+        Name of the engine, and its options as a text (:func:`osm_plugin.route_or_reroute.options_key`).
     deferred
-        :data:`~osm_plugin.answer.HELD` [N], deferred entries that may not be in the switches yet; None: all entries
-        are written.
+        :data:`~osm_plugin.answer.HELD` [N], entries of later rounds that may not be in the switches yet.  None: all
+        entries are written.
     """
 
     engine: str
@@ -53,12 +53,12 @@ class SavedTables(Published):
 
 
 def baseline_path(path: Path) -> Path:
-    """Return the path of the baseline tables that belong to a state file."""
+    """Return the path of the baseline tables (of the fabric without faults) that belong to a state file."""
     return path.with_name(f"{path.name.removesuffix('.npz')}.home.npz")
 
 
 def write_state(path: Path, kept: SavedTables) -> None:
-    """Write a state file atomically: a bundle with fabric, engine and options.
+    """Write a state file atomically.  It is a bundle with fabric, engine and options.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def write_state(path: Path, kept: SavedTables) -> None:
 
 
 def save_state(file: BinaryIO, kept: SavedTables) -> None:
-    """Write the state into an open file."""
+    """Write the content of a state file into an open file."""
     arrays = fabric_to_arrays(kept.fabric)
     about = {"format": VERSION, "engine": kept.engine, "options": kept.options, "switches": kept.fabric.switches}
     more: dict[str, npt.NDArray[Any]] = {"state_about": np.array(json.dumps(about, sort_keys=True))}
@@ -82,25 +82,25 @@ def save_state(file: BinaryIO, kept: SavedTables) -> None:
 
 
 def read_state(path: Path, *, threads: int = 2, file: BinaryIO | None = None) -> SavedTables:
-    """Read a state file and check its format, the fabric's digest, the tables on that fabric, and the certificate.
+    """Read a state file, and check its format, its fabric, its tables on that fabric, and their certificate.
 
     Parameters
     ----------
     path
-        Path of the file; also named in errors.
+        Path of the file, also for error messages.
     threads
-        Worker threads.
+        Number of worker threads.
     file
-        The open file; None: ``path`` is opened.
+        The open file; None to open ``path``.
 
     Raises
     ------
     TableError, FabricError
-        The file is damaged, has another version, or is inconsistent.
+        The file is damaged, has another version, or contradicts itself.
     InputError, EnvironmentProblem
         The file does not exist or cannot be read.
     """
-    with NpzReader(path, file) as archive:  # opened only once, because the file may be replaced at any time
+    with NpzReader(path, file) as archive:  # opened only once, since another process may replace the file
         bundle = bundle_in(archive)
         if "state_about" not in archive.names():
             raise TableError("this is a bundle, but no state", path=path)
@@ -162,13 +162,16 @@ def _check_fabric(fabric: Fabric, bundle: Bundle, path: Path) -> None:
 
 def _check_certificate(fabric: Fabric, routing: Routing, bundle: Bundle, threads: int) -> None:
     if bundle.strength not in ("forward", "reversible"):
-        # Tables with a credit loop were allowed when they were published.  They are proven again before the next use.
+        # Tables with a credit loop were allowed at that time. They are proven again before their next use.
         return
     strength: Strength = "forward" if bundle.strength == "forward" else "reversible"
     check_certificate(fabric, routing, Certificate(bundle.order, strength, bundle.scope), threads=threads)
 
 
 def fits(kept: SavedTables, fabric: Fabric) -> bool:
-    """Return whether tables belong to this subnet: at least half of the switches of the smaller fabric are in both."""
+    """Return whether tables belong to this subnet.
+
+    They do if the two fabrics have at least half of the switches of the smaller fabric in common.
+    """
     common = len(np.intersect1d(kept.fabric.switch_guid, fabric.switch_guid, assume_unique=True))
     return 2 * common >= min(kept.fabric.switches, fabric.switches)

@@ -1,8 +1,8 @@
-/* Collect facts about a sweep for the status file that only the shim knows: which engine published which tables, and
- * which errors were logged.
+/* Report facts about a sweep for the status file that only the C part of the plugin knows: which engine gave which
+ * tables to OpenSM, and which errors were logged.
  *
- * No file is written here.  A thread of the host writes files, so that a file system that does not respond blocks
- * neither a sweep nor OpenSM. */
+ * No file is written here.  A thread of the Python part (the host) writes files, so that a file system that does not
+ * respond blocks neither a sweep nor OpenSM. */
 #include "shim.h"
 
 #include <inttypes.h>
@@ -18,7 +18,8 @@
 #define FACTS 8192
 #define ERROR_HEAD "ERR "
 
-/* Acquire the spin lock of the error counts: threads of OpenSM's SA and the sweeper can log errors at the same time. */
+/* Acquire the spin lock of the error counts.  Threads of OpenSM's SA and the sweeper can log errors at the same
+ * time. */
 static void lock(struct ibnue_status *status)
 {
     while (atomic_flag_test_and_set_explicit(&status->busy, memory_order_acquire))
@@ -65,14 +66,14 @@ void ibnue_say(struct ibnue_plugin *plugin, osm_log_level_t level, const char *f
         count_error(&plugin->status, text);
 }
 
-/* Return the name of the engine whose tables OpenSM uses, "none" if all engines failed. */
+/* Return the name of the engine whose tables OpenSM uses, or "none" if all engines have failed. */
 static const char *in_force(const struct ibnue_plugin *plugin)
 {
     const struct osm_routing_engine *used = plugin->osm->routing_engine_used;
     return used && used->name ? used->name : "none";
 }
 
-/* Return the ibnue engine whose tables OpenSM uses, NULL if it is not an ibnue engine. */
+/* Return the ibnue engine whose tables OpenSM uses, or NULL if OpenSM uses those of another engine. */
 static const struct ibnue_engine *ours_in_force(const struct ibnue_plugin *plugin)
 {
     const struct osm_routing_engine *used = plugin->osm->routing_engine_used;
@@ -83,8 +84,8 @@ static const struct ibnue_engine *ours_in_force(const struct ibnue_plugin *plugi
     return NULL;
 }
 
-/* Append a line "key value", if it fits.  Control characters are removed from the value, because a line break in it
- * would end the line too early. */
+/* Append a line "key value" if it fits.  Control characters in the value are left out, because a line break would
+ * end the line too early. */
 static void put(char *facts, const char *key, const char *value)
 {
     size_t at = strlen(facts);
@@ -120,7 +121,7 @@ static void put_errors(struct ibnue_status *status, char *facts)
     unlock(status);
 }
 
-/* Pass the facts about an event to the host.  `engine` is the engine concerned, or NULL. */
+/* Report the facts about an event to the host.  `engine` is the engine that the event is about, or NULL. */
 static void hand_over(struct ibnue_plugin *plugin, const char *event, const struct ibnue_engine *engine)
 {
     char facts[FACTS] = "", note[IBNUE_WHY] = "", build[32];
@@ -139,11 +140,11 @@ static void hand_over(struct ibnue_plugin *plugin, const char *event, const stru
         put_number(facts, "ours", ours_in_force(plugin) != NULL);
     }
     put_errors(&plugin->status, facts);
-    ibnue_host_status(facts, note, IBNUE_WHY); /* the result is ignored: a missing status must not stop routing */
+    ibnue_host_status(facts, note, IBNUE_WHY); /* the result is ignored: a missing status file must not stop routing */
 }
 
-/* Log a line with level OSM_LOG_SYS when an engine begins to fail, and when it recovers.  `served`: whether the failing
- * engine has published the last proven tables. */
+/* Log a line at level OSM_LOG_SYS when an engine begins to fail, and when it works again.  `served` tells that
+ * OpenSM got the last proven tables in place of new ones. */
 static void tell_change(struct ibnue_engine *engine, int failing, int served)
 {
     struct ibnue_plugin *plugin = engine->plugin;
@@ -160,8 +161,8 @@ static void tell_change(struct ibnue_engine *engine, int failing, int served)
     engine->status.failing = failing;
 }
 
-/* Record the result of an engine that OpenSM has called for tables.  Return `code`, the engine's result: 0 if it has
- * tables. */
+/* Record the result of an engine that OpenSM has called for tables.  Return this result, `code`, which is 0 if there
+ * are tables. */
 int ibnue_status_asked(struct ibnue_engine *engine, int code)
 {
     const struct ibnue_unsettled *left = &engine->plugin->unsettled;
@@ -174,7 +175,7 @@ int ibnue_status_asked(struct ibnue_engine *engine, int code)
     return code;
 }
 
-/* Record the beginning and the end of a sweep. */
+/* Report the beginning or the end of a sweep to the host. */
 void ibnue_status_event(struct ibnue_plugin *plugin, osm_epi_event_id_t event)
 {
     if (event == OSM_EVENT_ID_HEAVY_SWEEP_START) {

@@ -1,6 +1,6 @@
-"""Content of the status and metrics files, combined from messages of the shim and reports of the worker.
+"""Build the content of the status and metrics files from messages of the shim and reports of the worker.
 
-Imports nothing but the standard library, because the host uses this module inside OpenSM.
+The shim is the plugin's C part.  This module imports only the standard library, because it runs inside OpenSM.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import Any
 
 FORMAT = "ibnue-status/1"
 RECENT_ERRORS = 8
-"""Maximum number of worker reports that are kept until the shim reports the publication of their tables."""
+"""Maximum number of worker reports that are kept until the shim reports that OpenSM uses their tables."""
 
 
 @dataclass
 class SweepSummary:
-    """One message of the shim.
+    """One message of the C part of the plugin (the shim) on the progress of a sweep.
 
     Attributes
     ----------
     event
-        "begin": a sweep begins; "routed", "served" or "failed": an engine has computed tables, kept its last tables or
-        failed; "up": the sweep is over.
+        "begin": a sweep begins.  "routed": an engine has computed tables.  "served": it has kept its last tables.
+        "failed": it has no tables.  "up": the sweep is over.
     text
-        Values by key, as text of the shim.
+        Text values by key.
     errors
-        Number of error lines in OpenSM's log by error code, since OpenSM started.
+        Number of error lines in OpenSM's log since its start, by error code.
     """
 
     event: str
@@ -37,7 +37,7 @@ class SweepSummary:
 
     @classmethod
     def of(cls, message: str) -> SweepSummary:
-        """Parse a message of lines "key value"."""
+        """Parse a message, which consists of lines "key value"."""
         text: dict[str, str] = {}
         errors: dict[str, int] = {}
         for line in message.splitlines():
@@ -52,7 +52,7 @@ class SweepSummary:
 
 @dataclass
 class EngineStatus:
-    """Counters of one engine since OpenSM started, and its last error."""
+    """Counters of one engine since OpenSM started, with the engine's last error."""
 
     routed: int = 0
     served_from_last: int = 0
@@ -63,7 +63,7 @@ class EngineStatus:
 
 
 class Status:
-    """Status of OpenSM and the plugin; only one thread may change it."""
+    """Status of OpenSM and the plugin.  Only one thread may change it."""
 
     def __init__(self, about: Mapping[str, Any], now: float) -> None:
         self._about = dict(about)
@@ -84,7 +84,7 @@ class Status:
         self._more: dict[str, Any] = {}
 
     def take_summary(self, message: str, now: float | None = None) -> None:
-        """Apply a message of the shim."""
+        """Update the status by a message of the C part of the plugin."""
         facts = SweepSummary.of(message)
         self._now = time.time() if now is None else now
         self._opensm = facts.text.get("opensm", self._opensm)
@@ -115,7 +115,11 @@ class Status:
                 self._state = "routing failed"
 
     def take_report(self, report: Mapping[str, Any]) -> None:
-        """Apply a report of a worker: figures of an answer (with "sequence"), or a named part of the status file."""
+        """Update the status by a report of a worker.
+
+        A report with the key "sequence" has figures about an answer.  Other reports are parts of the status file by
+        name.
+        """
         if "sequence" in report:
             known = self._reports.setdefault(int(report["sequence"]), {})
             known.update({key: value for key, value in report.items() if key != "sequence"})
@@ -129,19 +133,19 @@ class Status:
         return {engine.sequence for engine in self._engines.values()}
 
     def take_rounds(self, written: int) -> None:
-        """Record the number of rounds that all switches have acknowledged."""
+        """Record how many rounds of the update schedule all switches have acknowledged."""
         self._rounds_written = written
 
     def take_worker(self, pid: int | None) -> None:
-        """Record the process id of the worker; None if there is no worker."""
+        """Record the process id of the worker; None if there is none."""
         self._worker = {"pid": pid}
 
     def end(self) -> None:
-        """Record the end of OpenSM."""
+        """Record that OpenSM ends."""
         self._state, self._worker, self._now = "ended", {"pid": None}, time.time()
 
     def as_object(self) -> dict[str, Any]:
-        """Return the content of the status file."""
+        """Return the content of the status file as an object for JSON."""
         engine = self._engines.get(self._in_force) if self._ours else None
         tables = None
         if engine is not None:
@@ -175,7 +179,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric family of the metrics file: values by their labels."""
+    """A metric in the metrics file: its name, kind and meaning, and its values by their labels."""
 
     name: str
     kind: str
@@ -213,7 +217,7 @@ _TABLE_FIGURES = (
 
 
 def metrics(status: Mapping[str, Any]) -> str:
-    """Return the metrics file of a status, in the format of node_exporter's text file collector."""
+    """Return the text of the metrics file, in the format of node_exporter's text file collector."""
     tables = status["tables"] or {}
     found = [
         _one("info", "Versions; the value is 1.", 1, opensm=status["opensm"]["version"],

@@ -1,7 +1,7 @@
-"""The thread inside OpenSM that writes the status file and the metrics file.
+"""Write the status file and the metrics file, in a thread inside OpenSM.
 
-It runs in OpenSM's process, so that it works when the worker is dead.  Callers never wait for this thread, so a hanging
-file system blocks only this thread.
+The thread runs in OpenSM's process, so that it also works when the worker is dead.  No caller waits for the thread, so
+that a hanging file system blocks nothing else.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from routing.formats.atomic import write_text_atomically
 
 LONGEST_REPORT = 1 << 16
 CHORE_MS = 1000
-"""Maximum interval between two calls of the periodic chore, in ms."""
+"""Maximum time in ms between two calls of the periodic chore."""
 LAST_WRITE_SECONDS = 1.0
-"""Maximum number of seconds that OpenSM waits at its end for the last write."""
+"""Maximum number of seconds that OpenSM waits for the last write when it ends."""
 
 
 @dataclass(frozen=True)
 class OutputFiles:
-    """Paths of the files; None: not written."""
+    """Paths of the status file and of the metrics file; None for a file that is not wanted."""
 
     status: Path | None = None
     metrics: Path | None = None
 
 
 class StatusWriter:
-    """Collector of status changes and reports, with a thread that writes the files.
+    """Collects changes of the status and reports of workers, and writes the files in a thread.
 
     Attributes
     ----------
     reports
-        The socket on which workers send reports; each worker gets a copy of its descriptor.
+        The socket to which workers send reports.  Each worker gets a copy of its descriptor.
     """
 
     def __init__(self, about: Mapping[str, Any], chore: Callable[[], None] | None = None) -> None:
@@ -60,7 +60,7 @@ class StatusWriter:
         self._owner = 0
 
     def start(self) -> None:
-        """Start the thread unless it already runs in this process (a fork has no threads of its parent)."""
+        """Start the thread unless it already runs in this process.  After a fork, the child has no threads."""
         if self._owner == os.getpid():
             return
         self._owner = os.getpid()
@@ -68,7 +68,7 @@ class StatusWriter:
         self._thread.start()
 
     def put(self, output_files: OutputFiles, *changes: Callable[[Status], None]) -> None:
-        """Queue changes of the status, after which the thread writes the files."""
+        """Queue changes of the status.  The thread applies them, and then writes the files."""
         self.start()
 
         def change() -> None:
@@ -80,11 +80,11 @@ class StatusWriter:
         self._wake()
 
     def _wake(self) -> None:
-        with suppress(OSError):  # if the socket is full, its messages wake the thread anyway
+        with suppress(OSError):  # if the socket is full, what it holds wakes the thread anyway
             self.reports.send(b"", socket.MSG_DONTWAIT)
 
     def take_remarks(self) -> list[str]:
-        """Return lines for OpenSM's log on files that cannot be written, once for each reason."""
+        """Return lines for OpenSM's log on files that cannot be written.  Each reason is reported once."""
         report = []
         with suppress(queue.Empty):
             while True:
@@ -92,7 +92,7 @@ class StatusWriter:
         return report
 
     def end(self) -> None:
-        """Write the files a last time, and end the thread.  A thread that is blocked by a file system is abandoned."""
+        """Write the files a last time, and end the thread.  If a file system blocks the thread, it is abandoned."""
         if self._thread is None or self._owner != os.getpid():
             return
         self._changes.put(self._status.end)
@@ -101,7 +101,7 @@ class StatusWriter:
         self._thread.join(LAST_WRITE_SECONDS)
 
     def _run(self) -> None:
-        with suppress(OSError, ValueError):  # OpenSM's own threads must receive its signals
+        with suppress(OSError, ValueError):  # signals for OpenSM must reach OpenSM's own threads
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         poll = select.poll()
         poll.register(self._ours, select.POLLIN)
@@ -117,7 +117,8 @@ class StatusWriter:
         with suppress(BlockingIOError):
             while True:
                 message = self._ours.recv(LONGEST_REPORT, socket.MSG_DONTWAIT)
-                with suppress(ValueError, TypeError, LookupError):  # the host handles workers with invalid messages
+                # a worker with invalid messages is the host's problem, not this thread's
+                with suppress(ValueError, TypeError, LookupError):
                     self._status.take_report(json.loads(message or b"{}"))
         with suppress(queue.Empty):
             while True:

@@ -1,4 +1,4 @@
-"""Changes of the tables in the switches: from which entries they start, and in which rounds they are written."""
+"""Determine in each sweep which tables the switches have, and in which rounds the new ones are written."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from osm_plugin.tables_in_force import State
 
 
 class SwitchChanges:
-    """The changes from the tables in the switches to new tables, from sweep to sweep.
+    """Tracks the tables in the switches from sweep to sweep, and finds update schedules for new tables.
 
     Parameters
     ----------
     state
-        The remembered tables, which determine the SLs in use if this process has not published any yet.
+        The remembered tables.  They determine the SLs in use as long as this process has not published any tables.
     """
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._in_force: SavedTables | None = None  # the last tables that this process has published
+        self._in_force: SavedTables | None = None  # the tables that this process published last
         self._silent: frozenset[int] = frozenset()  # GUIDs of the switches with unknown entries in the last sweep
 
     def written(self, report: Mapping[str, Any]) -> None:
-        """Record how many rounds of the last tables all switches have."""
+        """Record how many rounds of the update schedule all switches have acknowledged."""
         number, rounds = report.get("plan"), int(report.get("rounds", 0))
         mine = self._in_force
         if mine is not None and mine.deferred is not None and number == plan_number(mine):
@@ -38,25 +38,25 @@ class SwitchChanges:
         last = self._state.last
         if last is not None and last.deferred is not None and number == plan_number(last):
             self._state.last = as_written(last, rounds)
-            # The baseline tables are the same tables, so their rounds are complete too.
+            # If the baseline is the same object, its rounds are complete as well.
             if self._state.baseline is last:
                 self._state.baseline = self._state.last
 
     def change(
         self, snapshot: Snapshot, new: SavedTables, config: PluginConfig
     ) -> tuple[SavedTables, Base | None, Change | None]:
-        """Find the update schedule of new tables, which are in force from now on.
+        """Find the update schedule for new tables, which count as the tables in force from now on.
 
-        The update schedule starts from the entries in the switches, not from the tables that the worker remembers.
+        The schedule starts from the entries that the switches have, not from the tables that the worker remembers.
 
         Returns
         -------
         kept
-            The new tables with the entries that are deferred to later rounds.
+            The new tables, with the entries that later rounds write.
         base
             The tables in the switches; None if they are unknown because of a bug.
         change
-            The change; None if nothing changes or the base is unknown because of a bug.
+            How the switches change; None if nothing changes, or if ``base`` is None.
         """
         base = self._base(snapshot, new)
         change = None if base is None else self._scheduled(base, new, config)
@@ -64,9 +64,9 @@ class SwitchChanges:
         return self._in_force, base, change
 
     def _base(self, snapshot: Snapshot, new: SavedTables) -> Base | None:
-        """Return the tables in the switches, or None if an exception occurs.
+        """Return the tables in the switches; None if an exception occurs.
 
-        An exception here must not prevent the publication of proven tables.
+        An exception in this step must not prevent that OpenSM gets proven tables.
         """
         remembered = [(tables, mine) for tables, mine in ((self._in_force, True), (self._state.last, False)) if tables]
         try:
@@ -77,14 +77,14 @@ class SwitchChanges:
             return None
 
     def _scheduled(self, base: Base, new: SavedTables, config: PluginConfig) -> Change | None:
-        """Return the change from the tables in the switches to new tables, with its update schedule."""
+        """Return how the tables in the switches change to the new tables, with the update schedule."""
         silent, self._silent = self._silent, base.silent(new.fabric)
-        # A switch that answered neither in the last sweep nor in this one may never answer.  The other switches must
-        # not wait for it, so the tables are written at once.
+        # A switch that answered neither in this sweep nor in the last one may never answer. Other switches must not
+        # wait for it, so that the tables are written at once.
         too_unbalanced = bool(self._silent & silent)
         try:
             wanted = config.transitions == "rounds" and not too_unbalanced
             return stage_update(base, new, wanted=wanted, threads=threads_of(config))
-        except Exception:  # a failed search must not prevent the publication of proven tables
+        except Exception:  # a failed search must not prevent that OpenSM gets proven tables
             traceback.print_exc()
             return Change(base, new, None, asked=True)

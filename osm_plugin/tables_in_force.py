@@ -1,4 +1,4 @@
-"""The tables in force, in memory and, through the file process, in the state file."""
+"""Keep the tables in force in memory, and keep a copy in the state file by way of the file process."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ from routing.errors import IbnueError
 from routing.fabric import Fabric
 
 RETRY_SECONDS = 1.0
-"""Seconds that a sweep waits for the state file.  Later sweeps do not wait until the file has answered."""
+"""Seconds that a sweep waits for the state file.  If it does not answer, later sweeps do not wait until it has
+answered.
+"""
 
 
 class State:
-    """The last published tables and the baseline tables, in memory and in the state files.
+    """The tables that OpenSM got last, and the baseline tables (of the fabric without faults), in memory and in files.
 
     Parameters
     ----------
-    patience
+    timeout
         Seconds that :meth:`refresh` waits for the files.
 
     Attributes
     ----------
     last, baseline
-        The last published tables and the baseline tables; None: unknown.
+        The tables that OpenSM got last, and the baseline tables; None if unknown.
     remarks
-        Pending lines for OpenSM's log.
+        Lines for OpenSM's log that were not returned yet.
     """
 
     def __init__(self, timeout: float = RETRY_SECONDS) -> None:
@@ -43,23 +45,23 @@ class State:
         self._path: Path | None = None
         self._stamps: dict[Path, Stamp] = {}
         self._saved: dict[Path, SavedTables] = {}
-        self._overdue = False  # a file has not answered within the patience, so sweeps no longer wait for it
-        self._late = False  # tables were published while a read was pending, so its answer is outdated
+        self._overdue = False  # a file has not answered in time, so that sweeps no longer wait for it
+        self._late = False  # tables were published during a read, so that its answer is outdated
 
     def remark(self, line: str) -> None:
         """Add a line for OpenSM's log."""
         self.remarks.append(line)
 
     def take_remarks(self) -> list[str]:
-        """Return the pending lines for OpenSM's log, and clear them."""
+        """Return the pending lines for OpenSM's log, each of them only once."""
         report, self.remarks = self.remarks, []
         return report
 
     def refresh(self, path: Path | None, *, threads: int) -> None:
-        """Read the state files if another process has written them since.
+        """Read the state files, if another process has written them since they were read last.
 
         The tables in memory stay if a file does not exist, cannot be used, or does not answer in time.  A late answer
-        is used in the next call, unless tables have been published meanwhile.
+        is used in the next call, unless OpenSM has got new tables by then.
         """
         if path != self._path:
             if self._files.waiting is not None:
@@ -74,8 +76,10 @@ class State:
         self._collect(path, threads)
 
     def _collect(self, path: Path, threads: int) -> None:
-        """Process the answers of the file process.  Wait for a read unless an earlier sweep has waited for it."""
-        # While a write is pending, the tables in memory are newer than the file, so there is no need to wait.
+        """Process the answers of the file process.  Wait for a read, unless an earlier sweep has waited for it
+        already.
+        """
+        # During a write, the tables in memory are newer than the file. So there is nothing to wait for.
         ask = self._files.waiting == "look" and not self._overdue
         for reply in self._files.receive(max(0.0, self._patience - self._files.seconds) if ask else 0.0):
             self._take(reply, threads)
@@ -101,7 +105,9 @@ class State:
             self._read(folder, reply.content, threads)
 
     def _read(self, folder: Path, content: int, threads: int) -> None:
-        """Replace the tables in memory by those of a file; ``content``: descriptor of a copy of the file."""
+        """Replace the tables in memory by those in a file.  ``content`` is the descriptor of a copy of the file in
+        memory.
+        """
         with os.fdopen(content, "rb") as file:
             file.seek(0)
             self._saved.pop(folder, None)
@@ -121,7 +127,10 @@ class State:
             self.baseline = kept
 
     def before(self, engine: str, options: str, fabric: Fabric) -> SavedTables | None:
-        """Return the last tables if they are of this subnet, engine and options; otherwise None, with a log line."""
+        """Return the tables that OpenSM got last, if they were made for this subnet, engine and options.
+
+        Otherwise the result is None, with a line for the log that says why.
+        """
         last = self.last
         if last is None:
             return None
@@ -138,7 +147,7 @@ class State:
         return None
 
     def baseline_of(self, kept: SavedTables) -> SavedTables | None:
-        """Return the baseline tables if subnet, engine and options are those of ``kept``, else None."""
+        """Return the baseline tables if they were made for the subnet, engine and options of ``kept``, else None."""
         baseline = self.baseline
         if baseline is None or (baseline.engine, baseline.options) != (kept.engine, kept.options):
             return None
@@ -148,13 +157,14 @@ class State:
         return self.baseline
 
     def put(self, kept: SavedTables, *, reset: bool) -> None:
-        """Store published tables.
+        """Store tables that OpenSM has got.
 
-        They become the baseline tables if ``reset`` is set, if there are none, or if the fabric has grown.
+        They also become the baseline tables in three cases: with ``reset``, if there are none, or if the fabric has
+        grown.
         """
         last = self.last
         if last is not None and _same(last, kept):
-            kept = last  # the same object, so that it is not written again
+            kept = last  # the same object, which is then not written again
         baseline = self.baseline_of(kept)
         if reset or baseline is None or _is_extended(baseline.fabric, kept.fabric):
             self.baseline = kept
@@ -162,7 +172,7 @@ class State:
         self._late = self._files.waiting == "look"
 
     def save(self) -> None:
-        """Request writes of the tables that are not in the files yet."""
+        """Request that tables are written which are not in the files yet."""
         if self._path is None:
             return
         for folder, kept in ((self._path, self.last), (baseline_path(self._path), self.baseline)):
@@ -175,7 +185,7 @@ class State:
             self._saved[folder] = kept
 
     def end(self) -> None:
-        """End the file process."""
+        """End the file process, which reads and writes the state files."""
         self._files.end()
 
 
@@ -195,7 +205,10 @@ def _same(one: SavedTables, other: SavedTables) -> bool:
 
 
 def _is_extended(baseline: Fabric, fabric: Fabric) -> bool:
-    """Return whether a fabric has grown: all switches, inter-switch cables and end ports of ``baseline``, and more."""
+    """Return whether a fabric has grown since ``baseline``.
+
+    It has grown if it has all switches, cables between switches and end ports of ``baseline``, and more.
+    """
     if baseline.digest == fabric.digest:
         return False
     return all(
@@ -209,7 +222,7 @@ def _is_extended(baseline: Fabric, fabric: Fabric) -> bool:
 
 
 def _cables(fabric: Fabric) -> npt.NDArray[np.void]:
-    """Return one value for each channel between switches: both ends, by GUID and port."""
+    """Return a value for each channel between switches that identifies both ends by GUID and port."""
     channels = fabric.channels
     ends = np.zeros(len(channels), [("a", "u8"), ("b", "u8"), ("p", "u1"), ("q", "u1"), ("unused", "V6")])
     ends["a"], ends["b"] = fabric.switch_guid[channels.src], fabric.switch_guid[channels.dst]

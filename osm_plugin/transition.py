@@ -1,4 +1,6 @@
-"""Verdict on a transition between tables, and its effect on the traffic in the fabric, as one line for the log."""
+"""Describe in one line for the log whether a change of tables is safe, and what it does to the traffic in the
+fabric.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +14,22 @@ from routing.fabric import NO_PORT
 from routing.numerals import count_noun
 
 MOST_ROUNDS = 8
-"""Maximum number of rounds in the search for a safe order, which limits the CPU time taken from the next sweep."""
+"""Maximum number of rounds in the search for a safe order.  It limits the CPU time that the next sweep has to wait
+for.
+"""
 MOST_DRAINED = 1 << 20
-"""Maximum table size (entries) for which a Double Scheme is searched for; OpenSM could not execute it anyway."""
+"""Maximum number of LFT entries for which a Double Scheme (a transition with drained traffic) is searched for.
+
+OpenSM could not execute it anyway.
+"""
 
 
 def transition_line(change: Change, *, threads: int = 2) -> str | None:
-    """Return a line with the verdict on a change of tables; None if nothing changes.
+    """Return a line for the log on whether a change of tables is safe; None if nothing changes.
 
-    With an update schedule, the verdict follows from the schedule.  Otherwise the tables were written at once, and the
-    transition is judged here.  OpenSM writes switches in its own order, so only the verdict "any-order" excludes credit
-    loops during the transition.
+    With an update schedule, the schedule itself shows this.  Otherwise the tables are written at once, and the mixed
+    tables are examined here.  OpenSM writes switches in its own order.  So only the verdict "any-order" excludes credit
+    loops during the change.
     """
     unknown = change.base.describe_unknown(change.after.fabric)
     if unknown:
@@ -43,7 +50,7 @@ def transition_line(change: Change, *, threads: int = 2) -> str | None:
 
 
 def _assumed(change: Change) -> list[str]:
-    """Return the unchecked assumption of the verdict in words, or an empty list."""
+    """Return what the verdict assumes without a check, in words; an empty list if it assumes nothing."""
     if change.base.sls == "state" and max(change.base.routing.vls, change.after.routing.vls) > 1:
         return ["if senders use the SLs of the state file"]
     return []

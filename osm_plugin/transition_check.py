@@ -1,4 +1,4 @@
-"""Worker thread that checks the safety of transitions between tables, so that no sweep waits for the check."""
+"""Examine changes of tables in a thread of the worker, so that no sweep waits for the result."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NICE = 10
 
 
 class TransitionChecker:
-    """Thread that reports the effect of each change of tables on the traffic in the fabric.
+    """A thread that reports for each change of tables whether it is safe, and what it does to the traffic.
 
     Parameters
     ----------
-    tell
-        Function that takes a line for the log; called from the thread.
+    send
+        Function that takes a line for the log.  It is called from the thread.
     """
 
     def __init__(self, send: Callable[[str], None]) -> None:
@@ -33,7 +33,7 @@ class TransitionChecker:
         self._thread.start()
 
     def put(self, change: Change) -> None:
-        """Queue a change.  If several changes are queued, only the last one is judged."""
+        """Queue a change.  If several changes are queued, only the last one is examined."""
         self._changes.put(change)
 
     def _run(self) -> None:
@@ -46,16 +46,16 @@ class TransitionChecker:
                     change = self._changes.get_nowait()
             if (line := check_transition(change)) is not None:
                 self._send(line)
-            del change  # large, and the next change may come much later
+            del change  # it is large, and the next change may come much later
 
 
 def check_transition(change: Change) -> str | None:
-    """Return a line with the verdict on a change, or why there is no verdict; None if nothing changes."""
+    """Return a line on whether a change is safe, or on why this is not known; None if nothing changes."""
     try:
         line = transition_line(change, threads=1)
     except IbnueError as problem:
         line = f"transition not judged: {problem}"
-    except Exception:  # a failed verdict must not end the worker
+    except Exception:  # a failed check must not end the worker
         traceback.print_exc()
         line = "transition not judged: bug in the worker"
     return line

@@ -1,4 +1,5 @@
-/* Build indexes of a request: the peer of each switch port, the owner of each LID, and where each LID is cabled to. */
+/* Index a request: the peer of each switch port, the owner of each LID, and the switch port that each LID is cabled
+ * to. */
 #include "view.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@ void ibnue_view_close(struct view *view)
     free(view->port_of);
 }
 
-/* Set the owner of a base LID and of its further LIDs by LMC. */
+/* Set the owner of a base LID and of the further LIDs that its LMC adds. */
 static void own(struct view *view, uint32_t lid, uint8_t lmc, uint32_t owner)
 {
     for (uint32_t i = lid; lid && i < lid + (1u << lmc) && i < LIDS; i++)
@@ -25,7 +26,7 @@ static void lead(struct view *view, uint32_t row, uint8_t port, uint32_t device,
     view->peer[(size_t)row * PORTS + port] = (struct peer){device, device_port};
 }
 
-/* Fill the peers of all switch ports from the cables.  Unhealthy cables are left out. */
+/* Fill in the peers of all switch ports from the cables.  Cables that OpenSM considers unhealthy are left out. */
 static void index_cables(struct view *view)
 {
     for (size_t i = 0; i < (size_t)view->head->switches * PORTS; i++)
@@ -38,7 +39,7 @@ static void index_cables(struct view *view)
         }
 }
 
-/* Fill the owners of all LIDs. */
+/* Fill in the owners of all LIDs. */
 static void index_owners(struct view *view)
 {
     memset(view->owner, 0xff, LIDS * sizeof(*view->owner));
@@ -48,8 +49,8 @@ static void index_owners(struct view *view)
         own(view, view->endport[i].lid, view->endport[i].lmc, view->head->devices + i);
 }
 
-/* Return the index of a device's end port by the port number, GONE if there is none.  End ports are sorted by device,
- * then by port. */
+/* Return the index of a device's end port with a port number, GONE if there is none.  End ports are sorted by
+ * device, then by port. */
 static uint32_t endport_at(const struct view *view, uint32_t device, uint8_t port)
 {
     uint32_t low = 0, high = view->head->endports;
@@ -66,7 +67,7 @@ static uint32_t endport_at(const struct view *view, uint32_t device, uint8_t por
                                                                                                                : GONE;
 }
 
-/* Fill the switch and the switch port of each LID. */
+/* Fill in the switch and the switch port that each LID is cabled to. */
 static void index_rows(struct view *view)
 {
     for (uint32_t lid = 0; lid < LIDS; lid++)

@@ -1,36 +1,37 @@
-/* A request with indexes: the peer of each switch port, and the owner and location of each LID. */
+/* A request with indexes that are built from it: the peer of each switch port, and the owner and place of each LID. */
 #ifndef IBNUE_VIEW_H
 #define IBNUE_VIEW_H
 
 #include "shim.h"
 
-#define LIDS 0xC000     /* unicast LIDs are below */
-#define PORTS 256       /* row length of the arrays that are indexed by port */
-#define GONE UINT32_MAX /* no device, row or owner */
+#define LIDS 0xC000     /* unicast LIDs are below this */
+#define PORTS 256       /* row length of arrays that are indexed by port */
+#define GONE UINT32_MAX /* stands for no device, row or owner */
 
 /* The other end of a cable. */
 struct peer {
     uint32_t device; /* index of the device, GONE: no cable */
-    uint8_t port;
+    uint8_t port; /* number of the port */
 };
 
-/* The pointers to arrays of the request are into its bytes; the view owns the other arrays. */
+/* The indexes of a request.  Pointers to const point into the request itself; the view owns all other arrays. */
 struct view {
-    const struct ibnue_request *head;
+    const struct ibnue_request *head; /* head of the request */
     const struct ibnue_device *device;   /* [devices] */
     const struct ibnue_endport *endport; /* [endports] */
     const struct ibnue_cable *cable;     /* [cables] */
-    struct peer *peer;  /* [switches][PORTS], healthy cables only */
+    struct peer *peer;  /* [switches][PORTS], by healthy cables only */
     uint32_t *owner;    /* [LIDS], row of the switch, or `devices` + index of the end port, or GONE */
     int32_t *switch_of; /* [LIDS], row of the switch that a LID is cabled to, or -1 */
-    uint8_t *port_of;   /* [LIDS], the port of that switch, 0 for the switch's own LID */
+    uint8_t *port_of;   /* [LIDS], the port of that switch, 0 for the LID of the switch itself */
 };
 
-/* Build the indexes of a request.  Return 0, or -1 if memory is short.  The view must be closed in both cases. */
+/* Build the indexes of a request.  Return 0, or -1 if memory is short.  ibnue_view_close must be called in either
+ * case. */
 IBNUE_HIDDEN int ibnue_view_open(struct view *view, const uint8_t *bytes);
 IBNUE_HIDDEN void ibnue_view_close(struct view *view);
 
-/* delivery.c: check of the LFTs against their hop counts. */
+/* delivery.c: check that the paths of the LFTs have the lengths that the hop counts state. */
 IBNUE_HIDDEN int ibnue_delivery_check(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes);
 IBNUE_HIDDEN uint64_t ibnue_delivery_missing(const struct view *view, const struct ibnue_answer *answer,
                                              const uint8_t *bytes);

@@ -1,14 +1,14 @@
-/* List the subnet's nodes in the order of the tables, with prefetching of OpenSM's objects.
+/* List the subnet's nodes in the order of the rows of tables, with prefetching of OpenSM's objects.
  *
- * OpenSM keeps nodes in a tree, and each node in a separate memory block.  Without prefetching, a walk over all nodes
- * would spend most of its time on cache misses. */
+ * OpenSM keeps nodes in a tree, with each node in its own block of memory.  Without prefetching, a walk over all
+ * nodes would spend most of its time on cache misses. */
 #include "shim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define AHEAD 8 /* nodes between the prefetched node and the one that is visited */
+#define AHEAD 8 /* number of nodes between the one that is prefetched and the one that is read */
 
 static int compare_places(const void *a, const void *b)
 {
@@ -16,7 +16,7 @@ static int compare_places(const void *a, const void *b)
     return (one->guid > other->guid) - (one->guid < other->guid);
 }
 
-/* Prefetch a node, without its ports. */
+/* Prefetch a node without its ports. */
 static void fetch(const osm_node_t *node)
 {
     for (size_t at = 0; at < offsetof(osm_node_t, physp_table); at += 64)
@@ -46,8 +46,8 @@ static int grow_walk(struct ibnue_plugin *plugin, struct ibnue_walk *walk, size_
     return walk->place && walk->entry && count <= seen->room ? 0 : -1;
 }
 
-/* List all nodes, switches first, and compute upper bounds for the size of a request.  While the list is filled,
- * switches are stored from its front and other nodes from its back. */
+/* List all nodes, switches first, and compute upper bounds for the size of a request.  Switches are stored from the
+ * front of the list and other nodes from its back, until it is complete. */
 static void gather(struct ibnue_walk *walk, struct ibnue_seen *seen, const cl_qmap_t *table)
 {
     size_t count = cl_qmap_count(table), at = 0, known = seen->count, ports = 0;
@@ -63,7 +63,7 @@ static void gather(struct ibnue_walk *walk, struct ibnue_seen *seen, const cl_qm
         if (osm_node_get_type(node) != IB_NODE_TYPE_SWITCH) {
             walk->place[--high] = here;
             walk->endports += osm_node_get_num_physp(node);
-        } else if (node->sw) { /* a switch that never answered with its SwitchInfo has no tables, so it is left out */
+        } else if (node->sw) { /* without its SwitchInfo, a switch has no tables and is left out */
             walk->place[low++] = here;
         }
     }
@@ -75,13 +75,13 @@ static void gather(struct ibnue_walk *walk, struct ibnue_seen *seen, const cl_qm
                  ports * (sizeof(struct ibnue_endport) + sizeof(struct ibnue_cable)) + IBNUE_OPTIONS_ROOM + 64;
 }
 
-/* Return the first slot of the hash table for a node's address. */
+/* Return the slot of the hash table at which the search for a node's address begins. */
 static uint32_t slot_of(const struct ibnue_walk *walk, const osm_node_t *node)
 {
     return (uint32_t)(((uintptr_t)node >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 40) & walk->mask;
 }
 
-/* Fill the hash table from node addresses to device indexes. */
+/* Fill the hash table that maps addresses of nodes to indexes of devices. */
 static void index_places(struct ibnue_walk *walk)
 {
     for (uint32_t device = 0; device < walk->devices; device++) {
@@ -92,7 +92,7 @@ static void index_places(struct ibnue_walk *walk)
     }
 }
 
-/* Return the device index of a node, -1 if the walk does not have the node. */
+/* Return the index of a node in a request, -1 if the walk does not have the node. */
 int ibnue_device_of(const struct ibnue_walk *walk, const osm_node_t *node)
 {
     uint32_t slot = slot_of(walk, node);
@@ -102,8 +102,8 @@ int ibnue_device_of(const struct ibnue_walk *walk, const osm_node_t *node)
     return walk->entry[slot].node ? (int)walk->entry[slot].device : -1;
 }
 
-/* List and sort the nodes, and set the plugin's rows of switches.  This is repeated for each request, because OpenSM
- * recreates its objects between sweeps. */
+/* List and sort the nodes, and set the plugin's rows of switches.  This is done for each request, because OpenSM may
+ * recreate its objects between sweeps. */
 int ibnue_walk_open(struct ibnue_plugin *plugin, struct ibnue_walk *walk, char *why)
 {
     const osm_subn_t *subn = &plugin->osm->subn;
@@ -137,8 +137,8 @@ void ibnue_walk_close(struct ibnue_walk *walk)
     *walk = (struct ibnue_walk){.place = NULL};
 }
 
-/* Prefetch the objects that will be read soon: the node three devices ahead, the ports of the node two ahead, and the
- * peers of the next node's ports.  A port takes 1.6 kB, of which only the part before `dr_path` is read. */
+/* Prefetch objects that will be read soon: the node three devices ahead, the ports of the node two devices ahead,
+ * and the peers of the next node's ports.  A port takes 1.6 kB, of which only the part before `dr_path` is read. */
 void ibnue_walk_ahead(const struct ibnue_walk *walk, uint32_t device)
 {
     if (device + 3 < walk->devices)

@@ -1,8 +1,8 @@
-/* Request a heavy sweep when a worker becomes ready between sweeps: one that missed the deadline and finishes later, or
- * one that replaces another.  Also request one after a pause if the worker has more entries to move to balance its
- * tables.
+/* Request a heavy sweep when a worker becomes ready between sweeps: it may have missed the deadline and finished
+ * later, or it may have replaced another one.  Also request a sweep after a pause, if the worker has more entries to
+ * rebalance.
  *
- * A thread polls the host for this and then signals OpenSM as a trap does.  The thread ends with the plugin. */
+ * A thread polls the host for this, and then signals OpenSM as a trap does.  The thread ends with the plugin. */
 #include "shim.h"
 
 #include <opensm/osm_sm.h>
@@ -10,11 +10,11 @@
 #include "host.h"
 
 #define SLICE_MS 200 /* milliseconds between two polls of the host */
-/* Maximum number of doublings of SLICE_MS.  From the second consecutive failure on, SLICE_MS is doubled once per
- * failure to give the delay before the next sweep. */
+/* Maximum number of times that SLICE_MS is doubled for the delay before the next sweep.  From the second consecutive
+ * failure on, it is doubled once per failure. */
 #define MOST_DOUBLINGS 8
 
-/* Wait until the thread gets other orders or the time is over.  The caller holds the lock. */
+/* Wait until the orders for the thread change, or the time is over.  The caller holds the lock. */
 static void sleep_for(struct ibnue_watch *watch, int milliseconds)
 {
     const unsigned orders = watch->orders;
@@ -29,8 +29,8 @@ static void sleep_for(struct ibnue_watch *watch, int milliseconds)
         ;
 }
 
-/* Signal OpenSM to start a heavy sweep, after a delay if engines have failed repeatedly.  A sweep that ends during the
- * delay gives other orders: then this one is void.  The caller holds the lock. */
+/* Signal OpenSM to start a heavy sweep, after a delay if engines have failed repeatedly.  If the orders change
+ * during the delay, because another sweep has ended, nothing is signalled.  The caller holds the lock. */
 static void ask_for_sweep(struct ibnue_plugin *plugin)
 {
     struct ibnue_watch *watch = &plugin->watch;
@@ -46,7 +46,7 @@ static void ask_for_sweep(struct ibnue_plugin *plugin)
     osm_sm_signal(&plugin->osm->sm, OSM_SIGNAL_SWEEP);
 }
 
-/* Main function of the thread. */
+/* Wait for the worker and request sweeps, until the plugin ends.  This is the main function of the thread. */
 static void *run(void *argument)
 {
     struct ibnue_plugin *plugin = argument;
@@ -65,7 +65,7 @@ static void *run(void *argument)
         code = ibnue_host_awaited(note, IBNUE_WHY);
         pthread_mutex_lock(&watch->lock);
         if (watch->orders != orders)
-            continue; /* the answer is about an earlier worker, which is no longer awaited */
+            continue; /* the answer is about a worker that is no longer waited for */
         if (code == IBNUE_PENDING)
             sleep_for(watch, SLICE_MS);
         else if (code == IBNUE_TOKEN)
@@ -77,7 +77,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* Let the thread wait for the worker, and start the thread if it does not run yet.  The caller holds the lock. */
+/* Make the thread wait for the worker, and start the thread if it does not run.  The caller holds the lock. */
 static void begin(struct ibnue_plugin *plugin)
 {
     struct ibnue_watch *watch = &plugin->watch;
@@ -89,8 +89,8 @@ static void begin(struct ibnue_plugin *plugin)
     pthread_cond_signal(&watch->change);
 }
 
-/* Wait for the worker from now on, because an engine has failed.  If no thread can be started, OpenSM's own next sweep
- * follows instead. */
+/* Start to wait for the worker, because an engine has failed.  If the thread cannot be started, only OpenSM's own
+ * next sweep tries again. */
 void ibnue_watch_begin(struct ibnue_plugin *plugin)
 {
     pthread_mutex_lock(&plugin->watch.lock);
@@ -99,8 +99,8 @@ void ibnue_watch_begin(struct ibnue_plugin *plugin)
     pthread_mutex_unlock(&plugin->watch.lock);
 }
 
-/* Stop waiting for the worker, because an engine has tables.  If the worker has more entries to move, wait for the end
- * of its pause instead. */
+/* Stop waiting for the worker, because an engine has tables.  If the worker has more entries to rebalance, wait
+ * instead for the end of its pause. */
 void ibnue_watch_calm(struct ibnue_plugin *plugin)
 {
     char note[IBNUE_WHY];
@@ -115,7 +115,7 @@ void ibnue_watch_calm(struct ibnue_plugin *plugin)
     pthread_mutex_unlock(&plugin->watch.lock);
 }
 
-/* End the thread. */
+/* End the thread, and wait until it has ended. */
 void ibnue_watch_end(struct ibnue_plugin *plugin)
 {
     struct ibnue_watch *watch = &plugin->watch;

@@ -1,4 +1,4 @@
-/* Manage the memory shared with a worker, and wait for the worker's answers. */
+/* Map the memory that is shared with a worker, and wait for the worker's answers. */
 #include "shim.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "host.h"
 
-#define SLICE_MS 200 /* milliseconds between two checks whether OpenSM is to end */
+#define SLICE_MS 200 /* milliseconds between two checks whether OpenSM is ending */
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -23,7 +23,7 @@ void ibnue_memory_unmap(struct ibnue_memory *memory)
     memory->size = 0;
 }
 
-/* Map the whole file behind `fd`, after growing it to `least` bytes if it is smaller.  The file cannot shrink, because
+/* Map the whole file behind `fd`, which is grown to `least` bytes first if it is smaller.  It cannot shrink, because
  * the host has sealed it. */
 int ibnue_memory_map(struct ibnue_memory *memory, int fd, uint64_t generation, size_t least, char *why)
 {
@@ -46,8 +46,8 @@ int ibnue_memory_map(struct ibnue_memory *memory, int fd, uint64_t generation, s
     return 0;
 }
 
-/* Allocate the pages that the answer will probably occupy, while the worker computes, because page faults take time.
- * This is only an optimisation, so failures are ignored: the worker grows the file itself if necessary. */
+/* Allocate the pages that the answer will probably take while the worker computes, because page faults take time.
+ * This is only an optimisation, so that failures are ignored.  The worker itself grows the file if necessary. */
 void ibnue_memory_prepare(struct ibnue_plugin *plugin)
 {
     size_t table = (size_t)plugin->rows.switches * (plugin->osm->subn.max_ucast_lid_ho + 1u);
@@ -60,9 +60,9 @@ void ibnue_memory_prepare(struct ibnue_plugin *plugin)
     madvise(plugin->memory.bytes + from, to - from, MADV_POPULATE_WRITE);
 }
 
-/* Wait until the answer is in the shared memory.  Return 0, or -1 with the reason in `note`.  A worker that has missed
- * the deadline but still computes is not stopped.  Nothing may be written to the shared memory before its late answer has
- * arrived. */
+/* Wait until the worker's answer is in the shared memory.  Return 0, or -1 with the reason in `note`.  A worker that
+ * has missed the deadline but still computes is not stopped.  Nothing may be written to the shared memory until its
+ * late answer has arrived. */
 int ibnue_wait_for_worker(struct ibnue_plugin *plugin, char *note)
 {
     int code = IBNUE_PENDING;

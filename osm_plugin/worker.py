@@ -1,8 +1,8 @@
-"""The worker process: computes and proves the tables that OpenSM requests.
+"""Run the worker process, which computes and proves the tables that OpenSM requests.
 
-The host inside OpenSM starts the worker with file descriptors of a socket and of shared memory.  The worker imports and
-warms up all modules and kernels, reports that it is ready, and then answers one request after the other.  It exits with
-OpenSM.
+The host inside OpenSM starts the worker, and gives it the descriptors of a socket and of shared memory.  The worker
+loads all modules and kernels, and reports that it is ready.  Then it answers one request after the other, until OpenSM
+ends.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from routing.publish import verify
 
 
 def tiny_fabric() -> Fabric:
-    """Return a ring of four switches with a CA each: enough to load every module and kernel."""
+    """Return a ring of four switches with one CA each, which is enough to load every module and kernel."""
     build = FabricBuilder("tiny")
     switches = [build.add_device(NodeKind.SWITCH, 0x10 + i, f"s{i}", 4) for i in range(4)]
     for i, switch in enumerate(switches):
@@ -47,7 +47,7 @@ def tiny_fabric() -> Fabric:
 
 
 def warm(engines: Mapping[str, Engine]) -> None:
-    """Route and prove a small fabric with every engine, so that all imports are done before the first sweep."""
+    """Route and prove a small fabric with every engine, so that nothing is left to import in the first sweep."""
     fabric = tiny_fabric()
     for engine in engines.values():
         try:
@@ -61,11 +61,11 @@ def warm(engines: Mapping[str, Engine]) -> None:
 
 
 def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog) -> None:
-    """Answer requests until OpenSM closes the socket, and do deferred work between two requests."""
+    """Answer requests until OpenSM closes the socket, and do deferred work after each answer."""
 
     def send(line: str) -> None:
         log.info(line)
-        with suppress(OSError):  # OpenSM has exited
+        with suppress(OSError):  # OpenSM has ended
             link.send(json.dumps({"remark": line}).encode())
 
     checker = TransitionChecker(send)
@@ -86,13 +86,13 @@ def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog) -> None:
 
 
 def main(setup_text: str) -> int:
-    """Run the worker.
+    """Run the worker process until OpenSM ends.
 
     Parameters
     ----------
     setup_text
-        JSON object: file descriptors ``socket``, ``memory`` and ``reports``, process id ``parent``, and optionally
-        ``path`` and ``config`` of the configuration.
+        JSON object with the file descriptors ``socket``, ``memory`` and ``reports``, and the process id ``parent``.
+        Optional are ``path`` and ``config``, the file and the content of the configuration.
     """
     setup = json.loads(setup_text)
     reset_signals()
@@ -100,7 +100,7 @@ def main(setup_text: str) -> int:
     exit_with_parent(int(setup["parent"]))
     engines: dict[str, Engine] = dict(ENGINES)
     warm(engines)
-    gc.disable()  # a collection can take longer than a sweep, so serve() collects when OpenSM has its answer
+    gc.disable()  # a garbage collection can take longer than a sweep, so serve() collects after each answer
     reporter = Reporter(socket.socket(fileno=int(setup["reports"])))
     path = setup.get("path")
     log, config = WorkerLog(), from_message(setup.get("config"))

@@ -1,4 +1,4 @@
-"""The worker's log on its standard error, with levels, and with a change of the log file when the old one is moved."""
+"""Write the worker's log to its standard error, by levels, and switch to a new file when the log file was moved."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ LONGEST_MESSAGE = 1 << 16
 
 
 class Clock:
-    """Stopwatch that measures the phases of a request for the log."""
+    """Stopwatch for the phases of a request, whose times go into the log."""
 
     def __init__(self) -> None:
         self._laps: list[tuple[str, float]] = []
         self._last = time.perf_counter()
 
     def lap(self, name: str) -> None:
-        """Record the time since the last lap as a phase."""
+        """Record the time since the last lap as the duration of a phase."""
         now = time.perf_counter()
         self._laps.append((name, now - self._last))
         self._last = now
 
     def seconds(self) -> dict[str, float]:
-        """Return the seconds of each phase by its name."""
+        """Return the duration of each phase in seconds, by name."""
         return dict(self._laps)
 
     def __str__(self) -> str:
@@ -37,12 +37,12 @@ class Clock:
 
 
 class WorkerLog:
-    """Log that writes lines up to a level of detail: "error", "info" or "debug".
+    """Log that writes lines up to a level: "error", "info" or "debug".
 
     Attributes
     ----------
     level
-        The level of the configuration; may be changed at any time.
+        The level in the configuration, which may be changed at any time.
     """
 
     def __init__(self, level: str = "info") -> None:
@@ -55,25 +55,25 @@ class WorkerLog:
                 print(f"{stamp} {level}: {escape_control(line)}", file=sys.stderr, flush=True)  # noqa: T201
 
     def error(self, line: str) -> None:
-        """Write a line about a failure."""
+        """Write a line about a failure, at level "error"."""
         self._write("error", line)
 
     def info(self, line: str) -> None:
-        """Write a line about completed work."""
+        """Write a line about completed work, at level "info"."""
         self._write("info", line)
 
     def debug(self, line: str) -> None:
-        """Write a line that is only useful for debugging."""
+        """Write a line that is only useful for debugging, at level "debug"."""
         self._write("debug", line)
 
     def bug(self) -> None:
-        """Write the traceback of the current exception, at every level."""
+        """Write the traceback of the current exception, whatever the level is."""
         with suppress(OSError):
             traceback.print_exc()
             sys.stderr.flush()
 
     def refusal(self, line: str) -> None:
-        """Write why a request was refused; at level "debug" also the traceback of the current exception."""
+        """Write why a request was refused.  At level "debug", write the traceback of the current exception too."""
         self.error(line)
         if self.level == "debug":
             self.bug()
@@ -82,7 +82,8 @@ class WorkerLog:
 def next_message(link: socket.socket) -> bytes:
     """Return the next message of the host.
 
-    A message with a file descriptor is not returned: it redirects standard output and error to a new log file.
+    A message with a file descriptor is not returned.  The descriptor is a new log file, which becomes standard output
+    and standard error.
     """
     while True:
         message, descriptors, _, _ = socket.recv_fds(link, LONGEST_MESSAGE, 1)

@@ -1,4 +1,4 @@
-"""The host's handle of one worker process: the process, its socket and its shared memory."""
+"""Control one worker process from inside OpenSM: start it, exchange messages, watch it and end it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ from routing.errors import EnvironmentProblem
 LONGEST_MESSAGE = 1 << 16
 
 SILENT = 2.0
-"""Seconds without CPU time after which a worker with an open request counts as stalled."""
+"""Seconds without use of CPU time after which a worker that has a request counts as stalled."""
 
 _F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 2
 PRELUDE = "import sys; sys.modules['matplotlib'] = None"
-"""igraph imports matplotlib if it is installed, which would take most of the worker's start-up time."""
+"""igraph imports matplotlib if it is installed, which would take most of the worker's start-up time. This prevents
+it.
+"""
 _BOOT = f"{PRELUDE}; sys.path[:0] = sys.argv[1:-1]; from osm_plugin.{{}} import main; sys.exit(main(sys.argv[-1]))"
 
 
@@ -34,13 +36,16 @@ _KEPT_PREFIXES = ("IBNUE_", "ASAN_", "UBSAN_", "LSAN_", "OPENBLAS_", "OMP_")
 
 
 def clean_environment() -> dict[str, str]:
-    """Return the variables of OpenSM's environment that the worker needs, without a preloaded simulator library."""
+    """Return the environment for the worker: those variables of OpenSM's environment that it needs.
+
+    A preloaded library of the simulator is removed.
+    """
     environment = {
         name: value
         for name, value in os.environ.items()
         if name in _KEPT_VARIABLES or name.startswith(_KEPT_PREFIXES)
     }  # fmt: skip
-    # The worker multiplies no matrices, and idle BLAS threads would spin on the cores that the kernels use.
+    # The worker multiplies no matrices. Idle threads of BLAS would only take time from the kernels.
     environment.setdefault("OPENBLAS_NUM_THREADS", "1")
     preload = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
     kept = [library for library in preload if "umad2sim" not in library]
@@ -54,9 +59,9 @@ def _identity(about: os.stat_result) -> tuple[int, int]:
 
 
 def _as_user(name: str | None) -> dict[str, Any]:
-    """Return the arguments of ``subprocess.Popen`` that start a process as a user with no supplementary groups.
+    """Return the arguments of ``subprocess.Popen`` by which a process runs as a user, with no supplementary groups.
 
-    Empty if no user is named, or if OpenSM does not run as root.
+    They are empty if no user is named, or if OpenSM does not run as root.
     """
     if name is None or os.geteuid() != 0:
         return {}
@@ -71,7 +76,7 @@ _REPORTED = re.compile(r"[-0-9]+ [:0-9]+ (info|debug): ")
 
 
 class WorkerProcess:
-    """One worker: its process, its socket and its shared memory."""
+    """One worker process, with its socket and the memory it shares with OpenSM."""
 
     def __init__(
         self,
@@ -84,19 +89,19 @@ class WorkerProcess:
         module: str = "worker",
         user: str | None = None,
     ) -> None:
-        import fcntl  # noqa: PLC0415  (an extension module: not before libpython's symbols are visible)
+        import fcntl  # noqa: PLC0415  (an extension module: not before the symbols of libpython are visible)
 
-        identity = _as_user(user)  # before anything is open that an error would leave open
+        identity = _as_user(user)  # before anything is opened that an error would leave open
         self.owner, self.started = os.getpid(), time.monotonic()
         self.hello: dict[str, Any] | None = None
-        self._used: int | None = None  # CPU time at the last sample, in clock ticks
-        self._moved = self.started  # when a sample last showed a change (time.monotonic())
+        self._used: int | None = None  # CPU time in the last sample, in clock ticks
+        self._moved = self.started  # time of the last sample that showed a change (time.monotonic())
         self._reading = threading.Lock()
         self._log_path = None if log is None else Path(log.name)
         self._log_start = 0 if log is None else log.seek(0, os.SEEK_END)
         self._log_file = None if log is None else _identity(os.fstat(log.fileno()))
         self.memory = os.memfd_create("ibnue", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        # If a mapped file shrinks, reading the mapping raises SIGBUS.  OpenSM reads this mapping.
+        # If a mapped file shrinks, a read of the mapping raises SIGBUS, which would end OpenSM. So the file is sealed.
         fcntl.fcntl(self.memory, _F_ADD_SEALS, _F_SEAL_SHRINK)
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for end in (self.socket, theirs):
@@ -125,11 +130,16 @@ class WorkerProcess:
 
     @property
     def alive(self) -> bool:
-        """Return whether the process runs and is a child of this process (a daemon's fork has no children)."""
+        """Return whether the worker runs.
+
+        It also must be a child of this process: after a daemon's fork, the new process has no children.
+        """
         return self.owner == os.getpid() and self.process.poll() is None and self._reaper.is_alive()
 
     def listen(self) -> None:
-        """Record the CPU time that the worker has used.  Call this at each request and while waiting for the answer."""
+        """Sample the CPU time that the worker has used.  Call this at each request, and while waiting for the
+        answer.
+        """
         used, now = self._processor_time(), time.monotonic()
         if used != self._used:
             self._used, self._moved = used, now
@@ -137,14 +147,14 @@ class WorkerProcess:
     def computes(self, timeout: float) -> bool:
         """Return whether the worker has used CPU time within the last ``timeout`` seconds.
 
-        Only calls of :meth:`listen` sample the CPU time.  A process that is stopped, or that waits for a lock or for a
-        hanging file system, uses none.
+        Only calls of :meth:`listen` sample the CPU time.  A process uses none if it is stopped, or if it waits for a
+        lock or for a hanging file system.
         """
         self.listen()
         return self.alive and self._used is not None and time.monotonic() < self._moved + timeout
 
     def _processor_time(self) -> int | None:
-        """Return the CPU time of all threads in clock ticks; None if the process is stopped or gone."""
+        """Return the CPU time of all threads of the worker in clock ticks; None if the worker is stopped or gone."""
         try:
             text = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -153,13 +163,16 @@ class WorkerProcess:
         return None if fields[0] in "TtZX" else int(fields[11]) + int(fields[12])
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send a message.  Raises OSError if the worker is gone, but no SIGPIPE, which would end OpenSM."""
+        """Send a message to the worker.
+
+        If the worker is gone, this raises OSError.  It never raises SIGPIPE, which would end OpenSM.
+        """
         self.socket.send(json.dumps(message).encode(), socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
 
     def follow_log(self, path: Path) -> None:
-        """Make the process write to the file at ``path`` if that is no longer the file it has open.
+        """Make the worker write its log to the file at ``path``, unless this is the file that it has open.
 
-        If the file cannot be opened or the message cannot be sent, the next call tries again.
+        If this fails, the next call tries again.
         """
         with contextlib.suppress(OSError):
             if self._log_file == _identity(path.stat()):
@@ -171,16 +184,17 @@ class WorkerProcess:
             self._log_file = _identity(os.fstat(log.fileno()))
 
     def receive(self, until: float) -> dict[str, Any] | None:
-        """Return the next message, or None if there is none before the time ``until`` (``time.monotonic()``).
+        """Return the next message of the worker; None if there is none before the time ``until``
+        (``time.monotonic()``).
 
         Raises
         ------
         EOFError
-            The worker is gone.
+            The worker has closed its connection.
         ValueError
             The message is not a JSON object.
         """
-        with self._reading:  # two threads of OpenSM may call this
+        with self._reading:  # two threads of OpenSM may call this method
             if not self.has_spoken(until):
                 return None
             try:
@@ -195,14 +209,16 @@ class WorkerProcess:
         return answer
 
     def has_spoken(self, until: float = 0.0) -> bool:
-        """Return whether a message or the end of the connection arrives before ``until`` (``time.monotonic()``)."""
+        """Return whether a message, or the end of the connection, arrives before the time ``until``
+        (``time.monotonic()``).
+        """
         poll = select.poll()
         poll.register(self.socket, select.POLLIN)
         left = until - time.monotonic()
         return bool(poll.poll(max(0, int(left * 1000) + 1) if left > 0 else 0))
 
     def wait_ready(self, until: float) -> None:
-        """Wait for the worker's first message, which reports that it is ready.
+        """Wait for the worker's first message, by which it reports that it is ready.
 
         Raises
         ------
@@ -229,7 +245,7 @@ class WorkerProcess:
             )
 
     def exit_description(self) -> str:
-        """Describe how the process ended, with the last line of its log."""
+        """Describe how the worker ended, with the last line of its log."""
         self._reaper.join(1.0)
         code = self.process.returncode
         how = "closed its connection" if code is None else f"ended with status {code}"
@@ -248,18 +264,18 @@ class WorkerProcess:
                 lines = log.read().decode(errors="replace").split("\n")
         except OSError:
             return ""
-        # Lines of level info and debug report normal work, not the cause of death.
+        # Lines of the levels info and debug report normal work, and not why the worker died.
         summary = (line.strip()[:300] for line in reversed(lines) if line.strip())
         return next((line for line in summary if not _REPORTED.match(line)), "")
 
     def end(self) -> None:
-        """Kill the process if it still runs, and close the socket and the shared memory."""
+        """Kill the worker if it still runs, and close its socket and the shared memory."""
         if self.owner == os.getpid():
             self._kill()
         self.socket.close()
         os.close(self.memory)
 
     def _kill(self) -> None:
-        """Kill the process, and wait at most 5 s until it has ended."""
+        """Kill the worker, and wait for at most 5 s until it has ended."""
         self.process.kill()
         self._reaper.join(5.0)

@@ -1,4 +1,4 @@
-"""Find the switches and channels of a fabric in an earlier or later one."""
+"""Match the switches and channels of a fabric with those of an earlier or later version of the fabric."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from routing.fabric import Fabric
 
 
 def old_rows(old_fabric: Fabric, fabric: Fabric) -> npt.NDArray[np.int32]:
-    """Return int32[S], the row in an earlier fabric of each present switch, -1 for a new one."""
+    """Return the row that each switch of ``fabric`` has in ``old_fabric``, matched by GUID.
+
+    The result is int32[S]; -1 marks a switch that ``old_fabric`` does not have.
+    """
     position = np.searchsorted(old_fabric.switch_guid, fabric.switch_guid)
     known = position < old_fabric.switches
     known[known] = old_fabric.switch_guid[position[known]] == fabric.switch_guid[known]
@@ -17,7 +20,11 @@ def old_rows(old_fabric: Fabric, fabric: Fabric) -> npt.NDArray[np.int32]:
 
 
 def channel_numbers(fabric: Fabric, base: Fabric) -> npt.NDArray[np.int32]:
-    """Return int32[C], the number in ``base`` of each channel between the same ports of the same switches; -1: none."""
+    """Return the channel number in ``base`` of each channel of ``fabric``, as int32[C].
+
+    Two channels correspond if they join the same ports of the same switches, matched by GUID.  A channel that ``base``
+    does not have gets -1.
+    """
     mine, theirs = fabric.channels, base.channels
     if not len(theirs):
         return np.full(len(mine), -1, np.int32)

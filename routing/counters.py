@@ -1,4 +1,4 @@
-"""Switch counters that indicate stalled packets."""
+"""Read switch counters with perfquery, and find the channels on which packets seem to be stalled."""
 
 from __future__ import annotations
 
@@ -15,13 +15,21 @@ from routing.formats.perf_counters import parse_counters
 
 COUNTERS = ("PortSwHOQLifetimeLimitDiscards", "PortXmitWait", "PortXmitData")
 _WIDTH = {"PortSwHOQLifetimeLimitDiscards": 16, "PortXmitWait": 32, "PortXmitData": 32}
-"""Bits of the saturating counters in PortCounters; those in PortCountersExtended have 64 bits."""
+"""Width in bits of each counter in PortCounters, where a full counter stays at its maximum.  PortCountersExtended has
+64-bit counters.
+"""
 _FULL, _LARGEST = (1 << 64) - 1, (1 << 63) - 1
-"""Saturated 64-bit counter, also returned by ports that do not count; and the largest value that is stored."""
+"""Value of a saturated 64-bit counter, and the largest value that fits into an int64.
+
+A port also returns the saturated value if it does not count at all.
+"""
 _EXTENDED = 0x0600
-"""Bits of CapMask for PortCountersExtended (IsExtendedWidthSupported, IsExtendedWidthSupportedNoIETF)."""
+"""Bits of CapMask that announce PortCountersExtended: IsExtendedWidthSupported and IsExtendedWidthSupportedNoIETF."""
 STALLED = 100
-"""Waiting ticks per word sent from which a port counts as stalled: even then it sends management packets on VL 15."""
+"""Threshold in ticks of PortXmitWait per 32-bit word sent.  A port at or above the threshold counts as stalled.
+
+The threshold is not infinite because a stalled port still sends management packets on VL 15.
+"""
 
 _GUID = re.compile(r"^Guid:\.*(0x[0-9a-fA-F]+)$", re.MULTILINE)
 
@@ -31,17 +39,18 @@ Run = Callable[[Sequence[str]], str]
 
 @dataclass(frozen=True, eq=False)
 class CounterDeltas:
-    """Counters of the out-ports of channels, or their increments.
+    """Values of three counters at the out-ports of channels, or the increase of these values between two readings.
 
     Attributes
     ----------
     channel
         int32[N], channel numbers.
     hoq_discards, xmit_wait, xmit_data
-        int64[N]: packets discarded at the head of a queue; ticks with data to send but none sent; words sent.
+        int64[N] each.  Packets discarded at the head of a queue; ticks in which data was ready but not sent; 32-bit
+        words sent.
     full
-        bool[3, N], in the order of :data:`COUNTERS`: whether the counter is saturated, so that its true value may be
-        larger.
+        bool[3, N], rows in the order of :data:`COUNTERS`: whether the counter is saturated.  The true value of a
+        saturated counter may be larger.
     """
 
     channel: npt.NDArray[np.int32]
@@ -51,7 +60,10 @@ class CounterDeltas:
     full: npt.NDArray[np.bool_]
 
     def since(self, before: CounterDeltas) -> CounterDeltas:
-        """Return the increments since earlier readings of the channels; a decreased counter was reset in between."""
+        """Return how much each counter has grown since ``before``, an earlier reading of the same channels.
+
+        A counter that is lower than before was reset in between, so that its present value is the increase.
+        """
 
         def added(now: npt.NDArray[np.int64], then: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
             return np.where(now < then, now, now - then)
@@ -66,12 +78,19 @@ class CounterDeltas:
 
     @property
     def suspected(self) -> npt.NDArray[np.int32]:
-        """Channels, ascending, that discarded packets at the head of a queue, or waited and sent next to nothing."""
+        """Channels that seem to be stalled, as ascending int32 numbers.
+
+        Such a channel discarded packets at the head of a queue, or waited for a long time while it sent next to
+        nothing.
+        """
         return np.sort(self.channel[(self.hoq_discards > 0) | (self._rate_of_waits & ~self.full[2])])
 
     @property
     def unclassified(self) -> npt.NDArray[np.int32]:
-        """Channels, ascending, that are not suspected but might be if their saturated counters could count on."""
+        """Channels about which saturated counters leave a doubt, as ascending int32 numbers.
+
+        These channels are not in :attr:`suspected`, but with the true values of their counters they might be.
+        """
         dropped = self.full[0] | (self.hoq_discards > 0)
         maybe = dropped | self.full[1] | self._rate_of_waits
         return np.setdiff1d(self.channel[maybe], self.suspected)
@@ -82,7 +101,9 @@ class CounterDeltas:
 
 
 def check_lids(fabric: Fabric, channels: npt.NDArray[np.int32], run: Run) -> None:
-    """Check that the LIDs still belong to the switches of the channels, since stale LIDs would read other counters.
+    """Check that each switch still has the LID that the fabric states, before counters are read by LID.
+
+    A stale LID would return the counters of another device.
 
     Raises
     ------
@@ -137,7 +158,10 @@ def read_channels(fabric: Fabric, channels: npt.NDArray[np.int32], run: Run) -> 
 
 
 def _switch_counters(lid: str, ports: list[int], run: Run) -> dict[int, dict[str, tuple[int, bool]]]:
-    """Return the counters of a switch: by port and counter, the value and whether the counter is saturated."""
+    """Return the counters of the given ports of a switch.
+
+    The result gives for each port and each name in :data:`COUNTERS` the value, and whether the counter is saturated.
+    """
     discards, *others = COUNTERS
     plain = parse_counters(run(["perfquery", "-l", lid, ",".join(map(str, ports))]), ports, *others)
     wide = [port for port in ports if plain[port].get("CapMask", 0) & _EXTENDED]
@@ -156,7 +180,7 @@ def _switch_counters(lid: str, ports: list[int], run: Run) -> dict[int, dict[str
 
 
 def empty_counters(fabric: Fabric, found: CounterDeltas, run: Run) -> None:
-    """Reset the counters of channels with a saturated counter."""
+    """Reset all counters of every channel that has at least one saturated counter."""
     for channel in found.channel[found.full.any(axis=0)].tolist():
         where = [str(fabric.switch_lid[fabric.channels.src[channel]]), str(fabric.channels.port[channel])]
         run(["perfquery", "-R", *where])

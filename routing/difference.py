@@ -1,6 +1,6 @@
-"""Differences between two sets of tables, for one fabric or for a fabric before and after a change.
+"""Compare two sets of tables, for one fabric or for a fabric before and after a change.
 
-Rows and columns are matched by GUID, so that tables can be compared although rows and LIDs have moved.
+Switches and LIDs are matched by GUID, so that the comparison works although LIDs and row numbers have changed.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from routing.quality import all_to_all_share, channel_loads
 from routing.tables import Routing, Unknown
 
 LFT_BLOCK = 64
-"""Number of LIDs whose LFT entries fit into one SMP."""
+"""Number of LIDs in one block of the LFT, which OpenSM sends in one SMP."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """A routing with the owners of its rows and columns.
+    """A routing with the GUIDs of the switches and ports that its rows and columns belong to.
 
     Attributes
     ----------
     switch_guid, switch_name
         uint64[S], str[S]: switches of the rows.
     owner_guid, owner_offset
-        uint64[L] (0: no owner) and uint8[L]: GUID that owns the LID of a column, and offset of the LID from its base
-        LID.
+        uint64[L] and uint8[L], by LID: GUID of the switch or port that has the LID (0: none), and difference between
+        the LID and the port's base LID.
     routing
         The tables.
     fabric
-        The fabric if it is known; paths and loads need it.
+        The fabric, or None if it is unknown.  Without the fabric, paths and loads are not compared.
     """
 
     switch_guid: npt.NDArray[np.uint64]
@@ -48,7 +48,7 @@ class Tables:
 
     @cached_property
     def switch_label(self) -> tuple[str, ...]:
-        """Label of each switch in reports."""
+        """Name of each switch for reports, with the GUID where the name is not unique."""
         if self.fabric is not None:
             return self.fabric.labels[: self.fabric.switches]
         return labels_of(self.switch_name, self.switch_guid.tolist())
@@ -56,14 +56,14 @@ class Tables:
 
 @dataclass(frozen=True)
 class Loads:
-    """Load of the channels under all-to-all traffic, before and after.
+    """Load of the channels under all-to-all traffic, in a pair: for the tables before and after the change.
 
     Attributes
     ----------
     most
         Highest load of a channel (edge forwarding index).
     all_to_all
-        Share of the reference rate that every end port gets.
+        Rate that every end port gets at once, as a share of the reference rate (:func:`~routing.flows.reference_rate`).
     """
 
     most: tuple[float, float]
@@ -77,28 +77,32 @@ class Difference:
     Attributes
     ----------
     switches_gone, switches_new
-        Labels of switches that are only in the first, only in the second tables.
+        Labels of switches that only the tables before have, and of those that only the tables after have.
     owners_gone, owners_new
-        Number of LIDs that are only in the first, only in the second tables, matched by GUID.
+        Number of LIDs whose owner has them only before, and only after.  LIDs are identified by GUID and offset from
+        the base LID.
     lids_moved
         Number of GUIDs whose base LID differs.
     entries, entries_changed
-        Number of LFT entries of common switches and LIDs, and of those that differ.
+        Number of LFT entries that both tables have (a common switch and a common LID), and of those that differ.
     changed_by_switch
-        Switches with changed entries and their number, largest number first.
+        Label of each switch with changed entries, and the number of these entries, in descending order.
     blocks, blocks_changed
-        Number of non-empty blocks of 64 LIDs in the second tables, and of those that OpenSM would send, one SMP each,
-        to switches that have the first tables.  Blocks are compared by LID, not by GUID.
+        Number of non-empty LFT blocks (64 LIDs each) after the change, and of those that OpenSM would send to switches
+        with the tables before, one SMP each.  Blocks are compared by LID, not by GUID.
     sls_changed
-        Number of SLs that differ; None if they are unknown, or if the keys of the two SL tables cannot be compared.
+        Number of SLs that differ.  None if SLs are unknown, or if only one of the two SL tables depends on the source
+        LID.
     sl2vl_changed
         Whether the SL2VL tables differ; None if they are unknown.
     unknown
-        Parts that the files of one of the tables do not state, and that are therefore not compared.
+        Names of the parts ("SL", "SL2VL") that the files of either tables do not contain.  These parts are not
+        compared.
     vls
         Number of data VLs used, before and after.
     paths, paths_changed
-        Number of pairs of a sending end port and a LID, and of those whose path differs.  None without the fabric.
+        Number of pairs of a sending end port and a destination LID, and of the pairs whose path has changed.  None if
+        the fabric is unknown.
     loads
         Load of the channels; None without both fabrics.
     """
@@ -123,7 +127,7 @@ class Difference:
 
     @property
     def same(self) -> bool:
-        """Whether switches and SL queries get the same answers from both, as far as this is known."""
+        """Whether both tables give the same next hops and the same SLs and VLs, as far as they are known."""
         moved = self.switches_gone or self.switches_new or self.owners_gone or self.owners_new or self.lids_moved
         return not (
             moved or self.entries_changed or (self.sls_changed != 0 and "SL" not in self.unknown) or self.sl2vl_changed
@@ -131,12 +135,12 @@ class Difference:
 
 
 def tables_of_bundle(bundle: Bundle) -> Tables:
-    """Return the tables in a bundle."""
+    """Return the tables in a bundle (the folder that ``ibnue route`` writes), without a fabric."""
     return _tables(bundle, bundle.routing, None)
 
 
 def tables_of_fabric(fabric: Fabric, routing: Routing) -> Tables:
-    """Return the tables of a fabric.
+    """Return the tables with the fabric they were computed for, so that paths and loads can be compared too.
 
     Raises
     ------
@@ -161,11 +165,11 @@ def _tables(names: Bundle | Fabric, routing: Routing, fabric: Fabric | None) -> 
 
 
 def compare(before: Tables, after: Tables, *, threads: int = 2) -> Difference:
-    """Compute all differences between two sets of tables.
+    """Compare two sets of tables in every respect that :class:`Difference` lists.
 
     Notes
     -----
-    O(S L), and O(S L hops) with a fabric.
+    O(S L) without a fabric, and O(S L hops) with a fabric to follow the paths.
     """
     _, row_before, row_after = np.intersect1d(
         before.switch_guid, after.switch_guid, assume_unique=True, return_indices=True
@@ -205,14 +209,17 @@ def compare(before: Tables, after: Tables, *, threads: int = 2) -> Difference:
 
 
 def _blocks(installed: npt.NDArray[np.uint8], after: Routing, row_after: npt.NDArray[np.int64]) -> tuple[int, int]:
-    """Count the blocks of the tables `after`.
+    """Count the LFT blocks (64 LIDs each) that are not empty, and those that OpenSM would have to send.
+
+    ``installed`` is uint8[N, L], the entries of the N common switches before the change.  ``row_after`` is int64[N],
+    their rows in ``after``.
 
     Returns
     -------
     filled : int
-        Blocks with an entry.
+        Number of blocks of ``after`` with at least one entry.
     to_send : int
-        Blocks to be sent to switches with the entries `installed` or without tables.
+        Number of blocks that differ from ``installed``.  A new switch starts with empty blocks.
     """
     width = -(-max(installed.shape[1], after.lft.shape[1]) // LFT_BLOCK) * LFT_BLOCK
     whole = np.full((2, len(after.lft), width), NO_PORT, np.uint8)
@@ -229,12 +236,13 @@ def _missing(here: Tables, there: Tables) -> tuple[str, ...]:
 
 
 def _common_columns(before: Tables, after: Tables) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the columns of the common LIDs in both tables.
+    """Return the LIDs that both tables have, before and after the change.
 
     Returns
     -------
     before, after : int64[N]
-        LIDs in either table, matched by owner GUID and offset, in ascending order of `before`.
+        The same port's LID in either tables, matched by owner GUID and offset from the base LID, ascending by
+        ``before``.
     """
     kind = np.dtype([("guid", np.uint64), ("offset", np.uint8)])
 
@@ -254,7 +262,12 @@ Pair = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
 def _changed_sls(before: Tables, after: Tables, rows: Pair, columns: Pair) -> int | None:
-    """Count the SLs that differ, by destination, by switch and destination, or by source and destination LID."""
+    """Count the SLs that differ, for common switches and LIDs.
+
+    ``rows`` and ``columns`` are pairs of int64[N]: the common switches and LIDs, before and after the change.  The SL
+    tables may depend on the destination, on the source switch too, or on the source LID.  The result is None if only
+    one of the two tables depends on the source LID.
+    """
     kinds = [_sl_kind(tables) for tables in (before, after)]
     first, second = before.routing.sl, after.routing.sl
     if kinds[0] != kinds[1]:
@@ -277,17 +290,20 @@ def _sl_kind(tables: Tables) -> str:
 def _paths(
     fabric: Fabric, routing: Routing, differs: npt.NDArray[np.bool_], columns: npt.NDArray[np.int64]
 ) -> tuple[int, int]:
-    """Count the paths, and those that changed.
+    """Count all paths, and the paths that have changed.
+
+    ``differs`` is bool[S, L], the LFT entries that have changed.  ``columns`` is int64[N], the destination LIDs to
+    count.
 
     Returns
     -------
     pairs : int
-        Pairs of an end port and a LID of `columns`.
+        Number of pairs of a sending end port and a LID in ``columns``.
     changed : int
-        Pairs whose path uses an entry that differs.
+        Number of those pairs whose path uses a changed LFT entry.
     """
     channel = np.take_along_axis(fabric.channels.at_port, routing.lft.astype(np.intp), axis=1)[:, columns]
-    towards = np.append(fabric.channels.dst, 0)  # picked by -1, which means no channel
+    towards = np.append(fabric.channels.dst, 0)  # index -1, which means "no channel", picks this added element
     following = np.where(channel >= 0, towards[channel], np.arange(fabric.switches)[:, None])
     own = differs[:, columns]
     changed = own

@@ -1,4 +1,4 @@
-"""Share of pairs of end ports whose paths to the 2^LMC LIDs of the destination include link-disjoint ones."""
+"""Count the pairs of end ports that have link-disjoint paths to the 2^LMC LIDs of the destination."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ from routing.fabric import Fabric
 from routing.flows import attached
 
 MOST = 4
-"""Number of link-disjoint paths up to which pairs are distinguished."""
+"""Largest number of link-disjoint paths that is counted: pairs with more count as pairs with this number."""
 
 
 @dataclass(frozen=True)
 class DisjointPaths:
-    """Pairs of end ports by the number of link-disjoint paths between them.
+    """Shares of the pairs of end ports with at least two, three and four link-disjoint paths.
 
-    The number of a pair is the size of the largest set of its given paths, one for each LID of the destination, in
-    which no two share a cable between switches.  A cable counts in either direction, and parallel cables are different
-    ones.
+    A pair has one path for each LID of the destination.  Its number is the size of the largest set of these paths in
+    which no two use the same cable between switches, in either direction.  Parallel cables are different cables.
 
     Attributes
     ----------
     pairs
         Ordered pairs of end ports on different switches.
     two, three, four
-        Share of these pairs with at least so many link-disjoint paths.  Pairs with a path that does not arrive have
-        none.
+        Share of the pairs with at least this many link-disjoint paths.  A pair has none if one of its paths does not
+        arrive.
     """
 
     pairs: int = field(metadata={"unit": "ordered pairs of end ports on different switches"})
@@ -44,7 +43,7 @@ class DisjointPaths:
 
 
 def disjoint_paths(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> DisjointPaths | None:
-    """Count the link-disjoint paths of all pairs of end ports, exactly.
+    """Find how many link-disjoint paths each pair of end ports has, by exact search.
 
     Parameters
     ----------
@@ -60,7 +59,8 @@ def disjoint_paths(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> DisjointPaths 
 
     Notes
     -----
-    Cost: O(S L hops), and a search for each pair that is short for an LMC up to 3: binomial(2^LMC, 4) steps at most.
+    O(S L hops) in all, and for each pair a search of at most binomial(2^LMC, 4) steps, which is short for an LMC up to
+    3.
     """
     ports = attached(fabric)
     lmc = fabric.endport_lmc[ports].astype(np.int64)

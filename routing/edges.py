@@ -1,6 +1,6 @@
-"""Number the possible edges of the channel dependency graph (CDG): from each channel to each channel that may follow.
+"""Number the possible edges of the channel dependency graph (CDG), for :mod:`routing.cdg` and for the kernels.
 
-:mod:`routing.cdg` builds on this numbering, and so do the kernels.
+There is one possible edge from each channel to each channel that may follow it.
 """
 
 from __future__ import annotations
@@ -13,25 +13,29 @@ import numpy.typing as npt
 from routing.errors import TableError
 
 NO_EDGES = 256
-"""Numbers at the front that stand for no edge: kernels write there for packets that leave the switches."""
+"""Number of unused edge numbers at the front.  A kernel marks such a number when a packet leaves the switches, to save
+a branch.
+"""
 GAP = 2
-"""Numbers after the edges of each channel that stand for no edge (csrc/cdg/trace.h)."""
+"""Number of unused edge numbers after the edges of each channel (see csrc/cdg/trace.h)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Numbers of the possible CDG edges of a fabric.
+    """Edge numbers of the channel dependency graph (CDG) of a fabric.
 
-    The edge from channel ``c`` to channel ``n`` of the switch at its end has number ``first[c] + n - after[c]``.
+    The edge from channel ``c`` to channel ``n``, where ``n`` leaves the switch at which ``c`` ends, has number
+    ``first[c] + n - after[c]``.
 
     Attributes
     ----------
     first
         int32[C], number of the first edge of each channel.
     after, degree
-        int32[C] each: the first channel of the switch at the end of each channel, and how many channels it has.
+        int32[C] each: the first channel that leaves the switch at the end of each channel, and the number of channels
+        that leave that switch.
     count
-        Length of an array by edge number; some numbers stand for no edge.
+        Length of an array that is indexed by edge number.  It includes the unused numbers.
     """
 
     first: npt.NDArray[np.int32]
@@ -41,7 +45,10 @@ class Edges:
 
     @classmethod
     def of(cls, first: npt.NDArray[np.int32], dst: npt.NDArray[np.int32]) -> Edges:
-        """Return the numbers, given each switch's first channel (int32[S+1]) and each channel's end (int32[C]).
+        """Return the edge numbers of a fabric.
+
+        ``first`` is int32[S+1], the first channel of each switch.  ``dst`` is int32[C], the switch at the end of each
+        channel.
 
         Raises
         ------
@@ -59,7 +66,7 @@ class Edges:
         return self.count - NO_EDGES - GAP * len(self.first)
 
     def channels(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the first and the second channel of every edge, int64[T] each, ascending.  Cost: O(T)."""
+        """Return the first and the second channel of every edge, int64[T] each, in ascending order.  Cost: O(T)."""
         before = np.repeat(np.arange(len(self.first)), self.degree)
         return before, np.arange(len(before)) + np.repeat(self.after - self._offset(), self.degree)
 
@@ -68,5 +75,5 @@ class Edges:
         return np.arange(len(self)) + np.repeat(self.first - self._offset(), self.degree)
 
     def _offset(self) -> npt.NDArray[np.int64]:
-        """Return int64[C], how many edges the channels before each channel have."""
+        """Return int64[C], the total number of edges of all channels before each channel."""
         return np.cumsum(self.degree, dtype=np.int64) - self.degree

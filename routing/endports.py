@@ -13,22 +13,22 @@ from routing.numerals import parse_decimal
 
 
 def find_endport(fabric: Fabric, word: str) -> tuple[int, int]:
-    """Find an end port by name, GUID or LID.
+    """Find the end port that a user names by name, GUID or LID.
 
     Parameters
     ----------
     fabric
         The fabric to search.
     word
-        The name or label of a CA or router, a GUID (0x..., of the node or of the port) or a LID; a CA with several
-        cabled ports needs its port's GUID or LID.  A name takes precedence over a number.
+        Name or label of a CA or router, GUID (0x...) of a node or of a port, or LID.  For a CA with several cabled
+        ports, the GUID or a LID of the port is needed.  A name takes precedence over a number.
 
     Returns
     -------
     row : int
         Row of the end port.
     lid : int
-        The LID given by `word`, else the base LID of the end port.
+        The LID in ``word`` if it is one, else the base LID of the end port.
 
     Raises
     ------
@@ -62,12 +62,16 @@ def _by_guid(fabric: Fabric, word: str) -> list[int]:
 
 
 def endport_names(fabric: Fabric) -> tuple[str, ...]:
-    """Return a unique name for each end port: that of its CA or router, with the port GUID where needed."""
+    """Return a unique name for each end port: the name of its CA or router, with the port GUID where the name is not
+    unique.
+    """
     return labels_of(fabric.endport_name, fabric.endport_guid.tolist())
 
 
 def find_device(fabric: Fabric, word: str) -> int:
-    """Return the device number for a name, a node GUID, a label, or a port that :func:`find_endport` finds.
+    """Return the device number of the switch, CA or router that a user names.
+
+    ``word`` is a name, a label, a node GUID, or anything that :func:`find_endport` accepts.
 
     Raises
     ------

@@ -1,9 +1,8 @@
 """The hierarchy of errors.
 
-All errors that this project raises on purpose descend from :class:`IbnueError`, so that a caller can distinguish them
-from bugs.  The classes below it decide the exit status of the command.  It is 2 for problems that the user can fix
-(:class:`InputError`, :class:`EnvironmentProblem`), and 1 for findings about a fabric or tables
-(:class:`RoutingError`).
+Every error that this project raises on purpose descends from :class:`IbnueError`.  Callers distinguish three kinds.
+:class:`InputError` is about the input or the options.  :class:`EnvironmentProblem` is about the machine.
+:class:`RoutingError` is a finding about the fabric or the tables, for which the command exits with status 1.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from routing.numerals import count_noun
 
 
 class IbnueError(Exception):
-    """Base of every deliberate error."""
+    """Base class of every error that this project raises on purpose."""
 
 
 class InputError(IbnueError, ValueError):
-    """Error in input data or arguments.
+    """The input data or the arguments are wrong.
 
     Parameters
     ----------
@@ -49,7 +48,7 @@ class InputError(IbnueError, ValueError):
 
 
 class InputWarning(UserWarning):
-    """Unusual content in a file that could still be read; issued by :func:`warnings.warn`."""
+    """A file has unusual content but could still be read.  It is issued with :func:`warnings.warn`."""
 
 
 class ParseError(InputError):
@@ -57,37 +56,39 @@ class ParseError(InputError):
 
 
 class FabricError(InputError):
-    """The parts are readable, but do not form a valid fabric: duplicate GUIDs, a port used twice, LID clashes."""
+    """The input can be read but is not a valid fabric: duplicate GUIDs, two cables on one port, or LID clashes."""
 
 
 class OptionError(InputError):
-    """An option has an unusable value: an unknown engine, a root that is not in the fabric, zero VLs."""
+    """An option has a value that cannot be used, such as an unknown engine, a root that is not in the fabric, or zero
+    VLs.
+    """
 
 
 class TableError(InputError):
-    """Tables do not fit the fabric: a bundle for another fabric, wrong shapes, an out-port that is not cabled."""
+    """Tables do not fit the fabric, such as a bundle of another fabric, wrong shapes or an out-port without a cable."""
 
 
 class EnvironmentProblem(IbnueError, RuntimeError):
-    """Something outside this program is missing or fails: a program, a header, a folder that cannot be written."""
+    """A program, a header or another thing on the machine is missing or fails, or a folder is not writable."""
 
 
 class RoutingError(IbnueError):
-    """The fabric or the tables are readable, but the requested result is impossible."""
+    """The requested result is impossible, although the fabric and the tables can be read."""
 
 
 class NotEnoughVLs(RoutingError):
-    """An engine needs more VLs than it may use, or found no tables that use fewer.
+    """An engine needs more VLs than it may use, or its search found no tables within the allowed number of VLs.
 
     Parameters
     ----------
     needed
-        Number of VLs that is needed, or the smallest number that a search found to be sufficient; None: the search
-        found no number of VLs that is sufficient.
+        Number of VLs that the engine needs, or the smallest number with which its search succeeded.  None if the search
+        succeeded with no number of VLs.
     have
         Number of VLs that was allowed.
     proven
-        Whether fewer than ``needed`` VLs are known to be too few.  A search does not show this.
+        Whether it is certain that fewer than ``needed`` VLs are not enough.  A heuristic search cannot be certain.
     """
 
     def __init__(self, needed: int | None, have: int, *, proven: bool = True) -> None:
@@ -104,11 +105,14 @@ class NotEnoughVLs(RoutingError):
 
 
 class BrokenPromise(RoutingError):
-    """An engine's tables fail the proof that it promises.  This is a bug in the engine; its tables are discarded."""
+    """The tables of an engine fail the proof that the engine promises.
+
+    This is a bug in the engine.  The tables are discarded.
+    """
 
 
 class FalseCertificate(RoutingError):
-    """A certificate of freedom from credit loops is not valid for the tables that it came with."""
+    """A stored certificate of freedom from credit loops is not valid for the tables that it came with."""
 
 
 class KernelError(IbnueError, RuntimeError):

@@ -1,8 +1,9 @@
-"""The fabric: switches, channel adapters, routers, and the links between them, as an immutable value.
+"""The fabric: switches, channel adapters (CAs), routers and the links between them, as an immutable value.
 
-Devices are numbered switches first (0..S-1), then terminals, which is what CAs and routers are called together
-(S..S+T-1).  Both are sorted by GUID, so that the same fabric gives the same arrays whatever file it was read from.
-A *link* is a cable between two ports; a *channel* is a link between two different switches taken in one direction.
+CAs and routers together are called *terminals*.  Devices are numbered: switches first (0..S-1), then terminals
+(S..S+T-1), each sorted by GUID.  So a fabric gives the same arrays, whatever file it was read from.
+
+A *link* is a cable between two ports.  A *channel* is one direction of a link between two different switches.
 """
 
 from __future__ import annotations
@@ -82,13 +83,15 @@ class Channels:
 
     @cached_property
     def edges(self) -> Edges:
-        """Numbers of the possible CDG edges."""
+        """Edge numbers of the channel dependency graph (CDG): each channel with each channel that may follow it."""
         return Edges.of(self.first, self.dst)
 
 
 @dataclass(frozen=True, eq=False)
 class LidTable:
-    """Location of each LID; the index of every array is the LID, up to the highest one in use.
+    """The switch, port and end port of each LID.
+
+    The index of every array is the LID, from 0 to the highest LID in use.
 
     Attributes
     ----------
@@ -110,7 +113,7 @@ class LidTable:
 
 @dataclass(frozen=True, eq=False)
 class Fabric:
-    """An InfiniBand subnet at one moment, built with :class:`routing.fabric_builder.FabricBuilder`.
+    """An InfiniBand subnet at one moment.  :class:`routing.fabric_builder.FabricBuilder` builds it.
 
     Attributes
     ----------
@@ -121,8 +124,8 @@ class Fabric:
     terminal_guid, terminal_name, terminal_ports, terminal_kind
         CAs and routers: uint64[T], str[T], uint8[T], uint8[T] (:class:`NodeKind`).
     endport_terminal, endport_port, endport_guid, endport_lid, endport_lmc
-        The cabled ports of terminals, sorted by port GUID: int32[E] (row of the terminal), uint8[E], uint64[E],
-        uint16[E] (base LID, 0: none), uint8[E].
+        The cabled ports of terminals, sorted by port GUID.  int32[E] (row of the terminal), uint8[E] (port number),
+        uint64[E], uint16[E] (base LID, 0: none) and uint8[E].
     link_device, link_port, link_width, link_speed
         The cables: int32[K, 2] (device numbers), uint8[K, 2], uint8[K] (link width), float64[K] (signalling rate of one
         physical lane in Gb/s: 2.5, 5, 10, 14.0625, 25.78125, ...).
@@ -172,13 +175,16 @@ class Fabric:
 
     @cached_property
     def link_capacity(self) -> npt.NDArray[np.float64]:
-        """float64[K], data rate in Gb/s: link width x signalling rate x coding (8b/10b up to 10 Gb/s, then 64b/66b)."""
+        """Data rate of each link in Gb/s, float64[K].
+
+        It is link width x signalling rate x coding, where coding is 8b/10b up to 10 Gb/s and 64b/66b above.
+        """
         coding = np.where(self.link_speed <= 10.0, 0.8, 64.0 / 66.0)
         return np.asarray(self.link_width * self.link_speed * coding)
 
     @cached_property
     def channels(self) -> Channels:
-        """The links between different switches, in both directions.  Cost: O(K log K)."""
+        """The links between different switches, one channel for each direction.  Cost: O(K log K)."""
         switch_link = np.flatnonzero(
             (self.link_device < self.switches).all(axis=1) & (self.link_device[:, 0] != self.link_device[:, 1])
         ).astype(np.int32)
@@ -211,7 +217,7 @@ class Fabric:
 
     @cached_property
     def _endport_attachment(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-        """Return for each end port: switch (or -1), port of that switch (or 255), link."""
+        """Return where each end port is cabled: row of the switch (or -1), port of that switch (or 255), and link."""
         switch = np.full(self.endports, -1, np.int32)
         port = np.full(self.endports, NO_PORT, np.uint8)
         link = np.full(self.endports, -1, np.int32)
@@ -228,38 +234,38 @@ class Fabric:
 
     @property
     def endport_switch(self) -> npt.NDArray[np.int32]:
-        """int32[E], row of the switch that the end port is cabled to, or -1 (cabled to another terminal)."""
+        """Row of the switch that each end port is cabled to, int32[E]; -1 if it is cabled to another terminal."""
         return self._endport_attachment[0]
 
     @property
     def endport_switch_port(self) -> npt.NDArray[np.uint8]:
-        """uint8[E], the port of that switch, or 255."""
+        """Port of the switch that each end port is cabled to, uint8[E]; 255 if it is cabled to another terminal."""
         return self._endport_attachment[1]
 
     @property
     def endport_link(self) -> npt.NDArray[np.int32]:
-        """int32[E], the cable of the end port."""
+        """Index of the cable of each end port, int32[E]."""
         return self._endport_attachment[2]
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """Name of each device in reports, with the GUID if the name is empty or not unique."""
+        """Name of each device for reports, followed by the GUID where the name is empty or not unique."""
         guids = np.concatenate([self.switch_guid, self.terminal_guid]).tolist()
         return labels_of((*self.switch_name, *self.terminal_name), guids)
 
     @cached_property
     def endport_label(self) -> tuple[str, ...]:
-        """Name of each end port's terminal in reports."""
+        """Name of each end port's CA or router for reports, with the GUID where the name is empty or not unique."""
         return tuple(self.labels[self.switches + t] for t in self.endport_terminal.tolist())
 
     @cached_property
     def endport_name(self) -> tuple[str, ...]:
-        """Name of each end port's terminal."""
+        """Name of the CA or router of each end port, as the fabric states it."""
         return tuple(self.terminal_name[t] for t in self.endport_terminal.tolist())
 
     @cached_property
     def terminals_at(self) -> npt.NDArray[np.int64]:
-        """int64[S], number of end ports cabled to each switch."""
+        """Number of end ports cabled to each switch, int64[S]."""
         attached = self.endport_switch[self.endport_switch >= 0]
         return np.bincount(attached, minlength=self.switches).astype(np.int64)
 
@@ -306,7 +312,7 @@ class Fabric:
 
     @cached_property
     def lids(self) -> LidTable:
-        """Location of each LID.
+        """The switch, port and end port of each LID.
 
         Raises
         ------
@@ -330,10 +336,10 @@ class Fabric:
         return table
 
     def with_lids(self, count: int) -> Fabric:
-        """Return the fabric with a LID table of at least ``count`` rows; added LIDs belong to no port.
+        """Return this fabric with a LID table of at least ``count`` rows, so that tables with higher LIDs fit it.
 
-        Earlier tables can have columns for LIDs above the highest one in use now.  All other data is shared with this
-        fabric.
+        Earlier tables can have columns for LIDs above the highest LID in use now.  The added LIDs belong to no port.
+        The new fabric shares all other data with this one.
         """
         more = count - len(self.lids)
         if more <= 0:
@@ -353,18 +359,18 @@ class Fabric:
 
     @cached_property
     def graph(self) -> igraph.Graph:
-        """Directed igraph of the switches; its edges are the channels, in the same order."""
+        """The switches as a directed igraph.  Its edges are the channels, in the order of channel numbers."""
         pairs = np.column_stack([self.channels.src, self.channels.dst])
         return igraph.Graph(n=self.switches, edges=pairs, directed=True)
 
     @cached_property
     def component(self) -> npt.NDArray[np.int32]:
-        """int32[S], number of the connected component of each switch; the component of the first switch is 0.
+        """Number of the connected component of each switch, int32[S]; the first switch is in component 0.
 
         Notes
         -----
-        O(C) per round.  Each round takes over the lowest label among the neighbours, and then that of the labelled
-        switch.
+        O(C) per round, by label propagation.  In each round a switch takes the lowest label of its neighbours, and then
+        the label of the switch that this label names.
         """
         channels, label = self.channels, np.arange(self.switches, dtype=np.int32)
         linked = np.flatnonzero(np.diff(channels.first))
@@ -380,7 +386,7 @@ class Fabric:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over everything that routing depends on (not over names), as hex."""
+        """SHA-256 in hex of everything that routing depends on, to recognise a fabric.  Names are left out."""
         state = hashlib.sha256(b"ibnue-fabric/1")
         guids = np.concatenate([self.switch_guid, self.terminal_guid])
         ends = np.stack([guids[self.link_device], self.link_port.astype(np.uint64)], axis=2)  # [K, 2, 2]
@@ -399,15 +405,16 @@ class Fabric:
         return state.hexdigest()
 
     def device_name(self, device: int) -> str:
-        """Return the name of a switch or terminal by its device number."""
+        """Return the name of the switch or terminal with a device number."""
         if device < self.switches:
             return self.switch_name[device]
         return self.terminal_name[device - self.switches]
 
     def without_links(self, links: Iterable[int]) -> Fabric:
-        """Return the fabric without these cables; every device, GUID and remaining LID stays.
+        """Return the fabric without the given cables.
 
-        End ports that lose their cable are no longer end ports, so that their LIDs are not delivered.
+        All devices and GUIDs stay.  An end port that loses its cable is no longer an end port, so that its LIDs are not
+        delivered.
         """
         keep = np.ones(self.links, bool)
         keep[np.fromiter(links, np.int64)] = False
@@ -427,7 +434,7 @@ class Fabric:
 
     def to_networkx(self) -> networkx.MultiGraph:
         """Return the devices and cables as a networkx multigraph (keys: device numbers; attributes: names, ports)."""
-        import networkx  # noqa: PLC0415 - no command needs networkx, so that none should load it
+        import networkx  # noqa: PLC0415 - only this method needs networkx, and no command calls it
 
         graph = networkx.MultiGraph(name=self.name)
         for row, guid in enumerate(self.switch_guid.tolist()):

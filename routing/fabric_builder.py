@@ -1,6 +1,6 @@
-"""Build a :class:`~routing.fabric.Fabric` part by part, and reject inconsistent parts.
+"""Build a :class:`~routing.fabric.Fabric` from devices and cables, and reject inconsistent input.
 
-Readers and generators add devices and cables in any order.  Every error names the file and line of the part.
+Readers of files and generators may add the parts in any order.  Every error names the file and line of the wrong part.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PERMISSIVE_LID = 0xFFFF
 
 
 class Location(NamedTuple):
-    """Origin of a part: a file and a line in it."""
+    """File and line from which a device, port or cable was read, for error messages."""
 
     path: str | Path | None = None
     line: int | None = None
@@ -57,7 +57,7 @@ class _Port:
 
 
 class _Endport(NamedTuple):
-    """A cabled port of a terminal; sorts by port GUID."""
+    """A cabled port of a CA or router.  Sorting orders such ports by GUID."""
 
     guid: int
     device: int
@@ -69,9 +69,9 @@ class _Endport(NamedTuple):
 
 @dataclass
 class FabricBuilder:
-    """Collects devices, LIDs and cables; :meth:`build` returns the fabric.
+    """A fabric under construction: collects devices, LIDs and cables until :meth:`build` returns the fabric.
 
-    Devices are identified by the handle that :meth:`add_device` returns.
+    :meth:`add_device` returns a handle, by which the other methods identify a device.
     """
 
     name: str = "fabric"
@@ -115,11 +115,11 @@ class FabricBuilder:
         return handle
 
     def find(self, name: str) -> int | None:
-        """Return the handle of the first device with that name, None if there is none."""
+        """Return the handle of the first device with this name, or None if no device has it."""
         return self._by_name.get(name)
 
     def find_guid(self, guid: int) -> int | None:
-        """Return the handle of the device with that node GUID, None if there is none."""
+        """Return the handle of the device with this node GUID, or None if no device has it."""
         return self._by_guid.get(guid)
 
     def change_guid(self, device: int, guid: int, location: Location = NOWHERE) -> None:
@@ -137,7 +137,7 @@ class FabricBuilder:
         self._by_guid[guid] = device
 
     def _check_guid(self, device: int, guid: int, name: str, location: Location) -> None:
-        """Raise FabricError unless a device may have that node GUID."""
+        """Raise FabricError if the GUID is not a valid node GUID or belongs to another device."""
         if not 0 < guid < 1 << 64:
             raise self._error(
                 f"GUID {guid:#x} of {name!r} is not a 64-bit GUID", location, "give it one from 1 to 2^64-1"
@@ -161,7 +161,7 @@ class FabricBuilder:
         lmc: int = 0,
         location: Location = NOWHERE,
     ) -> None:
-        """Set the port GUID, base LID and LMC of a port (port 0 for a switch).
+        """Set the port GUID, base LID and LMC of a port.  The port of a switch that has a LID is port 0.
 
         :data:`PERMISSIVE_LID` counts as no LID, and its LMC is ignored.
 
@@ -240,7 +240,13 @@ class FabricBuilder:
     def _regard_again(
         self, ends: tuple[tuple[int, int], tuple[int, int]], width: int, speed: float, location: Location
     ) -> None:
-        """Check that a cable on a used port is the one that is already there."""
+        """Check that a cable at a port in use is the cable already stated there, now stated from its other end.
+
+        Raises
+        ------
+        FabricError
+            It is another cable, or its width or speed differs.
+        """
         used = ends[0] if ends[0] in self._link_at else ends[1]
         near, far, known_width, known_speed = self._links[self._link_at[used]]
         if {near, far} != set(ends):
@@ -260,15 +266,15 @@ class FabricBuilder:
             )
 
     def build(self, *, lmc: int = 0, assign_lids: bool = True) -> Fabric:
-        """Return the fabric.
+        """Return the fabric, with LIDs assigned to ports that have none.
 
         Parameters
         ----------
         lmc
-            LMC of the end ports that get their LIDs here (0 to 7).
+            LMC (0 to 7) of the end ports to which this method assigns LIDs.
         assign_lids
-            Whether to assign a LID to every switch and every cabled end port that has none: lowest free LID in the
-            order switches by GUID, then end ports by port GUID.
+            Whether to assign a LID to every switch and every cabled end port that has none.  Each gets the lowest free
+            LID: first switches by GUID, then end ports by port GUID.
 
         Raises
         ------
@@ -278,7 +284,7 @@ class FabricBuilder:
         Warns
         -----
         InputWarning
-            Ports that no subnet manager has configured.
+            Some ports have the permissive LID 0xFFFF, which means that no subnet manager has configured them.
         """
         if not 0 <= lmc <= 7:
             raise FabricError(f"LMC {lmc} is out of range", remedy="LMC is 0 to 7")
@@ -319,7 +325,9 @@ class FabricBuilder:
         )
 
     def _warn_of_unreached(self) -> None:
-        """Issue a warning with the number of ports that no subnet manager has configured."""
+        """Issue a warning with the number of ports that have the permissive LID, since no subnet manager has configured
+        them.
+        """
         if self._unreached:
             path = next(iter(self._unreached.values())).path
             ports = count_noun(len(self._unreached), "port has", "ports have")
@@ -327,7 +335,9 @@ class FabricBuilder:
             warnings.warn(what if path is None else f"{path}: {what}", InputWarning, stacklevel=3)
 
     def _endports(self) -> Iterator[_Endport]:
-        """Yield every cabled port of a terminal; an unstated port GUID is the node GUID plus the port number."""
+        """Yield every cabled port of a CA or router.  A port without a stated GUID gets the node GUID plus the port
+        number.
+        """
         for handle, port in self._link_at:
             device = self._devices[handle]
             if device.kind is NodeKind.SWITCH:
@@ -343,7 +353,7 @@ class FabricBuilder:
             yield _Endport(guid, handle, port, known.lid, known.lmc, known.location)
 
     def _numbered_links(self) -> Iterator[tuple[tuple[int, int], tuple[int, int], int, float]]:
-        """Yield the cables by device number instead of handle, the lower end first."""
+        """Yield the cables with device numbers in place of handles, the end with the lower number first."""
         number = [device.number for device in self._devices]
         for (a, port_a), (b, port_b), width, speed in self._links:
             near, far = (number[a], port_a), (number[b], port_b)
@@ -378,7 +388,13 @@ class FabricBuilder:
             self._claim(owner, self._devices[endport.device].name, (endport.lid, endport.lmc), endport.location)
 
     def _claim(self, owner: dict[int, str], name: str, lids: tuple[int, int], location: Location) -> None:
-        """Record a base LID and LMC for a device, and raise FabricError if one of the LIDs is taken."""
+        """Record that a device owns the 2^LMC LIDs from a base LID on.
+
+        Raises
+        ------
+        FabricError
+            Another device owns one of the LIDs already.
+        """
         for lid in range(lids[0], lids[0] + (1 << lids[1])) if lids[0] else ():
             if lid in owner:
                 raise self._error(f"LID {lid} belongs to {owner[lid]!r} and to {name!r}", location, "LIDs are unique")

@@ -1,4 +1,4 @@
-"""Traffic patterns, and the resulting load of channels and rates of flows, for measures of quality."""
+"""Compute loads of channels and rates of flows for traffic patterns, from which quality figures are computed."""
 
 from __future__ import annotations
 
@@ -14,23 +14,29 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 Table = Routing | npt.NDArray[np.uint8]
-"""A routing, or its LFT alone, since engines compare passes before a routing exists."""
+"""A routing or just its LFT (uint8[S, L]).  Engines evaluate an LFT before the other tables exist."""
 
 Places = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-"""Sources and destinations of flows, int64[P, F] each: positions in the order of end ports by switch and port."""
+"""Sources and destinations of P patterns with F flows each, int64[P, F] both.
+
+The values are indices into :attr:`Flows.endports`, which is ordered by switch and port.
+"""
 
 _FLOWS_AT_ONCE = 4_000_000
 _PERMUTATION_STREAM, _SHIFT_STREAM = 0x70657266, 0x73686966
 
 
 def reference_rate(fabric: Fabric) -> float:
-    """Return the most common data rate in Gb/s of end ports' links (the lowest of several; 0 without end ports)."""
+    """Return the most common data rate of the end ports' links in Gb/s, to which quality figures relate.
+
+    Of several equally common rates the lowest is returned, and 0 if there are no end ports.
+    """
     rates, counts = np.unique(fabric.link_capacity[fabric.endport_link[attached(fabric)]], return_counts=True)
     return float(rates[counts.argmax()]) if rates.size else 0.0
 
 
 def attached(fabric: Fabric) -> npt.NDArray[np.int64]:
-    """Return the rows of the end ports that count in traffic, ordered by switch and port.
+    """Return the rows of the end ports that take part in traffic, int64[N], ordered by switch and port.
 
     These are the end ports with a LID and a switch whose class has a positive weight: not those of aggregation nodes.
     """
@@ -40,18 +46,18 @@ def attached(fabric: Fabric) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Flows:
-    """A fabric with an LFT, to evaluate traffic patterns on it.
+    """The paths and link rates of a fabric with its LFT, on which traffic patterns are evaluated.
 
     Attributes
     ----------
     fabric, routes
-        The fabric, and its LFT in the form of the kernels.
+        The fabric, and its LFT in the form that the C kernels take.
     rates
-        Capacities of channels and of end ports' links, as multiples of the reference rate.
+        Capacities of channels and of end ports' links, as multiples of :func:`reference_rate`.
     endports
         int64[N], rows of the end ports that send and receive.
     threads
-        Number of threads, at least 1; never changes a result.
+        Number of threads, at least 1.  Results do not depend on it.
     """
 
     fabric: Fabric
@@ -62,7 +68,13 @@ class Flows:
 
     @classmethod
     def of(cls, fabric: Fabric, routing: Table, threads: int) -> Flows:
-        """Return the flows of tables; raise :class:`~routing.errors.TableError` if they do not fit the fabric."""
+        """Prepare the evaluation of a routing or an LFT on a fabric.
+
+        Raises
+        ------
+        TableError
+            The LFT does not fit the fabric.
+        """
         lft = routing.lft if isinstance(routing, Routing) else routing
         _check_lft(fabric, lft)
         unit = reference_rate(fabric) or 1.0
@@ -80,14 +92,14 @@ class Flows:
         return replace(self, endports=rows)
 
     def all_to_all(self, *, hops: bool = True) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Compute the load of all-to-all traffic.
+        """Compute the load of each channel if every end port sends to every other one.
 
         Returns
         -------
         loads : float64[C]
-            Flows on each channel.
+            Number of flows over each channel.  A flow to one of 2^LMC LIDs counts as 2^-LMC.
         hop_count : float64[S]
-            Number of ordered pairs by the number of channels on their path.
+            Number of ordered pairs of end ports whose path has 0, 1, 2, ... channels.
         """
         fabric = self.fabric
         weight = np.zeros(len(fabric.lids), np.int64)
@@ -103,19 +115,19 @@ class Flows:
     def shares(
         self, patterns: int, pattern: Callable[[int, int], Places]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Compute the mean and the least share of each pattern.
+        """Compute the mean and the lowest rate of the flows in each of several traffic patterns.
 
         Parameters
         ----------
         patterns
             Number of patterns P.
         pattern
-            Function that returns the patterns from ``first`` to ``last``.
+            Function of (``first``, ``last``) that returns the patterns with numbers ``first`` to ``last - 1``.
 
         Returns
         -------
         mean, least : float64[P]
-            Shares of the reference rate; empty with fewer than two end ports.
+            Mean and lowest rate of a flow, as a share of the reference rate.  Empty with fewer than two end ports.
         """
         mean, least = np.zeros(patterns), np.zeros(patterns)
         if len(self.endports) < 2:
@@ -124,8 +136,8 @@ class Flows:
         for first in range(0, patterns, step):
             last = min(first + step, patterns)
             source, target = (self.endports[positions] for positions in pattern(first, last))
-            # A source uses the destination's LID with offset (source row modulo number of LIDs): even, and no random
-            # draw.
+            # A sender selects one of the 2^LMC LIDs of the destination by its own row modulo 2^LMC. This spreads the
+            # flows evenly over the LIDs without random numbers.
             lmc = self.fabric.endport_lmc[target].astype(np.int64)
             lid = self.fabric.endport_lid[target] + (source & ((1 << lmc) - 1))
             mean[first:last], least[first:last] = kernel.flow_shares(
@@ -134,24 +146,32 @@ class Flows:
         return mean, least
 
     def bisections(self, seed: int, first: int, last: int) -> Places:
-        """Return random bisections with the numbers from first to last: one half sends to the other."""
+        """Return random bisections ``first`` to ``last - 1`` of a seed: a random half of the end ports sends to the
+        other half.
+        """
         half = len(self.endports) // 2
         order = kernel.draw_orders(seed, first, last, len(self.endports)).astype(np.int64)
         return order[:, :half], order[:, half : 2 * half]
 
     def permutations(self, seed: int, first: int, last: int) -> Places:
-        """Return random permutations with the numbers from first to last: each sends to one and receives from one."""
+        """Return random permutations ``first`` to ``last - 1`` of a seed.
+
+        Each end port sends to one end port, and receives from one.
+        """
         order = kernel.draw_orders(seed ^ _PERMUTATION_STREAM, first, last, len(self.endports)).astype(np.int64)
         return np.broadcast_to(np.arange(len(self.endports)), order.shape), order
 
     def shift_steps(self, seed: int, shifts: int | None) -> npt.NDArray[np.int64]:
-        """Return `shifts` random distances, or all of them if None, in ascending order."""
+        """Return random distinct distances for :meth:`shifts`, in ascending order.
+
+        There are ``shifts`` distances, or every possible one if ``shifts`` is None.
+        """
         others = max(len(self.endports) - 1, 0)
         order = kernel.draw_orders(seed ^ _SHIFT_STREAM, 0, 1, others)[0].astype(np.int64) + 1
         return np.sort(order[:shifts])
 
     def shifts(self, steps: npt.NDArray[np.int64]) -> Places:
-        """Return cyclic shifts: each end port sends to the one `step` positions after it."""
+        """Return one cyclic shift for each step: every end port sends to the end port ``step`` positions after it."""
         positions = np.arange(len(self.endports))
         target = (positions[None, :] + steps[:, None]) % max(len(positions), 1)
         return np.broadcast_to(positions, target.shape), target

@@ -1,4 +1,4 @@
-"""Keep the working directory off the import path."""
+"""Keep the working directory off Python's import path, so that files in it cannot shadow installed packages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 def import_path() -> list[str]:
     """Return ``sys.path`` without the working directory.
 
-    Python puts the working directory first for ``-c`` and ``-m``, so that files in it would be imported in place of
-    installed packages.  The directory stays if this package was loaded from there, or if ``PYTHONPATH`` names it.
+    For ``-c`` and ``-m``, Python searches the working directory first.  A file there would be imported in place of an
+    installed package.  The directory stays if this package was loaded from it, or if ``PYTHONPATH`` names it.
     """
     own = str(Path(__file__).parents[1])
     kept = [entry for entry in sys.path if Path(entry).is_absolute()]

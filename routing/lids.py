@@ -1,4 +1,4 @@
-"""Assign LIDs to ports without one."""
+"""Assign LIDs to switches and end ports that have none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from routing.fabric import MAX_UNICAST_LID
 def give_lids(
     switch_lid: list[int], endport_lid: list[tuple[int, int]], lmc: int
 ) -> tuple[list[int], list[tuple[int, int]]]:
-    """Assign the lowest free LIDs to switches and end ports without one.
+    """Assign the lowest free LIDs to switches and end ports that have none.
+
+    A LID of 0 means that the port has none.  ``lmc`` is the LMC of the end ports that get their LIDs here.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Names as text; names from fabrics and files may contain any character."""
+"""Format names and GUIDs for messages and reports.  Names in files may contain any character."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _ENDS_IN_GUID = re.compile(r"(?:.* )?\(?(0x[0-9a-f]{16})\)?", re.ASCII | re.DOTA
 
 
 def escape_control(text: str, may_stay: Callable[[str], bool] = str.isprintable) -> str:
-    r"""Return the text with escapes such as ``\n`` or ``\x1b`` for characters that ``may_stay`` rejects.
+    r"""Return the text with an escape such as ``\n`` or ``\x1b`` in place of each character that ``may_stay`` rejects.
 
-    By default every character that is not printable is escaped, so that a terminal shows the text as one line.
+    By default every unprintable character is escaped, so that a terminal shows the text as one line.
     """
     if text.isprintable() and may_stay is str.isprintable:
         return text
@@ -21,26 +21,28 @@ def escape_control(text: str, may_stay: Callable[[str], bool] = str.isprintable)
 
 
 def guid_text(guid: int) -> str:
-    """Return a GUID as ``0x`` and 16 digits."""
+    """Format a GUID as ``0x`` and 16 hexadecimal digits."""
     return f"0x{guid:016x}"
 
 
 def guid_in(word: str) -> int | None:
-    """Return the GUID in ``0x...`` or in a label of the form ``name (0x...)``; None if there is none."""
+    """Return the GUID that a text consists of (``0x...``) or ends in (``name (0x...)``); None if there is none."""
     found = _GUID.fullmatch(word)
     return None if found is None else int(found[1] or found[2], 16)
 
 
 def guids_text(guids: Sequence[int], most: int = 8) -> str:
-    """Return the first GUIDs as a list for a message, followed by ``...`` if there are more."""
+    """Format the first ``most`` GUIDs as a list for a message, followed by ``...`` if there are more."""
     return ", ".join([*map(guid_text, guids[:most]), *(["..."] if len(guids) > most else [])])
 
 
 def labels_of(names: Sequence[str], guids: Sequence[int]) -> tuple[str, ...]:
-    """Return a unique label for each device: its name, or ``name (0x...)``, or ``0x...``.
+    """Return a unique label for each device: its name, or ``name (0x...)``, or ``0x...`` alone.
 
-    The GUID is included if the name is empty, or if several devices have the name (apart from white space at its ends).
-    It is also included if the name ends in another GUID, because it would look like the label of another device.
+    The label includes the GUID in three cases:
+    - The name is empty.
+    - Several devices have the name, where white space at its ends is ignored.
+    - The name ends in the GUID of another device, so that it looks like that device's label.
     """
     count = Counter(name.strip() for name in names)
     return tuple(
@@ -50,7 +52,10 @@ def labels_of(names: Sequence[str], guids: Sequence[int]) -> tuple[str, ...]:
 
 
 def _is_enough(name: str, guid: int, owners: int) -> bool:
-    """Return whether the name alone identifies the device."""
+    """Return whether the name alone is a unique label of the device with this GUID.
+
+    ``owners`` is the number of devices with the name.
+    """
     ending = _ENDS_IN_GUID.fullmatch(name)
     return bool(name.strip()) and owners == 1 and (ending is None or ending[1] == guid_text(guid))
 

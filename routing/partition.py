@@ -1,4 +1,4 @@
-"""Partition the switches into regions with METIS."""
+"""Partition the switches of a fabric into regions with METIS."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from routing.fabric import Fabric
 
 
 def regions(fabric: Fabric, count: int, *, seed: int) -> npt.NDArray[np.int32]:
-    """Return the region (0..count-1) of each switch, int32[S]: balanced numbers of end ports, few cut links.
+    """Partition the switches into ``count`` regions with about equally many end ports and few cables between regions.
 
-    METIS weights are end ports for switches and cables for links.  Regions without end ports can occur if there are
-    fewer switches with end ports than regions.
+    The result is int32[S], the region (0..count-1) of each switch.  Regions without end ports can occur if fewer than
+    ``count`` switches have end ports.
+
+    For METIS, a switch weighs as much as its end ports, and a link as much as its parallel cables.
 
     Notes
     -----
@@ -25,10 +27,11 @@ def regions(fabric: Fabric, count: int, *, seed: int) -> npt.NDArray[np.int32]:
     pair = channels.src.astype(np.int64) * fabric.switches + channels.dst
     pairs, cables = np.unique(pair, return_counts=True)
     starts = np.searchsorted(pairs // fabric.switches, np.arange(fabric.switches + 1))
-    # A switch without end ports gets a small weight too, so that regions stay connected.
+    # A switch without end ports gets a small weight as well, which helps to keep regions connected.
     weight = fabric.senders_at * 16 + 1
     if np.count_nonzero(fabric.senders_at) < count:
-        # METIS prints complaints on standard output if the weights cannot be split into `count` parts.
+        # With fewer weighted switches than regions, METIS prints complaints on standard output. Equal weights avoid
+        # them.
         weight = np.ones_like(weight)
     _, part = pymetis.part_graph(
         count,

@@ -1,4 +1,4 @@
-"""Process pools that submit work and wait for it without signals interrupting a method of a future."""
+"""Manage work in a process pool such that a signal handler never interrupts a method of a future."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Generic, ParamSpec, TypeVar
 from routing.processes import DeferredSignals
 
 AHEAD = 2
-"""Number of work items submitted per worker, so that no worker waits for the next one."""
+"""Number of work items submitted per worker process.  The second item keeps a worker busy while the first result is
+collected.
+"""
 
 Given = ParamSpec("Given")
 Work = TypeVar("Work")
@@ -18,15 +20,15 @@ Value = TypeVar("Value")
 
 
 class PendingFutures(Generic[Work, Value]):
-    """Work items in progress, by their futures.
+    """Work items that a process pool is working on, identified by their futures.
 
-    Futures are used only while ``signals`` defers signal handlers.  A deferred signal is delivered while :meth:`wait`
-    waits, or when ``signals`` exits.
+    All calls must be made inside ``with signals``, which defers signal handlers.  A deferred signal is delivered while
+    :meth:`wait` blocks, or when ``signals`` exits.
 
     Attributes
     ----------
     signals
-        Context manager that must surround all other uses of this object.
+        Context manager that must surround every other use of this object.
     """
 
     def __init__(self) -> None:
@@ -38,14 +40,14 @@ class PendingFutures(Generic[Work, Value]):
         return len(self._work)
 
     def add(self, future: Future[Value], work: Work) -> None:
-        """Register submitted work."""
+        """Register the future of a submitted work item."""
         self._work[future] = work
         future.add_done_callback(self._finished.put)
 
     def wait(self) -> list[tuple[Future[Value], Work]]:
-        """Wait until at least one work item has finished; remove and return all finished items."""
+        """Wait until at least one work item has finished, then remove and return all finished items."""
         with self.signals.delivered():
-            found = [self._finished.get()]  # atomic, unlike the wait function of concurrent.futures
+            found = [self._finished.get()]  # unlike the wait function of concurrent.futures, this is atomic
         while not self._finished.empty():
             found.append(self._finished.get())
         return [(future, self._work.pop(future)) for future in found]
@@ -54,12 +56,13 @@ class PendingFutures(Generic[Work, Value]):
 def submit(
     pool: ProcessPoolExecutor, perform: Callable[Given, Value], *args: Given.args, **more: Given.kwargs
 ) -> Future[Value]:
-    """Submit work to a pool.
+    """Submit work to a process pool, and turn every failure of the pool into BrokenExecutor.
 
     Raises
     ------
     BrokenExecutor
-        A worker died, possibly during this call: the pool then closes its pipes while it starts another worker.
+        A worker died.  If this happens during the call, the pool itself raises OSError, because it closes its pipes
+        while it starts another worker.
     """
     try:
         return pool.submit(perform, *args, **more)
@@ -68,7 +71,10 @@ def submit(
 
 
 def end(pool: ProcessPoolExecutor, *, now: bool) -> None:
-    """Shut down a pool: ``now`` kills its processes, else they finish their current work."""
+    """Shut down a process pool.
+
+    With ``now`` its processes are killed; otherwise they finish their current work first.
+    """
     with DeferredSignals():
         if now:  # ProcessPoolExecutor.kill_workers() needs Python 3.14
             for process in list((pool._processes or {}).values()):

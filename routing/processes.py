@@ -1,4 +1,4 @@
-"""Start worker processes on this machine, isolated from the working directory, and end them."""
+"""Start worker processes that do not import from the working directory, and end them with their parent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 REMOVE_SECONDS = 5.0
-"""Maximum time in seconds to remove a folder while processes still write into it."""
+"""Maximum time in seconds for retries in :func:`remove_folder`, while processes still write into the folder."""
 
 
 def cores() -> int:
@@ -27,10 +27,13 @@ def cores() -> int:
 
 
 def fork_server(preload: Sequence[str] = ()) -> ForkServerContext:
-    """Start the server from which :mod:`multiprocessing` forks workers, outside of the working directory.
+    """Start the server process from which :mod:`multiprocessing` forks workers.
 
-    The server is started by ``python -c``, which searches the working directory first, and before Python 3.11 no option
-    prevents that.  Workers return to the working directory of this process once they have its import path.
+    The server is started in ``/``.  ``python -c``, by which it is started, would import modules from the working
+    directory first, and before Python 3.11 no option prevents that.  Workers change back to this process's working
+    directory once they have its import path.
+
+    ``preload`` lists the modules that the server imports in advance.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(preload))
@@ -45,14 +48,14 @@ def fork_server(preload: Sequence[str] = ()) -> ForkServerContext:
 
 
 def exit_with_parent(tidy: Callable[[], None] | None = None) -> None:
-    """Prepare a worker process: ignore Ctrl-C, and exit when the parent has ended for any reason.
+    """Make this worker process ignore Ctrl-C, and exit as soon as its parent has ended for any reason.
 
-    Handlers that the parent installed for other signals are reset, so that these end the worker.  `tidy` is called when
-    the parent has ended, in case the parent did not clean up.
+    Handlers that the parent installed for SIGTERM and SIGHUP are reset, so that these signals end the worker.  ``tidy``
+    is called before the exit, for what the parent may have left behind.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if callable(signal.getsignal(number)):  # a forked worker must not run the parent's handler
+        if callable(signal.getsignal(number)):  # a forked worker must not run a handler of its parent
             signal.signal(number, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
 
@@ -67,10 +70,10 @@ def exit_with_parent(tidy: Callable[[], None] | None = None) -> None:
 
 
 class DeferredSignals:
-    """Context manager that defers signal handlers until :meth:`delivered` or until the context exits.
+    """Context manager that defers signal handlers until :meth:`delivered` is entered or the context exits.
 
-    An exception raised by a handler while :mod:`concurrent.futures` holds a lock leaves the lock taken, and the thread
-    of the pool waits for it for ever.  Only the main thread receives signals; in other threads this does nothing.
+    If a handler raises while :mod:`concurrent.futures` holds a lock, the lock stays taken and the pool's thread waits
+    for it for ever.  Only the main thread receives signals, so that in other threads this does nothing.
     """
 
     def __enter__(self) -> DeferredSignals:
@@ -89,7 +92,7 @@ class DeferredSignals:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for number, handler in self._handlers.items():
-            if signal.getsignal(number) == self._come:  # a delivered handler may have installed another one
+            if signal.getsignal(number) == self._come:  # a handler that has just run may have installed another one
                 signal.signal(number, handler)
         if error is None:
             self._deliver()
@@ -106,7 +109,7 @@ class DeferredSignals:
 
     @contextlib.contextmanager
     def delivered(self) -> Iterator[None]:
-        """Deliver signals at once while this thread only waits."""
+        """Run signal handlers at once inside this context, for parts in which the thread only waits."""
         self._open = True
         try:
             self._deliver()
@@ -116,7 +119,10 @@ class DeferredSignals:
 
 
 def describe_exit(status: int) -> str:
-    """Describe the end of a process: "was killed by SIGKILL (out of memory?)", "ended with exit status 1"."""
+    """Describe the exit status of a process in words.
+
+    Examples are "was killed by SIGKILL (out of memory?)" and "ended with exit status 1".
+    """
     if status >= 0:
         return f"ended with exit status {status}"
     with contextlib.suppress(ValueError):  # a real-time signal has no name
@@ -126,7 +132,7 @@ def describe_exit(status: int) -> str:
 
 
 def remove_folder(folder: str) -> None:
-    """Remove a folder, with retries while ending processes may still write into it."""
+    """Remove a folder, and retry for some seconds while ending processes still write into it."""
     end = time.monotonic() + REMOVE_SECONDS
     shutil.rmtree(folder, ignore_errors=True)
     while Path(folder).exists() and time.monotonic() < end:
@@ -135,9 +141,9 @@ def remove_folder(folder: str) -> None:
 
 
 def exit_with_process(pid: int, tidy: Callable[[], None]) -> None:
-    """Make this process exit when process `pid` (its parent) ends, after calling `tidy`.
+    """Make this process exit when process ``pid``, its parent, ends; ``tidy`` is called first.
 
-    This is for children started with :mod:`subprocess`; :func:`exit_with_parent` is for :mod:`multiprocessing`.
+    This is for children started with :mod:`subprocess`.  For :mod:`multiprocessing` there is :func:`exit_with_parent`.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

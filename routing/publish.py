@@ -1,7 +1,7 @@
-"""The gate: the one place through which tables leave the suite, and the one definition of tables that may leave it.
+"""The gate: the only place where tables are accepted for output, after a check of their proof.
 
-Files of ``ibnue route``, the results of a re-route and the tables that the plugin gives to OpenSM are
-:class:`VerifiedTables`, which only :func:`admit` constructs.
+:func:`admit` is the gate.  It alone constructs :class:`VerifiedTables`.  Files of ``ibnue route``, results of a
+re-route, and tables that the plugin gives to OpenSM all are :class:`VerifiedTables`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 _GATE = object()
-"""Token that only :func:`admit` passes to the constructor of :class:`VerifiedTables`."""
+"""Token that only :func:`admit` has.  The constructor of :class:`VerifiedTables` requires it."""
 _STRENGTHS: tuple[Strength | None, ...] = (None, "forward", "reversible")
 _SCOPES: tuple[Scope | None, ...] = (None, "endports", "all")
 
 
 class Shortfall(enum.Enum):
-    """Reason why the gate does not admit tables.  Of several reasons, the first one counts."""
+    """Reason why tables are rejected.  If several apply, the first one in this order is returned."""
 
     VLS = "more VLs than there are"
     INCOMPLETE = "undelivered traffic"
@@ -34,14 +34,15 @@ class Shortfall(enum.Enum):
 
 @dataclass(frozen=True)
 class Demand:
-    """Minimum that the proof of tables has to show.  Complete delivery is part of every demand.
+    """Minimum that a proof has to show before tables may be used.  Complete delivery is always required.
 
     Attributes
     ----------
     strength, scope
-        Weakest strength and smallest scope of the certificate; strength None: tables may have a credit loop.
+        Weakest strength (forward or reversible) and smallest scope (traffic of end ports, or of switches too) that the
+        certificate may have.  With strength None, tables may have a credit loop.
     vls
-        Maximum number of data VLs; None: any.
+        Maximum number of data VLs; None for no limit.
     """
 
     strength: Strength | None
@@ -49,7 +50,7 @@ class Demand:
     vls: int | None = None
 
     def shortfall(self, routing: Routing, proof: Proof) -> Shortfall | None:
-        """Return why tables with this proof do not meet the demand; None if they meet it."""
+        """Return the reason why tables with this proof do not meet the demand, or None if they meet it."""
         if self.vls is not None and routing.vls > self.vls:
             return Shortfall.VLS
         if not proof.complete:
@@ -64,20 +65,27 @@ class Demand:
 
 
 def promised(engine: Engine) -> Demand:
-    """Return the demand on tables of an engine: a certificate if the engine promises freedom from credit loops."""
+    """Return what the proof of an engine's tables must show.
+
+    That is a certificate if the engine promises freedom from credit loops, and complete delivery otherwise.
+    """
     return Demand("forward" if engine.promise is Promise.DEADLOCK_FREE else None)
 
 
 def as_before(certificate: Certificate, *, scope: Scope = "endports") -> Demand:
-    """Return the demand on repaired tables: a certificate as strong as that of the previous tables.
+    """Return what the proof of re-routed tables must show: a certificate as strong as that of the previous tables.
 
-    Traffic between switches may drop out of the certificate unless ``scope`` demands it; :func:`weaker` reports this.
+    Traffic between switches may be left out of the certificate, unless ``scope`` is "all".  :func:`weaker` reports it
+    if it is.
     """
     return Demand(certificate.strength, scope)
 
 
 def weaker(proof: Proof, before: Proof) -> list[str]:
-    """Return in words what a proof no longer covers.  A re-route adds the words to its reason, for log and summary."""
+    """Return sentences on what the proof of re-routed tables covers less than the proof before.
+
+    A re-route reports the sentences with its reason, in the log and in the summary.
+    """
     found = []
     if proof.scope == "endports" and before.scope == "all":
         found.append("traffic between switches may close a loop")
@@ -88,7 +96,7 @@ def weaker(proof: Proof, before: Proof) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class VerifiedTables:
-    """Tables that may leave the suite, with the demand that their proof meets.  Only :func:`admit` constructs them."""
+    """Tables with a proof that meets a demand.  Only :func:`admit` constructs them, and only they may be written."""
 
     fabric: Fabric
     routing: Routing
@@ -102,18 +110,18 @@ class VerifiedTables:
 
 
 def admit(fabric: Fabric, routing: Routing, proof: Proof, demand: Demand) -> VerifiedTables | Shortfall:
-    """Return the tables as verified if their proof meets the demand, else the reason why it does not."""
+    """Return the tables as :class:`VerifiedTables` if their proof meets the demand, else the reason why it does not."""
     return demand.shortfall(routing, proof) or VerifiedTables(fabric, routing, proof, demand, _GATE)
 
 
 def verify(
     fabric: Fabric, routing: Routing, engine: Engine, *, threads: int = 2, explain: bool = True
 ) -> VerifiedTables:
-    """Prove the tables of an engine.
+    """Prove that the tables of an engine deliver everywhere and keep the engine's promise.
 
-    The promise of freedom from credit loops covers traffic from or to CAs and routers.  An engine without a promise may
-    have credit loops, which the proof then names.  Tables that do not deliver within a connected component are always
-    an error.  ``explain`` is passed to :func:`~routing.deadlock.proof.prove`.
+    The promise of freedom from credit loops covers traffic from or to CAs and routers.  Tables of an engine without
+    this promise may have credit loops, and the proof then names one.  Tables must always deliver within a connected
+    component.  ``explain`` is passed to :func:`~routing.deadlock.proof.prove`.
 
     Raises
     ------
@@ -133,5 +141,5 @@ def verify(
 
 
 def _one_line(lines: list[str]) -> str:
-    """Join a headline, which may end in a colon, and the lines below it."""
+    """Join a headline, which may end in a colon, and the indented lines below it into one line."""
     return lines[0] + " " + "; ".join(line.strip() for line in lines[1:])

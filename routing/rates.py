@@ -1,4 +1,4 @@
-"""Names of link widths and speeds: "4xEDR" as a link width and a signalling rate in Gb/s."""
+"""Convert between names of link rates, such as "4xEDR", and a link width with a signalling rate in Gb/s."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ _RATE = re.compile(r"(\d{1,2})x *([A-Z0-9]+)")
 
 
 def parse_rate(text: str) -> tuple[int, float] | None:
-    """Parse the width and speed of ``4xEDR`` or ``4x SDR``; None if the text is not a rate."""
+    """Return the link width and the signalling rate in Gb/s of a text such as ``4xEDR`` or ``4x SDR``.
+
+    The result is None if the text is not a rate.
+    """
     found = _RATE.fullmatch(text)
     if found is None or int(found[1]) not in WIDTHS or found[2] not in SPEED_OF:
         return None
@@ -36,7 +39,7 @@ def parse_rate(text: str) -> tuple[int, float] | None:
 
 
 def speed_name(speed: float) -> str | None:
-    """Return the name of the speed within one percent of this signalling rate (``14`` is FDR too), or None."""
+    """Return the name of the speed within one percent of a signalling rate in Gb/s (``14`` is FDR), or None."""
     for name, exact in SPEED_OF.items():
         if abs(exact - speed) <= 0.01 * exact:
             return name

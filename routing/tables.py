@@ -16,15 +16,15 @@ DATA_VLS = 15
 
 
 Unknown = Literal["SL", "SL2VL"]
-"""Part of tables that their files do not state."""
+"""Name of a part of tables that the files of these tables may lack."""
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Origin of tables: engine, its options, versions, digest of the fabric, seconds by phase.
+    """Origin of tables: the engine, its options, versions of software, digest of the fabric, and seconds by phase.
 
-    For tables read from files, ``options`` also lists the parts that the files do not state (``unknown``), and the
-    assumption made for each (``assumed``, one text per part).
+    Files of tables may lack SLs or SL2VL tables.  For tables read from such files, ``options`` lists the missing parts
+    (``unknown``), and the assumption made for each part (``assumed``, one text per part).
     """
 
     engine: str
@@ -35,7 +35,7 @@ class Provenance:
 
     @property
     def assumptions(self) -> Mapping[Unknown, str]:
-        """Assumption made for each part that the files of the tables do not state."""
+        """Assumption made for each part that the files of the tables lack."""
         unknown, assumed = self.options.get("unknown"), self.options.get("assumed")
         if not isinstance(unknown, list) or not isinstance(assumed, list):
             return {}
@@ -51,15 +51,15 @@ class Routing:
     lft
         uint8[S, L]: out-port of switch ``s`` towards LID ``l``, 0 for the switch itself, 255 for no route.
     sl
-        uint8[L] by destination LID; or uint8[S, L] by source switch and destination LID; or uint8[L, L] by source LID
-        and destination LID.  (S == L cannot happen: LID 0 is in L, and every switch has a LID.)
+        uint8[L] by destination LID, uint8[S, L] by source switch and destination LID, or uint8[L, L] by source LID and
+        destination LID.  (S and L differ, since L includes LID 0, and every switch has a LID.)
     sl2vl
-        uint8[16], the VL of each SL on all switches; or uint8[S, P, P, 16] by switch, in-port, out-port, SL with
-        P = 1 + the largest number of ports (in-port 0: the switch itself).
+        uint8[16], the VL of each SL on all switches; or uint8[S, P, P, 16] by switch, in-port, out-port and SL.  P is
+        one more than the largest number of ports.  In-port 0 is the switch itself.
     vls
         Number of data VLs that the tables use.
     vls_needed
-        Smallest number of VLs with which the engine found these paths loop-free.
+        Smallest number of VLs with which the engine found these paths free of credit loops.
     provenance
         Origin of the tables.
     """

@@ -1,4 +1,4 @@
-"""The ``ibnue`` command line: the only package that prints."""
+"""Implement the ``ibnue`` command line.  This is the only package that prints."""
 
 from routing.cli.command import main
 

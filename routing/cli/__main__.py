@@ -7,14 +7,14 @@ from routing.isolation import import_path
 
 
 def start() -> None:
-    """Run the command line in a process of its own, without the working directory on the import path."""
+    """Run the command line in this process, after the working directory is removed from the import path."""
     # igraph imports its drawing backends if they are installed, which takes longer than most commands. No command draws
-    # with igraph.
+    # with igraph, so the backends are hidden.
     for drawing in ("matplotlib", "cairocffi", "cairo"):
         sys.modules.setdefault(drawing, None)  # type: ignore[arg-type]  # None makes the import fail
     sys.path[:] = import_path()
     main()
 
 
-if __name__ == "__main__":  # workers of an MPI job import the main module of rank 0
+if __name__ == "__main__":  # worker processes of MPI import the main module of rank 0, and must not start it
     start()

@@ -84,7 +84,11 @@ def advise(
 
 
 def split(found: Sequence[Candidate | Refused], *, reversible: bool) -> tuple[list[Candidate], list[Refused]]:
-    """Return the candidates, and the engines without tables or without the certificate that is asked for."""
+    """Separate the engines that routed the fabric from those that did not.
+
+    With ``reversible``, an engine whose certificate does not cover replies counts as refused.  The result has the
+    candidates first, then the refused engines.
+    """
     from routing.advise import Refused
 
     candidates, refused = [], []
@@ -102,7 +106,9 @@ def report(
     candidates: Sequence[Candidate], refused: Sequence[Refused], best: Recommendation | None, fabric: str,
     *, seed: int, vls: int | None, reversible: bool,
 ) -> None:  # fmt: skip
-    """Print the table, the engines without tables, the recommendation, and the next command."""
+    """Print the comparison of the engines, the engines without tables, the recommendation, and the command to run
+    next.
+    """
     if candidates:
         shown = [name for name in COLUMNS if any(cell(each, name) != "-" for each in candidates)]
         print_table(shown, [[cell(each, name) for name in shown] for each in candidates], texts=2)
@@ -121,7 +127,7 @@ def report(
 
 
 def cell(candidate: Candidate, column: str) -> str:
-    """Return one cell of the table; "-" for a figure that is not known."""
+    """Return the text of one cell of the comparison; "-" for a figure that is not known."""
     quality = candidate.quality
     loss, changed = candidate.worst_loss, candidate.changed
     return {
@@ -150,7 +156,7 @@ def as_object(
     refused: Sequence[Refused],
     best: Recommendation | None,
 ) -> dict[str, Any]:
-    """Return the comparison for ``--json``."""
+    """Return the comparison of the engines as an object for ``--json``."""
     return {
         "fabric": fabric.name,
         "kind": kind,

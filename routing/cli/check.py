@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STORED_CERTIFICATE = "holds"
 
 PORT_VLS = (1, 2, 4, 8, 15)
-"""Numbers of data VLs that a port can support."""
+"""Numbers of data VLs that InfiniBand allows a port to support."""
 
 
 @click.command()
@@ -86,7 +86,11 @@ def check(
 
 
 def status_of(verdict: Verdict, require: str, carried: str | None, chain: Mapping[str, Any] | None) -> int:
-    """Return the exit status: a certain finding takes precedence over an undecided question."""
+    """Return the exit status of ``ibnue check``.
+
+    A finding gives status 1, even if another question is undecided.  Without a finding, an undecided question gives
+    status 3.
+    """
     wrong = not verdict.proof.complete or verdict.loops == "yes" or carried not in (None, STORED_CERTIFICATE)
     wrong |= verdict.loops == "none" and require == "reversible" and verdict.proof.strength != "reversible"
     known = verdict.vls is not None
@@ -97,11 +101,15 @@ def status_of(verdict: Verdict, require: str, carried: str | None, chain: Mappin
 
 
 def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
-    """Return how many VLs `types` message types need, if each type has a copy of the tables on VLs of its own.
+    """Return how many VLs are needed if each of ``types`` message types has its own copy of the tables on its own VLs.
 
-    The key ``port_vls`` is the smallest number of data VLs of a port that suffices, None if there is none.  The keys
-    ``strict`` and ``wide`` are for adaptive switches, see :mod:`routing.deadlock.message_classes`: the number of VLs of
-    such a port that a message of any type can choose from at least.
+    Keys of the result are:
+    - ``types``: number of message types.
+    - ``vls_each``: data VLs of the tables; None if unknown.
+    - ``vls_needed``: data VLs of all copies together.
+    - ``port_vls``: the smallest number of data VLs a port can have that is enough; None if there is none.
+    - ``strict`` and ``wide``, for adaptive switches: the smallest number of VLs that a message of some type can choose
+      from. See :mod:`routing.deadlock.message_classes`.
     """
     from routing.deadlock.message_classes import AVOIDANCES, channel_budget, channels_needed
 
@@ -117,7 +125,7 @@ def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
 
 
 def chain_text(chain: Mapping[str, Any]) -> str:
-    """Return one line that says how many VLs a chain of message types needs (:func:`chain_of`)."""
+    """Format the VLs that several message types need (:func:`chain_of`) as one line."""
     if chain["vls_each"] is None:
         return "unknown, as the VLs of the tables are unknown"
     needs = f"{chain['types']} need {chain['vls_needed']} VLs, {chain['vls_each']} each"
@@ -129,12 +137,13 @@ def chain_text(chain: Mapping[str, Any]) -> str:
 
 
 def carried_certificate(tables: Path, fabric: Fabric, routing: Routing, threads: int) -> str | None:
-    """Check the certificate stored in a bundle by following every route once.
+    """Check the certificate that a bundle stores, by following every route once.
 
     Returns
     -------
     str or None
-        :data:`STORED_CERTIFICATE` or the reason why the certificate is invalid; None if there is no certificate.
+        :data:`STORED_CERTIFICATE` if the certificate is valid, else the reason why not.  None if there is no
+        certificate.
     """
     from routing.cdg.certificate import Certificate, Strength, check_certificate
     from routing.formats.bundle import read_bundle

@@ -1,7 +1,7 @@
-"""Command group that imports each command on demand, and the only place that ends the process.
+"""Define the command group, which imports a command only when it is called, and turn results into exit statuses.
 
-A command returns its exit status: 0 or None if all is well, 1 if it has a finding.  Exceptions of a command become one
-line on standard error and an exit status here, so that no command needs error handling of its own.
+A command returns its exit status: 0 or None if all is well, or 1 for a finding.  An exception in a command becomes one
+line on standard error and an exit status here, so that commands need no error handling of their own.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from routing.names import escape_control
 
 FINDING = 1
 UNDECIDED = 3
-"""Exit status if the available information does not decide the question."""
+"""Exit status if a question cannot be decided from the information in the files."""
 BUG = 70
-"""Exit status of an unexpected exception, which is printed with its traceback."""
+"""Exit status after an unexpected exception, which is a bug and is printed with its traceback."""
 WRONG_USE = 2
 INTERRUPTED = 130
 OUTPUT_CLOSED = 128 + signal.SIGPIPE
 TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-"""Signals that end a command like Ctrl-C does, so that the command can clean up."""
+"""Signals that end a command as Ctrl-C does, so that the command can clean up first."""
 
 COMMANDS: Mapping[str, str] = {
     "route": "Compute the tables of a fabric, prove them, write them.",
@@ -53,20 +53,20 @@ COMMANDS: Mapping[str, str] = {
     "fabric": "Make or read a fabric; describe it, or write it.",
     "completion": "Print the completion script for a shell.",
 }
-"""Help line of every command; the module of the same name in this package has a function of that name."""
+"""Help line of each command.  The function of a command is in the module of the same name in this package."""
 
 
 RANGES = (("is not a valid integer range", "is not a whole number"), ("is not a valid float range", "is not a number"))
-"""click's wording for an argument that is not a number, and the plain wording that replaces it."""
+"""Texts of click for an argument that is not a number, each with the plainer text that replaces it."""
 
 
 def one_line(text: str) -> str:
-    """Return the text without line breaks and control characters, as errors are printed."""
+    """Return a text as one line without control characters, as every error is printed."""
     return escape_control(" ".join(text.split()))
 
 
 def usage_line(error: Any) -> str:
-    """Return a usage error as one line that names the command whose ``--help`` explains more."""
+    """Format a wrong use of a command as one line, which names the command whose ``--help`` explains more."""
     message = error.format_message()
     for words, plain in RANGES:
         message = message.replace(words, plain)
@@ -84,7 +84,7 @@ def no_command_line(error: Any) -> str:
 
 
 def system_line(error: Any) -> str:
-    """Return the error line for an OSError: the file, if known, and the reason."""
+    """Format an OSError as one line: the file, if it is known, and the reason."""
     where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
     return f"{where}{error.strerror or error}"
 
@@ -96,14 +96,18 @@ EXPLANATIONS: tuple[tuple[tuple[type[BaseException], ...], int, Explanation], ..
     ((click.UsageError,), WRONG_USE, usage_line),
     ((click.ClickException,), WRONG_USE, lambda error: error.format_message()),
     ((InputError,), WRONG_USE, str),
-    ((EnvironmentProblem,), WRONG_USE, lambda error: str(error).partition("\n")[0]),  # later lines: end of a log
+    # further lines are the end of a log
+    ((EnvironmentProblem,), WRONG_USE, lambda error: str(error).partition("\n")[0]),
     ((NotEnoughVLs,), FINDING, lambda error: f"{error} (allow more, or use nue or updn, which do with one)"),
     ((IbnueError,), FINDING, str),
     ((click.Abort, KeyboardInterrupt), INTERRUPTED, lambda error: "interrupted"),
     ((OSError,), WRONG_USE, system_line),
     ((MemoryError,), WRONG_USE, lambda error: "out of memory"),
 )
-"""Exception classes, exit status and function that returns the error line; the first matching row applies."""
+"""How exceptions are reported: exception classes, exit status, and function that formats the error line.
+
+The first row with a matching class applies.
+"""
 
 
 class Terminated(KeyboardInterrupt):
@@ -119,7 +123,9 @@ class OutputClosed(Exception):
 
 
 def stdout_has_reader() -> bool:
-    """Return whether standard output may still have a reader."""
+    """Return whether standard output may still have a reader.  A pipe has none if the program at its other end has
+    exited.
+    """
     try:
         folder = sys.stdout.fileno()
     except (OSError, ValueError):  # standard output has no file descriptor
@@ -130,15 +136,16 @@ def stdout_has_reader() -> bool:
 
 
 def discard_stdout() -> None:
-    """Redirect standard output to the null device, so that the flush at exit does not fail."""
+    """Redirect standard output to the null device, so that Python's flush at exit does not fail on a closed pipe."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def install_signal_handlers() -> None:
-    """Make the signals :data:`TERMINATION_SIGNALS` raise :class:`Terminated` once; ignored signals (nohup) stay
-    ignored.
+    """Make the first signal of :data:`TERMINATION_SIGNALS` raise :class:`Terminated`.
+
+    Further signals are ignored during the cleanup.  A signal that is ignored already, as with nohup, stays ignored.
     """
 
     def end(number: int, _: object) -> None:
@@ -153,7 +160,7 @@ def install_signal_handlers() -> None:
 
 @contextmanager
 def reported_warnings() -> Iterator[None]:
-    """Print each :class:`InputWarning` once as a line on standard error, and keep it for :func:`print_json`."""
+    """Print each :class:`InputWarning` on standard error, once, and store it for the output of :func:`print_json`."""
     before = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *more: Any) -> None:
@@ -170,12 +177,12 @@ def reported_warnings() -> Iterator[None]:
 
 
 def explain(error: BaseException) -> tuple[str, int] | None:
-    """Return the error line and the exit status of an exception.
+    """Return the line that reports an exception, and the exit status.
 
     Returns
     -------
     tuple[str, int] or None
-        Line and exit status; None for a bug, which deserves its traceback.
+        Line and exit status.  None if the exception is a bug, which is reported with its traceback.
     """
     error = _interruption(error) or error
     if isinstance(error, Terminated):
@@ -187,37 +194,40 @@ def explain(error: BaseException) -> tuple[str, int] | None:
 
 
 def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
-    """Return the interruption that led to an exception: click raises an Abort from it, or a cleanup fails after it."""
+    """Return the interruption that caused an exception, or None if no interruption did.
+
+    click turns a KeyboardInterrupt into an Abort, and a cleanup after an interruption may fail with another exception.
+    """
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error
 
 
 class CommandGroup(click.Group):
-    """Command group that imports the module of a command on demand, so that ``ibnue --help`` imports none."""
+    """Command group that imports the module of a command when it is called.  ``ibnue --help`` imports none of them."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the requested command."""
+        """Run the command that the user called."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError as error:  # click would exit with the status of a finding
+        except BrokenPipeError as error:  # click would exit with status 1, which means a finding
             if stdout_has_reader():
                 raise
             raise OutputClosed from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands in the order in which the help lists them."""
+        """Return the names of the commands, in the order of the help text."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command with the given name, None if there is none."""
+        """Return the command of a name, or None if there is no such command."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = getattr(importlib.import_module(f"routing.cli.{cmd_name}"), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands from :data:`COMMANDS`, without importing them."""
+        """Write the list of commands into the help text, without importing the commands."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -229,7 +239,10 @@ class CommandGroup(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run the command line and end the process; if not standalone, return."""
+        """Run the command line, and end the process with the exit status.
+
+        If not ``standalone_mode``, return the command's result instead.
+        """
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         try:
@@ -241,7 +254,7 @@ class CommandGroup(click.Group):
             sys.exit(OUTPUT_CLOSED)
         except (Exception, KeyboardInterrupt) as error:
             explained = explain(error)
-            if explained is None:  # Python would exit with 1, which is the status of a finding
+            if explained is None:  # Python would exit with status 1, which means a finding
                 traceback.print_exc()
                 sys.exit(BUG)
             line, status = explained

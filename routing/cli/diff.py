@@ -63,12 +63,12 @@ def diff(
 
 
 def load(path: Path, fabric: str | None, lmc: int, guid2lid: Path | None) -> Tables:
-    """Return the tables at a path, with their fabric if one is given.
+    """Return the tables at a path, with their fabric if the user has named one.
 
     Raises
     ------
     InputError
-        OpenSM's dumps without a fabric: they do not state which device a LID belongs to.
+        The tables are OpenSM's dumps and no fabric is named, so that the owners of LIDs are unknown.
     """
     from routing.difference import tables_of_bundle, tables_of_fabric
     from routing.formats.bundle import read_bundle
@@ -86,7 +86,7 @@ def load(path: Path, fabric: str | None, lmc: int, guid2lid: Path | None) -> Tab
 
 
 def facts(found: Difference) -> Iterator[tuple[str, str]]:
-    """Yield a row for each kind of difference: its name, and the difference as text."""
+    """Yield a row for each aspect in which tables can differ: its name, and the difference as text."""
     yield "entries", of(found.entries_changed, found.entries)
     yield "LFT blocks", f"{of(found.blocks_changed, found.blocks)}; one SMP each"
     sls = "keyed in different ways" if found.sls_changed is None else f"{found.sls_changed} differ"
@@ -107,11 +107,11 @@ def facts(found: Difference) -> Iterator[tuple[str, str]]:
 
 
 def of(changed: int, whole: int) -> str:
-    """Format a count of changed items with the total and the percentage."""
+    """Format how many items have changed, with the total and the percentage."""
     return f"{changed} of {whole} differ ({changed / max(whole, 1):.1%})"
 
 
 def arrow(before: float, after: float) -> str:
-    """Format the change from one value to another."""
+    """Format a value before and after a change, as "1.2 -> 3.4", or as one value if there is no change."""
     first, second = (f"{value:.4g}" if math.isfinite(value) else "no limit" for value in (before, after))
     return first if first == second else f"{first} -> {second}"

@@ -17,18 +17,18 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of engines for shell completion."""
+    """Return the names of engines that begin with the typed text, for shell completion."""
     return [name for name in sorted(ENGINES) if name.startswith(incomplete)]
 
 
-def engine_option(text: str) -> Callable[[Command], Command]:
-    """Return a decorator that adds ``--engine`` with a help text to a command."""
-    return click.option("-e", "--engine", "engine_name", default=DEFAULT, show_default=True, metavar="ENGINE",
+def engine_option(text: str, default: str = DEFAULT) -> Callable[[Command], Command]:
+    """Return a decorator that adds ``--engine`` with a help text and a default to a command."""
+    return click.option("-e", "--engine", "engine_name", default=default, show_default=True, metavar="ENGINE",
                         shell_complete=complete, help=text)  # fmt: skip
 
 
 def engine_options(command: Command) -> Command:
-    """Add ``--engine`` and the options of :class:`~routing.engines.base.EngineOptions` to a command."""
+    """Add ``--engine`` to a command, and every engine option that may be set on the command line."""
     for option in reversed(_options()):
         command = _click_option(option)(command)
     return engine_option(f"The routing engine: {', '.join(OWN[:-1])} or {OWN[-1]}.")(command)
@@ -72,10 +72,10 @@ def _click_type(option: Option) -> Any:
 
 
 def is_given(option: str) -> bool:
-    """Return whether an option of the running command was given explicitly, even with its default value."""
+    """Return whether the user gave an option of the running command, even with its default value."""
     return click.get_current_context().get_parameter_source(option) is not click.core.ParameterSource.DEFAULT
 
 
 def pop_options(given: dict[str, Any]) -> EngineOptions:
-    """Return the engine options of the command, and remove them from ``given``."""
+    """Remove the engine options from the arguments of a command, and return them as :class:`EngineOptions`."""
     return EngineOptions.of({option.name: given.pop(option.name) for option in _options()})

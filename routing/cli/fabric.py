@@ -81,12 +81,12 @@ def fabric(
 
 
 def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, guid2lid: Path | None) -> Fabric:
-    """Return the fabric of a generator or of a file.
+    """Return the fabric that a generator makes, or that a file contains.
 
     Raises
     ------
     OptionError
-        Options of a generator were given with a file, or options of a file with a generator.
+        Options of a generator were given together with a file.
     """
     made = fabric_argument.generator_of(source)
     if made is not None:
@@ -99,7 +99,7 @@ def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, gu
 
 
 def describe(fabric: Fabric) -> dict[str, Any]:
-    """Return the counts that describe a fabric, by name."""
+    """Return the numbers that describe a fabric, by name."""
     import numpy as np
 
     kinds = np.bincount(fabric.terminal_kind, minlength=3)
@@ -122,7 +122,7 @@ def describe(fabric: Fabric) -> dict[str, Any]:
 
 
 def facts(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the description as rows of name and text."""
+    """Yield the description of a fabric as rows of name and text."""
     for name, value in described.items():
         yield (
             name,

@@ -1,4 +1,4 @@
-"""The FABRIC argument: a file in any readable format, or a generator with its arguments."""
+"""Define the FABRIC argument of commands: a file in any readable format, or a generator with its arguments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _CLASSES = "routing.cli.fabric_argument.port_classes"
 
 
 def name_map_option(command: Command) -> Command:
-    """Add ``--node-name-map`` to a command; :func:`read` applies it to every fabric of that command."""
+    """Add ``--node-name-map`` to a command.
+
+    The names are applied to every fabric that the command reads by :func:`read`.
+    """
 
     def keep(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
         if path is not None:
@@ -88,7 +91,7 @@ def fabric_argument(command: Command) -> Command:
 
 
 def fault_options(command: Command) -> Command:
-    """Add the options to a command that break parts of its fabric before it is used."""
+    """Add ``--fail`` and ``--faults`` to a command, which break parts of the fabric before it is used."""
     command = click.option(
         "--faults",
         "fault_lists",
@@ -107,12 +110,12 @@ def fault_options(command: Command) -> Command:
 
 
 def broken(fabric: Fabric, failed: Sequence[str], lists: Sequence[Path]) -> Fabric:
-    """Return the fabric with the faults of :func:`fault_options` applied.
+    """Return the fabric without what ``--fail`` and ``--faults`` break.
 
     Raises
     ------
     OptionError, ParseError
-        A fault names nothing in the fabric.
+        A fault names a device or link that the fabric does not have.
     """
     if not failed and not lists:
         return fabric
@@ -125,7 +128,7 @@ def broken(fabric: Fabric, failed: Sequence[str], lists: Sequence[Path]) -> Fabr
 
 
 def sl_options(command: Command) -> Command:
-    """Add ``--sl`` and ``--sl2vl`` to a command; :func:`tables` applies them."""
+    """Add ``--sl`` and ``--sl2vl`` to a command.  :func:`tables` then reads these files with the argument TABLES."""
 
     def keep(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
         if path is not None:
@@ -144,18 +147,19 @@ def sl_options(command: Command) -> Command:
 
 
 def has_sl_files() -> bool:
-    """Return whether the running command was given ``--sl`` or ``--sl2vl``."""
+    """Return whether the user gave ``--sl`` or ``--sl2vl`` to the running command."""
     context = click.get_current_context(silent=True)
     return context is not None and _SL_FILES in context.meta
 
 
 def tables(path: Path, fabric: Fabric) -> Routing:
-    """Read the argument TABLES, with the files of the running command's ``--sl`` and ``--sl2vl``.
+    """Read the argument TABLES, together with the files of ``--sl`` and ``--sl2vl``.
 
     Raises
     ------
     InputError, EnvironmentProblem
-        The path is missing or unreadable, the tables belong to another fabric, or SL files were given with a bundle.
+        The path is missing or unreadable, the tables belong to another fabric, or ``--sl`` or ``--sl2vl`` is used with
+        a bundle.
     """
     from routing.formats.table_files import SlFiles, read_tables
 
@@ -165,12 +169,14 @@ def tables(path: Path, fabric: Fabric) -> Routing:
 
 
 def tables_of(path: Path, fabric: Fabric, option: str) -> Routing:
-    """Read tables whose fabric may differ from the command's fabric; ``option`` is the option that names it.
+    """Read tables that may have been made for another fabric than the command's FABRIC.
+
+    If they do not fit, the error suggests ``option``, by which the user can name their fabric.
 
     Raises
     ------
     InputError, EnvironmentProblem
-        The path is missing or unreadable, or the tables belong to another fabric: the error suggests ``option``.
+        The path is missing or unreadable, or the tables belong to another fabric.
     """
     from routing.formats.table_files import read_tables
 
@@ -182,7 +188,7 @@ def tables_of(path: Path, fabric: Fabric, option: str) -> Routing:
 
 
 def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return files and names of generators for shell completion."""
+    """Return files, and names of generators that begin with the typed text, for shell completion."""
     from routing.topologies import TOPOLOGIES
 
     names = [CompletionItem(f"{name}:") for name in TOPOLOGIES if name.startswith(incomplete)]
@@ -190,7 +196,10 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 
 
 def generator_of(text: str) -> tuple[str, list[str]] | None:
-    """Split ``generator:argument,argument,option=value`` into name and words; None for a file or unknown generator."""
+    """Split ``generator:argument,argument,option=value`` into the name of the generator and its words.
+
+    The result is None if the text names a file, or no known generator.
+    """
     from routing.topologies import TOPOLOGIES
 
     name, _, rest = text.partition(":")
@@ -198,9 +207,10 @@ def generator_of(text: str) -> tuple[str, list[str]] | None:
 
 
 def separate_words(chosen: object, message: str) -> str | None:
-    """Return the error line if the arguments of a generator were given to a command as words of their own.
+    """Return the error line for a user who separated a generator and its arguments by blanks, else None.
 
-    ``chosen`` is the value of the argument FABRIC; ``message`` is click's, which has all further words in parentheses.
+    ``chosen`` is the value of the argument FABRIC.  ``message`` is click's error, which lists all further words in
+    parentheses.
     """
     from routing.topologies import TOPOLOGIES
 
@@ -213,12 +223,12 @@ def separate_words(chosen: object, message: str) -> str | None:
 
 
 def generated(name: str, words: Sequence[str], guid2lid: Path | None, /, *, lmc: int = 0, **options: Any) -> Fabric:
-    """Return the fabric of a generator; an LMC of 0 is not passed to the generator.
+    """Return the fabric that a generator makes.  ``words`` are the generator's arguments.
 
     Raises
     ------
     OptionError
-        A file of LIDs was given, which cannot know generated GUIDs, or the generator rejects its arguments.
+        The generator rejects its arguments, or a LID file is given, which cannot contain generated GUIDs.
     """
     from routing.topologies import from_words
 
@@ -228,7 +238,7 @@ def generated(name: str, words: Sequence[str], guid2lid: Path | None, /, *, lmc:
 
 
 def has_names() -> bool:
-    """Return whether the running command was given ``--node-name-map``."""
+    """Return whether the user gave ``--node-name-map`` to the running command."""
     context = click.get_current_context(silent=True)
     return context is not None and _NAMES in context.meta
 
@@ -259,8 +269,8 @@ def named(fabric: Fabric) -> Fabric:
 def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:
     """Return the fabric that the argument FABRIC names.
 
-    A file of that name takes precedence.  Otherwise FABRIC is ``generator:argument,argument,option=value``.  Devices
-    get the names of ``--node-name-map``.
+    A file of that name takes precedence.  Otherwise the argument is ``generator:argument,argument,option=value``.
+    Devices get the names of ``--node-name-map``.
 
     Raises
     ------

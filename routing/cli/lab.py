@@ -17,7 +17,7 @@ from routing.cli import engine_options, fabric_argument, proof_report
 from routing.cli.command import FINDING
 from routing.cli.lab_actions import execute, last_sweep, read_actions, validate
 from routing.cli.output import echo_lines, json_option, print_json, print_rows, spinner
-from routing.engines import ENGINES
+from routing.engines import ENGINES, IN_OPENSM
 from routing.errors import InputError
 from routing.names import escape_control
 from routing.numerals import count_noun
@@ -40,18 +40,18 @@ OPTIONS = {
     "actions": "--do",
     "policies": "--policies",
 }
-"""Parameters of the command as the user types them."""
+"""How the user writes each parameter of the command, for error messages."""
 UNUSED_WITH = {
     "demo": {"fabric", "actions", "soak_length"},
     "soak_length": {"actions", "policies"},
     "opensm_engine": {"engine_name"},
 }
-"""For each option, the parameters that would have no effect together with it."""
+"""For each parameter, the other parameters that would have no effect together with it, and are therefore rejected."""
 
 
 @click.command()
 @click.argument("fabric", required=False, shell_complete=fabric_argument.complete)
-@engine_options.engine_option("The engine that OpenSM asks, through the plugin.")
+@engine_options.engine_option("The engine that OpenSM asks, through the plugin.", IN_OPENSM)
 @click.option("--opensm-engine", metavar="ENGINE", help="An engine of OpenSM's own instead, such as dfsssp.")
 @click.option("--do", "actions", multiple=True, metavar="ACTION",
               help="Actions, in this order, instead of those on standard input: 'unlink sw1 2'.")  # fmt: skip
@@ -130,12 +130,12 @@ def lab(
 
 
 def refuse_unused_options() -> None:
-    """Check that every given option applies to the requested operation.
+    """Raise UsageError if an option has no effect in the requested operation.
 
     Raises
     ------
     click.UsageError
-        An option does not apply, or the fabric is missing.
+        An option has no effect, or the fabric is missing.
     """
     context = click.get_current_context()
     default = click.core.ParameterSource.DEFAULT
@@ -154,7 +154,7 @@ def refuse_unused_options() -> None:
 def live(
     fabric: Fabric, engine: str, opensm_engine: str | None, wanted: Iterator[str], policies: Path | None
 ) -> Iterator[LabState]:
-    """Start the lab; yield its state, and its state after each action."""
+    """Start OpenSM on the simulated fabric, and yield the state of the lab at the start and after each action."""
     import numpy as np
 
     from ibsim_fixtures.lab import Lab
@@ -183,7 +183,10 @@ def live(
 
 
 def with_ports(opened: Lab, state: LabState) -> LabState:
-    """Return the state with the plugin's report on ports, which it logs once per sweep, after SUBNET UP."""
+    """Add the plugin's report on port lifetimes to a state.
+
+    The plugin logs this report once for each sweep, after the line SUBNET UP, so this function waits for it.
+    """
     from ibsim_fixtures.processes import poll
 
     def lines() -> list[str]:
@@ -195,7 +198,7 @@ def with_ports(opened: Lab, state: LabState) -> LabState:
 
 
 def show(state: LabState, headline: str) -> None:
-    """Print a state as text; the first state is printed under the headline."""
+    """Print a state of the lab as text.  ``headline`` is printed above the first state, and the action above others."""
     sweep = state.sweep
     click.secho(escape_control(headline if state.since is None else state.action), bold=True)
     routed = "kept its tables" if sweep.engine is None else f"routed with {sweep.engine}"

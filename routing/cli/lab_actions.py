@@ -1,4 +1,4 @@
-"""Actions on a running lab, written as text: ``unlink sw1 2``."""
+"""Parse and execute the actions of ``ibnue lab``, such as ``unlink sw1 2``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HELP = "unlink DEVICE [PORT], relink DEVICE [PORT], show, quit"
 
 
 def read_actions() -> Iterator[str]:
-    """Yield actions from standard input, with a prompt on a terminal."""
+    """Yield the actions that the user types or pipes into standard input, with a prompt on a terminal."""
     watched = sys.stdin.isatty()
     while True:
         if watched:
@@ -40,9 +40,9 @@ def parse(action: str) -> tuple[str, str, int | None]:
     word : str
         "show", "quit", "unlink" or "relink".
     device : str
-        Name of the device, "" if the action has none.
+        Name of the device; "" if the action has none.
     port : int or None
-        Port number, None if the action has none.
+        Port number; None if the action has none.
 
     Raises
     ------
@@ -60,12 +60,12 @@ def parse(action: str) -> tuple[str, str, int | None]:
 
 
 def validate(action: str, fabric: Fabric) -> None:
-    """Check that an action is possible on the fabric, before anything is started for it.
+    """Check before the lab starts that an action is possible on the fabric.
 
     Raises
     ------
     OptionError
-        The action, device or cable is unknown.
+        The action is unknown, or the fabric does not have the device or cable.
     """
     from routing.faults import parse_fault
 
@@ -75,12 +75,12 @@ def validate(action: str, fabric: Fabric) -> None:
 
 
 def execute(opened: Lab, action: str) -> Sweep:
-    """Execute an action, and return the sweep that follows it.
+    """Execute an action on the running lab, and return OpenSM's sweep that follows it.
 
     Raises
     ------
     InputError
-        The action, device or port is unknown.
+        The action is unknown, or the fabric does not have the device or port.
     """
     word, device, port = parse(action)
     if word == "show":
@@ -89,7 +89,7 @@ def execute(opened: Lab, action: str) -> Sweep:
 
 
 def last_sweep(opened: Lab) -> Sweep:
-    """Return the latest sweep, which exists because the lab waits for one when it starts."""
+    """Return OpenSM's latest sweep.  The lab waits for the first one when it starts, so that there always is one."""
     sweep = opened.sweep
     assert sweep is not None
     return sweep

@@ -1,4 +1,6 @@
-"""Tables of a running lab: read back from the switches, proven, and compared with the previous state."""
+"""Report on the tables of a running lab: read them from the switches, prove them, and compare them with the state
+before.
+"""
 
 from __future__ import annotations
 
@@ -21,28 +23,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LabState:
-    """State of a running fabric after an action.
+    """What the lab finds on the running fabric after an action.
 
     Attributes
     ----------
     action
-        Action before this state: "start", "unlink sw1 2".
+        The action, such as "unlink sw1 2", or "start".
     sweep
         OpenSM's sweep after the action.
     fabric, routing, proof
         Fabric as ibnetdiscover sees it, tables read back from its switches, and their proof.
     as_dumped
-        Whether the tables in the switches are those that OpenSM dumped.
+        Whether the tables in the switches equal those in OpenSM's dump files.
     since
-        Differences from the previous state; None in the first state.
+        Differences between the previous state and this one; None in the first state.
     broken
-        Number of LFT entries of the previous state that are no longer valid.
+        Number of LFT entries of the previous state that the action made invalid.
     kept
-        All-to-all rate of an end port as a fraction of the previous state's; None if no channel carries traffic.
+        All-to-all rate of an end port as a fraction of the rate in the previous state.  None if no channel carries
+        traffic.
     returned
         Whether the forwarding tables equal those of the first state.
     ports
-        The plugin's report on values of single ports; None if there are no rules for ports.
+        The plugin's report on lifetimes of single ports, or None without ``--policies``.
     """
 
     action: str
@@ -58,7 +61,7 @@ class LabState:
     ports: str | None = None
 
     def as_object(self) -> dict[str, Any]:
-        """Return the state for ``--json``."""
+        """Return the state as an object for ``--json``."""
         return {
             "action": self.action,
             "engine": self.sweep.engine,
@@ -81,7 +84,7 @@ class LabState:
 
 
 def inspect_lab(lab: Lab, name: str, action: str, sweep: Sweep, before: LabState | None) -> LabState:
-    """Read back and prove the current tables of a lab."""
+    """Read the tables of a running lab from its switches, prove them, and compare them with the previous state."""
     fabric = replace(lab.fabric(), name=name)
     routing, as_dumped = installed_routing(lab, fabric, sweep.engine)
     since = broken = kept = None

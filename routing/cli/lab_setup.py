@@ -1,4 +1,4 @@
-"""Settings of a lab that runs a fabric with an ibnue engine, in a plugin built for it, or with an OpenSM engine."""
+"""Prepare a lab that runs OpenSM with the plugin and an ibnue engine, or with an engine of its own."""
 
 from __future__ import annotations
 
@@ -16,22 +16,24 @@ from routing.fabric import Fabric
 from routing.formats.fabric_files import write_net
 
 AMPLE_TIMEOUTS = f"start_deadline = {TIMEOUT_SECONDS}\ndeadline = {TIMEOUT_SECONDS}\nrebalance = 0\n"
-"""Plugin configuration with deadlines that do not expire on busy machines or large fabrics.
+"""Plugin configuration whose deadlines do not expire on a busy machine or a large fabric.
 
-``rebalance = 0`` keeps the tables unchanged between events, so that each event can be examined separately.
+With ``rebalance = 0`` the tables stay unchanged between events, so that each event can be examined separately.
 """
 
 
 def opensm_settings(
     folder: Path, fabric: Fabric, engine: str, opensm_engine: str | None, policies: Path | None = None
 ) -> dict[str, Any]:
-    """Write the fabric, build the plugin, and return the arguments of the lab."""
+    """Write the fabric and build the plugin in a folder, and return the arguments for
+    :class:`ibsim_fixtures.lab.Lab`.
+    """
     net = folder / "fabric.net"
     write_net(fabric, net)
     report: dict[str, Any] = {"net_path": net, "config": {"qos": True}}
     if opensm_engine is not None and policies is None:
         report["routing_engine"] = f"{opensm_engine},no_fallback"
-        with suppress(EnvironmentProblem):  # without a compiler, path records are queried one by one
+        with suppress(EnvironmentProblem):  # without a compiler, path records are queried one by one, which is slower
             report["plugin"] = with_records(None, folder)
         return report
     built = install(libdir=folder)

@@ -1,4 +1,4 @@
-"""Output of commands: results on standard output, progress on standard error if that is a terminal."""
+"""Print the output of commands: results on standard output, and progress on standard error if it is a terminal."""
 
 from __future__ import annotations
 
@@ -21,17 +21,20 @@ PIPE_WIDTH = 200
 
 
 def echo_lines(*lines: str, err: bool = False) -> None:
-    """Print lines of text; characters that are not printable, such as line ends in names, are escaped."""
+    """Print lines of text.  Characters that are not printable, such as a newline in a name, are escaped."""
     click.echo("\n".join(map(escape_control, lines)), err=err)
 
 
 def json_option(command: Command) -> Command:
-    """Add the option ``--json`` to a command."""
+    """Add the option ``--json`` to a command, as the parameter ``as_json``."""
     return click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")(command)
 
 
 def to_json_types(value: Any) -> Any:
-    """Return the value in JSON types: arrays as lists, NumPy scalars as Python numbers, non-finite numbers as None."""
+    """Convert a value to types that JSON has.
+
+    Arrays become lists, NumPy scalars become Python numbers, and infinity and NaN become None.
+    """
     if isinstance(value, Mapping):
         return {str(key): to_json_types(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -44,21 +47,21 @@ def to_json_types(value: Any) -> Any:
 
 
 def input_warnings() -> list[str]:
-    """Return the running command's list of warnings about input files, which callers may extend."""
+    """Return the warnings about input files of the running command, as a list that callers may extend."""
     context = click.get_current_context(silent=True)
     warnings: list[str] = [] if context is None else context.meta.setdefault("routing.cli.warnings", [])
     return warnings
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """Print one JSON object on standard output, with the key ``warnings`` if there are any."""
+    """Print an object as JSON on standard output.  The key ``warnings`` is added if there were warnings."""
     warnings = input_warnings()
     whole = {**value, "warnings": warnings} if warnings else value
     click.echo(json.dumps(to_json_types(whole), indent=2, allow_nan=False))
 
 
 def print_rows(summary: Iterable[tuple[str, str]]) -> None:
-    """Print rows of name and value, with the values aligned."""
+    """Print rows of a name and a value, with the values aligned."""
     rows = list(summary)
     wide = max((len(name) for name, _ in rows), default=0)
     for name, value in rows:
@@ -66,7 +69,7 @@ def print_rows(summary: Iterable[tuple[str, str]]) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts: int = 1) -> None:
-    """Print a table whose first ``texts`` columns are text and whose other columns are numbers."""
+    """Print a table.  The first ``texts`` columns are text, aligned left, and the others numbers, aligned right."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -86,7 +89,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts:
 
 @contextmanager
 def spinner(text: str) -> Iterator[None]:
-    """Show the current operation and its elapsed time, on a terminal only."""
+    """Show on a terminal what is being done and for how long; elsewhere show nothing."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -102,9 +105,9 @@ def spinner(text: str) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(text: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show how many of `total` items are done, the rate and the remaining time, on a terminal only.
+    """Show on a terminal how many of ``total`` items are done, the rate and the remaining time.
 
-    Yields a function that takes the number of newly completed items.
+    The context's value is a function to call with the number of items that were completed since the last call.
     """
     from rich.console import Console
     from rich.progress import (
@@ -119,7 +122,7 @@ def progress_bar(text: str, total: int) -> Iterator[Callable[[int], None]]:
     from rich.text import Text
 
     class Rate(ProgressColumn):
-        """Column that shows the items per second."""
+        """Column of the progress bar that shows the number of items per second."""
 
         def render(self, task: Task) -> Text:
             return Text(f"{task.speed:.1f}/s" if task.speed else "")

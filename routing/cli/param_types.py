@@ -1,4 +1,4 @@
-"""Parameter type for numbers on the command line."""
+"""Define the parameter type for numbers on the command line."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import click
 
 
 class Number(click.FloatRange):
-    """Number within a range; "nan" is rejected, although click's comparison would accept it."""
+    """A number within a range.  It rejects "nan", which click's comparison of ranges would accept."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the value as a number, or raise a usage error."""
+        """Return the value as a number, or raise a usage error if it is not one or out of range."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
             self.fail(f"{value!r} is not a number.", param, ctx)

@@ -80,14 +80,14 @@ def pause(
 def _flows(
     fabric: str | None, tables: Path | None, flow_file: Path | None, shift: int | None, path_file: Path | None
 ) -> tuple[Flows, str | None]:
-    """Return the flows, and the assumption made about the tables.
+    """Read the flows and their paths from the files that the user named.
 
     Returns
     -------
     Flows
-        The flows with their links.
+        The flows with the links that they use.
     str or None
-        The assumption about the tables; None if there is none.
+        What was assumed about tables that do not state SLs or VLs; None if nothing was.
     """
     from routing.deadlock.pause_flows import flows_along
     from routing.deadlock.verdict import worst_case
@@ -104,7 +104,7 @@ def _flows(
 
 
 def _shifted(fabric: Fabric, shift: int | None) -> list[Demand]:
-    """Return a demand from every end port to the one `shift` places after it, in order of LIDs."""
+    """Return a flow from every end port to the one ``shift`` places after it, in the order of LIDs."""
     import numpy as np
 
     from routing.deadlock.pause_flows import Demand
@@ -160,7 +160,10 @@ def _joined(rates: Sequence[Fraction]) -> str:
 
 
 def _short(value: Fraction) -> str:
-    """Format a fraction as such if it is short, else as a decimal; values close to 1 are not rounded to 1."""
+    """Format a fraction exactly if it is short, else as a decimal number.
+
+    A value close to 1 is shown as 1 and the difference, since rounding to 1 would hide it.
+    """
     if value.denominator < 1000:
         return str(value)
     rounded = f"{float(value):.3g}"
@@ -168,7 +171,7 @@ def _short(value: Fraction) -> str:
 
 
 def _as_object(found: PauseAnalysis) -> dict[str, Any]:
-    """Return the analysis for ``--json``, with fractions as strings."""
+    """Return the analysis as an object for ``--json``, with fractions as strings."""
     names = found.flows.names
 
     def texts(values: Iterable[Fraction]) -> list[str]:

@@ -1,4 +1,4 @@
-"""``ibnue plugin``: build and manage the plugin for the installed OpenSM."""
+"""Build and manage the plugin for the installed OpenSM: ``ibnue plugin``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from routing.cli import engine_options
 from routing.cli.output import echo_lines, json_option, print_json, spinner
 from routing.cli.plugin_history import history, rollback
 from routing.cli.plugin_state import check, remove, status
-from routing.engines import ENGINES
+from routing.engines import ENGINES, IN_OPENSM
 
 _SHOWN = 3
-"""Number of warnings that are printed in full."""
+"""Number of warnings that are printed; of further ones only the number is printed."""
 
 
 @click.group()
@@ -30,7 +30,7 @@ plugin.add_command(remove)
 
 
 @plugin.command(short_help="Build libibnue.so, and print the lines for opensm.conf.")
-@engine_options.engine_option("The engine that the line for opensm.conf names.")
+@engine_options.engine_option("The engine that the line for opensm.conf names.", IN_OPENSM)
 @click.option("--libdir", type=click.Path(path_type=Path), metavar="DIR",
               help="Where to put libibnue.so; the system's folder of libraries if not given (needs root).")  # fmt: skip
 @click.option("--prefix", type=click.Path(path_type=Path), metavar="DIR", help="Where OpenSM is, if not in /usr.")

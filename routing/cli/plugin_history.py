@@ -1,4 +1,6 @@
-"""``ibnue plugin history`` and ``ibnue plugin rollback``: list stored proven tables, and return to one of them."""
+"""List the proven tables that the plugin has stored, and return to one of them: ``ibnue plugin history``,
+``rollback``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""``ibnue plugin check``, ``status`` and ``remove``."""
+"""Check the plugin's configuration, show what runs, and remove the plugin: ``ibnue plugin check``, ``status``,
+``remove``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ibnue policy``: rules for packet lifetimes and deadlock breakers, port by port."""
+"""Check and apply rules for packet lifetimes and deadlock breakers of single ports: ``ibnue policy``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ PolicyInputs = tuple["Fabric", "PortFacts", "PortPolicies"]
 
 
 def inputs(command: Command) -> Command:
-    """Add the arguments POLICY and FABRIC and the option ``--tables`` to a command."""
+    """Add to a command what it reads: the arguments POLICY and FABRIC, and the options ``--tables``, ``--sl``,
+    ``--sl2vl``.
+    """
     command = click.option(
         "--tables",
         type=click.Path(path_type=Path),
@@ -47,14 +49,14 @@ def policy() -> None:
 
 
 def lay(policy_file: Path, fabric: str, tables: Path | None) -> PolicyInputs:
-    """Read the policy, the fabric and the tables, and apply the rules to the ports of the fabric.
+    """Read the policy, the fabric and the tables, and find the rules that apply to each port of a switch.
 
     Returns
     -------
     Fabric
         The fabric.
     PortFacts
-        Properties of its ports.
+        What rules can refer to, for each port: its role, speed and place on a credit loop.
     PortPolicies
         The rules that apply to each port.
 

@@ -1,4 +1,4 @@
-"""Output of proofs and verdicts as text and as JSON, shared by all commands that prove tables."""
+"""Print proofs and verdicts as text and as JSON, for all commands that prove tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 NAMED = 4
-"""Number of channels of a credit loop that one line names."""
+"""Number of channels of a credit loop that are named; of further channels only the number is printed."""
 
 _ALSO: Mapping[tuple[str | None, str | None], str] = {
     ("reversible", "all"): ", also with replies and switch-to-switch traffic (reversible certificate)",
@@ -30,7 +30,7 @@ _ALSO: Mapping[tuple[str | None, str | None], str] = {
 
 
 def fabric_line(fabric: Fabric) -> str:
-    """Return the fabric's name and size as one line of text."""
+    """Describe a fabric in one line: its name and its numbers of devices and links."""
     parts = 1 + int(fabric.component.max(initial=0))
     split = f", {parts} parts that are not connected" if parts > 1 else ""
     inside = len(set(fabric.endport_terminal[fabric.aggregation].tolist()))
@@ -44,13 +44,16 @@ def fabric_line(fabric: Fabric) -> str:
 
 
 def facts(proof: Proof) -> Iterator[tuple[str, str]]:
-    """Yield the results of a proof as rows of name and text."""
+    """Yield the results of a proof as rows of a name and a text."""
     yield "complete", "yes" if proof.complete else "NO"
     yield "credit loops", "YES" if proof.certificate is None else f"none{_ALSO[proof.strength, proof.scope]}"
 
 
 def vl_note(*tables: Routing) -> str | None:
-    """Return the assumption made for tables whose VLs are unknown, and the unknown parts; None if all is known."""
+    """Return the assumption made about tables whose SLs or SL2VL tables are unknown, and which parts are unknown.
+
+    The result is None if everything is known.
+    """
     from routing.deadlock.verdict import is_known
 
     unknown = {part for routing in tables if not is_known(routing) for part in routing.provenance.assumptions}
@@ -62,7 +65,7 @@ def vl_note(*tables: Routing) -> str | None:
 
 
 def verdict_rows(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    """Yield the rows of a verdict on tables whose SLs or SL2VL tables may be unknown."""
+    """Yield rows on the verdict about tables, of which the SLs or SL2VL tables may be unknown."""
     if not verdict.any_sl and verdict.loops != "unknown":
         yield from facts(verdict.proof)
         yield "VLs", str(verdict.proof.vls)
@@ -77,7 +80,7 @@ def verdict_rows(verdict: Verdict) -> Iterator[tuple[str, str]]:
 
 
 def _unknown(verdict: Verdict) -> str:
-    """Return in a few words which parts of the tables are unknown, and what was assumed for them."""
+    """Describe in a few words which parts of the tables are unknown, what was assumed for them, and what follows."""
     if verdict.assumed.get("SL") == "SL 0 for every path":
         text = "service levels unknown, SL 0 assumed"
     elif "SL" in verdict.assumed:
@@ -88,7 +91,10 @@ def _unknown(verdict: Verdict) -> str:
 
 
 def print_verdict(verdict: Verdict) -> None:
-    """Print undelivered traffic and the credit loop; for a merely possible loop, also the assumptions behind it."""
+    """Print the traffic that is not delivered, and the credit loop if there is one.
+
+    If the loop is only possible, because SLs or SL2VL tables are unknown, the assumptions are printed as well.
+    """
     if verdict.possible_loop is None and not verdict.any_sl:
         print_findings(verdict.proof)
         return
@@ -104,14 +110,15 @@ def print_verdict(verdict: Verdict) -> None:
 
 
 def percentage(value: float, more: str = "") -> str:
-    """Format a share of the capacity of the CAs' links, followed by `more`."""
+    """Format a rate as a share of the data rate of the CAs' links, followed by the text ``more``."""
     return f"{value:.3f} of the CAs' rate{more}" if math.isfinite(value) else "no channel carries anything"
 
 
 def print_findings(proof: Proof) -> None:
-    """Print undelivered traffic and the credit loop: switch name, port and VL, and a pair of LIDs for each dependency.
+    """Print the traffic that is not delivered, and the credit loop if there is one.
 
-    A loop that only switch-to-switch traffic closes is printed as one line.
+    Each channel of the loop is a line with switch, port and VL, and a pair of LIDs whose path uses this channel and the
+    next. A loop that exists only with traffic between switches is printed as one line.
     """
     for line in proof.unreachable.describe():
         echo_lines(line)
@@ -129,7 +136,7 @@ def _in_one_line(loop: CreditLoop) -> str:
 
 
 def as_object(fabric: Fabric, proof: Proof) -> dict[str, Any]:
-    """Return the proof for ``--json``."""
+    """Return a proof as an object for ``--json``."""
     return {
         "fabric": {
             "name": fabric.name,
@@ -150,7 +157,10 @@ def as_object(fabric: Fabric, proof: Proof) -> dict[str, Any]:
 
 
 def verdict_object(fabric: Fabric, verdict: Verdict) -> dict[str, Any]:
-    """Return a verdict for ``--json``; results that rest on assumptions are left out of the known results."""
+    """Return a verdict as an object for ``--json``.
+
+    A result that depends on assumptions is None under its usual key.
+    """
     report = as_object(fabric, verdict.proof)
     if verdict.loops == "unknown":
         report |= dict.fromkeys(("strength", "scope", "credit_loop", "reversible_loop"))
@@ -167,5 +177,8 @@ def verdict_object(fabric: Fabric, verdict: Verdict) -> dict[str, Any]:
 
 
 def loop_object(loop: CreditLoop | None) -> list[dict[str, Any]] | None:
-    """Return the channels of a credit loop, each with a pair of LIDs whose path uses it and the next channel."""
+    """Return the channels of a credit loop as objects for ``--json``, or None without a loop.
+
+    Each has a pair of LIDs whose path uses this channel and the next one.
+    """
     return None if loop is None else [turn.as_object() for turn in loop.turns]

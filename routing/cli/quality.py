@@ -79,7 +79,7 @@ def decimals(*values: float) -> list[str]:
 
 
 def facts(figures: Quality) -> list[tuple[str, str]]:
-    """Return the figures as rows of name and text."""
+    """Return the quality figures as rows of a name and a text."""
     patterns = {
         "bisection": (figures.bisection_mean, figures.bisection_least),
         "shift": (figures.shift_mean, figures.shift_least),
@@ -124,7 +124,7 @@ def parts_facts(figures: Quality) -> Iterator[tuple[str, str]]:
 
 
 def disjoint_facts(found: DisjointPaths | None) -> list[tuple[str, str]]:
-    """Return the shares of pairs with link-disjoint paths as a row of name and text; none without an LMC."""
+    """Return a row on the pairs that have link-disjoint paths, or no row if every end port has one LID."""
     if found is None:
         return []
     shares = ", ".join(f"{number}: {100 * share:.1f} %" for number, share in enumerate(found.shares, 2))
@@ -132,7 +132,7 @@ def disjoint_facts(found: DisjointPaths | None) -> list[tuple[str, str]]:
 
 
 def busiest_channels(fabric: Fabric, routing: Routing, most: int, threads: int) -> list[dict[str, object]]:
-    """Return the `most` channels with the highest all-to-all load, by switch name and port."""
+    """Return the ``most`` channels with the highest load under all-to-all traffic, each with its switches and ports."""
     import numpy as np
 
     from routing.quality import channel_loads

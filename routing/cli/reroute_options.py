@@ -1,4 +1,4 @@
-"""Options of a re-route from earlier tables, and the report on it."""
+"""Define the options for a re-route from earlier tables, and report on the re-route."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ STABILITY_LEVELS = ("full", "balanced", "fresh")
 
 @dataclass(frozen=True)
 class Previous:
-    """Earlier tables: path, fabric, stability, and the number of entries that may move for balance."""
+    """What the user says about earlier tables: their path, their fabric, the stability, and how many entries may be
+    rebalanced.
+    """
 
     tables: Path
     was: str | None
@@ -35,7 +37,7 @@ class Previous:
 
 
 def options(command: Command) -> Command:
-    """Add ``--previous``, ``--was``, ``--stability`` and ``--rebalance`` to a command."""
+    """Add the options of a re-route to a command: ``--previous``, ``--was``, ``--stability`` and ``--rebalance``."""
     for option in (
         click.option("--rebalance", type=click.IntRange(1), metavar="N",
                      help="With --previous: move up to N more entries towards the balance of tables from scratch."),
@@ -54,12 +56,12 @@ def options(command: Command) -> Command:
 
 
 def pop_options(given: dict[str, Any]) -> Previous | None:
-    """Return the options for earlier tables, and remove them from ``given``; None without ``--previous``.
+    """Remove the options of a re-route from ``given``, and return them; None without ``--previous``.
 
     Raises
     ------
     OptionError
-        An option was given that has no effect without ``--previous``, or with ``--stability fresh``.
+        An option has no effect without ``--previous``, or has none with ``--stability fresh``.
     """
     tables, was, stability = given.pop("previous"), given.pop("was"), given.pop("stability")
     rebalance = given.pop("rebalance")
@@ -74,13 +76,13 @@ def pop_options(given: dict[str, Any]) -> Previous | None:
 
 
 def engine_of(routing: Routing) -> str | None:
-    """Return the name of the engine that made the earlier tables; None if it is not an ibnue engine."""
+    """Return the name of the engine that computed the earlier tables, or None if it was not an engine of ibnue."""
     made = routing.provenance.engine
     return made if made in ENGINES else None
 
 
 def engine_for(routing: Routing, name: str) -> Engine:
-    """Return the engine for a re-route: ``name`` if ``-e`` was given, else the engine that made the earlier tables.
+    """Return the engine for a re-route: the engine that the user named by ``-e``, else the one of the earlier tables.
 
     Raises
     ------
@@ -91,10 +93,11 @@ def engine_for(routing: Routing, name: str) -> Engine:
 
 
 def options_for(routing: Routing, fabric: Fabric, engine: Engine, options: EngineOptions) -> EngineOptions:
-    """Return the engine options for a re-route: explicit options win over those of the earlier tables.
+    """Return the engine options for a re-route, of which some come from the earlier tables.
 
-    Without ``--first-vl`` the VLs below the earlier tables' first VL stay reserved.  Without ``--root`` and
-    ``--root-guid-file`` the earlier roots are kept, as far as they exist in the earlier tables' fabric.
+    Options that the user gave take precedence.  Without ``--first-vl``, the VLs below the first VL of the earlier
+    tables stay unused.  Without ``--root`` and ``--root-guid-file``, the roots of the earlier tables are kept, if
+    ``fabric`` has them.
     """
     if not engine_options.is_given("first_vl"):
         options = replace(options, first_vl=_first_vl(routing))
@@ -108,13 +111,13 @@ def options_for(routing: Routing, fabric: Fabric, engine: Engine, options: Engin
 
 
 def _first_vl(routing: Routing) -> int:
-    """Return the first VL of the earlier tables; 0 if it is not recorded."""
+    """Return the first VL that the earlier tables use; 0 if it is not recorded."""
     first = routing.provenance.options.get("first_vl", 0)
     return first if isinstance(first, int) else 0
 
 
 def _roots(routing: Routing, fabric: Fabric) -> list[int]:
-    """Return the rows of the switches that were named as roots of the earlier tables and exist in the fabric."""
+    """Return the rows of the switches that were the named roots of the earlier tables, and that the fabric has."""
     named = routing.provenance.options.get("roots")
     row = {_guid_text(int(guid)): row for row, guid in enumerate(fabric.switch_guid)}
     return [row[guid] for guid in map(str, named) if guid in row] if isinstance(named, list) else []
@@ -127,12 +130,13 @@ def _guid_text(guid: int) -> str:
 def reroute(
     how: Previous, earlier: tuple[Fabric, Routing], engine: Engine, options: EngineOptions, fabric: Fabric
 ) -> Rerouted:
-    """Prove the earlier tables, and re-route them for the fabric.
+    """Prove the earlier tables on their fabric, and re-route them for the present fabric.
 
     Raises
     ------
     OptionError
-        The earlier tables contradict the options (:func:`check_same`), or are not proven for replies as requested.
+        The earlier tables contradict the options (:func:`check_same`), or replies are not safe although
+        ``--reversible`` is given.
     """
     from routing.deadlock.proof import prove
     from routing.reroute import Published, Stability, spread, translate
@@ -154,14 +158,14 @@ def reroute(
 
 
 def both(found: Rerouted, step: Rerouted | None, earlier: Routing) -> Rerouted:
-    """Combine a re-route and its rebalancing step into one change of the earlier tables.
+    """Combine a re-route and the rebalancing after it into one report on the change of the earlier tables.
 
     Parameters
     ----------
     found, step
-        The re-route, and the entries moved after it; None if none moved.
+        The re-route, and the rebalancing step that moved more entries; None if it moved none.
     earlier
-        Earlier tables in the row order of the current fabric.
+        The earlier tables, with rows and columns as in the present fabric.
     """
     if step is None:
         return replace(found, reason=f"{found.reason}; no more entries move, as nothing is gained")
@@ -181,14 +185,16 @@ def _moved_lids(step: Rerouted) -> str:
 
 
 def check_same(routing: Routing, fabric: Fabric, engine: Engine, options: EngineOptions, option: str) -> None:
-    """Raise an error if the earlier tables, given by ``option``, contradict the engine options.
+    """Raise OptionError if the engine options contradict the earlier tables, which a re-route has to keep.
+
+    ``option`` is the option that names these tables, for the message.
 
     Raises
     ------
     OptionError
-        The engine, the roots or the first VL differ, or the tables use more VLs than allowed.
+        The engine, the roots or the first VL differ, or the tables use more VLs than are allowed.
     ParseError
-        The file of roots has an invalid format, or names nothing in the fabric.
+        The file of roots has an invalid format, or names a switch that the fabric does not have.
     """
     made = engine_of(routing)
     if made not in (None, engine.name):
@@ -210,7 +216,7 @@ def check_same(routing: Routing, fabric: Fabric, engine: Engine, options: Engine
 
 
 def check_roots(routing: Routing, fabric: Fabric, options: EngineOptions, option: str) -> None:
-    """Raise OptionError if the earlier tables have other roots than the engine options."""
+    """Raise OptionError if the engine options name other roots than the earlier tables have."""
     from routing.engines.roots import named_roots
 
     has, wanted = _roots(routing, fabric), named_roots(fabric, options)
@@ -222,7 +228,10 @@ def check_roots(routing: Routing, fabric: Fabric, options: EngineOptions, option
 
 
 def facts(found: Rerouted, bisection: float | None) -> Iterator[tuple[str, str]]:
-    """Yield rows on the change of the earlier tables; `bisection` is the fraction of their bisection that is left."""
+    """Yield rows on the change of the earlier tables.
+
+    ``bisection`` is their bisection rate after the re-route as a fraction of the rate before, or None.
+    """
     yield "changed", f"{count_noun(found.changed, 'entry')}; {found.broken} no longer valid"
     if found.kept is not None:
         also = "" if bisection is None else f", {100 * bisection:.1f} % of the bisection"
@@ -231,7 +240,7 @@ def facts(found: Rerouted, bisection: float | None) -> Iterator[tuple[str, str]]
 
 
 def as_object(found: Rerouted) -> dict[str, Any]:
-    """Return the report on the re-route for ``--json``."""
+    """Return the report on a re-route as an object for ``--json``."""
     return {
         "broken": found.broken,
         "changed": found.changed,

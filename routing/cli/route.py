@@ -102,14 +102,16 @@ def route(
 def read(
     fabric: str, earlier: reroute_options.Previous | None, given: dict[str, Any], *, lmc: int, guid2lid: Path | None
 ) -> tuple[Fabric, Fabric]:
-    """Read the fabric, and remove the fault options from ``given``.
+    """Read the fabric, apply the faults, and find the fabric of the earlier tables.
+
+    The options ``--fail`` and ``--faults`` are removed from ``given``.
 
     Returns
     -------
     subnet : Fabric
-        The fabric with the faults applied.
+        The fabric with the faults.
     whole : Fabric
-        The fabric of the earlier tables; without ``--was``, the fabric without the faults.
+        The fabric of the earlier tables: that of ``--was``, else the fabric without the faults.
     """
     whole = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
     subnet = fabric_argument.broken(whole, given.pop("failed"), given.pop("fault_lists"))
@@ -119,12 +121,12 @@ def read(
 
 
 def effort_for_budget(budget: float, options: EngineOptions, fabric: Fabric) -> EngineOptions:
-    """Return the options with the effort that fits into a budget of CPU seconds.
+    """Return the options with the effort that is estimated to fit into a budget of CPU seconds.
 
     Raises
     ------
     OptionError
-        The budget is too small, or an effort was given as well.
+        The budget is too small, or ``--effort`` is given too.
     """
     from routing.engines.budget import effort_within
 
@@ -135,7 +137,7 @@ def effort_for_budget(budget: float, options: EngineOptions, fabric: Fabric) -> 
 
 @dataclass(frozen=True)
 class Result:
-    """Everything that one run of the command computes."""
+    """Result of ``ibnue route``: the tables, their proof and quality, and the files written."""
 
     tables: VerifiedTables
     quality: Quality
@@ -143,11 +145,14 @@ class Result:
     files: Sequence[Path]
     rerouted: Rerouted | None
     bisection_before: float | None
-    """Effective bisection bandwidth of the earlier tables on their fabric; NaN with fewer than two end ports."""
+    """Bisection rate of the earlier tables on their fabric, or None without them; NaN with fewer than two end ports."""
 
     @property
     def replies_at_offset(self) -> bool:
-        """Whether replies are safe only if they go to the LID offset of their requests, with an LMC."""
+        """Whether replies are safe only on one condition: a reply goes to the same LID offset as its request.
+
+        This can be so with an LMC above 0, where an end port has several LIDs.
+        """
         from routing.deadlock.offset_replies import replies_follow_requests
 
         fabric, routing = self.tables.fabric, self.tables.routing
@@ -157,14 +162,14 @@ class Result:
 
     @property
     def bisection_kept(self) -> float | None:
-        """Fraction of the earlier bisection bandwidth that is left; None if there is nothing to compare."""
+        """Bisection rate after the re-route as a fraction of that before; None if there is nothing to compare."""
         kept = self.quality.bisection_mean / self.bisection_before if self.bisection_before else math.nan
         return kept if math.isfinite(kept) else None
 
 
 @contextmanager
 def step(text: str, seconds: dict[str, float], name: str) -> Iterator[None]:
-    """Show a step while it runs, and store its duration in seconds under `name`."""
+    """Show a step on the terminal while it runs, and store its duration in seconds as ``seconds[name]``."""
     started = time.perf_counter()
     with spinner(text):
         yield
@@ -172,7 +177,7 @@ def step(text: str, seconds: dict[str, float], name: str) -> Iterator[None]:
 
 
 def write(output: Path | None, tables: VerifiedTables) -> list[Path]:
-    """Write all files, and return their paths; none without an output folder."""
+    """Write the tables into the output folder, and return the paths of all files; none if there is no folder."""
     if output is None:
         return []
     from routing.formats.table_files import write_tables
@@ -182,14 +187,14 @@ def write(output: Path | None, tables: VerifiedTables) -> list[Path]:
 
 
 def facts(result: Result) -> Iterator[tuple[str, str]]:
-    """Yield the summary as rows of name and text."""
+    """Yield the summary of the run as rows of a name and a text."""
     routing, quality = result.tables.routing, result.quality
     chosen = routing.provenance.options.get("chosen")
     yield "engine", routing.provenance.engine + (f": {chosen}" if chosen else "")
     yield "fabric", proof_report.fabric_line(result.tables.fabric)
     if result.rerouted is not None:
         yield from reroute_options.facts(result.rerouted, result.bisection_kept)
-    # Only one VL is known to be the minimum.  Any other number is what the engine found to be enough.
+    # A need of one VL is certainly the minimum. Any other number is only what the engine found to be enough.
     yield "VLs", f"{'' if routing.vls_needed == 1 else 'at most '}{routing.vls_needed} needed, {routing.vls} used"
     if "fallback" in routing.provenance.options:
         yield "paths", f"{routing.provenance.options['fallback']}: no others that fit into the VLs were found"
@@ -206,7 +211,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def as_object(result: Result) -> dict[str, Any]:
-    """Return the summary for ``--json``."""
+    """Return the summary of the run as an object for ``--json``."""
     routing = result.tables.routing
     return {
         **proof_report.as_object(result.tables.fabric, result.tables.proof),

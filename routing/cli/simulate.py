@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return matching scenarios and files for shell completion."""
+    """Return matching names of scenarios, and files, for shell completion."""
     from routing.simulate.scenario import scenarios
 
     return [CompletionItem(name) for name in scenarios() if name.startswith(incomplete)] + [
@@ -87,7 +87,7 @@ def show_list(as_json: bool) -> int:
 
 
 def show_events(result: Result) -> None:
-    """Print one line for each event of a result, with its time in packet times."""
+    """Print the events of a case, one per line, with the time in units of one packet's transmission."""
     if result.events:
         echo_lines("", f"{result.case}:")
     for time, text in result.events:
@@ -95,7 +95,7 @@ def show_events(result: Result) -> None:
 
 
 def as_dict(result: Result, *, trace: bool) -> dict[str, Any]:
-    """Return a result for ``--json``."""
+    """Return the result of a case as an object for ``--json``."""
     return {
         "case": result.case,
         "right": result.right,
@@ -107,7 +107,7 @@ def as_dict(result: Result, *, trace: bool) -> dict[str, Any]:
 
 
 def short(value: Any) -> str:
-    """Format a value for the table of results."""
+    """Format a setting or a figure of a case for the table of results."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {inner(item)}" for key, item in value.items()) or "none"
     if isinstance(value, list | tuple):
@@ -118,19 +118,19 @@ def short(value: Any) -> str:
 
 
 def inner(value: Any) -> str:
-    """Format a value within another one: in parentheses if it has several items."""
+    """Format a value inside another one, in parentheses if it has several items."""
     return f"({short(value)})" if isinstance(value, Mapping | list | tuple) and len(value) > 1 else short(value)
 
 
 def part(found: Any, wanted: Any) -> Any:
-    """Return the expected keys of a figure that is a mapping, else the whole figure."""
+    """Return of a figure what the scenario expects: the expected keys if it is a mapping, else the whole figure."""
     if isinstance(found, Mapping) and isinstance(wanted, Mapping):
         return {name: part(value, wanted[name]) for name, value in found.items() if name in wanted}
     return found
 
 
 def describe_result(result: Result) -> str:
-    """Return the outcome and the expected figures as text."""
+    """Format the outcome of a case, and those figures that the scenario expects."""
     wanted = [
         name.removeprefix("at_least_").removeprefix("at_most_") for name in result.expected if name != "tolerance"
     ]
@@ -140,7 +140,7 @@ def describe_result(result: Result) -> str:
 
 
 def show(scenario: Scenario, results: list[Result]) -> None:
-    """Print the results as text."""
+    """Print the scenario and the results of its cases as text."""
     source = [("source", scenario.source)] if scenario.source else []
     print_rows([("scenario", f"{scenario.name}: {scenario.title}"), *source])
     rows = [
@@ -155,7 +155,7 @@ def show(scenario: Scenario, results: list[Result]) -> None:
 
 
 def write_charts(folder: Path, results: list[Result]) -> None:
-    """Write one SVG chart for each case that has something to plot; report the other cases."""
+    """Write an SVG chart for each case that has a curve over time or load, and report the other cases."""
     from routing.formats.atomic import make_folder, write_text_atomically
 
     make_folder(folder)
@@ -169,7 +169,7 @@ def write_charts(folder: Path, results: list[Result]) -> None:
 
 
 def picture_of(result: Result) -> str | None:
-    """Return a chart over time or over offered load as SVG; None if the result has neither."""
+    """Return a chart of a case over time or over offered load as SVG; None if the case has neither."""
     import numpy as np
 
     from routing.simulate.chart import chart

@@ -1,4 +1,4 @@
-"""``ibnue lab --soak``: random faults and repairs under a running OpenSM, with checks after each event."""
+"""Run random faults and repairs under a running OpenSM, with checks after each event: ``ibnue lab --soak``."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ _SECONDS = {"s": 1, "min": 60, "h": 3600}
 
 
 def length(text: str) -> tuple[int | None, float | None]:
-    """Parse the length of a soak: a number of events or a duration, such as "100", "90s", "30min", "8h".
+    """Parse how long a soak (a run of random faults and repairs) is: a number of events, or a duration.
+
+    Examples are "100", "90s", "30min" and "8h".
 
     Returns
     -------
     events : int or None
-        Number of events; None if a duration was given.
+        Number of events; None for a duration.
     seconds : float or None
-        Duration in seconds; None if a number of events was given.
+        Duration in seconds; None for a number of events.
 
     Raises
     ------
@@ -47,7 +49,7 @@ def length(text: str) -> tuple[int | None, float | None]:
 
 
 def open_ledger(path: Path, head: dict[str, Any]) -> TextIO:
-    """Create a ledger file: one JSON object per line, each written as soon as it is known.
+    """Create a file of results, which has one JSON object per line, each written as soon as it is known.
 
     Raises
     ------
@@ -76,7 +78,9 @@ def soak(
     ledger: Path | None,
     as_json: bool,
 ) -> int:
-    """Run a soak, print its outcomes, write its ledger, and return the exit status."""
+    """Run random faults and repairs, print the outcome of each event, write them to a file, and return the exit
+    status.
+    """
     from ibsim_fixtures.lab import Lab
     from ibsim_fixtures.soak import Soak, summary
     from routing.cli.lab_setup import opensm_settings
@@ -90,7 +94,7 @@ def soak(
         with spinner("building the plugin and starting OpenSM"):
             lab = stack.enter_context(Lab(**opensm_settings(Path(folder), subnet, engine, opensm_engine)))
         plan = None if opensm_engine else lab.opensm.folder / "ibnue-state.npz"
-        with suppress(KeyboardInterrupt):  # outcomes until the interruption are kept
+        with suppress(KeyboardInterrupt):  # Ctrl-C ends the run, and the outcomes so far are reported
             for outcome in Soak(lab, seed=seed, plan=plan).run(events=events, seconds=seconds):
                 outcomes.append(outcome)
                 if book is not None:
@@ -109,7 +113,7 @@ def soak(
 
 
 def line(outcome: Outcome) -> str:
-    """Return an event as one line of text."""
+    """Format the outcome of an event as one line."""
     action = " ".join(filter(None, [outcome.action, outcome.fault]))
     size = f"{count_noun(outcome.switches, 'switch')}, {count_noun(outcome.endports, 'end port')}"
     took = "kept its tables" if outcome.routing_ms is None else f"routed in {outcome.routing_ms:.0f} ms"
@@ -120,7 +124,7 @@ def line(outcome: Outcome) -> str:
 
 
 def verdict(outcome: Outcome) -> str:
-    """Return the verdict on an event, or its failures."""
+    """Format the verdict on an event: proven, or what has failed."""
     if outcome.good:
         planned = "" if outcome.as_planned is None else ", as planned"
         return f"proven ({outcome.strength}){planned}"
@@ -141,7 +145,7 @@ def verdict(outcome: Outcome) -> str:
 
 
 def facts(found: Summary) -> list[tuple[str, str]]:
-    """Return the summary as rows of name and text."""
+    """Return the summary of all events as rows of a name and a text."""
 
     def memory(kb: tuple[float, float]) -> str:
         return f"{kb[0] / 1024:.1f} MiB in the second fifth of the events, {kb[1] / 1024:.1f} MiB in the last"

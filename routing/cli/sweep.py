@@ -1,4 +1,4 @@
-"""``ibnue sweep``: regression runs over engines, fabrics, faults and seeds."""
+"""Route many fabrics with many engines, faults and seeds, to find regressions: ``ibnue sweep``."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 RUNNING = ("shard", "executor", "jobs", "timeout")
-"""Parameters that control how tasks are run, and have no effect if there are no tasks."""
+"""Parameters that say how cases are run.  They have no effect if there are no cases to run."""
 
 LAB = "routing.cli.sweep_lab:run"
-"""Path of the runner of live tasks, which imports OpenSM's lab."""
+"""Where workers find the function for cases with a real OpenSM.  Only they import it."""
 
 
 def all_or_number(text: str) -> int | str:
-    """Parse ``--links`` and ``--switches``: ``all`` or a number."""
+    """Parse the value of ``--links`` or ``--switches``: ``all`` or a number."""
     number = text if text == "all" else parse_decimal(text)
     if number is not None:
         return number
@@ -151,11 +151,11 @@ def sweep(
     from routing.sweep.summary import compare, lines
 
     if given["spec"] is None and not given["fabric_names"]:
-        refuse_running_options()  # based on the command line alone, so that all MPI ranks refuse alike
+        refuse_running_options()  # This judges the command line alone, so that all MPI ranks come to the same result.
     with ExitStack() as stack:
         ranks = stack.enter_context(mpi_ranks()) if executor == "mpi" else None
         if executor == "mpi" and ranks is None:
-            return 0  # a rank other than 0, whose work is done
+            return 0  # this is a rank other than 0, and its work is done
         if against is None and named(["tolerance"]):
             raise OptionError("--tolerance is about --against", remedy="add --against LEDGER, or leave it out")
         plan = planned(given, shard, timeout)
@@ -181,27 +181,39 @@ def sweep(
 
 
 def same(other: Path, path: Path | None) -> Path:
-    """Return the path of another ledger, after checking that it is not this run's ledger."""
+    """Return the path of another ledger (file of results), after a check that it is not the ledger of this run.
+
+    Raises
+    ------
+    OptionError
+        It is the ledger of this run.
+    """
     if path is not None and other.exists() and path.exists() and other.samefile(path):
         raise OptionError(f"{other} is the ledger of this run itself", remedy="name an earlier one, or a copy")
     return other
 
 
 def opened(stack: ExitStack, against: Path | None, path: Path | None) -> Ledger | None:
-    """Open the earlier ledger; None without ``--against``."""
+    """Open the earlier ledger (file of results) to compare with, or return None without ``--against``."""
     from routing.sweep.ledger import Ledger
 
     return None if against is None else stack.enter_context(Ledger(same(against, path), read_only=True))
 
 
 def refuse_running_options() -> None:
-    """Raise OptionError if an option for running tasks is given although there are none."""
+    """Raise OptionError if an option says how to run cases although there are no cases."""
     for name in named(RUNNING):
         raise OptionError(f"{name} is for fabrics, and there are none", remedy="name a FABRIC")
 
 
 def planned(given: Mapping[str, Any], shard: str | None, timeout: float | None) -> Plan | None:
-    """Return the requested tasks; None if there are none."""
+    """Return the cases that the options or the specification file describe; None if there are none.
+
+    Raises
+    ------
+    OptionError
+        Options contradict each other, or have no effect.
+    """
     from routing.sweep.spec import expand, read_spec
     from routing.sweep.tasks import Shard
 
@@ -227,7 +239,7 @@ def planned(given: Mapping[str, Any], shard: str | None, timeout: float | None) 
 
 
 def named(given: Collection[str]) -> list[str]:
-    """Return those of the given parameters that were set on the command line, as option names."""
+    """Return which of the given parameters the user has set, as names of options."""
     context = click.get_current_context()
     return [
         max(param.opts, key=len)
@@ -237,7 +249,7 @@ def named(given: Collection[str]) -> list[str]:
 
 
 def block(given: Mapping[str, Any]) -> Block:
-    """Return the block of a sweep specification that the options describe."""
+    """Return the part of a sweep specification that the options describe."""
     from routing.sweep.spec import Block, parse_seeds
 
     if given["lab"] and given["modes"]:
@@ -258,18 +270,18 @@ def block(given: Mapping[str, Any]) -> Block:
 def run(
     stack: ExitStack, ledger: Ledger, plan: Plan, *, again: Sequence[str], executor: str, crew: Callable[[], Workers]
 ) -> tuple[int, float]:
-    """Run the tasks that the ledger lacks, or whose outcome is one of `again`.
+    """Run the cases that the ledger (file of results) lacks, and those whose outcome there is one of ``again``.
 
     Returns
     -------
     tasks : int
-        Number of tasks that were run.
+        Number of cases that were run.
     seconds : float
         Elapsed time.
     """
     from routing.sweep.run import Run
 
-    if not plan.tasks:  # an empty shard creates a ledger too, so that all shards can be merged
+    if not plan.tasks:  # a shard without cases creates a ledger too, so that the ledgers of all shards can be merged
         ledger.begin(f"0 of 0 tasks, {executor}")
     done = ledger.done(without=again)
     todo = [task for task in plan.tasks if task.id not in done]
@@ -284,7 +296,8 @@ def run(
     try:
         settings = prepared(stack) if live else ()
         with progress_bar("sweep", len(todo)) as tell:
-            # Offline and live tasks are separate runs in the ledger, because live tasks depend on more code.
+            # Cases with and without OpenSM are separate runs in the ledger, because those with OpenSM depend on more
+            # code.
             for part in filter(None, ([task for task in todo if task.mode != "lab"], live)):
                 number = ledger.begin(f"{len(part)} of {len(plan.tasks)} tasks, {executor}", live=part is live)
                 Run(ledger, number, working, packer(plan, settings), lambda pairs: tell(len(pairs))).finish(part)
@@ -295,7 +308,7 @@ def run(
 
 
 def prepared(stack: ExitStack) -> tuple[tuple[str, str], ...]:
-    """Build the plugin for live tasks into a temporary folder; return the settings of the runner."""
+    """Build the plugin for cases with a real OpenSM in a temporary folder, and return what the workers need to know."""
     from routing.cli.sweep_lab import prepare
 
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ibnue-sweep-"))
@@ -304,7 +317,7 @@ def prepared(stack: ExitStack) -> tuple[tuple[str, str], ...]:
 
 
 def packer(plan: Plan, settings: tuple[tuple[str, str], ...]) -> Any:
-    """Return a function that makes a batch of tasks on the same fabric."""
+    """Return a function that packs cases of one fabric into a batch for a worker process."""
     from routing.sweep.work import OFFLINE, Batch, pack
 
     packed: dict[str, bytes] = {}

@@ -1,6 +1,6 @@
-"""Live tasks of a sweep: a real OpenSM with the plugin routes the faulty fabric, and ibdmchk checks the tables.
+"""Run cases of a sweep with a real OpenSM: the plugin routes the faulty fabric, and ibdmchk checks the tables too.
 
-Every task runs in a lab of its own, so that its result does not depend on earlier tasks.
+Every case runs in an OpenSM and an ibsim of its own, so that its result does not depend on earlier cases.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from ibsim_fixtures.opensm_log import Sweep
 
 CANNOT = (FaultKind.DEGRADE, FaultKind.SWAP)
-"""Faults that ibsim cannot simulate."""
+"""Kinds of faults that ibsim cannot simulate: degraded and swapped cables."""
 
 
 def prepare(folder: Path) -> tuple[tuple[str, str], ...]:
-    """Build the plugin into a folder, and return the settings of the runner.
+    """Build the plugin in a folder, and return the settings that :func:`run` needs in the worker processes.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def prepare(folder: Path) -> tuple[tuple[str, str], ...]:
 
 
 def run(fabric: Fabric, tasks: Sequence[Task], settings: Mapping[str, str]) -> list[Result]:
-    """Run each task in a lab of its own."""
+    """Run each case with its own OpenSM and ibsim, and return the results."""
     with tempfile.TemporaryDirectory(prefix="ibnue-sweep-") as folder:
         net = Path(folder) / "fabric.net"
         write_net(fabric, net)
@@ -61,12 +61,12 @@ def run(fabric: Fabric, tasks: Sequence[Task], settings: Mapping[str, str]) -> l
 
 
 def live(fabric: Fabric, net: Path, task: Task, settings: Mapping[str, str]) -> Result:
-    """Run one task in its own lab, and return its result.
+    """Run one case with its own OpenSM and ibsim, and return its result.
 
     Raises
     ------
     OptionError
-        The fault cannot be simulated by ibsim.
+        ibsim cannot simulate the fault.
     LabError
         OpenSM or ibsim failed.
     """
@@ -101,7 +101,7 @@ def live(fabric: Fabric, net: Path, task: Task, settings: Mapping[str, str]) -> 
 
 
 def plugin_config(task: Task) -> str:
-    """Return the plugin's configuration for a task."""
+    """Return the text of the plugin's configuration for a case."""
     lines = [f"{key} = {json.dumps(value)}" for key, value in task.target.options if key in ENGINE_KEYS]
     return AMPLE_TIMEOUTS + "\n".join(
         ["threads = 1", "allow_credit_loops = true", "[engine]", f"seed = {task.seed}", *lines, ""]
@@ -109,7 +109,10 @@ def plugin_config(task: Task) -> str:
 
 
 def host(fabric: Fabric) -> int | None:
-    """Return the GUID of a CA in the part with the most end ports after the fault; None if there is no CA."""
+    """Return the GUID of the CA on which OpenSM will run, or None if no CA is attached to a switch.
+
+    It is in the connected part of the faulty fabric that has the most end ports.
+    """
     ca = (fabric.endport_switch >= 0) & (fabric.terminal_kind[fabric.endport_terminal] == NodeKind.CA)
     if not ca.any():
         return None
@@ -132,7 +135,7 @@ def pull(lab: Lab, fault: Fault) -> None:
 
 
 def opensm_events(sweep: Sweep | None) -> Sweep:
-    """Return the sweep, which exists because the lab waits for one when it starts."""
+    """Return the sweep.  The lab waits for one when it starts, so that there always is one."""
     assert sweep is not None
     return sweep
 
@@ -143,12 +146,12 @@ def second_opinion(lab: Lab, fabric: Fabric) -> bool | None:
     Returns
     -------
     bool or None
-        None if ibdmchk cannot decide: routers, LMC > 0, or fewer than two CAs.
+        None if ibdmchk cannot decide: there are routers, an LMC above 0, or fewer than two CAs.
 
     Raises
     ------
     LabError
-        ibdmchk reports another error, so its verdict is unusable.
+        ibdmchk reports another error, so that its verdict means nothing.
     """
     kinds = fabric.terminal_kind[fabric.endport_terminal]
     if (kinds != NodeKind.CA).any() or fabric.endport_lmc.any() or len(kinds) < 2:
@@ -160,7 +163,7 @@ def second_opinion(lab: Lab, fabric: Fabric) -> bool | None:
 
 
 def verdict(task: Task, fabric: Fabric, before: LabState, after: LabState, second: bool | None) -> Result:
-    """Return the result of a task from the proof and from ibdmchk's verdict."""
+    """Return the result of a case, given the state before and after the faults, and ibdmchk's verdict ``second``."""
     outcome, report = classify_outcome(ENGINES[task.target.engine], after.proof)
     if not after.as_dumped:
         outcome, report = "wrong", "the switches do not have the tables that OpenSM dumped"

@@ -1,4 +1,4 @@
-"""Report of a sweep as text and as JSON."""
+"""Print the results of a sweep as text and as JSON."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from routing.sweep.summary import Comparison, Line
 
 NAMED = 10
-"""Number of failures and of regressions that are named."""
+"""Number of failures and of regressions that are printed; of further ones only the number is printed."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that a sweep reports.
+    """Everything that a sweep reports to the user.
 
     Attributes
     ----------
     records
-        The requested results.
+        Result of each case that the user asked for.
     lines
-        Summary of the results.
+        Summary of the results, one line for each engine and mode.
     compared
-        Comparison with an earlier ledger, None without one.
+        Comparison with an earlier ledger (file of results), or None.
     ran, seconds
-        Number of tasks run by this command, and their elapsed time.
+        Number of cases that this command ran itself, and their elapsed time.
     """
 
     records: Sequence[Record]
@@ -42,22 +42,22 @@ class Report:
 
     @property
     def failures(self) -> list[Record]:
-        """Records whose tables were not certified."""
+        """Results of the cases whose tables have no certificate."""
         return [record for record in self.records if not record.result.certified]
 
     @property
     def versions(self) -> list[str]:
-        """Versions of ibnue that computed the results."""
+        """Versions of ibnue with which the results were computed."""
         return sorted({record.version for record in self.records})
 
     @property
     def of_one_kind(self) -> bool:
-        """Whether all results of live tasks are from one version of ibnue, and all results of offline tasks too."""
+        """Whether one version of ibnue computed all results with OpenSM, and one version all results without it."""
         kinds = {(record.task.mode == "lab", record.version) for record in self.records}
         return len(kinds) == len({live for live, _ in kinds})
 
     def as_object(self) -> dict[str, Any]:
-        """Return the report for ``--json``."""
+        """Return the report as an object for ``--json``."""
         return {
             "tasks": len(self.records),
             "ran": self.ran,
@@ -71,7 +71,7 @@ class Report:
 
 
 def show(report: Report, *, by_fabric: bool) -> None:
-    """Print the report as text."""
+    """Print the summary, the first failures and the first regressions as text."""
     columns = ["engine", *(["fabric"] if by_fabric else []), "mode"]
     columns += ["cases", "certified", "VLs", "changed", "broken", "a2a", "loss", "worst", "seconds"]
     print_table(columns, [row(line) for line in report.lines], texts=len(columns) - 9)
@@ -88,7 +88,7 @@ def show(report: Report, *, by_fabric: bool) -> None:
 
 
 def row(line: Line) -> list[str]:
-    """Return a line of the summary as cells of a table."""
+    """Return a line of the summary as the cells of a table."""
 
     def number(value: float | None, form: str = "{}") -> str:
         return "-" if value is None else form.format(value)
@@ -110,7 +110,7 @@ def row(line: Line) -> list[str]:
 
 
 def facts(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield rows on the whole sweep: run time, versions, certified results, comparison."""
+    """Yield rows on the whole sweep: its run time, versions of ibnue, certified results, and comparison."""
     kept = len(report.records) - report.ran
     if report.ran:
         ran = f"{count_noun(report.ran, 'case')} in {report.seconds:.1f} s, {per_second(report.ran, report.seconds)}"

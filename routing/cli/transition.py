@@ -1,4 +1,4 @@
-"""``ibnue transition``: check whether tables can be replaced switch by switch in a running fabric."""
+"""Check whether tables can be replaced switch by switch in a running fabric: ``ibnue transition``."""
 
 from __future__ import annotations
 
@@ -92,14 +92,14 @@ def transition(
 
 
 def show(fabric: Fabric, found: Transition, note: str | None) -> None:
-    """Print the transition as text; ``note`` is the assumption about the tables, None if there is none."""
+    """Print the verdict on a transition as text.  ``note`` is the assumption made about the tables, or None."""
     print_rows(facts(fabric, found, note))
     for line in (*found.describe(), *steps(found.drain)):
         echo_lines(line)
 
 
 def facts(fabric: Fabric, found: Transition, note: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the verdict and the size of the change as rows of name and text."""
+    """Yield the size of the change and the verdict as rows of a name and a text."""
     from routing.deadlock.transition import extent
 
     yield "fabric", proof_report.fabric_line(fabric)
@@ -121,7 +121,7 @@ def facts(fabric: Fabric, found: Transition, note: str | None) -> Iterator[tuple
 
 
 def steps(drain: DoubleScheme | None) -> Iterator[str]:
-    """Yield the steps of the Double Scheme as text."""
+    """Yield lines on the steps of the Double Scheme, which drains traffic, if there are any."""
     if drain is None:
         return
     reached = "every CA and router can be sent to in each" if drain.gapless else "what the other set gets has to wait"
@@ -135,7 +135,7 @@ def steps(drain: DoubleScheme | None) -> Iterator[str]:
 
 
 def as_object(fabric: Fabric, found: Transition, note: str | None) -> dict[str, Any]:
-    """Return the transition for ``--json``."""
+    """Return the verdict on a transition as an object for ``--json``."""
     loop, drain = found.loop, found.drain
     return {
         "fabric": {"name": fabric.name, "digest": fabric.digest},
@@ -163,7 +163,7 @@ def as_object(fabric: Fabric, found: Transition, note: str | None) -> dict[str, 
 
 
 def step_object(drain: DoubleScheme, number: int) -> dict[str, Any]:
-    """Return one step of the Double Scheme for ``--json``."""
+    """Return one step of the Double Scheme as an object for ``--json``."""
     step = drain.steps[number]
     sets = {"send_to": int(step.inject.sum()), "drained": int(step.drained.sum())}
     return {"number": step.number, "title": step.title, "safe": step.safe, "drop": step.lost, **sets}

@@ -1,4 +1,4 @@
-"""``ibnue watch``: check whether the counters of the switches indicate a credit loop."""
+"""Check whether the counters of the switches indicate a credit loop: ``ibnue watch``."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ def watch(
 def rounds_of(
     fabric: Fabric, watched: Any, interval: float, rounds: int | None, *, reset: bool
 ) -> Iterator[CounterDeltas]:
-    """Yield the counter changes of every round; nothing if no channel is watched.
+    """Yield how much the counters of the watched channels grew in each round; nothing if no channel is watched.
 
-    With ``rounds`` 0, yield the counters since their last reset, once.
+    ``interval`` is in seconds.  With ``rounds`` 0, the counters since their last reset are yielded once.
     """
     from routing.counters import check_lids, empty_counters, read_channels
 
@@ -120,7 +120,7 @@ def run(command: Sequence[str]) -> str:
     Raises
     ------
     EnvironmentProblem
-        The program is not installed, fails or does not end.
+        The program is not installed, fails, or does not end within 60 seconds.
     """
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -136,7 +136,7 @@ def run(command: Sequence[str]) -> str:
 
 
 def show(fabric: Fabric, number: int, watched: int, added: CounterDeltas, suspects: SuspectTurns) -> None:
-    """Print the results of one round."""
+    """Print which channels are suspected in one round, and the credit loops they are on."""
     if number == 1:
         print_rows([("fabric", proof_report.fabric_line(fabric)), ("watched", count_noun(watched, "channel"))])
     echo_lines(f"round {number}: {count_noun(len(added.suspected), 'channel')} suspected")
@@ -151,13 +151,13 @@ def show(fabric: Fabric, number: int, watched: int, added: CounterDeltas, suspec
 
 
 def channel_name(fabric: Fabric, channel: int) -> str:
-    """Return a channel's name: its source switch and port."""
+    """Format a channel for messages: its source switch and port."""
     channels = fabric.channels
     return f"{fabric.labels[channels.src[channel]]} port {int(channels.port[channel])}"
 
 
 def as_object(fabric: Fabric, suspects: SuspectTurns, unclassified: Sequence[int]) -> dict[str, Any]:
-    """Return the last round with a loop, else the last round, for ``--json``."""
+    """Return the result as an object for ``--json``: the last round in which a loop was found, else the last round."""
     loops = [
         {"suspected": list(suspect.suspected), "turns": [turn.as_object() for turn in suspect.loop.turns]}
         for suspect in suspects.loops

@@ -1,4 +1,4 @@
-"""``ibnue whatif``: simulate faults, re-route the tables, and report the effect of each fault."""
+"""Break parts of a fabric, re-route the tables, and report the effect of each fault: ``ibnue whatif``."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 KINDS = ("link", "ca-link", "switch", "ca", "degrade", "swap", "group")
 NAMED = 3
-"""Number of names that a cell or line of the report shows."""
+"""Number of names that are printed; of further ones only the number is printed."""
 
 
 def all_or(text: str) -> int:
-    """Parse ``all`` or a number of random items; -1 stands for all."""
+    """Parse the number of random items to break; ``all`` gives -1."""
     if text == "all":
         return -1
     number = parse_decimal(text)
@@ -44,16 +44,16 @@ def all_or(text: str) -> int:
 
 
 def sample(text: str) -> tuple[int, int | None, float | None]:
-    """Parse ``N``, ``N:K`` or ``N:P%``.
+    """Parse the value of ``--random``: ``N``, ``N:K`` or ``N:P%``.
 
     Returns
     -------
     count : int
-        Number of scenarios.
+        Number N of scenarios.
     faults : int or None
-        Number of faults in each scenario; None if a rate is given.
+        Number K of faults in each scenario; None if P is given.
     rate : float or None
-        Fraction of all components that fails; None if a number is given.
+        Fraction P/100 of all components that fails in each scenario; None if P is not given.
     """
     found = re.fullmatch(r"([0-9]{1,18})(?::(?:([0-9]{1,18})|([0-9]+(?:\.[0-9]*)?)%))?", text, re.ASCII)
     if found is None:
@@ -66,7 +66,7 @@ def sample(text: str) -> tuple[int, int | None, float | None]:
 
 
 def kinds_of(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
-    """Parse ``--kinds``: words separated by commas."""
+    """Parse the value of ``--kinds``, which is words separated by commas."""
     kinds = tuple(word.strip() for word in value.split(","))
     for kind in kinds:
         if kind not in KINDS:
@@ -148,7 +148,7 @@ def whatif(
     jobs = jobs or cores()
     started = time.perf_counter()
     effects = []
-    with closing(explore(baseline, scenarios, jobs=jobs)) as found:  # closed even if a signal ends this loop
+    with closing(explore(baseline, scenarios, jobs=jobs)) as found:  # closed even if a signal ends this loop early
         for effect in watched(found, len(scenarios)):
             effects.append(effect)
             if as_json:
@@ -164,7 +164,7 @@ def whatif(
 
 
 def check_company(chosen: Mapping[str, Any], together: bool, as_json: bool) -> None:
-    """Raise OptionError for options without effect, as the option that they refer to is missing."""
+    """Raise OptionError if an option has no effect, because the option that it refers to is missing."""
     source = click.get_current_context().get_parameter_source
     if chosen["tables"] is None and fabric_argument.has_sl_files():
         raise OptionError("--sl and --sl2vl are about --tables", remedy="add --tables, or leave them out")
@@ -182,21 +182,21 @@ def check_company(chosen: Mapping[str, Any], together: bool, as_json: bool) -> N
 def read(
     tables: Path, fabric: Fabric, engine_name: str, options: EngineOptions, stability: str
 ) -> tuple[Routing, Engine, EngineOptions]:
-    """Read the installed tables, and choose the engine that repairs them.
+    """Read the tables that are in the switches, and choose the engine that repairs them.
 
     Returns
     -------
     Routing
-        The tables, with all packets on one VL if their VLs are unknown.
+        The tables.  If their VLs are unknown, all packets use one VL.
     Engine
-        The engine given by ``-e``, else the one that made the tables.
+        The engine that the user named by ``-e``, else the one that computed the tables.
     EngineOptions
-        Its options.
+        The options of the engine.
 
     Raises
     ------
     OptionError
-        The tables contradict the options: another engine, or other or more VLs.
+        The options contradict the tables: they name another engine, another first VL, or fewer VLs than the tables use.
     """
     from routing.deadlock.verdict import worst_case
 
@@ -222,7 +222,7 @@ def choose(
     lists: Sequence[Path],
     together: bool,
 ) -> Iterator[Scenario]:
-    """Yield the requested scenarios, in the order of the options in the help."""
+    """Yield the scenarios (sets of faults at the same time) that the user asked for, in the order of the help text."""
     from routing.faults import every_ca, every_link, every_switch, parse_fault, random_faults, read_faults
     from routing.whatif import Scenario, draw_faults, single_faults
 
@@ -243,7 +243,7 @@ def choose(
 
 
 def watched(effects: Iterable[Effect], count: int) -> Iterator[Effect]:
-    """Yield the effects, with a progress bar if standard error is a terminal."""
+    """Yield the effects of the scenarios, with a progress bar if standard error is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -260,7 +260,7 @@ def watched(effects: Iterable[Effect], count: int) -> Iterator[Effect]:
 
 
 def print_worst(effects: Sequence[Effect], worst: int, *, beside_fresh: bool) -> None:
-    """Print a table of the most severe scenarios."""
+    """Print a table of the ``worst`` scenarios with the most severe effects."""
     from routing.whatif import severity
 
     ranked = sorted(effects, key=severity, reverse=True)[:worst]
@@ -272,7 +272,7 @@ def print_worst(effects: Sequence[Effect], worst: int, *, beside_fresh: bool) ->
 
 
 def row(effect: Effect) -> list[str]:
-    """Return an effect as cells of the table."""
+    """Return the effect of a scenario as the cells of the table."""
     proof = effect.strength or "" if effect.certified else "NONE"
     count = [str(number) if number is not None else "-" for number in (effect.vls, effect.changed, effect.broken)]
     cut = names(effect.cut_off) or ("" if effect.connected else f"{effect.parts} parts")
@@ -281,7 +281,7 @@ def row(effect: Effect) -> list[str]:
 
 
 def share(value: float | None) -> str:
-    """Format an all-to-all share."""
+    """Format an all-to-all rate, which is a share of the reference rate."""
     return "-" if value is None or not math.isfinite(value) else f"{value:.3f}"
 
 
@@ -291,18 +291,18 @@ def percent(value: float | None) -> str:
 
 
 def names(every: Sequence[str]) -> str:
-    """Return the number of names, and the first few of them."""
+    """Format a list of names as their number and the first few of them."""
     return f"{len(every)}: {first_of(every)}" if every else ""
 
 
 def first_of(every: Sequence[str]) -> str:
-    """Return the first few names, and the number of the others."""
+    """Format the first few names, and the number of the others."""
     more = f" ... and {len(every) - NAMED} more" if len(every) > NAMED else ""
     return (", ".join(every[:NAMED]) or "nothing") + more
 
 
 def facts(baseline: Baseline, effects: Sequence[Effect]) -> Iterator[tuple[str, str]]:
-    """Yield the summary as rows of name and text."""
+    """Yield the summary of all scenarios as rows of a name and a text."""
     from routing.whatif import bridges_and_cut_switches, severity
     from routing.whatif.connectivity import link_names
 
@@ -337,7 +337,7 @@ def facts(baseline: Baseline, effects: Sequence[Effect]) -> Iterator[tuple[str, 
 
 
 def losses(effects: Sequence[Effect]) -> Iterator[tuple[str, str]]:
-    """Yield the rows of the summary on losses."""
+    """Yield rows on the loss of all-to-all and bisection rate over all scenarios."""
     for name, key in (("loss", "loss"), ("bisection", "bisection_loss"), ("fresh", "fresh_loss")):
         found = [(value, effect) for effect in effects if (value := getattr(effect, key)) is not None]
         if found:
@@ -348,13 +348,13 @@ def losses(effects: Sequence[Effect]) -> Iterator[tuple[str, str]]:
 
 
 def pace(count: int, seconds: float, jobs: int) -> tuple[str, str]:
-    """Return the row on the run time."""
+    """Return a row on the run time."""
     done, rate = count_noun(count, "scenario"), per_second(count, seconds)
     return "seconds", f"{seconds:.2f}, {done}, {rate} on {count_noun(jobs, 'process')}"
 
 
 def print_limits(limits: Limits, beyond: Sequence[Effect]) -> None:
-    """Print the scenarios that exceed the limits."""
+    """Print the scenarios whose effects exceed the limits that the user set."""
     for effect in beyond[:NAMED]:
         echo_lines(f"beyond {' and '.join(limits.exceeded(effect))}: {first_of(effect.faults)}")
     if len(beyond) > NAMED:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from routing.engines.registry import Registry
 
-__all__ = ["DEFAULT", "ENGINES", "OWN"]
+__all__ = ["DEFAULT", "ENGINES", "IN_OPENSM", "OWN"]
 
 DEFAULT = "auto"
 """Name of the engine if none is named."""
+
+IN_OPENSM = "updn"
+"""Name of the engine inside OpenSM if none is named: it serves any fabric on one VL, and computes one set of tables."""
 
 OWN = ("auto", "updn", "ftree", "nue", "dfsssp", "lash", "disjoint", "sssp", "minhop")
 """Names of the engines of this package, which are also the names of their modules."""

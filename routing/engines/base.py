@@ -73,6 +73,7 @@ class EngineOptions:
     objective: Objective = field(default=Objective.ALLTOALL, metadata={"option": Option(
         (str,), "Traffic pattern to balance for.", "objective",
         words=tuple(each.value for each in Objective), make=Objective,
+        refusal=("balances for all-to-all traffic only", "leave the objective out, or use minhop"),
     )})
     passes: int | None = field(default=None, metadata={"option": Option(
         (int,), "Refinement passes over all destinations; as many as the effort allows if not given.",

@@ -65,7 +65,7 @@ class DeadlockFreeSSSP:
     name = "dfsssp"
     summary = "balanced shortest paths; free of credit loops by virtual lanes"
     promise = Promise.DEADLOCK_FREE
-    offers = Offers(options=("partition", "reversible"), needs_vls=True)
+    offers = Offers(options=("partition", "reversible", "objective"), needs_vls=True)
 
     @without_uncounted
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:

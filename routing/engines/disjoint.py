@@ -58,7 +58,7 @@ class Disjoint:
     name = "disjoint"
     summary = "link-disjoint paths to the 2^LMC LIDs of a port; free of credit loops by virtual lanes"
     promise = Promise.DEADLOCK_FREE
-    offers = Offers(options=("reversible",), refusals={"minimal": LONGER_PATHS}, needs_vls=True)
+    offers = Offers(options=("reversible", "objective"), refusals={"minimal": LONGER_PATHS}, needs_vls=True)
 
     @without_uncounted
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:

@@ -22,7 +22,7 @@ class Lash:
     name = "lash"
     summary = "shortest paths, one virtual lane per pair of switches both ways; replies are safe"
     promise = Promise.DEADLOCK_FREE
-    offers = Offers(options=("partition", "reversible"), needs_vls=True, opensm_options=("lash_start_vl",))
+    offers = Offers(options=("partition", "reversible", "objective"), needs_vls=True, opensm_options=("lash_start_vl",))
 
     @without_uncounted
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:

@@ -14,7 +14,7 @@ from routing._kernels.up_down import is_increasing
 from routing.engines.base import AUTO_VLS, EngineOptions, Objective
 from routing.engines.destinations import Destinations
 from routing.engines.orders import breadth_first, top_switches
-from routing.engines.path_selection import DIRECTED, RINGED, PathSelector, PathSet
+from routing.engines.path_selection import DIRECTED, RINGED, TREE, PathSelector, PathSet
 from routing.engines.vl_assignment import vls_allowed
 from routing.errors import NotEnoughVLs
 from routing.fabric import Fabric
@@ -172,6 +172,9 @@ class LayerSearch:
         if self.options.objective is Objective.BISECTION or not self.maker.sources.any():
             yield self.maker.any_shortest
             return
+        up_and_down = self.maker.up_and_down()
+        if up_and_down is not None:
+            yield up_and_down
         if top_switches(self.fabric):
             yield self.maker.any_shortest
         if self.mutual and self.maker.rings is not None:
@@ -270,7 +273,7 @@ class LayerSearch:
             have=have,
             mutual=self.mutual,
             rechoose=True,
-            easing=0 if bisection else EASING_ROUNDS,
+            easing=0 if bisection or paths.name == TREE else EASING_ROUNDS,
             region=regions(self.fabric, most, seed=self.options.seed) if metis else None,
             budget=budget,
             spare=round(SPARE_VISITS * self.options.effort),
@@ -284,6 +287,9 @@ class LayerSearch:
         if paths.name == RINGED and self.maker.rings is not None:
             if self.maker.rings.layers <= layers:
                 yield LayerSeed(*self.maker.rings.cuts(self.fabric))
+            return
+        if paths.name == TREE and self.maker.tree is not None:
+            yield LayerSeed.from_orders(self.fabric, [self.maker.tree.order.position], strict=False)
             return
         tops = top_switches(self.fabric)
         plain = LayerSeed(None, None)

@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from routing._kernels.balance import balance
-from routing.engines.base import EngineOptions, Objective, Promise, refuse_unsupported
+from routing.engines.base import EngineOptions, Objective, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.effort import refinement_passes
 from routing.engines.provenance import provenance
@@ -32,6 +32,7 @@ class MinHop:
     name = "minhop"
     summary = "balanced shortest paths; may have credit loops off trees"
     promise = Promise.NONE
+    offers = Offers(options=("objective",))
 
     @without_uncounted
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import Balanced, Targets, balance
 from routing._kernels.nue import NueTrees, nue_trees
-from routing.engines.base import LONGER_PATHS, EngineOptions, Objective, Offers, Promise, refuse_unsupported
+from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.effort import refinement_passes, visits_per_pass
 from routing.engines.layered import LayeredPaths, LayerSearch
 from routing.engines.nue_seeds import Seeds, by_order, by_region
 from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch, breadth_first, top_switches
 from routing.engines.provenance import provenance
+from routing.engines.tree_paths import OBJECTIVE_REFUSAL, TreePaths, tree_paths
 from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.errors import NotEnoughVLs
@@ -55,6 +55,8 @@ class Nue:
       most cycle searches.
     - The balance considers the load along the whole path, and each switch takes the flow of upstream switches into
       account.
+    - On trees, unless a partition is named, no dependencies are searched: all paths lead up and then down in one order
+      (:mod:`routing.engines.tree_paths`), which balances all-to-all traffic and bisections at once.
     - If a switch cannot reach a destination otherwise, only this switch uses the escape tree, not all switches.
 
     An SL per destination is safe for requests (``forward``).  Replies use the SL of the request, which may belong to
@@ -68,7 +70,7 @@ class Nue:
     promise = Promise.DEADLOCK_FREE
     offers = Offers(
         options=("partition", "reversible"),
-        refusals={"minimal": LONGER_PATHS},
+        refusals={"minimal": LONGER_PATHS, "objective": OBJECTIVE_REFUSAL},
         opensm_options=("nue_max_num_vls",),
     )
 
@@ -82,6 +84,9 @@ class Nue:
         start = time.perf_counter()
         vls = vls_allowed(options)
         destinations = Destinations.of(fabric)
+        paths = tree_paths(fabric, destinations, options) if options.partition is None else None
+        if paths is not None:
+            return self._of_tree(fabric, destinations, options, paths, start)
         layers = 1 if options.reversible else vls
         pairs, is_best = _mirrored(fabric, destinations, options, vls) if options.reversible else (None, False)
         if pairs is not None and is_best:
@@ -106,6 +111,27 @@ class Nue:
                 seeds=seeds.name,
                 escape_entries=int(trees.escaped.sum()),
                 escape_destinations=int(np.count_nonzero(_wholly_escaped(fabric, destinations, trees))),
+            ),
+        )
+
+    def _of_tree(
+        self, fabric: Fabric, destinations: Destinations, options: EngineOptions, paths: TreePaths, start: float
+    ) -> Routing:
+        """Return tables of a tree, with the destinations spread over the VLs; ``start`` is when the run began."""
+        vls = vls_allowed(options)
+        return Routing(
+            lft=forwarding_tables(fabric, destinations, paths.trees),
+            **vl_tables(round_robin_sls(destinations, len(fabric.lids), vls), vls, options),
+            vls_needed=1,
+            provenance=provenance(
+                self.name,
+                fabric,
+                options,
+                {"route": time.perf_counter() - start},
+                seeds="tree",
+                first_switches=[fabric.labels[int(paths.order.position.argmin())]],
+                escape_entries=0,
+                escape_destinations=0,
             ),
         )
 
@@ -146,8 +172,6 @@ def _mirrored(
     bool
         Whether no shortest paths can have a lower utilisation.
     """
-    if options.objective is Objective.BISECTION:
-        return None, False
     search = LayerSearch(fabric, destinations, replace(options, vls=vls), mutual=True, optional=True)
     try:
         found = search.run()
@@ -229,18 +253,10 @@ class _Job:
         tops = tree_tops(self.fabric)
         if tops:
             position = np.tile(breadth_first(self.fabric, tops), (self.layers, 1))
-            if self.concentrates_traffic:
-                yield self.up_down(position)
-                return
             yield by_order(self.fabric, position)
         if not tops or self.layers > 1:
             yield by_region(self.fabric, self.destinations, self.layer, self.layers, self.options.threads)
         yield self.up_down(self.searched_orders())
-
-    @cached_property
-    def concentrates_traffic(self) -> bool:
-        """Whether to route each destination over few channels, which improves bisections on trees only."""
-        return self.options.objective is Objective.BISECTION and bool(tree_tops(self.fabric))
 
     def build_trees(self, seeds: Seeds) -> NueTrees:
         options = self.options
@@ -249,7 +265,7 @@ class _Job:
             parent=seeds.parent,
             rank=seeds.rank,
             start=seeds.start,
-            passes=0 if self.concentrates_traffic else self.passes() if options.passes is None else options.passes,
+            passes=self.passes() if options.passes is None else options.passes,
             full_passes=2 if options.passes is not None or self.visits() <= FULL_PASS_UP_TO else 1,
             seed=options.seed,
             threads=options.threads,
@@ -270,7 +286,6 @@ class _Job:
             seed=self.options.seed,
             threads=self.options.threads,
             hop_cost=HOP_COST,
-            bisection=self.concentrates_traffic,
         )
         return replace(by_order(self.fabric, position), name="updn", start=trees.next_channel)
 

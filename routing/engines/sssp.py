@@ -35,7 +35,7 @@ class SSSP:
     summary = "shortest paths balanced over all destinations together; may have credit loops off trees"
     promise = Promise.NONE
     offers = Offers(
-        options=("minimal",),
+        options=("minimal", "objective"),
         refusals={"reversible": ("does not care for replies", "use lash, or dfsssp with --reversible")},
     )
 

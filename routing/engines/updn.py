@@ -7,13 +7,14 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import balance
-from routing.engines.base import LONGER_PATHS, EngineOptions, Objective, Offers, Promise, refuse_unsupported
+from routing._kernels.balance import Balanced, balance
+from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.effort import refinement_passes
-from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch, breadth_first, top_switches
+from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch, breadth_first
 from routing.engines.provenance import provenance
 from routing.engines.roots import named_roots
+from routing.engines.tree_paths import OBJECTIVE_REFUSAL, tree_paths
 from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
@@ -33,6 +34,8 @@ class UpDown:
     - Paths are not the shortest legal ones but those that balance the load, with a small cost per hop.
     - A switch that has a path down may forward up as long as no traffic for the LID reaches it on a down link.
       OpenSM's ``updn`` decides this by hops alone, which is wrong on fabrics other than trees.
+    - On trees, unless roots or a partition are named, paths are the shortest legal ones, and balance all-to-all traffic
+      and bisections at once (:mod:`routing.trees.descent`).  All VLs then share one order.
 
     If several VLs are allowed, the destinations are spread over them, with one order.  Replies are then safe on any SL
     (``reversible``).  If the options request a number of VLs, the VLs improve the balance instead.  METIS splits the
@@ -45,7 +48,7 @@ class UpDown:
     promise = Promise.DEADLOCK_FREE
     offers = Offers(
         options=("roots", "root_guid_file", "partition", "reversible"),
-        refusals={"minimal": LONGER_PATHS},
+        refusals={"minimal": LONGER_PATHS, "objective": OBJECTIVE_REFUSAL},
         up_down=True,
         opensm_options=("root_guid_file",),
     )
@@ -60,25 +63,19 @@ class UpDown:
         start = time.perf_counter()
         vls = vls_allowed(options)
         destinations = Destinations.of(fabric)
-        layers = vls if _wants_layers(options) else 1
-        layer = _layers(fabric, destinations, layers, options.seed)
-        position = _orders(fabric, destinations, layer, options)
-        found = time.perf_counter()
-        trees = balance(
-            fabric.channels,
-            inverse_capacity(fabric, options.link_weights),
-            fabric.source_weight_at.astype(np.float64),
-            destinations.targets(layer),
-            position=position,
-            passes=refinement_passes(fabric, options),
-            seed=options.seed,
-            threads=options.threads,
-            hop_cost=HOP_COST,
-            bisection=_concentrates_traffic(fabric, options),
-        )
         sl = round_robin_sls(destinations, len(fabric.lids), vls)
-        if layers > 1:
-            sl[destinations.lid] = layer
+        paths = None if _names_order(options) else tree_paths(fabric, destinations, options)
+        if paths is not None:
+            found = time.perf_counter()
+            trees, position = paths.trees, paths.order.position[None]
+        else:
+            layers = vls if _wants_layers(options) else 1
+            layer = _layers(fabric, destinations, layers, options.seed)
+            position = _orders(fabric, destinations, layer, options)
+            found = time.perf_counter()
+            trees = _balanced(fabric, destinations, layer, position, options)
+            if layers > 1:
+                sl[destinations.lid] = layer
         lft = forwarding_tables(fabric, destinations, trees)
         seconds = {"order": found - start, "balance": time.perf_counter() - found}
         first = {"first_switches": [fabric.labels[int(order.argmin())] for order in position if order.size]}
@@ -97,12 +94,30 @@ class UpDown:
 ENGINE = UpDown()
 
 
-def _concentrates_traffic(fabric: Fabric, options: EngineOptions) -> bool:
-    """Return whether to route each destination over few channels, which improves bisections on trees only.
+def _names_order(options: EngineOptions) -> bool:
+    """Return whether options determine the order, or a partition into layers with orders of their own."""
+    return bool(options.roots) or options.root_guid_file is not None or options.partition == "metis"
 
-    On other fabrics, the paths become so long that the bisection bandwidth drops.
-    """
-    return options.objective is Objective.BISECTION and bool(top_switches(fabric))
+
+def _balanced(
+    fabric: Fabric,
+    destinations: Destinations,
+    layer: npt.NDArray[np.int32],
+    position: npt.NDArray[np.int32],
+    options: EngineOptions,
+) -> Balanced:
+    """Return the trees in the order of each layer (int32[layers, S])."""
+    return balance(
+        fabric.channels,
+        inverse_capacity(fabric, options.link_weights),
+        fabric.source_weight_at.astype(np.float64),
+        destinations.targets(layer),
+        position=position,
+        passes=refinement_passes(fabric, options),
+        seed=options.seed,
+        threads=options.threads,
+        hop_cost=HOP_COST,
+    )
 
 
 def _wants_layers(options: EngineOptions) -> bool:

@@ -1,1 +1,1 @@
-"""Readers and writers, one module per file format."""
+"""Read and write the files of fabrics and tables, with one module for each file format."""

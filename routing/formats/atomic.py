@@ -1,7 +1,9 @@
-"""Atomic writes of files and directories: they appear complete or not at all.
+"""Write files and folders atomically: a reader finds the old content or the complete new content.
 
-Data are written next to the target and renamed when complete.  An exception, including Ctrl-C, removes unfinished data.
-Nothing is synced to disk: this protects against early readers and interrupted runs, not against a power failure.
+Data are written to a temporary name next to the target, which is renamed when it is complete.  An exception, including
+Ctrl-C, removes the temporary data.
+
+Nothing is synced to disk.  This protects against early readers and interrupted runs, but not against a power failure.
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ _RENAME_EXCHANGE = 2
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that replaces ``path`` when the block ends without an exception.
+    """Open a temporary file for writing, which replaces ``path`` when the block ends without an exception.
 
-    If ``path`` is a symbolic link, its target is replaced.
+    If ``path`` is a symbolic link, the file that it names is replaced, not the link.
 
     Raises
     ------
@@ -34,10 +36,10 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     EnvironmentProblem
         The folder is missing or cannot be written, or the disk is full.
     """
-    target = Path(os.path.realpath(path))  # Path.resolve raises an exception for cyclic links
+    target = Path(os.path.realpath(path))  # Path.resolve raises an exception for a cycle of symbolic links
     part = _part(target)
     with _environment(target):
-        # A rename would replace even a device node, such as /dev/null for all running programs.
+        # A rename would replace even a device node: after a write to /dev/null, no program on the machine could use it.
         if Path(path).exists() and not Path(path).is_file():
             what = "a folder" if Path(path).is_dir() else "no regular file"
             raise InputError(f"is {what}, and a file is to be written", path=path, remedy="name a file")
@@ -52,13 +54,13 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def write_text_atomically(path: str | Path, text: str) -> None:
-    """Write a complete text file as UTF-8."""
+    """Write a text file atomically, in UTF-8."""
     with atomic_write(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
 
 
 def make_folder(path: str | Path) -> Path:
-    """Create a folder for files, if it does not exist.
+    """Create a folder, if it does not exist, into which the caller will write files.
 
     Raises
     ------
@@ -73,24 +75,24 @@ def make_folder(path: str | Path) -> Path:
 
 @contextmanager
 def atomic_directory(path: str | Path, *, marker: str, known: Collection[str]) -> Iterator[Path]:
-    """Yield an empty folder that replaces ``path`` when the block ends without an exception.
+    """Yield an empty temporary folder, which replaces ``path`` when the block ends without an exception.
 
-    An existing folder is replaced as a whole (Linux exchanges the two atomically), but only if it is empty or was
-    written by this function before.
+    An existing folder is replaced as a whole, and on Linux atomically.  It must be empty, or a folder that this
+    function wrote before.
 
     Parameters
     ----------
     path
-        The folder.
+        The folder to write.
     marker
-        File name that identifies a folder written by this function.
+        Name of a file that the caller always writes.  It identifies folders written by this function.
     known
         All file names that such a folder may contain.
 
     Raises
     ------
     InputError
-        The path is not a folder, is the working folder, or contains other files.
+        The path is not a folder, contains other files, or is a folder in which this process runs.
     EnvironmentProblem
         The parent folder is missing or cannot be written.
     """
@@ -106,14 +108,17 @@ def atomic_directory(path: str | Path, *, marker: str, known: Collection[str]) -
                 _exchange(part, target)
             else:
                 part.rename(target)
-        except EnvironmentProblem as problem:  # name the target, as the user did not choose the temporary folder's name
+        except EnvironmentProblem as problem:  # name the target: the user did not choose the temporary name
             raise EnvironmentProblem(str(problem).replace(str(part), str(target))) from None
         finally:
             shutil.rmtree(part, ignore_errors=True)
 
 
 def _part(target: Path) -> Path:
-    """Return a unique name next to the target, chosen before creation, so that an interrupt cannot leave the file."""
+    """Return a unique temporary name next to the target.
+
+    The caller chooses the name before it creates the file, so that an interrupt at any time can remove the file.
+    """
     return target.parent / f".{target.name}.{secrets.token_hex(8)}.part"
 
 
@@ -140,13 +145,13 @@ def _refuse_foreign(target: Path, marker: str, known: Collection[str]) -> None:
 
 
 def _exchange(part: Path, target: Path) -> None:
-    """Exchange two folders; afterwards ``part`` is the old one."""
+    """Exchange two folders, so that ``part`` becomes the name of the old one."""
     libc = ctypes.CDLL(None, use_errno=True)
     swap = getattr(libc, "renameat2", None)
     names = os.fsencode(part), os.fsencode(target)
     if swap is not None and swap(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
         return
-    # On other systems and file systems two renames are needed, between which there is no folder.
+    # Other systems and file systems cannot exchange two names. Between the two renames there is no folder of this name.
     aside = part.with_name(part.name + ".old")
     target.rename(aside)
     try:

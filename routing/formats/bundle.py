@@ -1,7 +1,7 @@
-"""The bundle: an ``.npz`` file with a fabric's tables, their certificate, and data that identify the fabric.
+"""Read and write bundles: an ``.npz`` file with a fabric's tables, their certificate and data to recognise the fabric.
 
-It contains the data that OpenSM's ``file`` engine loses: service levels, SL2VL tables and the proof.  NumPy can read it
-with pickling disabled.
+A bundle keeps what OpenSM's ``file`` engine cannot load: service levels, SL2VL tables and the proof.  NumPy reads
+bundles with pickling disabled.
 """
 
 from __future__ import annotations
@@ -27,31 +27,32 @@ from routing.tables import Provenance, Routing
 
 FORMAT = "ibnue-bundle/1"
 MORE = "state_"
-"""Prefix of the names of additional arrays, which are not part of the bundle."""
+"""Prefix of the names of additional arrays in the file, which :func:`read_bundle` ignores."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """Contents of a bundle; ``docs/formats.md`` describes the arrays.
+    """Contents of a bundle.  ``docs/formats.md`` describes the arrays of the file.
 
     Attributes
     ----------
     switch_guid, switch_name, switch_lid
-        uint64[S] (ascending), str, uint16[S]: the rows of the tables.
+        The switches, in the order of the rows of the tables: uint64[S] (ascending), str and uint16[S].
     endport_guid, endport_name, endport_port, endport_lid, endport_lmc
-        uint64[E] (ascending), str, uint8[E], uint16[E], uint8[E].
+        The end ports: uint64[E] (ascending), str, uint8[E], uint16[E] and uint8[E].
     routing
-        The tables, with the LIDs at the time of their creation.
+        The tables, with the LIDs of the time when the bundle was written.
     channel_switch, channel_port
         int32[C], uint8[C]: row of the source switch and out-port of each channel.
     order
-        int32[V, C], the certificate; V = 0 if there is none.
+        int32[V, C], the certificate: position of each channel in a topological order for each of V VLs.  V = 0 if there
+        is no certificate.
     strength
         "forward", "reversible", or None if there is no certificate.
     scope
         "endports" if the certificate excludes switch-to-switch traffic, else "all".
     meta
-        All other recorded information.
+        The engine, its options and all other information recorded as JSON.
     path
         File from which the bundle was read.
     """
@@ -82,16 +83,16 @@ def write_bundle(
     *,
     more: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> None:
-    """Write the tables with their certificate, if any.  Equal input gives equal bytes.
+    """Write a bundle.  Equal input gives a file with equal bytes.
 
     Parameters
     ----------
     path
-        The file; written to a temporary name and renamed.
+        The file to write.  It is written to a temporary name and then renamed.
     fabric, routing, proof
-        Contents of the bundle.
+        The fabric, its tables, and their proof with the certificate, if there is one.
     more
-        Additional arrays, under names that begin with :data:`MORE`; readers of bundles ignore them.
+        Additional arrays, whose names begin with :data:`MORE`.  :func:`read_bundle` ignores them.
 
     Raises
     ------
@@ -102,7 +103,7 @@ def write_bundle(
 
     Notes
     -----
-    O(S L), about 6 ns per byte for the compression.
+    O(S L), mostly for the compression at about 6 ns per byte.
     """
     with atomic_write(path) as file:
         save_bundle(file, fabric, routing, proof, more=more)
@@ -116,7 +117,7 @@ def save_bundle(
     *,
     more: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> None:
-    """Write the contents of :func:`write_bundle` into an open file."""
+    """Write a bundle into an open file, as :func:`write_bundle` does."""
     routing.check_shapes(fabric)
     certificate, channels = proof.certificate, fabric.channels
     order = np.empty((0, len(channels)), np.int32) if certificate is None else certificate.order
@@ -148,7 +149,10 @@ def save_bundle(
 
 
 def _names(names: tuple[str, ...]) -> npt.NDArray[np.str_]:
-    """Return the names as a NumPy array; NULs are escaped, because NumPy drops trailing ones."""
+    """Return the names as a NumPy array of strings.
+
+    NUL characters are escaped, because NumPy drops them at the end of a string.
+    """
     return np.array([name.replace("\0", "\\x00") for name in names], np.str_) if names else np.empty(0, "<U1")
 
 
@@ -169,7 +173,10 @@ def _meta(fabric: Fabric, routing: Routing, certificate: Order | None) -> str:
 
 
 def switch_cabling(fabric: Fabric) -> str:
-    """Return the SHA-256 of the cables between switch ports (without LIDs, names, end ports, link widths), as hex."""
+    """Return a hash that identifies the cabling between switches: SHA-256 of GUIDs, ports and cables, in hex.
+
+    It does not depend on LIDs, names, end ports and link widths.
+    """
     channels = fabric.channels
     state = hashlib.sha256(b"ibnue-cabling/1")
     for part in (fabric.switch_guid, channels.src, channels.port, channels.dst, channels.dst_port):
@@ -178,13 +185,13 @@ def switch_cabling(fabric: Fabric) -> str:
 
 
 def read_bundle(path: str | Path) -> Bundle:
-    """Read a bundle, with all checks that do not need the fabric.
+    """Read a bundle, and make all checks of its contents that do not need the fabric.
 
     Raises
     ------
     TableError
-        The file is not a bundle, has another version, is truncated, has missing or additional arrays, or an array has
-        an invalid dtype, shape or value.
+        The file is not a bundle, has another version or is truncated.  Or an array is missing, does not belong there,
+        or has an invalid dtype, shape or value.
     InputError, EnvironmentProblem
         The file is missing or cannot be read.
     """
@@ -193,7 +200,7 @@ def read_bundle(path: str | Path) -> Bundle:
 
 
 def bundle_in(archive: NpzReader) -> Bundle:
-    """Return the bundle in an open archive, which may contain additional arrays (:data:`MORE`).
+    """Return the bundle in an open archive, which may contain additional arrays whose names begin with :data:`MORE`.
 
     Raises
     ------
@@ -255,15 +262,16 @@ def _bundle(arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, object], 
 
 
 def bundle_routing(bundle: Bundle, fabric: Fabric) -> Routing:
-    """Return the tables of a bundle with the rows and LIDs of a fabric.
+    """Return the tables of a bundle, with rows and columns renumbered for a fabric as it is now.
 
-    The fabric fits if it has the same switches with the same cables between them, and no end port that is unknown to
-    the bundle.  End ports may be missing (a host that is off), and LIDs may have moved: columns are matched by GUID.
+    The fabric must have the same switches and the same cables between them, and no end port that the bundle lacks. LIDs
+    may have changed, because columns are matched by GUID.  End ports may be missing, such as those of a host that is
+    off.
 
     Raises
     ------
     TableError
-        The bundle belongs to another fabric; the message names the difference.
+        The bundle belongs to another fabric.  The message says what differs.
     """
     _refuse_other_switches(bundle, fabric)
     _refuse_other_endports(bundle, fabric)
@@ -323,7 +331,9 @@ def _refuse_other_endports(bundle: Bundle, fabric: Fabric) -> None:
 
 
 def _refuse_other_ports(bundle: Bundle, fabric: Fabric, routing: Routing) -> None:
-    """Check that every LID is delivered to the port that is cabled now, and that all out-ports exist."""
+    """Raise TableError if a LID is delivered to a port that is no longer the cabled one, or if an out-port does not
+    exist.
+    """
     lids = fabric.lids
     known = np.flatnonzero(lids.switch >= 0)
     port = routing.lft[lids.switch[known], known]

@@ -1,4 +1,7 @@
-"""Checks of a bundle: dtypes, consistent shapes, values.  Sizes are checked before large arrays are read."""
+"""Check the arrays of a bundle: dtypes, shapes that agree, and values.
+
+Sizes are checked before large arrays are read, so that a damaged file cannot exhaust the memory.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from routing.formats.npz import Expected
 from routing.tables import DATA_VLS
 
 LARGEST = 4 << 30
-"""Maximum total size of the arrays in bytes."""
+"""Maximum size in bytes of all arrays of a bundle together."""
 
 _LONGEST_NAME = 4096
 _LONGEST_META = 1 << 24
@@ -41,16 +44,22 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "order": ("i4", ("VC",)),
     "meta": ("U", ("",)),
 }
-"""Dtype and allowed dimensions of each array, in the order of writing and reading."""
+"""Dtype and allowed shapes of each array, in the order in which they are written and read.
+
+Each letter of a shape is a dimension: S switches, E end ports, L LIDs, P ports, V VLs, C channels, X = 16.
+"""
 
 OWNERS = tuple(name for name in KINDS if name.startswith(("switch_", "endport_")))
-"""Arrays that define the owners of LIDs; they are read first, as they bound the size of the tables."""
+"""Arrays from which the owner of each LID is known.
+
+They are read first, because their number of LIDs limits the size of the tables.
+"""
 
 _MOST = {"S": MAX_UNICAST_LID, "E": 2 * MAX_UNICAST_LID, "L": MAX_UNICAST_LID + 1, "P": 255, "V": 16, "C": 1 << 24}
 
 
 class BundleChecker:
-    """Checks that dimensions agree while arrays are read, and the values afterwards."""
+    """Checks the arrays of one bundle: that dimensions agree while arrays are read, and the values afterwards."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -58,7 +67,11 @@ class BundleChecker:
         self._bytes = 0
 
     def expect(self, name: str) -> Expected:
-        """Return a function that describes what is wrong with a dtype and shape of this array, None if nothing."""
+        """Return the check of the dtype and the shape of the array ``name``, for
+        :class:`~routing.formats.npz.NpzReader`.
+
+        The check returns what is wrong in words, or None if nothing is wrong.
+        """
 
         def complaint(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | None:
             kind, forms = KINDS[name]
@@ -90,7 +103,13 @@ class BundleChecker:
         return "[" + ", ".join(str(self._size.get(letter, letter)) for letter in form) + "]"
 
     def check_owners(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Check GUIDs, LIDs and LMCs; the highest LID defines the width of the tables."""
+        """Check GUIDs, LIDs and LMCs.  The highest LID then defines how many columns the tables must have.
+
+        Raises
+        ------
+        TableError
+            A value is invalid, or two ports have the same LID.
+        """
         for name in ("switch_guid", "endport_guid"):
             guid = arrays[name]
             self._demand(bool((guid > 0).all() and (guid[1:] > guid[:-1]).all()), f"{name} is not in ascending order")
@@ -107,7 +126,13 @@ class BundleChecker:
         self._demand(self._size["L"] <= MAX_UNICAST_LID + 1, "a LID is over 0xBFFF")
 
     def check_tables(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Check the values of all other arrays."""
+        """Check the values of the tables, of the channels and of the certificate.
+
+        Raises
+        ------
+        TableError
+            A value is invalid.
+        """
         for name in ("sl", "sl2vl"):
             self._demand(int(arrays[name].max(initial=0)) <= 15, f"{name} holds a number over 15")
         self._demand(1 <= int(arrays["vls"]) <= DATA_VLS, f"the number of VLs is not 1 to {DATA_VLS}")
@@ -122,7 +147,13 @@ class BundleChecker:
         self._demand(int(arrays["order"].min(initial=0)) >= -1, "the certificate holds a position under -1")
 
     def meta(self, text: str) -> dict[str, object]:
-        """Parse the description, a JSON object."""
+        """Parse the array ``meta``, a JSON object in text form.
+
+        Raises
+        ------
+        TableError
+            The text is not a JSON object.
+        """
         try:
             meta = json.loads(text)
         except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""Large text dumps as arrays: offsets of the lines, and fixed columns of many lines at once.
+"""Read large text dumps of tables quickly, by decoding fixed columns of many lines at once.
 
-Dumps of forwarding tables have one line per switch and LID, that is, millions of lines.  They are read in pieces of
-whole lines.  NumPy decodes the lines that look exactly as OpenSM prints them; all others are parsed one by one.
+A dump of forwarding tables has one line for each switch and LID, that is, millions of lines.  It is read in pieces of
+whole lines.  NumPy decodes those lines that look exactly as OpenSM prints them.  All other lines are parsed one by one.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ _DIGIT = np.where(_HEX < 10, _HEX, 255).astype(np.uint8)
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Consecutive lines of a file.
+    """Consecutive whole lines of a text file, with the offset of each line.
 
     Attributes
     ----------
     data
-        uint8[N], the lines with their newlines, padded so that fixed columns can be read beyond the last line.
+        uint8[N], the bytes of the lines with their newlines.  Zeros are added, so that a fixed column can be read past
+        the end.
     start, end
-        int64[n], offset of the first byte and of the newline of each line.
+        int64[n], offset in ``data`` of the first byte and of the newline of each line.
     first
-        Number of the first line (lines count from 1).
+        Number in the file of the first line (the file begins with line 1).
     """
 
     data: npt.NDArray[np.uint8]
@@ -45,11 +46,11 @@ class Piece:
     first: int
 
     def text(self, line: int) -> str:
-        """Return one line without its newline."""
+        """Return one line as text, without its newline."""
         return bytes(self.data[self.start[line] : self.end[line]]).decode("utf-8", "backslashreplace").rstrip("\r")
 
     def has(self, lines: npt.NDArray[np.int64], column: int, what: bytes) -> npt.NDArray[np.bool_]:
-        """Return which of the lines contain ``what`` at a column, bool[n]."""
+        """Return which of the lines have the bytes ``what`` at a column, bool[n]."""
         begin = self.start[lines] + column
         good = begin + len(what) <= self.end[lines]
         for offset, byte in enumerate(what):
@@ -59,14 +60,14 @@ class Piece:
     def number(
         self, lines: npt.NDArray[np.int64], column: int, digits: int, base: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Parse numbers of a fixed width at a column.
+        """Parse a number with a fixed count of digits at a fixed column of many lines.
 
         Returns
         -------
         value : int64[n]
-            The numbers; meaningless where there is none.
+            The numbers; meaningless for lines where ``good`` is False.
         good : bool[n]
-            Whether there is a number.
+            Whether the line has nothing but digits of ``base`` in these columns.
         """
         table = _HEX if base == 16 else _DIGIT
         begin = self.start[lines] + column
@@ -80,14 +81,14 @@ class Piece:
 
 
 def read_pieces(path: str | Path, size: int = PIECE) -> Iterator[Piece]:
-    """Read a text file in pieces of whole lines.
+    """Read a text file in pieces of whole lines, about ``size`` bytes each.
 
     Raises
     ------
     InputError, EnvironmentProblem
         The file is missing, is a folder, or cannot be read.
     ParseError
-        A line is longer than 64 KiB, which no dump has.
+        A line is longer than 64 KiB, longer than in any dump.
     """
     rest, number = b"", 1
     try:
@@ -111,7 +112,13 @@ def read_pieces(path: str | Path, size: int = PIECE) -> Iterator[Piece]:
 
 
 def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text file with their numbers; errors are those of :func:`read_pieces`."""
+    """Yield the lines of a text file with their numbers, from 1 on.
+
+    Raises
+    ------
+    ParseError, InputError, EnvironmentProblem
+        See :func:`read_pieces`.
+    """
     for piece in read_pieces(path):
         for line in range(len(piece.start)):
             yield piece.first + line, piece.text(line)

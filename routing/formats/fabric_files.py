@@ -1,4 +1,4 @@
-"""Fabric files in all formats: the content decides when reading, the suffix when writing."""
+"""Read and write fabric files.  A reader recognises the format by the content, and a writer by the suffix."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _READERS: tuple[tuple[Callable[[str], object], Callable[..., Fabric]], ...] = (
     (is_ibnetdiscover, parse_ibnetdiscover),
     (is_net, parse_net),
 )
-"""Readers in the order in which they are tried, each after a test of the text."""
+"""Readers with a test of the text that recognises their format, in the order in which they are tried."""
 
 _WRITERS = {".net": net_text, ".json": json_text, ".graphml": graphml_text}
 
@@ -39,13 +39,13 @@ def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None =
     Parameters
     ----------
     path
-        The file, plain or gzip.  The content decides the format: ibsim net file, ibnetdiscover's output, OpenSM's
-        ``opensm-subnet.lst``, ibnue's JSON or GraphML.
+        The file, plain or compressed by gzip.  Its content decides which format it is: ibsim net file, ibnetdiscover's
+        output, OpenSM's ``opensm-subnet.lst``, or ibnue's JSON or GraphML.
     lmc
-        LMC (0 to 7) of the end ports for which the file states no LID; of all end ports for ``opensm-subnet.lst``,
-        which has base LIDs only.
+        LMC (0 to 7) of the end ports for which the file states no LID.  For ``opensm-subnet.lst``, which has base LIDs
+        only, it is the LMC of all end ports.
     guid2lid
-        OpenSM's LID file; its LIDs take precedence over those of the fabric file.
+        OpenSM's LID file, or None.  Its LIDs take precedence over those of the fabric file.
 
     Raises
     ------
@@ -72,14 +72,15 @@ def _parse(text: str, path: str | Path, lmc: int) -> Fabric:
 
 
 def write_fabric(fabric: Fabric, path: str | Path) -> None:
-    """Write a fabric in the format of the suffix: ``.net``, ``.json`` or ``.graphml``; with ``.gz`` compressed.
+    """Write a fabric in the format that the suffix names: ``.net``, ``.json`` or ``.graphml``.  A final ``.gz``
+    compresses the file.
 
     Raises
     ------
     OptionError
         The suffix is unknown.
     FabricError
-        The format cannot represent the fabric (a link speed that InfiniBand does not have, in a net file).
+        The format cannot represent the fabric.  A net file, for instance, has only the link speeds of InfiniBand.
     EnvironmentProblem
         The file cannot be written.
     """
@@ -95,9 +96,10 @@ def write_fabric(fabric: Fabric, path: str | Path) -> None:
 
 
 def write_net(fabric: Fabric, path: str | Path, *, port_guids: bool = True) -> None:
-    """Write a fabric as an ibsim net file for any suffix; compressed if the suffix is ``.gz``.
+    """Write a fabric as an ibsim net file, whatever the suffix is.  Only a final ``.gz`` counts: it compresses the
+    file.
 
-    :func:`routing.formats.ibsim_net_write.net_text` describes the limits of ibsim, and ``port_guids``.
+    :func:`routing.formats.ibsim_net_write.net_text` describes the limits of ibsim, and the option ``port_guids``.
 
     Raises
     ------

@@ -1,9 +1,10 @@
-"""Fabrics as GraphML, for igraph, networkx, Gephi and others; reader and writer.
+"""Read and write fabrics as GraphML, the format of igraph, networkx, Gephi and other graph tools.
 
-Devices are nodes with ``kind``, ``guid`` (a string: many tools lose bits of 64-bit numbers), ``name``, ``ports`` and,
-for switches, ``lid``.  Cables are undirected edges with ``width``, ``speed`` (Gb/s of one physical lane) and ``port``
-for either end.  An end at a CA or router also has ``guid``, ``lid`` and ``lmc`` of that port (``source_port``,
-``target_lid``, ...).
+Devices are nodes with ``kind``, ``guid``, ``name`` and ``ports``, and switches have ``lid`` too.  A GUID is a string,
+because many tools lose bits of 64-bit numbers.
+
+Cables are undirected edges with ``width``, ``speed`` (Gb/s of one physical lane), and ``port`` for either end.  An end
+at a CA or router also has ``guid``, ``lid`` and ``lmc`` of its port (``source_port``, ``target_lid``, ...).
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def _data(target: str, values: dict[str, Any]) -> str:
 
 
 def _legal(text: str) -> str:
-    """Return the text with escapes for the characters that XML cannot represent."""
+    """Escape the characters that XML cannot represent."""
     return escape_control(text, _is_legal_text)
 
 
@@ -91,7 +92,7 @@ def _is_legal_text(letter: str) -> bool:
 
 @dataclass
 class _Element:
-    """Node or edge that is being read."""
+    """Node or edge that is being read, with its attributes."""
 
     location: Location
     ends: tuple[str, str]
@@ -100,7 +101,7 @@ class _Element:
 
 @dataclass
 class _Reader:
-    """Handlers for expat, which works in one pass and knows the line number."""
+    """Handlers that the XML parser expat calls, which works in one pass and knows the line number."""
 
     path: str | Path
     parser: Any
@@ -207,21 +208,22 @@ def _add_cable(reader: _Reader, builder: FabricBuilder, element: _Element, handl
 
 
 def parse_graphml(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
-    """Parse a fabric from GraphML text.
+    """Parse the text of a GraphML file, and return the fabric in it.
 
     Parameters
     ----------
     text
-        Content of the file.  Attributes are identified by name, so other tools may have rewritten the file.
+        Content of the file.  Attributes are found by name, so that a file that another tool has rewritten can be read
+        too.
     path
-        File name for errors.
+        File name for error messages.
     lmc
-        LMC of the end ports that have LID 0 (none) in the file.
+        LMC of the end ports that have no LID in the file (LID 0).
 
     Raises
     ------
     ParseError, FabricError
-        The text is invalid; the message has file, line and remedy.
+        The text is invalid.  The message has file, line and remedy.
     """
     parser = expat.ParserCreate(encoding="UTF-8")
     parser.buffer_text = True
@@ -236,7 +238,7 @@ def parse_graphml(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
         raise ParseError(
             f"no XML: {expat.ErrorString(problem.code)}", path=path, line=problem.lineno, remedy="is the file whole?"
         ) from None
-    finally:  # break the reference cycle of parser and handlers, so that both are freed at once
+    finally:  # The parser and its handlers refer to each other; without this cycle both are freed at once.
         parser.StartElementHandler = parser.EndElementHandler = None
         parser.CharacterDataHandler = parser.StartDoctypeDeclHandler = None
     if not reader.nodes:

@@ -1,6 +1,6 @@
-"""Fabrics as JSON, schema ``ibnue-fabric/1``: all data of a :class:`~routing.fabric.Fabric`.
+"""Read and write fabrics as JSON, in the schema ``ibnue-fabric/1``, which has all data of a fabric.
 
-GUIDs are strings (``"0x200000"``), because many readers represent JSON numbers exactly only up to 2^53.
+GUIDs are strings (``"0x200000"``), because many JSON readers represent numbers exactly only up to 2^53.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SCHEMA = "ibnue-fabric/1"
 
 
 def json_text(fabric: Fabric) -> str:
-    """Return the fabric as JSON, with one device or cable per line."""
+    """Return the fabric as JSON text, with one device or one cable per line."""
     parts = [
         '{"schema": ' + json.dumps(SCHEMA),
         '"name": ' + json.dumps(_printable(fabric.name)),
@@ -74,12 +74,15 @@ def _links(fabric: Fabric) -> Iterator[Any]:
 
 
 def _printable(text: str) -> str:
-    """Return the text with lone surrogates escaped, as they cannot be encoded."""
+    """Escape lone surrogates, which cannot be encoded as UTF-8."""
     return text.encode("utf-8", errors="backslashreplace").decode("utf-8")
 
 
 class _Reader:
-    """Reader of the parsed value; errors name the position in it (``links[3]``), because JSON keeps no line numbers."""
+    """Builds a fabric from parsed JSON.
+
+    Errors name the position in the JSON value, such as ``links[3]``, because the parser keeps no line numbers.
+    """
 
     def __init__(self, path: str | Path, lmc: int) -> None:
         self.path = path
@@ -89,7 +92,15 @@ class _Reader:
         return ParseError(f"{spot}: {problem}", path=self.path, remedy=f"see the schema {SCHEMA}")
 
     def take(self, row: Any, spot: str, key: str, kind: type, default: Any = None) -> Any:
-        """Return a member of an object after checking its type."""
+        """Return a member of a JSON object after a check of its type.
+
+        ``spot`` is the position of the object for the error message.
+
+        Raises
+        ------
+        ParseError
+            The member is missing, or has another type.
+        """
         if not isinstance(row, dict):
             raise self.error(spot, "no object")
         value = row.get(key, default)
@@ -174,21 +185,21 @@ class _Reader:
 
 
 def parse_json(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
-    """Parse a fabric from JSON text.
+    """Parse the text of a JSON file, and return the fabric in it.
 
     Parameters
     ----------
     text
         Content of the file.
     path
-        File name for errors.
+        File name for error messages.
     lmc
-        LMC of the end ports that have LID 0 (none) in the file.
+        LMC of the end ports that have no LID in the file (LID 0).
 
     Raises
     ------
     ParseError, FabricError
-        The text is invalid; the message has the file and the position (``links[3]``), or the line of a syntax error.
+        The text is invalid.  The message has the file and the position (``links[3]``), or the line of a syntax error.
     """
     try:
         value = json.loads(text)

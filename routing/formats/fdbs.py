@@ -1,4 +1,4 @@
-"""``opensm.fdbs``: forwarding tables with hop counts, the format that ``ibdmchk -f`` reads."""
+"""Read and write ``opensm.fdbs``: OpenSM's dump of forwarding tables with hop counts, which ``ibdmchk -f`` reads."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def write(
     hops: npt.NDArray[np.uint8],
     best: npt.NDArray[np.uint8] | None = None,
 ) -> None:
-    """Write the tables in OpenSM's format.
+    """Write forwarding tables in the format of OpenSM's ``opensm.fdbs``.
 
     Parameters
     ----------
     path
-        The file.
+        The file to write.
     fabric
         Fabric with the GUIDs and LIDs.
     lft
-        uint8[S, L], 255: no entry.
+        uint8[S, L], the forwarding tables; 255 for no entry.
     hops
-        uint8[S, L], number of channels on the path, 0 at the delivering switch (255: unknown).  The file counts the
-        last cable to a CA or router as a hop, as OpenSM does.
+        uint8[S, L], number of channels on the path; 0 at the switch that delivers, 255 if unknown.  The file also
+        counts the last cable to a CA or router as a hop, as OpenSM does.
     best
-        uint8[S, L], the smallest possible number of hops.  Longer paths are marked as in OpenSM, but without the port
-        that OpenSM would recommend.  None: no path is marked.
+        uint8[S, L], smallest possible number of channels, or None.  Paths that are longer get OpenSM's mark, but
+        without the port that OpenSM would recommend.  With None no path is marked.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def write(
 
     Notes
     -----
-    28 bytes per entry.
+    28 bytes of text per entry.
     """
     last = (fabric.lids.endport >= 0).astype(np.int64)
     with atomic_write(path) as file:
@@ -89,18 +89,20 @@ def _lines(
 
 
 def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Read the tables of a fabric's switches; the LIDs must be those of the fabric, as the file has no port GUIDs.
+    """Read ``opensm.fdbs`` as the forwarding tables of a fabric.
+
+    The file has no port GUIDs, so that the fabric must have the LIDs of the time of the dump.
 
     Returns
     -------
     uint8[S, L]
-        The tables, 255: no entry.
+        The forwarding tables; 255 for no entry.
 
     Raises
     ------
     ParseError
-        A line is invalid, a port does not exist on the switch, a LID is repeated, or a section is shorter than the
-        others.
+        A line is invalid, a switch does not have the port, a LID is repeated, or the section of a switch has fewer LIDs
+        than the others.
     TableError
         A switch is missing in the fabric or in the file.
     InputError, EnvironmentProblem

@@ -1,4 +1,4 @@
-"""Files of flows: sources and destinations on a fabric, or paths over named links."""
+"""Read files of flows, given as pairs of end ports of a fabric, or as paths over named links."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _RATE = re.compile(r"[0-9]{1,9}(?:/[0-9]{1,9}|\.[0-9]{1,9})?", re.ASCII)
 
 
 def read_demands(path: str | Path, fabric: Fabric) -> list[Demand]:
-    """Read lines of ``SOURCE DESTINATION [RATE]``.
+    """Read a file with one flow per line: ``SOURCE DESTINATION [RATE]``.
 
-    An end is the name of a CA or router, a GUID (0x..., of the node or of the port) or a LID.  Names with blanks are
-    quoted, and a CA with several cabled ports needs its port's GUID or LID.  RATE is a share of the sender's link, such
-    as 1/3 or 0.5 (1 if not given).  ``#`` begins a comment.
+    SOURCE and DESTINATION are each the name of a CA or router, a GUID (0x...) of a node or port, or a LID.  Names with
+    blanks need quotes.  A CA with several cabled ports needs the GUID or a LID of the port.  RATE is a share of the
+    sender's link, such as 1/3 or 0.5; the default is 1.  ``#`` begins a comment.
 
     Raises
     ------
     ParseError
-        A line is invalid, an end is not in the fabric, or a rate is not above 0 and at most 1.
+        A line is invalid, the fabric does not have one of the ends, or a rate is not above 0 and at most 1.
     """
     found = []
     for line, words in _lines(path):
@@ -50,7 +50,9 @@ def read_demands(path: str | Path, fabric: Fabric) -> list[Demand]:
 
 
 def read_paths(path: str | Path) -> Flows:
-    """Read lines of ``FLOW: LINK LINK ...``; link names are arbitrary, and all links have capacity 1.
+    """Read a file with the path of one flow per line: ``FLOW: LINK LINK ...``.
+
+    Names of flows and links are arbitrary, and every link has capacity 1.
 
     Raises
     ------
@@ -85,14 +87,14 @@ def _lines(path: str | Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _endport(fabric: Fabric, word: str, path: str | Path, line: int) -> tuple[int, int]:
-    """Find an end port.
+    """Find the end port that a word of the file names.
 
     Returns
     -------
     row : int
-        Row of the end port.
+        Row of the end port in the fabric.
     lid : int
-        LID that addresses it.
+        LID in the word, else the base LID of the end port.
     """
     try:
         return find_endport(fabric, word)
@@ -102,7 +104,7 @@ def _endport(fabric: Fabric, word: str, path: str | Path, line: int) -> tuple[in
 
 def _rate(word: str, path: str | Path, line: int) -> Fraction:
     try:
-        # The pattern excludes exponents: Fraction("1e-999999999") would be expanded to all its digits.
+        # Fraction accepts exponents, and would expand "1e-999999999" to all its digits. The pattern excludes exponents.
         rate = Fraction(word) if _RATE.fullmatch(word) else Fraction(0)
     except ZeroDivisionError:
         rate = Fraction(0)

@@ -1,6 +1,7 @@
-"""OpenSM's small files keyed by GUID: ``guid2lid``, GUID lists (such as ``root_guid_file``), the node name map.
+"""Read and apply OpenSM's small files keyed by GUID: ``guid2lid``, GUID lists such as ``root_guid_file``, name maps.
 
-They are read as OpenSM's parsers read them, except that lines which OpenSM silently skips or truncates are errors here.
+The files are read as OpenSM's own parsers read them.  But a line that OpenSM silently skips or truncates is an error
+here.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _MAX_LINE = 254
 
 @dataclass(frozen=True)
 class GuidLine:
-    """One line of a GUID list: the GUID, the word after it (often empty), and the line number."""
+    """One line of a GUID list: the GUID, the word after it (often empty), and the number of the line."""
 
     guid: int
     word: str
@@ -44,20 +45,21 @@ class GuidLine:
 
 @dataclass(frozen=True)
 class LidRange:
-    """The LIDs of one port in ``guid2lid``: base LID and LMC."""
+    """The LIDs of one port in ``guid2lid``: a base LID and an LMC."""
 
     base: int
     lmc: int
 
 
 def read_guid_lines(path: str | Path) -> tuple[GuidLine, ...]:
-    """Read a file in the format of OpenSM's ``parse_node_map``: a GUID, an optional word, ``#`` comments.
+    """Read a file that OpenSM reads by ``parse_node_map``, with a GUID and an optional word per line, and ``#``
+    comments.
 
     Raises
     ------
     ParseError
-        OpenSM would reject the whole file for this line: it begins without a number, or the number is not followed by
-        white space, not even by the end of the line.
+        A line makes OpenSM reject the whole file.  It does not begin with a number, or neither white space nor a
+        newline follows the number.
     """
     text = read_text(path)
     return tuple(_guid_lines(text, path))
@@ -77,12 +79,19 @@ def _guid_lines(text: str, path: str | Path) -> Iterator[GuidLine]:
 
 
 def read_guid_list(path: str | Path) -> tuple[int, ...]:
-    """Read the GUIDs of a list such as ``root_guid_file``, in order; errors are those of :func:`read_guid_lines`."""
+    """Read the GUIDs of a list such as ``root_guid_file``, in the order of the file.
+
+    Raises
+    ------
+    ParseError
+        See :func:`read_guid_lines`.
+    """
     return tuple(line.guid for line in read_guid_lines(path))
 
 
 def read_node_name_map(path: str | Path) -> dict[int, str]:
-    """Read a node name map: ``0xguid "name"``; the name ends at the first ``"`` or ``#``.
+    """Read a node name map, with ``0xguid "name"`` in each line.  As in OpenSM, a name ends at the first ``"`` or
+    ``#``.
 
     Raises
     ------
@@ -135,13 +144,16 @@ def apply_port_classes(fabric: Fabric, rules: PortClasses) -> Fabric:
 
 
 def read_guid2lid(path: str | Path) -> dict[int, LidRange]:
-    """Read OpenSM's LID file: port GUID (of a switch: its node GUID), lowest LID, highest LID, and an empty line.
+    """Read ``guid2lid``, the file in which OpenSM keeps LIDs over a restart.
+
+    Each line has a port GUID (for a switch its node GUID), the lowest LID and the highest LID of the port.  An empty
+    line follows each entry.
 
     Raises
     ------
     ParseError
-        A line is invalid, an empty line between entries is missing, a LID is not a unicast LID, a range is not an
-        aligned power of two, or a GUID or LID is repeated.
+        A line is invalid, an empty line between entries is missing, or a LID is not a unicast LID.  Or the number of
+        LIDs is not a power of two, the base LID is not a multiple of it, or a GUID or LID is repeated.
     """
     ranges: dict[int, LidRange] = {}
     owner: dict[int, int] = {}
@@ -178,10 +190,10 @@ def _lid_range(low: int, high: int, path: str | Path, line: int) -> LidRange:
 
 
 def apply_guid2lid(fabric: Fabric, ranges: Mapping[int, LidRange], *, lmc: int = 0) -> Fabric:
-    """Return the fabric with LIDs from ``guid2lid``, as OpenSM assigns them.
+    """Return the fabric with the LIDs that OpenSM would assign, given its file ``guid2lid``.
 
-    Ports in the file get their LIDs from it (a switch the lowest).  All other ports keep their LIDs if they are still
-    free, and get the lowest free ones otherwise (2^``lmc`` for a port without LIDs).
+    Ports in the file get the LIDs stated there; a switch gets the lowest of them.  Each other port keeps its LIDs if
+    they are still free, else it gets the lowest free ones.  A port that had no LID gets 2^``lmc`` LIDs.
 
     Raises
     ------
@@ -209,7 +221,10 @@ def apply_guid2lid(fabric: Fabric, ranges: Mapping[int, LidRange], *, lmc: int =
 
 
 def _keep(lid: int, lmc: int, used: set[int]) -> int:
-    """Return the base LID and mark its block as used if the whole block is free, else return 0."""
+    """Return the base LID ``lid`` and mark its 2^LMC LIDs as used, if all of them are free.
+
+    Otherwise the result is 0.
+    """
     block = range(lid, lid + (1 << lmc))
     if not lid or not used.isdisjoint(block):
         return 0
@@ -225,7 +240,10 @@ def _guid(text: str, path: str | Path, line: int) -> int:
 
 
 def _number(text: str) -> int:
-    """Parse a number that matches the patterns above; a number that is too long becomes 2^64, which checks reject."""
+    """Parse a number that the patterns above matched.
+
+    A number with too many digits becomes 2^64, which every later check rejects.
+    """
     number = c_number(text)
     return 1 << 64 if number is None else number
 

@@ -1,4 +1,4 @@
-"""Writers of OpenSM's files keyed by GUID: ``guid2lid``, which preserves LIDs over a restart, and GUID lists."""
+"""Write OpenSM's files keyed by GUID: ``guid2lid``, which keeps LIDs over a restart, and GUID lists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from routing.formats.atomic import write_text_atomically
 
 
 def write_guid2lid(path: str | Path, fabric: Fabric) -> None:
-    """Write the LIDs of a fabric as OpenSM's ``guid2lid``; from its cache folder OpenSM restores these LIDs.
+    """Write the LIDs of a fabric as ``guid2lid``.  OpenSM restores these LIDs if it finds the file in its cache folder.
 
     Raises
     ------
@@ -27,7 +27,7 @@ def write_guid2lid(path: str | Path, fabric: Fabric) -> None:
 
 
 def write_guid_list(path: str | Path, guids: Iterable[int], comment: str = "") -> None:
-    """Write one GUID per line, as for OpenSM's ``root_guid_file``.
+    """Write a GUID list such as ``root_guid_file`` for OpenSM: one GUID per line, after the lines of a comment.
 
     Raises
     ------

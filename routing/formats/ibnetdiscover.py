@@ -1,7 +1,7 @@
-"""Reader of ``ibnetdiscover``'s output: topology of a live subnet, with LIDs, LMC, widths, speeds and port GUIDs.
+"""Read the output of ``ibnetdiscover``: topology of a live subnet, with LIDs, LMC, widths, speeds and port GUIDs.
 
-The options ``-f`` (full), ``-g`` (grouping), ``-m`` and ``--node-name-map`` are supported; the lists and reports of
-``-l``, ``-p`` and similar options are other formats.
+The output may be made with the options ``-f`` (full), ``-g`` (grouping), ``-m`` and ``--node-name-map``.  Options such
+as ``-l`` and ``-p`` print lists and reports in other formats, which cannot be read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from routing.rates import SPEED_OF, WIDTHS, parse_rate
 
 _KIND = {"Switch": NodeKind.SWITCH, "Ca": NodeKind.CA, "Rt": NodeKind.ROUTER}
 _EXT = r"(?:\[ext \d+\])?"
-_GAP = r"[ \t]+"  # tabs, or the blanks that an editor or terminal puts in their place
+_GAP = r"[ \t]+"  # tabs, or the blanks that an editor or a terminal put in their place
 _HEADER = re.compile(
     rf'(Switch|Ca|Rt){_GAP}(\d{{1,3}}) "[SHR]-([0-9a-fA-F]{{16}})"{_GAP}# "(.*)"'
     r"(?: (?:enhanced|base) port 0 lid (\d{1,6}) lmc (\d{1,2})| \(scp\))?[ \t]*$"
@@ -42,10 +42,10 @@ _ITS_OWN = re.compile(r"^(?:# Topology file: generated on |switchguid=0x[0-9a-f]
 
 
 def is_ibnetdiscover(text: str) -> bool:
-    """Return whether the text is output of ibnetdiscover.
+    """Return whether a text is output of ibnetdiscover.
 
-    Node records with tabs occur only there.  Without tabs they look like those of net files, and the first line or the
-    format of a switch's GUID decides.
+    Node records with tabs occur only there.  Without tabs, such records look like those of ibsim net files.  Then
+    ibnetdiscover's first line, or its format of a switch's GUID, decides.
     """
     if _SIGNATURE.search(text) is not None:
         return True
@@ -54,7 +54,7 @@ def is_ibnetdiscover(text: str) -> bool:
 
 @dataclass
 class _Reader:
-    """One pass over the lines; the fields describe the record that is being read."""
+    """Reads all lines in one pass.  The fields describe the node record that is being read."""
 
     path: str | Path
     builder: FabricBuilder
@@ -120,7 +120,7 @@ class _Reader:
 
     def rate(self, width: str, speed: str, number: int) -> tuple[int, float]:
         rate = parse_rate(width + speed)
-        if rate is None and "?" in width + speed:  # ibnetdiscover did not know this rate
+        if rate is None and "?" in width + speed:  # ibnetdiscover prints "?" where it does not know a rate
             lanes = width.removesuffix("x")
             rate = (
                 int(lanes) if lanes.isdecimal() and int(lanes) in WIDTHS else 0,
@@ -141,30 +141,31 @@ class _Reader:
 
 
 def parse_ibnetdiscover(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
-    """Parse a fabric from the output of ``ibnetdiscover``.
+    """Parse the output of ``ibnetdiscover``, and return the fabric in it.
 
     Parameters
     ----------
     text
         Content of the file.
     path
-        File name for errors.
+        File name for error messages.
     lmc
-        LMC of the end ports that have no LID in the file (a subnet that no SM has swept yet).
+        LMC of the end ports that have no LID in the file, as in a subnet that no SM has swept yet.
 
     Raises
     ------
     ParseError, FabricError
-        The text is invalid; the message has file, line and remedy.  A missing record is detected by links to it.
+        The text is invalid.  The message has file, line and remedy.  If the record of a device is missing, links to the
+        device reveal this.
 
     Warns
     -----
     InputWarning
-        Number of ports with LID 65535, and of links with an unknown rate ("4x???").
+        The number of ports with LID 65535, and the number of links with an unknown rate ("4x???").
 
     Notes
     -----
-    One pass; about a second for 10,000 nodes.
+    One pass over the text; about a second for 10,000 nodes.
     """
     builder = FabricBuilder(name=Path(path).name.split(".")[0])
     statements = PortStatements(path)
@@ -175,7 +176,7 @@ def parse_ibnetdiscover(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 
 
 def _check_start(text: str, builder: FabricBuilder, path: str | Path) -> None:
-    """Check that the file contains the node from which ibnetdiscover started."""
+    """Check that the file contains the node from which ibnetdiscover started the discovery, else it is incomplete."""
     start = _START.search(text)
     if start is not None and builder.find_guid(int(start[1], 16)) is None:
         raise ParseError(

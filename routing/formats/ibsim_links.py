@@ -1,6 +1,6 @@
-"""Links from the port statements of a net file, by the rules of ibsim.
+"""Derive the links of a fabric from the port statements of an ibsim net file, by the rules of ibsim.
 
-Both ends must agree, and the link runs at the best width and speed that both have enabled.
+Both ends must state the same link.  It runs at the best width and the best speed that both ports support.
 """
 
 from __future__ import annotations
@@ -13,18 +13,23 @@ from routing.fabric_builder import FabricBuilder, Location
 from routing.rates import SPEED_OF
 
 WIDTH_OF_BIT = {8: 12, 4: 8, 2: 4, 16: 2, 1: 1}
-"""Link width in physical lanes by bit of ``w=``, best first."""
+"""Link width in physical lanes for each bit of the option ``w=``, best width first."""
 
 SPEEDS = {4: "QDR", 2: "DDR", 1: "SDR"}
-"""Speed names by bit of ``s=``, best first."""
+"""Speed name for each bit of the option ``s=``, best speed first."""
 
 EXT_SPEEDS = {16: "XDR", 8: "NDR", 4: "HDR", 2: "EDR", 1: "FDR"}
-"""Speed names by bit of ``e=``, best first; ibsim 0.10 knows up to HDR, 0.12 up to NDR, the bit of XDR is ibnue's."""
+"""Speed name for each bit of the option ``e=``, best speed first.
+
+ibsim 0.10 knows the bits up to HDR, and ibsim 0.12 up to NDR.  The bit of XDR is an addition of ibnue.
+"""
 
 
 @dataclass(frozen=True)
 class Enabled:
-    """Widths and speeds that a port supports: bits of ``w=``, ``s=``, ``e=``, and whether FDR10 is included."""
+    """Widths and speeds that a port supports: the bits of ``w=``, ``s=`` and ``e=``, and whether FDR10 is one of the
+    speeds.
+    """
 
     width: int = 2
     speed: int = 1
@@ -40,7 +45,10 @@ _SPEED_BITS = {"SDR": 1, "DDR": 3}
 
 
 def enabled_by_name(enabled: Enabled, width: int, speed: str) -> Enabled:
-    """Return the rates that ``4xEDR`` in a port's comment enables; unknown names are ignored, as in ibsim."""
+    """Return the widths and speeds that a port supports if its comment states a rate such as ``4xEDR``.
+
+    ``enabled`` is what the port supports without the comment.  As in ibsim, an unknown width or speed is ignored.
+    """
     enabled = replace(enabled, width=_WIDTH_BITS.get(width, enabled.width))
     if speed not in SPEED_OF:
         return enabled
@@ -51,7 +59,7 @@ def enabled_by_name(enabled: Enabled, width: int, speed: str) -> Enabled:
 
 @dataclass(frozen=True)
 class Statement:
-    """One port line, which states the cable of a port."""
+    """One port line of a net file: a port, and the remote port that its cable leads to."""
 
     device: int
     port: int
@@ -64,24 +72,29 @@ class Statement:
 
 @dataclass
 class Links:
-    """Collects port statements, then adds the cables to the builder."""
+    """Collects the port lines of net files, then adds the cables to the builder of the fabric."""
 
     builder: FabricBuilder
     _stated: dict[tuple[int, int], Statement] = field(default_factory=dict)
     _offered: dict[tuple[int, int], Enabled] = field(default_factory=dict)
 
     def state(self, statement: Statement) -> None:
-        """Record a port line with a remote end."""
+        """Record a port line that names the remote node."""
         self._stated[statement.device, statement.port] = statement
 
     def offer(self, device: int, port: int, enabled: Enabled) -> None:
-        """Record a port with an alias, whose cable is stated at its other end."""
+        """Record a port that has an alias.  Only the other end of its cable states the cable, and refers to the
+        alias.
+        """
         self._offered[device, port] = enabled
 
     def at_once(
         self, near: tuple[int, int], far: tuple[int, int], default: tuple[Enabled, Enabled], location: Location
     ) -> None:
-        """Connect two ports (device, port) by command; ports without a line of their own have ``default`` enabled."""
+        """Connect two ports (device, port) immediately, as the command ``do Link`` demands.
+
+        A port without a line of its own supports the widths and speeds in ``default``.
+        """
         self._cable(near, far, (self._enabled(near, default[0]), self._enabled(far, default[1])), location)
 
     def _enabled(self, end: tuple[int, int], default: Enabled) -> Enabled:
@@ -89,12 +102,12 @@ class Links:
         return self._offered.get(end, default) if stated is None else stated.enabled
 
     def connect(self, handle_of: Mapping[str, int]) -> None:
-        """Connect all stated ports.
+        """Add the cables of all recorded port lines to the builder.
 
         Raises
         ------
         FabricError
-            A remote node is missing, the ends contradict each other, or they have no common width or speed.
+            A remote node does not exist, the two ends contradict each other, or they have no common width or speed.
         """
         for (device, port), near in self._stated.items():
             if near.far_id not in handle_of:
@@ -135,7 +148,7 @@ class Links:
 
 
 def _active(near: Enabled, far: Enabled, location: Location) -> tuple[int, float]:
-    """Return the rate that two ports agree on.
+    """Return the best width and the best speed that two ports both support.
 
     Returns
     -------

@@ -1,11 +1,15 @@
-"""Reader of net files, which describe fabrics for the InfiniBand simulator ibsim.
+"""Read net files, the description of fabrics for the InfiniBand simulator ibsim.
 
-The grammar and the results are those of ibsim 0.10 to 0.12: unstated GUIDs are counted up as in ibsim, the width and
-speed of a link are the best that both ends enable, and node names are the node descriptions that OpenSM would see.
-Three things differ on purpose.  Lines that ibsim silently skips are errors, such as a misspelt directive, or a header
-after a record that was not closed by an empty line.  The file of an ``include`` is relative to the including file, not
-to the working directory.  A port GUID in parentheses (``[1](2c9030000a1b2) "sw"[3]``) is used, although ibsim ignores
-it and always uses node GUID + port number.
+Grammar and results are those of ibsim 0.10 to 0.12.  A GUID that is not stated gets the number that ibsim would count
+up to.  A link has the best width and speed that both ends support.  A node name is the node description that OpenSM
+would see.
+
+Three things differ on purpose:
+- A line that ibsim silently skips is an error.  Examples are a misspelt directive, or a header after a record that no
+  empty line has closed.
+- The file of an ``include`` is relative to the including file, not to the working directory.
+- A port GUID in parentheses (``[1](2c9030000a1b2) "sw"[3]``) is used.  ibsim ignores it, and always uses node GUID +
+  port number.
 """
 
 from __future__ import annotations
@@ -56,7 +60,7 @@ _NO_TOPOLOGY = {"dump", "route", "error", "performanceset", "verbose", "wait", "
 
 @dataclass
 class _Node:
-    """Record that is being read."""
+    """Node record that is being read."""
 
     handle: int
     id: str
@@ -69,7 +73,9 @@ class _Node:
 
 @dataclass
 class _Reader:
-    """One pass over a file and its includes; the fields are ibsim's counters and defaults."""
+    """Reads a net file and its includes in one pass.  The fields hold the counters and defaults that ibsim would
+    have.
+    """
 
     builder: FabricBuilder
     links: Links
@@ -95,7 +101,7 @@ class _Reader:
         return Location(self.path, self.line)
 
     def read(self, path: str | Path, text: str) -> None:
-        """Read one file, recursively for each ``include``."""
+        """Read one file, and recursively the files that it includes."""
         self.open_files.append(Path(path).resolve())
         self.files += 1
         self.path = path
@@ -123,7 +129,10 @@ class _Reader:
         self.open_files.pop()
 
     def _statement(self, line: str) -> _Node | None:
-        """Handle a line that is not a port: a header, a directive or a command."""
+        """Handle a line that is not a port line: the header of a node, a directive or a command.
+
+        The result is the new node if the line is a header, else None.
+        """
         header = _HEADER.match(line)
         if header is not None:
             return self._header(_KIND[header[1]], int(header[2]), header[3], header[4])
@@ -195,14 +204,14 @@ class _Reader:
         self.links.offer(node.handle, port, enabled)
 
     def _expand(self, base: str) -> tuple[str, int, str]:
-        """Resolve a quoted name: in this module, in another one, or by alias.
+        """Resolve a name in quotes, which is a node of this module, a node of another module, or an alias of a port.
 
         Returns
         -------
         node_id : str
             Id of the node.
         port : int
-            Port of the alias, else 1.
+            Port that the alias stands for; 1 if the name is not an alias.
         alias : str
             The alias; "" if the name is a node id.
         """
@@ -217,14 +226,19 @@ class _Reader:
         return name[:ID_LENGTH], 1, ""
 
     def _options(self, node: _Node, port: int, rest: str) -> Enabled:
-        """Return the rates that a port supports: the node's defaults, then ``w= s= e=``, then a rate in the comment."""
+        """Return the widths and speeds that a port supports.
+
+        The node's defaults come first.  Options ``w=``, ``s=`` and ``e=`` override them, and a rate in the comment
+        overrides both.
+        """
         if not rest or rest.isspace():
             return node.enabled
         enabled = node.enabled
         if "=" in rest:
             comment = rest.find("#")
             for option in _OPTION.finditer(rest):
-                if option[1] in "wse" or option.start() < comment or comment < 0:  # ibsim reads them in comments too
+                # ibsim reads these three even in comments
+                if option[1] in "wse" or option.start() < comment or comment < 0:
                     enabled = self._enable(enabled, option[1], option[2] or "")
         rate = _FAR_RATE.search(rest) if "lid" in rest else _OUR_RATE.search(rest)
         if rate is not None and node.kind is NodeKind.CA:
@@ -256,7 +270,8 @@ class _Reader:
         path = Path(self.path).parent / found[1]
         try:
             real, there = path.resolve(), path.is_file()
-        except (OSError, ValueError, RuntimeError):  # name with a NUL, name too long, cyclic links
+        # a name with a NUL, a name that is too long, or a cycle of symbolic links
+        except (OSError, ValueError, RuntimeError):
             real, there = path, False
         if real in self.open_files:
             raise self.error(f"{found[1]!r} includes itself", "break the circle")
@@ -296,7 +311,13 @@ class _Reader:
         return number
 
     def _command(self, line: str) -> None:
-        """Execute a console command that shapes the fabric; ignore known commands that do not."""
+        """Execute a console command that changes the fabric, and ignore known commands that do not.
+
+        Raises
+        ------
+        ParseError
+            The command is unknown, or has wrong arguments.
+        """
         found = _COMMAND.match(line)
         command = "" if found is None else found[1].lower()
         if found is None or (command not in _NO_TOPOLOGY and command not in ("link", "guid", "baselid")):
@@ -317,7 +338,7 @@ class _Reader:
         elif command == "baselid" and rest:
             lmc = self._number(rest[1]) if len(rest) > 1 else 0
             self.builder.set_port(node.handle, port, lid=self._number(rest[0]), lmc=lmc, location=self.location())
-        elif rest and not port:  # ibsim always uses node GUID + port number as port GUID
+        elif rest and not port:  # with a port, ibsim ignores the GUID: it always uses node GUID + port number
             self.builder.change_guid(node.handle, self._number(rest[0]), self.location())
 
     def _known(self, name: str, bracket: str | None) -> tuple[_Node, int]:
@@ -328,14 +349,14 @@ class _Reader:
 
 
 def _description(rest: str) -> tuple[str, str]:
-    """Split the text after a header's node id.
+    """Split the text after the node id in a header into the node description and what follows.
 
     Returns
     -------
     description : str
         Node description in the comment; "" if there is none.
     rest : str
-        Text after it.
+        Text after the description.
     """
     _, mark, comment = rest.partition("#")
     if not mark:
@@ -349,26 +370,26 @@ def _description(rest: str) -> tuple[str, str]:
 
 
 def is_net(text: str) -> bool:
-    """Return whether the text may be a net file: it contains a node or a directive."""
+    """Return whether a text may be a net file, which has at least one node or directive."""
     return _SIGNATURE.search(text) is not None
 
 
 def parse_net(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
-    """Parse a fabric from a net file.
+    """Parse the text of a net file, and return the fabric in it.
 
     Parameters
     ----------
     text
         Content of the file.
     path
-        File name for errors; ``include`` is relative to it.
+        File name for error messages.  ``include`` is relative to it.
     lmc
         LMC of the end ports for which the file states no LID.
 
     Raises
     ------
     ParseError, FabricError
-        The text is invalid; the message has file, line and remedy.
+        The text is invalid.  The message has file, line and remedy.
     """
     builder = FabricBuilder(name=Path(path).name.split(".")[0])
     links = Links(builder)

@@ -1,4 +1,4 @@
-"""Writer of net files that ibsim loads, and that :mod:`routing.formats.ibsim_net` reads back as the same fabric."""
+"""Write net files that ibsim can load, and that :mod:`routing.formats.ibsim_net` reads back as the same fabric."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ _GENERATED_ID = re.compile(r"[SHR]-[0-9a-f]{16}")
 
 
 def net_text(fabric: Fabric, *, port_guids: bool = True) -> str:
-    """Return the fabric as the text of a net file.
+    """Return the fabric as the text of an ibsim net file.
 
-    CAs come first, so that ibsim's first port, to which OpenSM attaches by default, belongs to a CA.  GUIDs are stated
-    where ibsim would count differently, LIDs where they are not those that the reader assigns by itself.  Port GUIDs
-    that are not node GUID + port number are stated for ibnue's reader; ibsim ignores them.  Without ``port_guids`` they
-    are left out, so that the reader numbers all ports as ibsim does.
+    CAs come first, so that ibsim's first port, to which OpenSM attaches by default, belongs to a CA.  A GUID is stated
+    where ibsim would count up to another one.  LIDs are stated unless they are those that the reader assigns by itself.
+
+    A port GUID that is not node GUID + port number is stated for ibnue's reader, and ibsim ignores it.  Without
+    ``port_guids`` it is left out, so that the reader numbers all ports as ibsim does.
 
     Raises
     ------
     FabricError
-        InfiniBand does not have a width or speed.
+        A link has a width or speed that InfiniBand does not have.
     """
     return "\n".join(_Writer(fabric, port_guids=port_guids).lines()) + "\n"
 
 
 class _Writer:
-    """Generator of the lines of the file, in order."""
+    """Generates the lines of a net file in order."""
 
     def __init__(self, fabric: Fabric, *, port_guids: bool) -> None:
         self.fabric = fabric
@@ -60,7 +61,9 @@ class _Writer:
         yield from self._lids()
 
     def _ids(self) -> list[str]:
-        """Return ibsim's node ids: the name if it is a valid and unique id, else one derived from the GUID."""
+        """Return the node id of each device for ibsim: its name if that is valid and unique, else an id made from its
+        GUID.
+        """
         count = Counter(self.names)
         ids = []
         for name, guid, kind in zip(self.names, self.guids, self.kinds, strict=True):
@@ -71,7 +74,10 @@ class _Writer:
         return ids
 
     def _odd_ports(self) -> dict[tuple[int, int], int]:
-        """Return the port GUIDs of end ports that are not node GUID + port number, by device and port."""
+        """Return the port GUIDs that are not node GUID + port number, by device number and port.
+
+        Without a statement in the file, a reader would give these end ports another GUID.
+        """
         fabric = self.fabric
         expected = fabric.terminal_guid[fabric.endport_terminal] + fabric.endport_port.astype(np.uint64)
         rows = np.flatnonzero(expected != fabric.endport_guid)
@@ -80,7 +86,7 @@ class _Writer:
         return {(fabric.switches + t, p): guid for t, p, guid in zip(terminals, ports, guids, strict=True)}
 
     def _cables(self) -> dict[int, list[tuple[int, int, int, str]]]:
-        """Return the cables by device: (port, remote device, remote port, options)."""
+        """Return the cables of each device as (port, remote device, remote port, text of the options)."""
         cables: dict[int, list[tuple[int, int, int, str]]] = {}
         fabric = self.fabric
         rows = zip(
@@ -126,15 +132,17 @@ class _Writer:
 
 
 def _in_quotes(name: str) -> str:
-    """Return the name as a node description: no quotes, no line ends, at most the 63 bytes that ibsim keeps."""
+    """Return the name as a node description in quotes: without quotes and line ends, cut to the 63 bytes that ibsim
+    keeps.
+    """
     return escape_control(name.replace('"', "'")).encode()[:63].decode(errors="ignore")
 
 
 def _options(width: int, speed: float, name: str) -> str:
-    """Return the text after a port's remote end that gives the link this width and speed; empty for 4xSDR.
+    """Return the text of a port line after the remote end that gives the link its width and speed; empty for 4xSDR.
 
-    ibsim 0.10 has no option for FDR10, but reads it from a comment in ibnetdiscover's form.  ibsim knows no speed above
-    HDR: such links are HDR for ibsim, and the comment is for ibnue's reader.
+    ibsim 0.10 has no option for FDR10, but reads it from a comment in the form of ibnetdiscover.  ibsim supports no
+    speed above HDR.  It takes faster links as HDR, and a comment states the true speed for ibnue's reader.
     """
     called = speed_name(speed)
     if width not in WIDTHS or called is None:

@@ -1,4 +1,4 @@
-"""Common reader of all text formats of forwarding tables; a :class:`Grammar` describes each format."""
+"""Read any text format of forwarding tables, given a :class:`Grammar` that describes the format."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from routing.formats.switch_rows import SwitchRows
 
 @dataclass(frozen=True)
 class Grammar:
-    """Grammar of a text format of forwarding tables.
+    """Description of one text format of forwarding tables, for :func:`read_lfts`.
 
     Attributes
     ----------
     switch
-        Line that begins a switch's section; group 1 is its GUID.
+        Line that begins the section of a switch; group 1 is its GUID.
     entry
-        LID (hex), port (decimal; empty: no entry), and optionally the GUID of the LID's owner.
+        Line of one LFT entry; groups are the LID (hex), the port (decimal, empty for no entry), and optionally the GUID
+        of the port that has the LID.
     end
-        Line that ends a section; None: the format has none.
+        Line that ends a section, or None if the format has no such line.
     noise
         Lines to ignore.
     between
         Text between the four digits of the LID and the three digits of the port.
     wanted
-        Description of a valid line for error messages.
+        Description of a valid line, for error messages.
     """
 
     switch: re.Pattern[str]
@@ -45,7 +46,10 @@ class Grammar:
 
 
 def read_lfts(path: str | Path, fabric: Fabric, grammar: Grammar) -> npt.NDArray[np.uint8]:
-    """Read the tables of a fabric's switches, uint8[S, L]; the ``read`` function of each format lists the errors."""
+    """Read the forwarding tables of a fabric's switches from a text file, uint8[S, L].
+
+    The ``read`` function of each format lists the errors.
+    """
     reader = _Reader(path, fabric, grammar)
     for piece in read_pieces(path):
         reader.take(piece)
@@ -65,7 +69,11 @@ class _Reader:
         self._common_top: int | None = None
 
     def take(self, piece: Piece) -> None:
-        """Read the sections of one piece, which are separated by lines that are not plain entries."""
+        """Read one piece of the file.
+
+        Runs of plain entries, such as OpenSM prints, are read at once.  All other lines between them are parsed one by
+        one.
+        """
         every = np.arange(len(piece.start))
         lid, good = piece.number(every, 2, 4, 16)
         column = 6 + len(self._grammar.between)
@@ -140,7 +148,11 @@ class _Reader:
             raise ParseError(why, path=self._path, line=piece.first + int(lines[int(np.argmax(bad))]))
 
     def _close(self) -> None:
-        """Reject a truncated section: its last line is missing, or its last LID differs from that of other sections."""
+        """Raise ParseError if the section of the last switch is incomplete.
+
+        It is incomplete without its last line.  In formats without a last line, it is incomplete if it ends at another
+        LID than the sections before.
+        """
         if not self._open_since:
             return
         if self._grammar.end is None and self._common_top in {None, self._top}:
@@ -153,7 +165,7 @@ class _Reader:
         )  # fmt: skip
 
     def finish(self) -> npt.NDArray[np.uint8]:
-        """Return the tables, with columns for the LIDs of the fabric."""
+        """Return the forwarding tables, uint8[S, L], with columns for the LIDs that the fabric has now."""
         self._close()
         self._switches.finish()
         column = old_columns(self._owner[: self._table.shape[1]], lid_owner(self._fabric))

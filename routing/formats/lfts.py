@@ -1,8 +1,9 @@
-"""Forwarding tables as text: ``opensm-lfts.dump``, output of ``dump_fts`` and ``ibroute``, and OpenSM's ``-U`` file.
+"""Read and write forwarding tables as text: ``opensm-lfts.dump``, output of ``dump_fts`` or ``ibroute``, OpenSM's
+``-U``.
 
-Each file has one section per switch: a line with the GUID of the switch, then lines ``0xLLLL PPP`` with the LID in hex
-and the out-port in decimal.  The rest of a line is a comment, except `` portguid 0x...``, by which OpenSM's ``file``
-engine finds the current LID of the port.
+Each file has one section per switch.  It begins with a line that has the GUID of the switch.  Then there is a line
+``0xLLLL PPP`` for each LID, with the LID in hex and the out-port in decimal.  The rest of the line is a comment, with
+one exception: by `` portguid 0x...`` OpenSM's ``file`` engine finds the current LID of the port.
 """
 
 from __future__ import annotations
@@ -31,20 +32,20 @@ _GRAMMAR = Grammar(
 
 
 def write(path: str | Path, fabric: Fabric, lft: npt.NDArray[np.uint8], *, named: bool = True) -> None:
-    """Write the tables of all switches.
+    """Write the forwarding tables of all switches as one text file.
 
     Parameters
     ----------
     path
-        The file.
+        The file to write.
     fabric
         Fabric with the GUIDs and names.
     lft
-        uint8[S, L], 255: no entry.
+        uint8[S, L], the forwarding tables; 255 for no entry.
     named
-        True: byte for byte as OpenSM dumps them (about 65 bytes per entry).  False: LID and port alone (11 bytes).
-        OpenSM can load this form too, but cannot match ports by GUID, so the LIDs must be unchanged (``guid2lid``
-        ensures that).
+        True: write exactly the bytes of OpenSM's dump, about 65 per entry.  False: write LID and port only, 11 bytes
+        per entry.  OpenSM can load this form too, but then cannot match ports by GUID.  LIDs must therefore stay
+        unchanged, for instance by ``guid2lid``.
 
     Raises
     ------
@@ -53,7 +54,7 @@ def write(path: str | Path, fabric: Fabric, lft: npt.NDArray[np.uint8], *, named
 
     Notes
     -----
-    O(S L) copied bytes; the text of a switch is a template in which only the ports change.
+    O(S L) bytes are copied.  All switches share the text of their lines, in which only the ports differ.
     """
     template = _Template(fabric, lft, named)
     with atomic_write(path) as file:
@@ -68,7 +69,7 @@ def write(path: str | Path, fabric: Fabric, lft: npt.NDArray[np.uint8], *, named
 
 
 class _Template:
-    """Lines of one switch with placeholders for the ports; LIDs that no switch routes have no line."""
+    """Text of the lines of one switch, in which the ports are filled in.  A LID that no switch routes has no line."""
 
     def __init__(self, fabric: Fabric, lft: npt.NDArray[np.uint8], named: bool) -> None:
         tails = _tails(fabric, lft.shape[1], named)
@@ -92,7 +93,7 @@ class _Template:
 
 
 def _tails(fabric: Fabric, lids: int, named: bool) -> list[bytes]:
-    """Return the text after the port for each LID."""
+    """Return the text after the port for each LID: a comment with the owner of the LID."""
     if not named:
         return [b""] * lids
     tails = [b" # unknown node and type"] * lids
@@ -108,20 +109,20 @@ def _tails(fabric: Fabric, lids: int, named: bool) -> list[bytes]:
 
 
 def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Read the tables of a fabric's switches.
+    """Read the forwarding tables of a fabric's switches from a text file.
 
-    If the LID of a port differs between file and fabric, the port is matched by its GUID if the file states it.
+    If a port has another LID in the fabric than in the file, the port is found by its GUID, if the file states it.
     Entries for LIDs that the fabric does not have are ignored.
 
     Returns
     -------
     uint8[S, L]
-        The tables, 255: no entry.
+        The forwarding tables; 255 for no entry.
 
     Raises
     ------
     ParseError
-        A line is invalid, a port does not exist on the switch, or a LID is repeated.
+        A line is invalid, a switch does not have the port, or a LID is repeated.
     TableError
         A switch is missing in the fabric or in the file.
     InputError, EnvironmentProblem

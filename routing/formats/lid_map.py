@@ -1,4 +1,6 @@
-"""Convert tables between two LID assignments, matched by the GUIDs of the LIDs' owners."""
+"""Renumber the columns of tables after LIDs have changed.  LIDs are matched by the GUIDs of the ports that have
+them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from routing.fabric import Fabric
 
 
 def lid_owner(fabric: Fabric) -> npt.NDArray[np.uint64]:
-    """Return the owner of each LID, uint64[L]: port GUID of the end port or GUID of the switch; 0 if there is none."""
+    """Return the GUID of the end port or switch that has each LID, uint64[L]; 0 if no port has the LID."""
     lids = fabric.lids
     owner = np.zeros(len(lids), np.uint64)
     ends = np.flatnonzero(lids.endport >= 0)
@@ -20,20 +22,20 @@ def lid_owner(fabric: Fabric) -> npt.NDArray[np.uint64]:
 
 
 def old_columns(old_owner: npt.NDArray[np.uint64], new_owner: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """Return for each new LID the old LID whose column it takes over, or -1.
+    """Return for each LID of today the earlier LID whose table column it takes over, or -1 for none.
 
-    The k-th LID of a port (in order) takes over the column of the port's k-th old LID.  If the old owner of a LID is
-    unknown (0), the LID keeps its column.
+    The k-th LID of a port takes over the column of the k-th LID that the port had before.  If the former owner of a LID
+    is unknown (0), the LID keeps its column.
 
     Parameters
     ----------
     old_owner, new_owner
-        uint64[Lold] and uint64[Lnew], GUID of each LID's owner, 0: none or unknown.
+        uint64[Lold] and uint64[Lnew], GUID of the port that had or has each LID; 0 for none or unknown.
 
     Returns
     -------
     int64[Lnew]
-        Old LIDs.
+        Earlier LIDs.
 
     Notes
     -----
@@ -56,14 +58,14 @@ def old_columns(old_owner: npt.NDArray[np.uint64], new_owner: npt.NDArray[np.uin
 def _ranked(
     owner: npt.NDArray[np.uint64], guids: npt.NDArray[np.uint64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Sort the owned LIDs by owner.
+    """Sort the LIDs that have an owner by this owner, so that a port's LIDs before and after can be matched.
 
     Returns
     -------
     lid : int64[N]
-        The owned LIDs.
+        The LIDs with an owner.
     key : int64[N]
-        For each LID its owner, and its rank among the owner's LIDs, as one number.
+        One number for each LID, which combines its owner and its rank among the owner's LIDs.
     """
     lid = np.flatnonzero(owner)
     number = np.searchsorted(guids, owner[lid])
@@ -74,7 +76,10 @@ def _ranked(
 
 
 def take_columns(table: npt.NDArray[np.uint8], column: npt.NDArray[np.int64], missing: int) -> npt.NDArray[np.uint8]:
-    """Return the columns of ``table`` with the numbers ``column``; ``missing`` fills the columns with number -1."""
+    """Return selected columns of a table, in the order of ``column``.
+
+    A column number of -1 gives a column that is filled with ``missing``.
+    """
     if np.array_equal(column, np.arange(table.shape[-1])):
         return table
     taken = table[..., np.maximum(column, 0)]

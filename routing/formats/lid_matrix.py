@@ -1,4 +1,7 @@
-"""``opensm-lid-matrix.dump``: hops to each switch by each port, the file for OpenSM's option ``-M``."""
+"""Read and write ``opensm-lid-matrix.dump``: the hops from each switch to each other one by each port.
+
+OpenSM loads the file with its option ``-M``.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from routing.numerals import count_noun
 
 NO_HOPS = 255
 LARGEST = 1 << 30
-"""Maximum size of a matrix in memory, in bytes."""
+"""Maximum size in bytes of a matrix in memory, so that a damaged file cannot exhaust it."""
 
 _SWITCH = re.compile(r"\s*Switch: guid 0x([0-9a-fA-F]{1,16})\s*$")
 _ENTRY = re.compile(
@@ -32,15 +35,15 @@ _HEX = np.frombuffer(b"".join(b" %02x" % n for n in range(256)), np.uint8).resha
 
 @dataclass(frozen=True, eq=False)
 class LidMatrix:
-    """Hops by out-port.
+    """Number of hops from each switch to each LID in the matrix, by out-port.
 
     Attributes
     ----------
     lid
-        int64[n], LIDs of the matrix, ascending.
+        int64[n], the LIDs in the matrix, ascending.
     hops
-        uint8[S, n, P] with P = 1 + the largest number of ports: hops from a switch through a port; at port 0 the
-        minimum over all ports; 255: no path.
+        uint8[S, n, P], where P is one more than the largest number of ports: hops from a switch to a LID if the first
+        hop uses that port; 255 for no path.  Port 0 has the minimum over all ports.
     """
 
     lid: npt.NDArray[np.int64]
@@ -48,20 +51,21 @@ class LidMatrix:
 
 
 def of_routing(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.uint8]) -> LidMatrix:
-    """Return the actual hops to each switch, through every port used for any LID that this switch delivers.
+    """Return a matrix with the hops of the paths in the tables.
 
-    OpenSM stores hops to switches only, and uses those of the delivering switch for the LIDs of end ports.
+    OpenSM stores hops to switches only, and uses those of the delivering switch for the LIDs of end ports.  So the
+    matrix has an entry for each port that the tables use towards any LID which this switch delivers.
 
     Parameters
     ----------
     fabric
         Fabric with the LIDs of switches.
     lft, hops
-        uint8[S, L] each; hops as in :func:`routing.formats.fdbs.write`.
+        uint8[S, L] each: the forwarding tables, and the number of hops as in :func:`routing.formats.fdbs.write`.
 
     Notes
     -----
-    O(S L) time, S S P bytes.
+    O(S L) time, S S P bytes of memory.
     """
     lid = np.sort(fabric.switch_lid[fabric.switch_lid > 0].astype(np.int64))
     matrix = np.full((fabric.switches, len(lid), 1 + int(fabric.switch_ports.max(initial=0))), NO_HOPS, np.uint8)
@@ -79,11 +83,13 @@ def of_routing(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.
 
 
 def shortest(fabric: Fabric) -> LidMatrix:
-    """Return the matrix of OpenSM's min-hop: for a port, one more than the distance of the neighbour at that port.
+    """Return the matrix of OpenSM's min-hop: the shortest distance to each switch by each port.
+
+    The hops by a port are one more than the distance from the neighbour at that port.
 
     Notes
     -----
-    O(S C) time for C channels, S S P bytes.
+    O(S C) time for C channels, S S P bytes of memory.
     """
     by_lid = np.argsort(fabric.switch_lid, kind="stable")
     by_lid = by_lid[fabric.switch_lid[by_lid] > 0]
@@ -98,7 +104,10 @@ def shortest(fabric: Fabric) -> LidMatrix:
 
 
 def switch_distance(fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Return the fewest hops between switches, uint8[S, S]; 255: no path, 254: 254 or more."""
+    """Return the smallest number of hops between every two switches, uint8[S, S].
+
+    254 means 254 or more, and 255 means that there is no path.
+    """
     distance = np.full((fabric.switches, fabric.switches), NO_HOPS, np.uint8)
     for row in range(fabric.switches):
         from_here = np.asarray(fabric.graph.distances(source=row)[0], np.float64)
@@ -108,7 +117,7 @@ def switch_distance(fabric: Fabric) -> npt.NDArray[np.uint8]:
 
 
 def write(path: str | Path, fabric: Fabric, matrix: LidMatrix) -> None:
-    """Write a matrix in OpenSM's format; LIDs that a switch cannot reach are omitted.
+    """Write a matrix in OpenSM's format.  LIDs that a switch cannot reach are left out.
 
     Raises
     ------
@@ -117,7 +126,7 @@ def write(path: str | Path, fabric: Fabric, matrix: LidMatrix) -> None:
 
     Notes
     -----
-    33 bytes per switch and LID, and 3 more per port.
+    33 bytes of text per switch and LID, and 3 more per port.
     """
     owner = lid_owner(fabric)[matrix.lid]
     head = np.frombuffer(b"".join(b"0x%04x:" % lid for lid in matrix.lid.tolist()), np.uint8).reshape(-1, 7)
@@ -133,12 +142,12 @@ def write(path: str | Path, fabric: Fabric, matrix: LidMatrix) -> None:
 
 
 def read(path: str | Path, fabric: Fabric) -> LidMatrix:
-    """Read a matrix for the switches of a fabric; LIDs are matched by the GUIDs of their owners.
+    """Read a matrix for the switches of a fabric.  LIDs in the file are translated to those of the fabric by GUID.
 
     Raises
     ------
     ParseError
-        A line is invalid, a switch or LID is repeated, or the number of ports differs from the switch's.
+        A line is invalid, a switch or LID is repeated, or a line has more or fewer numbers than the switch has ports.
     TableError
         A switch is missing in the fabric or in the file.
     InputError, EnvironmentProblem

@@ -1,7 +1,7 @@
-"""Strict reader and reproducible writer of NumPy's ``.npz`` archives.
+"""Read NumPy's ``.npz`` archives strictly, and write them reproducibly.
 
-NumPy's own writer stores the time in the archive, and its reader trusts the sizes in the archive.  This writer gives
-equal bytes for equal arrays, and this reader compares all sizes with the expected ones before it reads data.
+NumPy's own writer stores the time in the archive.  This writer gives equal bytes for equal arrays.  NumPy's own reader
+trusts the sizes in the archive.  This reader compares all sizes with the expected ones before it reads data.
 """
 
 from __future__ import annotations
@@ -27,13 +27,17 @@ _CHUNK = 1 << 20
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, struct.error)
 
 Expected = Callable[[np.dtype[Any], tuple[int, ...]], str | None]
-"""Function that describes what is wrong with a dtype and shape before the array is read; None: nothing."""
+"""Function of a dtype and a shape that returns what is wrong with them, or None if nothing is.
+
+It is called before an array is read, so that an array of wrong size takes no memory.
+"""
 
 
 def write_npz(file: BinaryIO, arrays: Mapping[str, npt.NDArray[Any]], level: int = 1) -> None:
-    """Write arrays as ``.npz``, compressed at this deflate level (0: stored); equal arrays give equal bytes.
+    """Write arrays as an ``.npz`` archive, so that equal arrays give equal bytes.
 
-    Signals are deferred to the end of each array: zipfile cannot close an archive whose writing handle was interrupted.
+    ``level`` is the deflate level; 0 stores the arrays uncompressed.  Signals are deferred until an array is complete:
+    zipfile cannot close an archive if an interrupt leaves one open for writing.
     """
     with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
         for name, array in arrays.items():
@@ -58,19 +62,19 @@ def _npy(array: npt.NDArray[Any]) -> bytes | memoryview:
 
 
 class NpzReader:
-    """An open archive, as a context manager.
+    """An ``.npz`` archive that is open for reading, as a context manager.
 
     Parameters
     ----------
     path
-        Path of the file.
+        Path of the file, also for error messages.
     file
-        The open file; None: the file is opened.
+        The open file, or None to open ``path``.
 
     Raises
     ------
     TableError
-        The file is not such an archive, or is damaged.
+        The file is not an ``.npz`` archive, or is damaged.
     InputError, EnvironmentProblem
         The file is missing or cannot be read.
     """
@@ -98,11 +102,17 @@ class NpzReader:
         self._file.close()
 
     def names(self) -> list[str]:
-        """Return the names of the arrays, including duplicates."""
+        """Return the names of the arrays in the archive.  A name that occurs twice is returned twice."""
         return [entry.filename.removesuffix(".npy") for entry in self._archive.infolist()]
 
     def read(self, name: str, expected: Expected) -> npt.NDArray[Any]:
-        """Read one array after ``expected`` has accepted its dtype and shape."""
+        """Read one array, after ``expected`` has accepted its dtype and shape.
+
+        Raises
+        ------
+        TableError
+            The array is missing or damaged, or ``expected`` rejects it.
+        """
         entry = self._entries.get(f"{name}.npy")
         if entry is None:
             raise TableError(f"array {name!r} is missing", path=self.path, remedy="make the bundle again")
@@ -154,7 +164,7 @@ class NpzReader:
                 raise EOFError("it ends too early")
             whole[done : done + len(chunk)] = np.frombuffer(chunk, np.uint8)
             done += len(chunk)
-        if read(1):  # this read also makes zipfile verify the checksum
+        if read(1):  # by this read, zipfile reaches the end and verifies the checksum
             raise ValueError("it goes on after its end")
         return whole.view(dtype).reshape(shape)
 

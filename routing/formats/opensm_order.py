@@ -1,4 +1,4 @@
-"""Conventions of all OpenSM dumps: order of sections, names of node kinds, quoted names."""
+"""Follow the conventions of all OpenSM dumps: order of sections, names of the kinds of nodes, names in quotes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ KIND_NAME = {NodeKind.SWITCH: "Switch", NodeKind.CA: "Channel Adapter", NodeKind
 
 
 def opensm_order(guid: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """Return the rows in the order in which OpenSM iterates over its maps, int64[n].
+    """Return the rows of devices in the order in which OpenSM dumps them, int64[n].
 
-    OpenSM compares the GUID in network byte order in memory as a number of a little-endian machine.  The last byte of a
-    GUID is therefore the most significant one.
+    OpenSM sorts GUIDs that are in network byte order as if they were numbers of a little-endian machine.  So the last
+    byte of a GUID is the most significant one.
     """
     return np.argsort(guid.byteswap(), kind="stable")
 
 
 def endport_kind(fabric: Fabric, endport: int) -> str:
-    """Return OpenSM's name for the kind of an end port's terminal."""
+    """Return OpenSM's name for the kind of device to which an end port belongs: "Channel Adapter" or "Router"."""
     return KIND_NAME[NodeKind(int(fabric.terminal_kind[fabric.endport_terminal[endport]]))]
 
 
 def encode(name: str) -> bytes:
-    """Return the bytes of a name as it was read; line ends are escaped, as they would break a dump."""
+    """Return the bytes of a name for a dump, the same bytes as were read.  Line ends are escaped, since they would
+    break a line.
+    """
     return escape_control(name, _in_a_line).encode("utf-8", "backslashreplace")
 
 

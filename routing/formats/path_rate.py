@@ -1,4 +1,4 @@
-"""Rates of paths, given by their slowest link, as the codes of path records."""
+"""Compute the rate of each path, which is that of its slowest link, as the rate code in a path record."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ _CODE = {
 _STEPS = np.array(sorted(_CODE))
 _CODES = np.array([_CODE[step] for step in sorted(_CODE)], np.uint8)
 SLOWEST_FIRST = _CODES
-"""uint8[23], codes of InfiniBand's rates from the slowest to the fastest; a *step* is an index into this array."""
+"""uint8[23], the rate codes of InfiniBand from the slowest to the fastest rate.
+
+A *step* is an index into this array, so that steps can be compared.
+"""
 
 
 def link_step(fabric: Fabric) -> npt.NDArray[np.int16]:
-    """Return the index of the highest rate that each cable supports, int16[K]."""
+    """Return the highest rate that each cable supports, as an index into :data:`SLOWEST_FIRST`, int16[K]."""
     speeds = np.array(sorted(_NOMINAL))
     nearest = speeds[np.argmin(np.abs(fabric.link_speed[:, None] - speeds), axis=1)] if fabric.links else speeds[:0]
     nominal = np.array([_NOMINAL[speed] for speed in nearest.tolist()]) * fabric.link_width
@@ -27,23 +30,26 @@ def link_step(fabric: Fabric) -> npt.NDArray[np.int16]:
 
 
 def endport_step(fabric: Fabric) -> npt.NDArray[np.int16]:
-    """Return the step of each end port's cable, int16[E]."""
+    """Return the rate of each end port's cable, as an index into :data:`SLOWEST_FIRST`, int16[E]."""
     return link_step(fabric)[fabric.endport_link]
 
 
 def path_step(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.uint8]) -> npt.NDArray[np.int16]:
-    """Return the step of the slowest cable from each switch to each LID, int16[S, L].
+    """Return the rate of the slowest cable from each switch to each LID, as an index into :data:`SLOWEST_FIRST`.
+
+    The result is int16[S, L].
 
     Parameters
     ----------
     fabric
         Fabric with the cables.
     lft, hops
-        uint8[S, L] each; the result is undefined where hops are 255.
+        uint8[S, L] each: the forwarding tables, and the number of channels of each path.  Where hops are 255, there is
+        no path and the result is undefined.
 
     Notes
     -----
-    O(S L) for each hop count that occurs.
+    O(S L) for each number of hops that occurs.
     """
     step, fastest = link_step(fabric), len(_CODES) - 1
     by_port = np.full((fabric.switches, 256), fastest, np.int16)

@@ -1,4 +1,4 @@
-"""Reader of both line formats for the SLs of paths, by source and destination LID."""
+"""Read the SLs of paths from a text file: path records of OpenSM, or the format of ``ibdmchk``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from routing.fabric import MAX_UNICAST_LID, Fabric
 from routing.formats.dump_lines import Piece
 
 UNKNOWN = 255
-"""Marks an SL that is not stated."""
+"""Value of an SL that the file does not state."""
 SLS = 16
 
 _SOURCE = re.compile(r"(?:Switch|Channel Adapter|Router) 0x([0-9a-fA-F]{1,16}), base LID ([0-9]{1,5}), ")
@@ -24,14 +24,14 @@ _NOISE = re.compile(r"\s*(?:#|$)")
 
 
 class PathReader:
-    """Reader of a file, piece by piece.
+    """Collects the SLs that a file states, piece by piece, by source and destination LID.
 
     Parameters
     ----------
     path
-        File name for errors.
+        File name for error messages.
     fabric
-        Fabric of the SLs.
+        The fabric to which the SLs belong.
     """
 
     def __init__(self, path: str | Path, fabric: Fabric) -> None:
@@ -53,7 +53,11 @@ class PathReader:
         self._named = np.zeros(len(self._base), bool)
 
     def take(self, piece: Piece) -> None:
-        """Read a piece: lines in the usual form all at once, all others one by one and in order."""
+        """Read one piece of the file.
+
+        Lines that look exactly as the tools print them are read at once.  All other lines are parsed one by one, in
+        order.
+        """
         record, record_lid, record_sl = self._records(piece)
         plain = record | self._pairs(piece)
         for begin, end in _between(np.flatnonzero(~plain), len(plain)):
@@ -65,18 +69,19 @@ class PathReader:
                 self._sl[self._source[0], record_lid[lines]] = record_sl[lines]
 
     def _records(self, piece: Piece) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Find the lines that are plain path records.
+        """Find the lines that look exactly as OpenSM prints a path record.
 
         Returns
         -------
         whole : bool[n]
-            Whether the line is a plain path record.
+            Whether the line is such a record.
         lid, sl : int64[n]
-            LIDs and SLs of these lines.
+            Destination LID and SL of these lines; meaningless in other lines.
         """
         whole, (all_lid, all_sl) = np.zeros(len(piece.start), bool), np.zeros((2, len(piece.start)), np.int64)
         length = piece.end - piece.start
-        lines = np.flatnonzero((length == 24) | (length == 10) | (length == 11))  # with MTU and rate, or with neither
+        # the lengths of lines with MTU and rate, or without both
+        lines = np.flatnonzero((length == 24) | (length == 10) | (length == 11))
         lines = lines[piece.has(lines, 6, b" : ")]
         short = length[lines] < 24
         lines = lines[short | (piece.has(lines, 11, b" : ") & piece.has(lines, 17, b" : "))]
@@ -88,7 +93,7 @@ class PathReader:
         sl = np.where(two, 10 * sl + units, sl)
         good &= has_sl & piece.has(lines, 0, b"0x") & (two | (length[lines] == 10) | piece.has(lines, 10, b" "))
         good &= (lid > 0) & (lid < self._sl.shape[1]) & (sl < SLS)
-        for column, width in ((14, 3), (20, 4)):  # MTU and rate
+        for column, width in ((14, 3), (20, 4)):  # columns of the MTU and of the rate
             good &= short | piece.number(lines, column, 1, 10)[1]
             for position in range(column + 1, column + width):
                 good &= short | piece.number(lines, position, 1, 10)[1] | piece.has(lines, position, b" ")
@@ -96,7 +101,10 @@ class PathReader:
         return whole, all_lid, all_sl
 
     def _pairs(self, piece: Piece) -> npt.NDArray[np.bool_]:
-        """Store the SLs of lines in the plain form ``0xGUID LID SL``; return which lines these are, bool[n]."""
+        """Store the SLs of all lines that have exactly the form ``0xGUID LID SL``.
+
+        The result is bool[n], which lines these are.
+        """
         whole = np.zeros(len(piece.start), bool)
         lines = np.arange(len(piece.start))
         lines = lines[piece.has(lines, 18, b" ") & piece.has(lines, 0, b"0x")]
@@ -162,18 +170,25 @@ class PathReader:
                 self._sl[source, lid] = sl
 
     def finish(self) -> npt.NDArray[np.uint8]:
-        """Return the SLs, uint8[S + E, L]; 255 where none is stated."""
+        """Return the SLs by source and destination LID, uint8[S + E, L]: first switches, then end ports; 255 where none
+        is stated.
+
+        Raises
+        ------
+        TableError
+            The file does not name an end port that sends.
+        """
         check_sources(self._fabric, self._named[self._fabric.switches :], self._path)
         return self._sl
 
 
 def check_sources(fabric: Fabric, named: npt.NDArray[np.bool_], path: str | Path) -> None:
-    """Check that a file names every end port that sends; `named` is bool[E].
+    """Check that a file names every end port that can send.  ``named`` is bool[E], which end ports it names.
 
     Raises
     ------
     TableError
-        An end port is missing.
+        The file does not name an end port that is attached to a switch and has a LID.
     """
     silent = ~named & (fabric.endport_switch >= 0) & (fabric.endport_lid > 0)
     if silent.any():
@@ -185,5 +200,9 @@ def check_sources(fabric: Fabric, named: npt.NDArray[np.bool_], path: str | Path
 
 
 def _between(breaks: npt.NDArray[np.int64], count: int) -> Iterator[tuple[int, int]]:
-    """Yield each break among ``count`` lines (-1: the beginning) with the next one."""
+    """Yield the ranges of lines between breaks, as pairs of one break and the next.
+
+    ``breaks`` are line numbers in ascending order.  The first pair begins with -1, and the last one ends with
+    ``count``.
+    """
     return zip([-1, *breaks.tolist()], [*breaks.tolist(), count], strict=True)

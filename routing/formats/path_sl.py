@@ -1,7 +1,8 @@
-"""SLs of paths as text: ``ibdmchk -c``, ``opensm-path-records.dump``, and output of ``saquery PR``.
+"""Read and write SLs of paths as text: for ``ibdmchk -c``, and as ``opensm-path-records.dump``.
 
-The first two formats state the SL by source and destination LID.  ``ibdmchk`` names the source by its node GUID, so
-that two ports of a CA share a table; path records name the port.  The third format can only be read.
+Both formats state the SL for a source and a destination LID.  ``ibdmchk`` names the source by its node GUID, so that
+two ports of a CA have the same SLs.  Path records name the source port.  The output of ``saquery PR`` can be read as
+well, but not written.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ _RATE = np.frombuffer(b"".join(b"%-4d" % n for n in range(256)), np.uint8).resha
 
 
 def sl_from(fabric: Fabric, sl: npt.NDArray[np.uint8], source: int) -> npt.NDArray[np.uint8]:
-    """Return the SLs of one source, uint8[L]: a switch (its row), or an end port (S + its row).
+    """Return the SLs from one source to each LID, uint8[L].
 
-    If the table is keyed by switch, a source without a switch has SL 0 for all destinations.
+    ``source`` is the row of a switch, or S + the row of an end port.  If the table depends on the source switch, an end
+    port without a switch has SL 0 for all destinations.
     """
     end = source - fabric.switches
     if sl.ndim == 1:
@@ -42,7 +44,7 @@ def sl_from(fabric: Fabric, sl: npt.NDArray[np.uint8], source: int) -> npt.NDArr
 
 
 def write_psl(path: str | Path, fabric: Fabric, sl: npt.NDArray[np.uint8]) -> None:
-    """Write lines ``node-GUID LID SL`` from every switch, CA and router to every LID.
+    """Write the SLs for ``ibdmchk -c``, as lines ``node-GUID LID SL`` from every switch, CA and router to every LID.
 
     Raises
     ------
@@ -51,7 +53,7 @@ def write_psl(path: str | Path, fabric: Fabric, sl: npt.NDArray[np.uint8]) -> No
 
     Notes
     -----
-    About 25 bytes per pair of node and LID.  The SLs of a CA with two ports are those of its first port.
+    About 25 bytes per pair of node and LID.  For a CA with two ports, the SLs of its first port are written.
     """
     lids = np.flatnonzero(lid_owner(fabric)).tolist()
     first = np.unique(fabric.endport_terminal, return_index=True)[1].tolist() if fabric.endports else []
@@ -79,20 +81,20 @@ def write_path_records(
     *,
     mtu: int = MTU_2048,
 ) -> None:
-    """Write the path records of every port in the format of OpenSM's ``dump_pr`` plugin.
+    """Write the path records from every port to every LID, in the format of OpenSM's ``dump_pr`` plugin.
 
     Parameters
     ----------
     path
-        The file.
+        The file to write.
     fabric
         Fabric with GUIDs, names, LIDs and link rates.
     lft, hops
-        uint8[S, L] each, hops 255 if a LID is unreachable.
+        uint8[S, L] each: the forwarding tables, and the number of channels of each path; 255 if the LID is unreachable.
     sl
-        SLs in any form of :class:`~routing.tables.Routing`.
+        SLs in any shape that :class:`~routing.tables.Routing` allows.
     mtu
-        MTU code of all paths, as fabrics do not state it (4: 2048 bytes).
+        MTU code of all paths, since a fabric does not state it (4 means 2048 bytes).
 
     Raises
     ------
@@ -113,7 +115,7 @@ def write_path_records(
             switch = source if end < 0 else int(fabric.endport_switch[end])
             if switch >= 0:
                 there, steps = hops[switch, lids] != 255, step[switch]
-            else:  # cabled to another CA, so that no switch routes it
+            else:  # cabled to another CA, so that no switch has a path
                 there, steps = np.zeros(len(lids), bool), np.zeros(len(lids), np.int16)
             steps = steps if end < 0 else np.minimum(steps, own_step[end])
             file.write(_source_line(fabric, source))
@@ -138,7 +140,7 @@ def _source_line(fabric: Fabric, source: int) -> bytes:
 def _records(
     head: npt.NDArray[np.uint8], sl: npt.NDArray[np.uint8], rate: npt.NDArray[np.uint8], mtu: int
 ) -> npt.NDArray[np.uint8]:
-    """Return the lines of one source, uint8[n, 25]."""
+    """Return the path records of one source as text, uint8[n, 25], one row for each LID."""
     text = np.empty((len(head), 25), np.uint8)
     text[:, :9] = head
     text[:, 9:11] = _SL[sl]
@@ -148,7 +150,11 @@ def _records(
 
 
 def _with_gaps(text: npt.NDArray[np.uint8], there: npt.NDArray[np.bool_], *, named: bool) -> bytes:
-    """Return the lines; an unreachable LID is marked if the source is a CA or router (`named`), else omitted."""
+    """Return the path records of a source that cannot reach every LID.
+
+    ``there`` is bool[n], which LIDs are reachable.  From a CA or router (``named``), an unreachable LID has a line that
+    says so; from a switch it has none.
+    """
     if not named:
         return text[there].tobytes()
     return b"".join(
@@ -158,21 +164,23 @@ def _with_gaps(text: npt.NDArray[np.uint8], there: npt.NDArray[np.bool_], *, nam
 
 
 def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Read SLs from a file; the LIDs must be those of the fabric.
+    """Read SLs from a text file, in the smallest table that can represent them.
+
+    The file states LIDs only, so that the fabric must have the LIDs of the time of the file.
 
     Returns
     -------
     uint8[L], uint8[S, L] or uint8[L, L]
-        The smallest form of a routing that represents the SLs: by destination if all sources agree; by switch if all
-        sources at a switch (including the switch itself, if stated) agree; else by source LID.  SL 0 where none is
-        stated.
+        uint8[L] by destination if all sources agree.  uint8[S, L] by source switch if all sources at each switch agree,
+        including the switch itself where stated.  Otherwise uint8[L, L] by source LID.  An SL that the file does not
+        state is 0.
 
     Raises
     ------
     ParseError
         A line is invalid, an SL is over 15, or a LID is invalid.
     TableError
-        A source is not in the fabric or has another LID there, or a CA or router is missing in the file.
+        A source is not in the fabric or has another LID there, or the file lacks a CA or router.
     InputError, EnvironmentProblem
         The file is missing or unreadable.
 
@@ -184,7 +192,9 @@ def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
 
 
 def read_stated(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Read SLs by source, uint8[S + E, L]: switches, then end ports; 255 where the file states none.
+    """Read the SLs that a file states, by source and destination LID.
+
+    The result is uint8[S + E, L], first switches, then end ports; 255 where the file states no SL.
 
     Raises
     ------
@@ -200,19 +210,19 @@ def read_stated(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
 
 
 def unstated_pairs(fabric: Fabric, lft: npt.NDArray[np.uint8], sl: npt.NDArray[np.uint8]) -> int:
-    """Count the paths whose SL is not stated and that could close a credit loop.
+    """Count the paths that could be part of a credit loop, and whose SL the file does not state.
 
-    These paths go from a source to a LID at another switch, have a CA or router at one end at least, and have an LFT
-    entry at the source's switch.
+    Such a path leads from a source to a LID at another switch.  At least one of its ends is a CA or router, and the
+    source's switch has an LFT entry for the LID.
 
     Parameters
     ----------
     fabric
-        Fabric with the switches of sources.
+        Fabric with the switches of the sources.
     lft
-        uint8[S, L].
+        uint8[S, L], the forwarding tables.
     sl
-        uint8[S + E, L], as :func:`read_stated` returns it.
+        uint8[S + E, L], the SLs as :func:`read_stated` returns them.
     """
     lids, switches = fabric.lids, np.arange(fabric.switches)
     at = np.concatenate([switches, fabric.endport_switch])
@@ -224,14 +234,14 @@ def unstated_pairs(fabric: Fabric, lft: npt.NDArray[np.uint8], sl: npt.NDArray[n
 
 
 def smallest_form(fabric: Fabric, sl: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return the smallest form of a routing that represents SLs given by source.
+    """Convert SLs given for each source to the smallest table that represents them, as :func:`read` describes.
 
     Parameters
     ----------
     fabric
-        Fabric with the switches of sources.
+        Fabric with the switches of the sources.
     sl
-        uint8[S + E, L]: switches, then end ports; 255: not stated.
+        uint8[S + E, L], first switches, then end ports; 255 where no SL is stated.
     """
     least, most = _range(sl)
     if (least == most).all():
@@ -255,12 +265,12 @@ def smallest_form(fabric: Fabric, sl: npt.NDArray[np.uint8]) -> npt.NDArray[np.u
 
 
 def _range(sl: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """Return the range of the stated SLs of each column.
+    """Return the lowest and the highest SL in each column, where SLs that are not stated do not count.
 
     Returns
     -------
     least, most : uint8[L]
-        The least and the greatest stated SL; both are 255 if none is stated.
+        The lowest and the highest SL; both are 255 if no SL is stated.
     """
     least = sl.min(axis=0, initial=UNKNOWN)
     most = np.where(sl == UNKNOWN, 0, sl).max(axis=0, initial=0)

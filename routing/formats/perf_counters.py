@@ -1,4 +1,4 @@
-"""Parser of perfquery's output: port counters by name."""
+"""Parse the port counters that perfquery prints."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _HEAD = re.compile(r"^#.*\bport (\d+)(?: \(CapMask: (0x[0-9a-fA-F]+))?.*$", re.M
 
 
 def parse_counters(text: str, ports: Iterable[int], *names: str) -> dict[int, Mapping[str, int]]:
-    """Parse the counters in ``perfquery``'s output for one switch, by port and name.
+    """Parse the counters that ``perfquery`` prints for ports of one switch.
 
-    ``CapMask``, the capabilities in the port's PerfMgt ClassPortInfo, is included if perfquery prints it.
+    The result gives the value of each counter by port and name.  ``CapMask``, the capability mask in the port's PerfMgt
+    ClassPortInfo, is included if perfquery prints it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Plan of a transition as JSON: blocks to write on each switch, by round or step."""
+"""Write the plan of a transition as JSON: which LFT blocks to write on which switch, in which order."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def plan_object(fabric: Fabric, old: Routing, new: Routing, transition: Transition) -> dict[str, Any]:
-    """Return the plan in types that JSON knows.
+    """Return the plan of a transition as an object for JSON.
 
-    ``rounds`` has the blocks of each round, which may be written in any order.  ``steps`` has the steps of the Double
-    Scheme: the LIDs to send to, the LIDs to drain, and the blocks to write before the step is complete.  A block has
-    the GUID and name of its switch, its number, and the ports of those of its 64 LIDs that change.
+    A plan has either ``rounds`` or ``steps``.  A round lists the LFT blocks that may be written in any order.  A step
+    is one of the Double Scheme, which drains traffic: it lists the LIDs to send to, the LIDs to drain, and the blocks
+    to write before the step is complete.
+
+    Each block has the GUID and name of its switch, its number, and the ports of those of its 64 LIDs that change.
     """
     plan: dict[str, Any] = {
         "format": FORMAT,
@@ -51,7 +53,7 @@ def plan_object(fabric: Fabric, old: Routing, new: Routing, transition: Transiti
 
 
 def write_plan(path: str | Path, fabric: Fabric, old: Routing, new: Routing, transition: Transition) -> None:
-    """Write the plan atomically.
+    """Write the plan of a transition as a JSON file, atomically.
 
     Raises
     ------
@@ -75,7 +77,7 @@ def _steps(fabric: Fabric, before: Bytes, drain: DoubleScheme) -> Iterator[dict[
 
 
 def _blocks(fabric: Fabric, before: Bytes, after: Bytes) -> Iterator[dict[str, Any]]:
-    """Yield the blocks that differ, by switch, then by number."""
+    """Yield the LFT blocks that differ, in the order of switches, then of block numbers."""
     differs = before != after
     for switch in np.flatnonzero(differs.any(axis=1)).tolist():
         lids = np.flatnonzero(differs[switch])

@@ -1,4 +1,7 @@
-"""Interface of a proof for the writers of tables (:class:`routing.deadlock.proof.Proof` implements it)."""
+"""Define what the writers of tables need of a proof.  :class:`routing.deadlock.proof.Proof` implements it.
+
+By this interface, this package does not depend on the proof's package.
+"""
 
 from __future__ import annotations
 
@@ -9,33 +12,39 @@ import numpy.typing as npt
 
 
 class Order(Protocol):
-    """A certificate: the position of each channel in a topological order of each VL's dependency graph."""
+    """A certificate: for each VL, the position of each channel in a topological order of the channel dependency
+    graph.
+    """
 
     @property
     def order(self) -> npt.NDArray[np.int32]:
-        """int32[V, C]."""
+        """Position of each channel on each VL, int32[V, C]."""
         ...
 
     @property
     def strength(self) -> str:
-        """Return what the certificate covers: "forward" (requests) or "reversible" (requests and replies)."""
+        """Return which traffic the certificate includes: "forward" for requests, "reversible" for requests and
+        replies.
+        """
         ...
 
     @property
     def scope(self) -> str:
-        """Traffic that the certificate covers: "all", or "endports" for traffic from or to CAs and routers."""
+        """Traffic that the certificate covers: "all", or only "endports", the traffic from or to CAs and routers."""
         ...
 
 
 class Proven(Protocol):
-    """Proof of a routing."""
+    """What the writers need to know of the proof of a routing."""
 
     @property
     def hops(self) -> npt.NDArray[np.uint8]:
-        """uint8[S, L], number of channels on the path to a LID, 0 at the delivering switch, 255: no path."""
+        """Number of channels on the path from each switch to each LID, uint8[S, L]; 0 at the switch that delivers, 255:
+        no path.
+        """
         ...
 
     @property
     def certificate(self) -> Order | None:
-        """The certificate, None if there is none."""
+        """The certificate of freedom from credit loops, or None if there is none."""
         ...

@@ -1,4 +1,4 @@
-"""SLs in the output of ``saquery PR``: path records from the SA, one block of lines each."""
+"""Read the SLs of paths from the output of ``saquery PR``: path records of the SA, each a block of lines."""
 
 from __future__ import annotations
 
@@ -20,25 +20,26 @@ _RECORD = re.compile(rf"dlid{_VALUE}\s*slid{_VALUE}(?:(?!{HEAD})[^\0])*?\ssl{_VA
 
 
 def is_saquery(path: str | Path) -> bool:
-    """Return whether a file begins like the output of ``saquery PR``; False if it cannot be read."""
+    """Return whether a file begins like the output of ``saquery PR``; False also if the file cannot be read."""
     try:
         with Path(path).open("rb") as file:
             return file.read(256).lstrip().startswith(HEAD.encode())
     except OSError:
-        return False  # the reader of the other forms reports it
+        return False  # the reader of the other formats will report the error
 
 
 def read_saquery(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Read SLs, uint8[S + E, L]: switches, then end ports.
+    """Read the SLs that path records state, by source and destination LID.
 
-    The value is 255 if there is no record, or if the records of a source and LID have different SLs.
+    The result is uint8[S + E, L], first switches, then end ports.  It is 255 if there is no record, or if two records
+    of a source and LID have different SLs.
 
     Raises
     ------
     ParseError
         A record lacks the LIDs or the SL, or one of them is invalid.
     TableError
-        A source is not in the fabric, or a CA or router of the fabric has no record.
+        The fabric lacks a source, or the file has no record of a CA or router of the fabric.
     InputError, EnvironmentProblem
         The file is missing or unreadable.
     """
@@ -75,7 +76,7 @@ def _line(text: str, position: int) -> int:
 
 
 def _rows(fabric: Fabric) -> dict[int, int]:
-    """Return the row of the switch or end port that owns each LID."""
+    """Return for each LID the row of the port that has it: the row of a switch, or S + the row of an end port."""
     rows = {lid: row for row, lid in enumerate(fabric.switch_lid.tolist()) if lid}
     for row, (base, lmc) in enumerate(zip(fabric.endport_lid.tolist(), fabric.endport_lmc.tolist(), strict=True)):
         rows |= {lid: fabric.switches + row for lid in range(base, base + (1 << lmc)) if base}

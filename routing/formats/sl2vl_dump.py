@@ -1,4 +1,4 @@
-"""SL2VL tables as text: ``opensm-sl2vl.dump``, and the format of ``ibdmchk -d``."""
+"""Read and write SL2VL tables as text: ``opensm-sl2vl.dump``, and the format of ``ibdmchk -d``."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _VL = np.frombuffer(b"".join(b" %-2d" % vl for vl in range(SLS)), np.uint8).resh
 
 
 def row_of(sl2vl: npt.NDArray[np.uint8], switch: int, ports: int) -> npt.NDArray[np.uint8]:
-    """Return the table of one switch by in-port, out-port and SL, uint8[ports+1, ports+1, 16]."""
+    """Return the SL2VL table of one switch, uint8[ports+1, ports+1, 16] by in-port, out-port and SL."""
     if sl2vl.ndim == 1:
         return np.broadcast_to(sl2vl, (ports + 1, ports + 1, SLS))
     return sl2vl[switch, : ports + 1, : ports + 1]
 
 
 def write(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8], ca_sl2vl: npt.NDArray[np.uint8]) -> None:
-    """Write the tables of all cabled ports in OpenSM's format.
+    """Write the SL2VL tables of all cabled ports in OpenSM's format.
 
     Parameters
     ----------
     path
-        The file.
+        The file to write.
     fabric
         Fabric with GUIDs, names and cables.
     sl2vl
-        uint8[16], or uint8[S, P, P, 16] by switch, in-port, out-port and SL.
+        uint8[16] for all switches, or uint8[S, P, P, 16] by switch, in-port, out-port and SL.
     ca_sl2vl
-        uint8[16], table of CAs and routers.
+        uint8[16], the table of every CA and router.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def write(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8], ca_sl2
 
     Notes
     -----
-    58 bytes per pair of ports of a switch.
+    58 bytes of text per pair of ports of a switch.
     """
     guid = np.concatenate([fabric.switch_guid, fabric.endport_guid])
     cabled = cabled_ports(fabric)
@@ -94,7 +94,7 @@ def _rows(table: npt.NDArray[np.uint8], cabled: npt.NDArray[np.bool_]) -> bytes:
 
 
 def write_slvl(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8]) -> None:
-    """Write the tables of the switches' cabled ports in the format of ``ibdmchk -d``.
+    """Write the SL2VL tables of the switches' cabled ports in the format of ``ibdmchk -d``.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def write_slvl(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8]) -
 
     Notes
     -----
-    About 62 bytes per pair of ports of a switch.
+    About 62 bytes of text per pair of ports of a switch.
     """
     cabled = cabled_ports(fabric)
     with atomic_write(path) as file:
@@ -122,20 +122,23 @@ def write_slvl(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8]) -
 
 
 def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Read the tables of a fabric's switches from either format; tables of CAs and routers are ignored.
+    """Read the SL2VL tables of a fabric's switches, in OpenSM's format or in that of ``ibdmchk``.
+
+    Tables of CAs and routers in the file are ignored.
 
     Returns
     -------
     uint8[16] or uint8[S, P, P, 16]
         One table if all tables that packets use are equal, else tables by switch, in-port, out-port and SL.  Packets
-        use pairs of cabled ports, but never leave through their in-port.  Unstated tables map SL n to VL n.
+        use pairs of cabled ports, but never leave by their in-port.  A table that the file does not state maps SL n to
+        VL n.
 
     Raises
     ------
     ParseError
-        A line is invalid, a port does not exist on the switch, or a VL is over 15.
+        A line is invalid, a switch does not have the port, or a VL is over 15.
     TableError
-        A switch is not in the fabric, or a pair of ports is missing in the file.
+        A switch is not in the fabric, or the file lacks a pair of ports that packets use.
     InputError, EnvironmentProblem
         The file is missing or unreadable.
     """
@@ -176,7 +179,7 @@ class _Reader:
             )  # fmt: skip
 
     def _decimal(self, text: str, number: int) -> bytes:
-        """Return the VLs of a row; each distinct text is decoded once, because few tables differ."""
+        """Return the VLs in a row of text.  Each distinct text is decoded only once, because most tables are equal."""
         known = self._vls_of.get(text)
         if known is None:
             vls = [int(vl) for vl in text.split()]

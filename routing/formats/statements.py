@@ -1,6 +1,7 @@
-"""Links as discovery tools state them: once from each end, with width and speed.
+"""Check and connect links that a file states once from each end, with width and speed.
 
-Readers collect the statements of ports; :meth:`PortStatements.connect` then compares the two ends.
+Readers of ``ibnetdiscover`` and ``opensm-subnet.lst`` collect the statements of ports.  :meth:`PortStatements.connect`
+then compares the two ends of each link.
 """
 
 from __future__ import annotations
@@ -15,19 +16,20 @@ from routing.fabric_builder import FabricBuilder, Location
 from routing.numerals import count_noun
 from routing.rates import SPEED_OF, speed_name
 
-_ALIKE = {SPEED_OF["QDR"], SPEED_OF["FDR10"]}  # one end may state QDR, because FDR10 is a vendor's attribute
+_ALIKE = {SPEED_OF["QDR"], SPEED_OF["FDR10"]}  # FDR10 is a vendor's attribute, so that one end may state QDR
 
 
 @dataclass
 class PortStatements:
-    """Statements of the ports in one file about their cables.
+    """What the ports in one file state about their cables.
 
     Attributes
     ----------
     path
-        File name for errors.
+        File name for error messages.
     stated
-        By (GUID, port): remote GUID, remote port, width, speed, line; width and speed are 0 if the file has "?".
+        Remote GUID, remote port, width, speed and line for each port, by (GUID, port).  Width and speed are 0 if the
+        file has "?".
     """
 
     path: str | Path
@@ -39,7 +41,7 @@ class PortStatements:
         Raises
         ------
         FabricError
-            An earlier statement of the port differs.
+            An earlier statement about the port says something else.
         """
         answer = self.stated.setdefault(near, (*far, *rate, line))
         if answer[4] != line and answer[:4] != (*far, *rate):
@@ -50,17 +52,17 @@ class PortStatements:
             )
 
     def connect(self, builder: FabricBuilder) -> None:
-        """Connect all ports.
+        """Compare both ends of every link, and add the cables to the builder.
 
         Raises
         ------
         FabricError
-            A node is not in the file, the ends contradict each other, or an end has no statement.
+            A remote node is not in the file, two ends contradict each other, or only one end has a statement.
 
         Warns
         -----
         InputWarning
-            Number of links for which neither end states a rate; they get the most frequent rate.
+            The number of links for which neither end states a rate.  These links get the most frequent rate.
         """
         usual, guessed = self._usual_rate(), 0
         for near, (far_guid, far_port, width, speed, line) in self.stated.items():
@@ -103,7 +105,9 @@ class PortStatements:
             )
 
     def _usual_rate(self) -> tuple[int, float]:
-        """Return the width and speed that most ends state (the faster of two that are as frequent), else 4xSDR."""
+        """Return the width and speed that most ports state, or 4xSDR if none states them.  Of two equally frequent
+        rates the faster one is returned.
+        """
         counts = Counter((width, speed) for _, _, width, speed, _ in self.stated.values() if width and speed)
         return max(counts, key=lambda rate: (counts[rate], rate[0] * rate[1])) if counts else (4, SPEED_OF["SDR"])
 

@@ -1,7 +1,7 @@
-"""Reader of OpenSM's ``opensm-subnet.lst``: one line for each direction of each link.
+"""Read OpenSM's ``opensm-subnet.lst``, which has one line for each direction of each link.
 
-Vendor and device IDs of the remote half are ignored, because OpenSM prints them shifted.  The format lacks the LMC (the
-parameter ``lmc`` gives it) and devices without a link.
+The format lacks the LMC, which the parameter ``lmc`` states, and devices without a link.  Vendor and device IDs of the
+remote port are ignored, because OpenSM prints them shifted.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _SPEED = {
 
 
 def is_subnet_lst(text: str) -> bool:
-    """Return whether the text is OpenSM's list of links."""
+    """Return whether a text is ``opensm-subnet.lst``, judged by its beginning."""
     return re.match(r"\s*\{ \S+ Ports:", text) is not None
 
 
 @dataclass
 class _Half:
-    """Description of one port in one half of a line."""
+    """One of the two ports that a line describes, with its device."""
 
     kind: NodeKind
     ports: int
@@ -56,21 +56,21 @@ class _Half:
 
 
 def parse_subnet_lst(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
-    """Parse a fabric from OpenSM's ``opensm-subnet.lst``.
+    """Parse the text of OpenSM's ``opensm-subnet.lst``, and return the fabric in it.
 
     Parameters
     ----------
     text
         Content of the file.
     path
-        File name for errors.
+        File name for error messages.
     lmc
-        LMC of the subnet's end ports; the file has base LIDs only.
+        LMC of the subnet's end ports, since the file has base LIDs only.
 
     Raises
     ------
     ParseError, FabricError
-        The text is invalid; the message has file, line and remedy.
+        The text is invalid.  The message has file, line and remedy.
     """
     builder = FabricBuilder(name=Path(path).name.split(".")[0])
     statements = PortStatements(path)
@@ -98,7 +98,13 @@ def parse_subnet_lst(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 
 
 def _regard(builder: FabricBuilder, half: _Half, lmc: int, location: Location) -> None:
-    """Add the device, or check that it agrees with its earlier description; set the GUID and LID of its port."""
+    """Add the device of a port unless it is known, and set the GUID and LID of the port.
+
+    Raises
+    ------
+    FabricError
+        An earlier line describes the device differently.
+    """
     device = builder.find_guid(half.guid)
     if device is None:
         device = builder.add_device(half.kind, half.guid, half.name, half.ports, location)

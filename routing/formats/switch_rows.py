@@ -1,4 +1,4 @@
-"""Rows of the switches in a dump: every switch must be in the fabric, and occur exactly once."""
+"""Find the rows of switches while a dump is read, and check that each switch of the fabric occurs exactly once."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from routing.numerals import count_noun
 
 
 class SwitchRows:
-    """Finds the row of a switch by GUID while a dump is read, and records the switches that occurred.
+    """Finds the row of a switch by its GUID while a dump is read, and remembers which switches have occurred.
 
     Parameters
     ----------
     path
-        File name of the dump for errors.
+        File name of the dump for error messages.
     fabric
         Fabric with the switches.
     what
-        Contents of the dump for errors, in the plural ("tables").
+        Plural noun for the contents of the dump in error messages, such as "tables".
     """
 
     def __init__(self, path: str | Path, fabric: Fabric, what: str) -> None:
@@ -28,7 +28,7 @@ class SwitchRows:
         self._seen: set[int] = set()
 
     def row(self, guid: str, line: int) -> int:
-        """Return the row of a switch by its GUID in hex, without 0x.
+        """Return the row of the switch with a GUID, given in hex without 0x.
 
         Raises
         ------
@@ -44,14 +44,14 @@ class SwitchRows:
         return row
 
     def section(self, guid: str, line: int) -> int:
-        """Return the row of a switch whose section begins here, and record the section.
+        """Return the row of the switch whose section begins at a line, and remember that the switch has occurred.
 
         Raises
         ------
         TableError
             The switch is not in the fabric.
         ParseError
-            The switch had a section before.
+            The switch has had a section before.
         """
         row = self.row(guid, line)
         if row in self._seen:
@@ -60,7 +60,7 @@ class SwitchRows:
         return row
 
     def finish(self) -> None:
-        """Raise :class:`~routing.errors.TableError` if a switch of the fabric had no section."""
+        """Raise :class:`~routing.errors.TableError` if the dump has no section for one of the fabric's switches."""
         missing = sorted(set(self._row_of.values()) - self._seen)
         if missing:
             guid, name = int(self._fabric.switch_guid[missing[0]]), self._fabric.labels[missing[0]]

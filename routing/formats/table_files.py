@@ -1,4 +1,4 @@
-"""Folder of tables: the bundle and the files for OpenSM and its tools; reader and writer."""
+"""Read and write a folder of tables: the bundle, and the files for OpenSM and its tools."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ PSL = "ibdmchk.psl"
 SLVL = "ibdmchk.slvl"
 
 DEFAULT_VLS = 8
-"""Number of data VLs of a port if nothing is known."""
+"""Number of data VLs of OpenSM's default configuration, used where files do not state any."""
 
 NAMED_ENTRIES = 1_000_000
-"""Maximum number of LFT entries that are written with names, as OpenSM dumps them; larger LFTs get LIDs and ports
-alone.
+"""Maximum number of LFT entries that are written with the names of ports, as OpenSM dumps them.
+
+Larger LFTs are written with LIDs and out-ports only.
 """
 
 
 @dataclass(frozen=True)
 class TableFormat:
-    """One file of the folder.
+    """One file in a folder of tables: its name, and how it is written.
 
     Attributes
     ----------
@@ -45,7 +46,7 @@ class TableFormat:
     write
         Function that writes the file.
     size
-        Function that estimates the size in bytes.
+        Function that estimates the size of the file in bytes.
     """
 
     file: str
@@ -74,7 +75,7 @@ def _write_lid_matrix(path: Path, fabric: Fabric, routing: Routing, proof: Prove
 
 
 def _write_mcfdbs(path: Path, _: Fabric, __: Routing, ___: Proven) -> None:
-    write_text_atomically(path, "")  # there are no multicast tables, but ibdmchk requires the file
+    write_text_atomically(path, "")  # there are no multicast tables, but ibdmchk requires their file
 
 
 def _write_sl2vl(path: Path, fabric: Fabric, routing: Routing, _: Proven) -> None:
@@ -121,11 +122,11 @@ FORMATS: Mapping[str, TableFormat] = MappingProxyType(
         "guid2lid": TableFormat("guid2lid", _write_guid2lid, lambda fabric, _: 35 * fabric.endports),
     }
 )
-"""All formats by the names that :func:`write_tables` takes."""
+"""All files of a folder of tables, by the format names that :func:`write_tables` accepts."""
 
 ALWAYS = ("bundle", "lfts", "guid2lid")
 AUTO_BYTES = 1 << 26
-"""Maximum estimated size in bytes of other files that are written by default."""
+"""Maximum estimated size in bytes of a file that is written by default, besides those in :data:`ALWAYS`."""
 
 
 def write_tables(
@@ -136,17 +137,17 @@ def write_tables(
     *,
     formats: Collection[str] | None = None,
 ) -> tuple[str, ...]:
-    """Write a folder of tables atomically.
+    """Write a folder of tables atomically: the bundle, and the files for OpenSM and its tools.
 
     Parameters
     ----------
     directory
-        The folder; it may be missing, empty or written by this function before.
+        The folder.  It may be missing, empty, or written by this function before.
     fabric, routing, proof
-        Contents of the files.
+        The fabric, its tables, and their proof.
     formats
-        Names from :data:`FORMATS`; the bundle is always included.  None: those of :data:`ALWAYS`, and every other one
-        whose estimated size is at most :data:`AUTO_BYTES`.
+        Names from :data:`FORMATS`; the bundle is always written.  With None, the formats in :data:`ALWAYS` are written,
+        and all others with an estimated size of at most :data:`AUTO_BYTES`.
 
     Returns
     -------
@@ -156,11 +157,11 @@ def write_tables(
     Raises
     ------
     OptionError
-        A format does not exist.
+        There is no format of this name.
     TableError
         The tables do not fit the fabric.
     InputError
-        The folder contains other files.
+        The folder contains files that this function does not write.
     EnvironmentProblem
         The folder cannot be written.
     """
@@ -186,14 +187,14 @@ def _chosen(fabric: Fabric, routing: Routing, formats: Collection[str] | None) -
 
 @dataclass(frozen=True)
 class SlFiles:
-    """Additional files for a dump of LFTs.
+    """Files with the SLs and the SL2VL tables for a dump of LFTs, which contains neither.
 
     Attributes
     ----------
     sl
-        SLs: path records or ``ibdmchk``'s format; None: the file in the folder of the dump.
+        SLs, as path records or in ``ibdmchk``'s format.  None: the file in the folder of the dump is used.
     sl2vl
-        SL2VL tables: OpenSM's dump or ``ibdmchk``'s format; None: the file in the folder of the dump.
+        SL2VL tables, as OpenSM's dump or in ``ibdmchk``'s format.  None: the file in the folder of the dump is used.
     """
 
     sl: Path | None = None
@@ -201,17 +202,19 @@ class SlFiles:
 
 
 def read_tables(path: str | Path, fabric: Fabric, given: SlFiles | None = None) -> Routing:
-    """Read tables for a fabric: a bundle, a folder written by ibnue, a folder of OpenSM's dumps, or one dump of LFTs.
+    """Read the tables of a fabric from a bundle, from a folder of tables, or from a dump of LFTs.
 
-    For LFTs in a folder, SL2VL tables are read from ``opensm-sl2vl.dump`` or ``ibdmchk.slvl``, and SLs from
-    ``opensm-path-records.dump`` or ``ibdmchk.psl``, unless other files are given.  If there are none, every path is
-    assumed to have SL 0, and SL n to use VL n modulo the 8 VLs of OpenSM's default configuration.
-    ``provenance.assumptions`` records the assumptions.
+    The folder may be one that ibnue has written, or one with OpenSM's dumps.  For LFTs in a folder, SL2VL tables are
+    read from ``opensm-sl2vl.dump`` or ``ibdmchk.slvl``.  SLs are read from ``opensm-path-records.dump`` or
+    ``ibdmchk.psl``.  ``given`` may name other files.
+
+    Without such files, every path is assumed to have SL 0, and SL n is assumed to use VL n modulo 8, as in OpenSM's
+    default configuration.  ``provenance.assumptions`` of the result records the assumptions.
 
     Raises
     ------
     OptionError
-        Files were given for a bundle, which already has SLs and SL2VL tables.
+        ``given`` names files for a bundle, which already has SLs and SL2VL tables.
     ParseError, TableError
         A file is damaged, or the tables belong to another fabric.
     InputError, EnvironmentProblem
@@ -226,7 +229,7 @@ def read_tables(path: str | Path, fabric: Fabric, given: SlFiles | None = None) 
         if not (path / LFTS).exists():
             raise InputError(f"holds neither {BUNDLE} nor {LFTS}", path=path, remedy="OpenSM dumps with -D 0x43")
         return _from_dumps(path / LFTS, path, fabric, given)
-    if not path.is_file():  # a pipe cannot be read twice
+    if not path.is_file():  # a pipe could not be read twice
         raise InputError("is not a regular file", path=path, remedy="copy it into one")
     if _is_zip(path):
         return _from_bundle(path, fabric, given)
@@ -238,7 +241,7 @@ def _is_zip(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(2) == b"PK"
     except OSError:
-        return False  # the reader of LFTs reports the reason
+        return False  # the reader of LFTs will report the reason
 
 
 def _from_bundle(path: Path, fabric: Fabric, given: SlFiles) -> Routing:

@@ -1,4 +1,4 @@
-"""Text files for the readers: plain or gzip, any bytes, limited size, errors that name the file."""
+"""Read text files for all readers of formats: plain or compressed, of limited size, with errors that name the file."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ _MAX_NUMBER = 64
 _PIECE = 1 << 18
 
 MAX_BYTES = 1 << 29
-"""Size limit against decompression bombs; the largest fabrics (48K LIDs) need about 20 MB."""
+"""Maximum size of a text in bytes, against decompression bombs.  The largest fabrics (48K LIDs) need about 20 MB."""
 
 
 def c_number(text: str) -> int | None:
-    """Parse a whole number as C's ``strtoul`` with base 0, where a leading 0 means octal; None if it is not one."""
+    """Parse a whole number as C's ``strtoul`` with base 0 does, where a leading 0 means octal.
+
+    The result is None if the text is not a number.
+    """
     octal = len(text) > 1 and text[0] == "0" and text[1] not in "xX"
     try:
         return int(text, 8 if octal else 0) if len(text) <= _MAX_NUMBER else None
@@ -28,7 +31,9 @@ def c_number(text: str) -> int | None:
 
 
 def read_text(path: str | Path) -> str:
-    r"""Return the text of a file; gzip is detected by content, and bytes that are not UTF-8 become ``\xNN``.
+    r"""Return the text of a file, which may be compressed by gzip.
+
+    The content shows whether it is.  Bytes that are not UTF-8 become ``\xNN``.
 
     Raises
     ------
@@ -63,15 +68,15 @@ def read_text(path: str | Path) -> str:
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text from :func:`read_text`, with their numbers.
+    """Yield the lines of a text from :func:`read_text` with their numbers, from 1 on.
 
-    Only newlines end lines, because names may contain the other characters at which ``str.splitlines`` splits.
+    Only a newline ends a line.  Names may contain the other characters at which ``str.splitlines`` would split.
     """
     return enumerate(text.split("\n"), 1)
 
 
 def _bounded(file: IO[bytes] | gzip.GzipFile) -> bytes:
-    """Read a whole file, or a little more than :data:`MAX_BYTES`.
+    """Read a whole file, up to a little more than :data:`MAX_BYTES`, from which the caller sees that it is too large.
 
     The file is read in pieces, because a single read of that size would allocate all the memory even for a small file.
     """

@@ -1,4 +1,4 @@
-"""TOML with errors that name file and line, for syntax errors and for invalid values."""
+"""Parse TOML such that errors name file and line, for syntax errors and for invalid values."""
 
 from __future__ import annotations
 
@@ -23,24 +23,27 @@ _OPEN, _CLOSED = ("[", "{"), ("]", "}")
 _TOKEN = re.compile(
     r""""{3}(?:\\.|[^\\])*?"{3,5}|'{3}.*?'{3,5}|"(?:\\.|[^"\\])*"|'[^']*'|#[^\n]*|[][{}\n]""", re.DOTALL
 )
-"""Strings and comments, in which brackets and newlines have no meaning, and the tokens outside that have one."""
+"""Tokens of TOML: brackets and newlines that have a meaning.
+
+Strings and comments are tokens as well, because brackets and newlines in them have no meaning.
+"""
 
 Where = tuple[str | int, ...]
-"""Keys and indices (from 0) of a value: ``("rule", 2, "ports")``."""
+"""Path to a value: keys, and indices from 0, as in ``("rule", 2, "ports")``."""
 
 
 @dataclass(frozen=True)
 class Toml:
-    """A TOML text with the line numbers of its values.
+    """A parsed TOML text, which can report the line number of each value.
 
     Attributes
     ----------
     table
         Parsed content.
     text
-        The text.
+        The text that was parsed.
     path
-        File name for errors.
+        File name for error messages.
     """
 
     table: dict[str, Any]
@@ -49,12 +52,12 @@ class Toml:
 
     @classmethod
     def of(cls, text: str, path: str | Path) -> Toml:
-        """Parse a text; see :func:`parse_toml`."""
+        """Parse a text, with the errors of :func:`parse_toml`."""
         return cls(parse_toml(text, path), text, path)
 
     @classmethod
     def read(cls, path: str | Path) -> Toml:
-        """Read a file.
+        """Read and parse a TOML file.
 
         Raises
         ------
@@ -67,28 +70,28 @@ class Toml:
 
     @cached_property
     def lines(self) -> dict[Where, int]:
-        """Line number of every table and key, computed only when an error needs it."""
+        """Line number of every table and key.  It is computed only when an error message needs it."""
         return _lines(self.text.replace("\r\n", "\n"))
 
     def line(self, *where: str | int) -> int | None:
-        """Return the line of a value, or of the nearest table around it; None if neither is in the file."""
+        """Return the line of a value, or of the nearest table around it; None if the file has neither."""
         known = (where[:end] for end in range(len(where), 0, -1))
         return next((self.lines[part] for part in known if part in self.lines), None)
 
     def error(self, problem: str, *where: str | int, remedy: str | None = None) -> ParseError:
-        """Return an error about a value, with its line."""
+        """Return an error for a value that states the value's line.  ``where`` is the path to the value."""
         return ParseError(problem, path=self.path, line=self.line(*where), remedy=remedy)
 
 
 def parse_toml(text: str, path: str | Path) -> dict[str, Any]:
-    """Parse a TOML text.
+    """Parse a TOML text, with errors that state the line.
 
     Parameters
     ----------
     text
-        The text.
+        The text to parse.
     path
-        File name for errors.
+        File name for error messages.
 
     Raises
     ------
@@ -126,7 +129,9 @@ def _lines(text: str) -> dict[Where, int]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the headers and pairs of a valid TOML text with their lines; a statement ends when no bracket is open.
+    """Yield each statement of a valid TOML text with its line: a table header, or a key with its value.
+
+    A statement ends at the first newline outside of brackets.
 
     Notes
     -----
@@ -147,7 +152,10 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _table_of(header: Any, arrays: dict[Where, int]) -> Where:
-    """Return the keys to which a header leads; ``arrays`` counts the tables of each array of tables."""
+    """Return the keys of the table that a parsed header opens.
+
+    ``arrays`` counts the tables of each array of tables so far, and is updated.
+    """
     where: Where = ()
     while header:
         if isinstance(header, list):
@@ -161,7 +169,7 @@ def _table_of(header: Any, arrays: dict[Where, int]) -> Where:
 
 
 def _inside(value: Any) -> Iterator[Where]:
-    """Yield the keys and indices of every nested value."""
+    """Yield the path to every value inside a value, as keys and indices."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         yield (key,)

@@ -1,1 +1,1 @@
-"""Tree fabrics: the levels of their switches, and tables in closed form."""
+"""Tree fabrics: the levels and an order of their switches, tables in closed form, and tables by descent."""

@@ -30,10 +30,10 @@ def rows(net, *arguments):
 
 
 def test_our_engines(tmp_path):
-    found = rows(ring(tmp_path), "--opensm", "", "--ours", "minhop,updn/bisection/2")
-    assert list(found) == ["ibnue minhop", "ibnue updn/bisection/2"]
+    found = rows(ring(tmp_path), "--opensm", "", "--ours", "minhop,dfsssp/bisection/2")
+    assert list(found) == ["ibnue minhop", "ibnue dfsssp/bisection/2"]
     assert found["ibnue minhop"]["note"] == "credit loop"
-    assert found["ibnue updn/bisection/2"]["note"].startswith("proven")
+    assert found["ibnue dfsssp/bisection/2"]["note"].startswith("proven")
     # 12 CAs; each sends to 2 at distance 1, 1, 2, 2 and 3: 12 * 18 flow-hops on 12 channels
     assert found["ibnue minhop"]["bound"] == f"{11 / 18:.3f}"
 

@@ -24,7 +24,7 @@ def results_here(arguments):
     ("words", "expected"),
     [
         ("nowhere", "there is no fabric 'nowhere'; there are ring"),
-        ("--ours nue/8,new", "'new' is not an engine; there are updn, "),
+        ("--ours nue/8,new", "'new' is not an engine; there are auto, "),
         ("--ours nue/x", "'nue/x' has no number of VLs from 1 to 15"),
         ("--ours nue/0", "'nue/0' has no number of VLs from 1 to 15"),
         ("--ours nue/16", "'nue/16' has no number of VLs from 1 to 15"),

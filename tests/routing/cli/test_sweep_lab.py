@@ -58,7 +58,7 @@ def test_a_credit_loop_is_named():
 def test_what_ibsim_cannot_do_is_an_error():
     result = run("ring:3", "--fault", "degrade sw0/2 1x")
     assert result.exit_code == 1
-    assert "error: ring-3 updn (lab): degrade sw0/2 - sw2/3 1x" in result.stdout
+    assert "error: ring-3 auto (lab): degrade sw0/2 - sw2/3 1x" in result.stdout
     assert "ibsim simulates no degraded" in result.stdout
 
 

@@ -48,7 +48,7 @@ def test_minhop_does_not_pass_over_what_it_cannot_serve(options):
 
 UNSUPPORTED = {
     "roots": ("sw1",), "root_guid_file": "roots", "partition": "metis", "reversible": True, "minimal": False,
-    "cn_guid_file": "nodes", "io_guid_file": "nodes",
+    "cn_guid_file": "nodes", "io_guid_file": "nodes", "objective": Objective.BISECTION,
 }  # fmt: skip
 
 
@@ -107,8 +107,16 @@ NO_CAS = random_fabric(1, switches=6, cas=0)
 ALL_APART = random_fabric(1, switches=5, parts=5, cas=2)
 
 
-@pytest.mark.parametrize("engine", ANY_FABRIC)
-@pytest.mark.parametrize("options", [{}, {"vls": 1}, {"vls": 3}, {"objective": Objective.BISECTION}], ids=str)
+@pytest.mark.parametrize(
+    ("engine", "options"),
+    [(engine, options) for engine in ANY_FABRIC for options in [{}, {"vls": 1}, {"vls": 3}]]
+    + [
+        (engine, {"objective": Objective.BISECTION})
+        for engine in ANY_FABRIC
+        if "objective" in offers_of(ENGINES[engine]).options
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize(
     "fabric", [NOTHING, BACK_TO_BACK, LONELY, LONELY_WITH_CAS, NO_CAS, ALL_APART], ids=lambda fabric: fabric.name
 )

@@ -35,7 +35,8 @@ STEPS = {
 def without(name, engine, vls, link):
     """Re-route a fixture, or a torus of this size, without a link."""
     fabric = read_fabric(FIXTURES[name].path) if name in FIXTURES else generate("torus", [name], cas=1)
-    options = EngineOptions(threads=1, effort=0.1, vls=vls)
+    # With a partition, nue searches dependencies on trees too.
+    options = EngineOptions(threads=1, effort=0.1, vls=vls, partition="metis" if engine == "nue" else None)
     routing = ENGINES[engine].route(fabric, options)
     baseline = Published(fabric, routing, prove(fabric, routing, threads=1))
     less = fabric.without_links([link])

@@ -1,0 +1,360 @@
+/* Trees with few pairs of flows that meet.
+ *
+ * In random traffic two flows with different sources and destinations that share a channel cost each other about half
+ * of their rate, once, over however many channels in a row.  So the cost of tables is the weight of the pairs on each
+ * channel, summed, minus the weight of the pairs on both channels of each turn (two channels in a row).  For the flow to
+ * one destination this cost is linear as long as all others stay.  Its best tree is a tree of shortest paths,
+ * where a channel costs the weight of the others on it that do not go on by the same next channel.
+ *
+ * The first sweep routes all destinations in the order of their leaves.  Where the tree is whole, destinations in turn
+ * take the switches above a switch (D-mod-K), which is already the best.  A further sweep removes each destination and
+ * routes it again, in random order.  Channels above their ceiling cost more from sweep to sweep, which balances
+ * all-to-all traffic. */
+#include "trees/descent.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/internal/random.h"
+#include "trees/internal/descent_state.h"
+
+/* Rounds without a lower peak after which the search for one ends. */
+#define PATIENCE 10
+/* Common ceiling of the next round, relative to the lowest peak so far; the long step is taken in every other pair of
+ * rounds. */
+#define STEP 0.998
+#define LONG_STEP 0.99
+/* Price of the search for a lower peak, relative to that of the last sweep: more than all flows that meet. */
+#define PEAK_PRICE 30.0
+/* Relative differences that are none. */
+#define ROUNDING 1e-6
+
+static void release(descent_t *descent, tree_survey *survey)
+{
+    for (int32_t u = 0; descent->root_row && descent->paths && u < descent->net->switches; u++)
+        if (descent->root_row[u] >= 0)
+            ibn_descent_free_paths(&descent->paths[descent->root_row[u]]);
+    free(descent->channel);
+    free(descent->turn);
+    free(descent->paths);
+    free(descent->root_row);
+    free(descent->family_of);
+    free(descent->sequence);
+    free(descent->shuffled);
+    free(descent->load);
+    free(descent->turn_first);
+    free(descent->path);
+    free(descent->through);
+    free(descent->meeting);
+    free(descent->before);
+    free(survey->hops);
+    free(survey->below);
+    free(survey->direction);
+    free(survey->queue);
+}
+
+/* Return the first row of turns at a switch: behind those at the switches before it, and the row for no turn. */
+static size_t count_turns(const ibn_network *net, int32_t *first)
+{
+    size_t turns = 1;
+    for (int32_t u = 0; u < net->switches; u++)
+        turns = (size_t)(net->into_first[u + 1] - net->into_first[u]) > turns
+                    ? (size_t)(net->into_first[u + 1] - net->into_first[u])
+                    : turns;
+    for (int32_t u = 0; u < net->switches; u++) {
+        if (first)
+            first[u] = (int32_t)turns;
+        turns += (size_t)(net->into_first[u + 1] - net->into_first[u]) * (size_t)(net->first[u + 1] - net->first[u]);
+    }
+    return turns;
+}
+
+static int allocate(descent_t *descent, tree_survey *survey)
+{
+    size_t switches = (size_t)descent->net->switches + 1, channels = (size_t)descent->net->channels + 1;
+    size_t turns = count_turns(descent->net, NULL);
+    descent->channel = calloc(channels, sizeof *descent->channel);
+    descent->turn = calloc(turns, sizeof *descent->turn);
+    descent->paths = calloc(switches, sizeof *descent->paths);
+    descent->root_row = malloc(switches * sizeof *descent->root_row);
+    descent->family_of = calloc((size_t)descent->targets->count + 1, sizeof *descent->family_of);
+    descent->sequence = calloc(switches, sizeof *descent->sequence);
+    descent->shuffled = calloc(switches, sizeof *descent->shuffled);
+    descent->load = calloc(channels, sizeof *descent->load);
+    descent->turn_first = calloc(switches, sizeof *descent->turn_first);
+    descent->path = calloc(switches, sizeof *descent->path);
+    descent->through = calloc(switches, sizeof *descent->through);
+    descent->meeting = calloc(switches, sizeof *descent->meeting);
+    descent->before = calloc(switches, sizeof *descent->before);
+    survey->hops = calloc(switches, sizeof *survey->hops);
+    survey->below = calloc(switches, sizeof *survey->below);
+    survey->direction = calloc(switches, sizeof *survey->direction);
+    survey->queue = calloc(switches, sizeof *survey->queue);
+    if (descent->root_row)
+        memset(descent->root_row, -1, switches * sizeof *descent->root_row);
+    return !(descent->channel && descent->turn && descent->paths && descent->root_row && descent->family_of
+             && descent->sequence && descent->shuffled && descent->load && descent->turn_first && descent->path
+             && descent->through && descent->meeting && descent->before && survey->hops && survey->below
+             && survey->direction && survey->queue);
+}
+
+/* Fill the channels, the LMC groups, and the paths to each root of a destination with flow. */
+static int prepare(descent_t *descent, tree_survey *survey)
+{
+    const ibn_network *net = descent->net;
+    const ibn_targets *targets = descent->targets;
+    int32_t rows = 0;
+    if (allocate(descent, survey))
+        return 1;
+    for (int32_t u = 0; u < net->switches; u++)
+        for (int32_t k = net->into_first[u]; k < net->into_first[u + 1]; k++)
+            descent->channel[net->into[k]] = (descent_channel){0.0, u, k - net->into_first[u]};
+    for (int32_t c = 0; c < net->channels; c++)
+        descent->load[c] = (descent_load){0.0, net->slowness[c], descent->options->ceiling[c]};
+    count_turns(net, descent->turn_first);
+    for (int32_t u = 0; u < net->switches; u++)
+        descent->sequence[descent->options->position[u]] = u;
+    for (int32_t family = 0; family < targets->families; family++)
+        for (int32_t t = targets->family_first[family]; t < targets->family_first[family + 1]; t++)
+            descent->family_of[t] = family;
+    survey->net = net;
+    survey->position = descent->options->position;
+    survey->sequence = descent->sequence;
+    for (int32_t t = 0; t < targets->count; t++) {
+        int32_t root = targets->root[t];
+        if (targets->share[t] == 0.0 || descent->root_row[root] >= 0)
+            continue;
+        descent->root_row[root] = rows;
+        if (ibn_descent_find_paths(descent, survey, root, &descent->paths[rows++]))
+            return 1;
+    }
+    return 0;
+}
+
+/* Return the paths to the root of a destination with flow. */
+static const descent_paths *paths_of(const descent_t *descent, int32_t target)
+{
+    return &descent->paths[descent->root_row[descent->targets->root[target]]];
+}
+
+/* Route a destination again.  Returns whether a next hop of a switch with flow changed. */
+static int route_again(descent_t *descent, int32_t target, const descent_paths *paths)
+{
+    const ibn_network *net = descent->net;
+    const uint8_t *next = descent->next + (int64_t)target * net->switches;
+    memcpy(descent->before, next, (size_t)net->switches);
+    ibn_descent_move(descent, target, paths, -1.0, 1);
+    ibn_descent_route(descent, target, paths);
+    ibn_descent_move(descent, target, paths, 1.0, 0);
+    for (int32_t i = paths->count - 1; i >= 0; i--) {
+        int32_t u = paths->order[i];
+        if (descent->through[u] != 0.0 && next[u] != descent->before[u])
+            return 1;
+    }
+    return 0;
+}
+
+/* Route all destinations with flow for the first time, in the given order. */
+static void sweep_first(descent_t *descent, const int32_t *order, int32_t count)
+{
+    descent->is_first = 1;
+    for (int32_t i = 0; i < count; i++) {
+        const descent_paths *paths = paths_of(descent, order[i]);
+        descent->digit = i;
+        ibn_descent_route(descent, order[i], paths);
+        ibn_descent_move(descent, order[i], paths, 1.0, 0);
+    }
+    descent->is_first = 0;
+}
+
+/* Route all destinations with flow again, in random order.  Returns whether a tree changed. */
+static int sweep_again(descent_t *descent, int32_t *order, int32_t count)
+{
+    int changed = 0;
+    ibn_shuffle(order, count, &descent->random);
+    for (int32_t i = 0; i < count; i++)
+        changed |= route_again(descent, order[i], paths_of(descent, order[i]));
+    return changed;
+}
+
+/* Return the lowest ceiling of a channel. */
+static double common_ceiling(const descent_t *descent)
+{
+    double lowest = INFINITY;
+    for (int32_t c = 0; c < descent->net->channels; c++)
+        lowest = fmin(lowest, descent->load[c].ceiling);
+    return lowest;
+}
+
+/* Return the highest utilisation of the channels under the common ceiling. */
+static double highest_common(const descent_t *descent, double common)
+{
+    double highest = 0.0;
+    for (int32_t c = 0; c < descent->net->channels; c++)
+        if (descent->load[c].ceiling <= common)
+            highest = fmax(highest, descent->load[c].load * descent->load[c].inverse);
+    return highest;
+}
+
+static void move_common_ceiling(descent_t *descent, double common, double ceiling)
+{
+    for (int32_t c = 0; c < descent->net->channels; c++)
+        if (descent->load[c].ceiling <= common)
+            descent->load[c].ceiling = ceiling;
+}
+
+/* Return whether a destination's tree uses a channel above the common ceiling. */
+static int is_over(const descent_t *descent, int32_t target, const descent_paths *paths, double common)
+{
+    const ibn_network *net = descent->net;
+    const uint8_t *next = descent->next + (int64_t)target * net->switches;
+    for (int32_t i = 0; i < paths->count; i++) {
+        int32_t u = paths->order[i];
+        const descent_load *load = &descent->load[net->first[u] + next[u]];
+        if (load->ceiling <= common && load->load * load->inverse > common)
+            return 1;
+    }
+    return 0;
+}
+
+/* Route the destinations again, in random order, that use channels above the common ceiling; at most `left` ones. */
+static int64_t sweep_peak(descent_t *descent, int32_t *order, int32_t count, double common, int64_t left)
+{
+    ibn_shuffle(order, count, &descent->random);
+    for (int32_t i = 0; i < count && left > 0; i++) {
+        const descent_paths *paths = paths_of(descent, order[i]);
+        if (is_over(descent, order[i], paths, common)) {
+            route_again(descent, order[i], paths);
+            left--;
+        }
+    }
+    return left;
+}
+
+/* Lower the highest utilisation.
+ *
+ * A round puts the common ceiling a little under the lowest peak so far, and routes the destinations again that use
+ * channels above the ceiling.  The result is the best round.  Returns 1 if memory is exhausted. */
+static int lower_peak(descent_t *descent, int32_t *order, int32_t count)
+{
+    const ibn_descent_options *options = descent->options;
+    size_t bytes = (size_t)descent->targets->count * (size_t)descent->net->switches;
+    double common = common_ceiling(descent), best = highest_common(descent, common);
+    int64_t left = (int64_t)count * (options->sweeps + 1) / 2;
+    uint8_t *kept = malloc(bytes + 1);
+    if (!kept)
+        return 1;
+    memcpy(kept, descent->next, bytes);
+    for (int32_t round = 0, failures = 0; failures < PATIENCE && left > 0; round++) {
+        double ceiling = fmax(best * (round % 4 < 2 ? STEP : LONG_STEP), options->least_peak);
+        if (best <= options->least_peak * (1.0 + ROUNDING))
+            break;
+        move_common_ceiling(descent, common, ceiling);
+        common = ceiling;
+        descent->discount = round % 2 ? 1.0 : 0.5;
+        left = sweep_peak(descent, order, count, common, left);
+        double highest = highest_common(descent, common);
+        failures++;
+        if (highest < best * (1.0 - ROUNDING)) {
+            best = highest;
+            failures = 0;
+            memcpy(kept, descent->next, bytes);
+        }
+    }
+    memcpy(descent->next, kept, bytes);
+    free(kept);
+    return 0;
+}
+
+/* Compute the loads from the trees. */
+static void sum_loads(descent_t *descent, const int32_t *order, int32_t count)
+{
+    for (int32_t c = 0; c < descent->net->channels; c++)
+        descent->load[c].load = 0.0;
+    for (int32_t i = 0; i < count; i++)
+        ibn_descent_move(descent, order[i], paths_of(descent, order[i]), 1.0, 1);
+}
+
+/* Run all sweeps, or until one changes nothing while no channel is above the common ceiling; then lower the highest
+ * utilisation. */
+static int run_sweeps(descent_t *descent, int32_t *order, int32_t count)
+{
+    const ibn_descent_options *options = descent->options;
+    double common = common_ceiling(descent);
+    int changed = 1;
+    for (int32_t number = 0; number < options->sweeps; number++) {
+        if (!changed && highest_common(descent, common) <= common)
+            break;
+        descent->discount = options->discount[number];
+        descent->price = options->price[number];
+        if (number == 0)
+            sweep_first(descent, order, count);
+        else
+            changed = sweep_again(descent, order, count);
+    }
+    descent->price = PEAK_PRICE * options->price[options->sweeps - 1];
+    return lower_peak(descent, order, count);
+}
+
+/* Route the destinations without flow, one for each root; others of this root take its tree. */
+static int route_unloaded(descent_t *descent, const tree_survey *survey)
+{
+    const ibn_targets *targets = descent->targets;
+    size_t switches = (size_t)descent->net->switches;
+    int32_t *example = malloc((switches + 1) * sizeof *example);
+    if (!example)
+        return 1;
+    memset(example, -1, (switches + 1) * sizeof *example);
+    for (int32_t t = 0; t < targets->count; t++) {
+        int32_t root = targets->root[t];
+        if (targets->share[t] != 0.0)
+            continue;
+        if (example[root] >= 0) {
+            memcpy(descent->next + (size_t)t * switches, descent->next + (size_t)example[root] * switches, switches);
+            continue;
+        }
+        descent_paths paths;
+        int failed = ibn_descent_find_paths(descent, survey, root, &paths);
+        if (!failed)
+            ibn_descent_route(descent, t, &paths);
+        ibn_descent_free_paths(&paths);
+        if (failed) {
+            free(example);
+            return 1;
+        }
+        example[root] = t;
+    }
+    free(example);
+    return 0;
+}
+
+/* Compute the trees of all destinations.
+ *
+ * next: uint8 [D, S], output: index of each switch's channel among its own (255: none).  load: double [C], output: flow
+ * on each channel.  Returns 0, or 1 if memory is exhausted. */
+int ibn_trees_descend(const ibn_network *network, const ibn_targets *targets, const ibn_descent_options *options,
+                      uint8_t *next, double *load)
+{
+    descent_t descent = {.net = network, .targets = targets, .options = options, .next = next};
+    descent.random = options->seed;
+    tree_survey survey = {0};
+    int32_t *order = malloc(((size_t)targets->count + 1) * sizeof *order), count = 0;
+    int failed = prepare(&descent, &survey) || !order;
+    if (!failed) {
+        memset(next, NO_CHANNEL, (size_t)targets->count * (size_t)network->switches);
+        for (int32_t i = 0; i < targets->count; i++)
+            if (targets->share[options->order[i]] != 0.0)
+                order[count++] = options->order[i];
+        failed = run_sweeps(&descent, order, count);
+    }
+    if (!failed) {
+        sum_loads(&descent, order, count);
+        for (int32_t c = 0; c < network->channels; c++)
+            load[c] = descent.load[c].load;
+        failed = route_unloaded(&descent, &survey);
+    }
+    release(&descent, &survey);
+    free(order);
+    return failed;
+}

@@ -1,0 +1,147 @@
+"""Kernel wrapper: paths up and then down on trees, and tables by descent on the pairs of flows that meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.balance import Balanced, Targets, network_of, targets_of
+from routing._kernels.native import check, ffi, lib, point, pointer
+from routing.fabric import Channels
+
+
+def updown_hops(
+    channels: Channels, position: npt.NDArray[np.int32], roots: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int32]:
+    """Compute the hops of the shortest paths up and then down, with one next hop per switch.
+
+    Parameters
+    ----------
+    channels
+        The channels of the fabric.
+    position
+        int32[S], position of each switch in the order; up leads to lower positions.
+    roots
+        int32[R], switches to which the paths lead.
+
+    Returns
+    -------
+    int32[R, S]
+        Hops from each switch; -1 if there is no path.  Cost: O(R C).
+    """
+    switches = len(position)
+    unused = np.zeros(max(len(channels), switches))
+    network = network_of(channels, unused[: len(channels)], unused[:switches])
+    hops = np.empty((len(roots), switches), np.int32)
+    check(lib.ibn_trees_updown_hops(network, pointer(position), len(roots), pointer(roots), pointer(hops)))
+    return hops
+
+
+@dataclass(frozen=True, eq=False)
+class TreeSlots:
+    """Order of a tree, and the switches that destinations take in turn.
+
+    Attributes
+    ----------
+    position
+        int32[S], position of each switch in the order; up leads to lower positions.
+    level
+        int32[S], level of each switch.
+    slot
+        int32[S], number of each switch among those above the same switches.
+    slots
+        int32[S], number of slots above each switch, at least 1.
+    stride
+        int32[S], number of consecutive destinations that take the same slot above the switch in the first sweep.
+    """
+
+    position: npt.NDArray[np.int32]
+    level: npt.NDArray[np.int32]
+    slot: npt.NDArray[np.int32]
+    slots: npt.NDArray[np.int32]
+    stride: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class DescentCosts:
+    """Costs of the descent.
+
+    Attributes
+    ----------
+    meet_source, meet_target
+        float64[S] and float64[D]: the flow from a switch to a destination has the product as its weight, where it
+        meets others.
+    ceiling
+        float64[C], highest utilisation (flow times inverse capacity) that costs nothing.  Most channels have the
+        lowest value, the common ceiling.
+    least_peak
+        Lower bound of the highest utilisation of the channels under the common ceiling.
+    discount
+        float64[sweeps], part of the flow met on the channel before that does not count again: 0 to 1.
+    price
+        float64[sweeps], cost of each unit of utilisation above a ceiling.
+    """
+
+    meet_source: npt.NDArray[np.float64]
+    meet_target: npt.NDArray[np.float64]
+    ceiling: npt.NDArray[np.float64]
+    least_peak: float
+    discount: npt.NDArray[np.float64]
+    price: npt.NDArray[np.float64]
+
+
+def descend(
+    channels: Channels,
+    inverse_capacity: npt.NDArray[np.float64],
+    sources: npt.NDArray[np.float64],
+    targets: Targets,
+    *,
+    tree: TreeSlots,
+    order: npt.NDArray[np.int32],
+    costs: DescentCosts,
+    seed: int,
+) -> Balanced:
+    """Compute trees with few pairs of flows that meet, along shortest paths up and then down.
+
+    Parameters
+    ----------
+    channels
+        The channels of the fabric.
+    inverse_capacity
+        float64[C], inverse capacity of each channel (reference capacity / capacity).
+    sources
+        float64[S], flow that each switch sends to every LMC group.
+    targets
+        The destinations; their layers have no meaning.  Those of share 0 get trees that avoid the flow of others.
+    tree
+        The order of the switches, and the slots of the first sweep.
+    order
+        int32[D], destinations in the order of the first sweep.
+    costs
+        Weights, ceilings, and the costs of each sweep.
+    seed
+        Seed of the random order of destinations, and of switches at one distance.
+
+    Returns
+    -------
+    Balanced
+        The trees and loads; ``max_utilisation`` has one value.
+
+    Notes
+    -----
+    One thread.  Cost: O(D C) per sweep.  Memory: 2 D S bytes, C bytes per root, and 8 bytes per turn.
+    """
+    switches, count = len(sources), len(targets.root)
+    network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)
+    options = ffi.new("ibn_descent_options *")
+    options.sweeps, options.seed, options.least_peak = len(costs.price), seed, costs.least_peak
+    point(options, position=tree.position, level=tree.level, slot=tree.slot, slots=tree.slots, stride=tree.stride)
+    point(options, order=order, meet_source=costs.meet_source, meet_target=costs.meet_target, ceiling=costs.ceiling)
+    point(options, discount=costs.discount, price=costs.price)
+    next_channel = np.empty((count, switches), np.uint8)
+    load = np.zeros(len(channels))
+    check(lib.ibn_trees_descend(network, aims, options, pointer(next_channel), pointer(load)))
+    peak = np.array([float((load * inverse_capacity).max(initial=0.0))])
+    return Balanced(next_channel=next_channel, load=load, max_utilisation=peak)

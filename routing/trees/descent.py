@@ -1,0 +1,233 @@
+"""Tables of a tree that suit all-to-all traffic and bisections at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.balance import Balanced, Targets
+from routing._kernels.descent import DescentCosts, TreeSlots, descend
+from routing.fabric import Fabric
+from routing.flows import reference_rate
+from routing.trees.levels import TreeOrder
+
+FIRST_PRICE, LAST_PRICE = 0.03, 1.0
+"""Cost of a unit of utilisation above a ceiling in the second and the last sweep, relative to all flow of a source."""
+DISCOUNT = 0.5
+"""Discount of every other sweep.  With full discounts alone, the descent ends at tables with more pairs that meet."""
+THIN = 0.01
+"""Share of all senders behind cuts that have a ceiling of their own."""
+MARGIN = 1.015
+"""Ceiling relative to the utilisation that a cut makes necessary.
+
+The descent ends at worse tables under closer ceilings.  The search for a lower peak follows."""
+MOST_RATE = 1.05
+"""All-to-all share that no ceiling is meant to exceed."""
+SLOW, SLOW_WEIGHT = 0.6, 0.5
+"""Rate, relative to the reference rate, under which a flow counts less where it meets others, and its weight."""
+VISITS_PER_SECOND = 300_000_000
+"""Allowed channels per second of processor time that sweeps compare (approximate)."""
+LEAST_SWEEPS, MOST_SWEEPS = 3, 24
+"""Sweeps at any effort.  On whole trees they end after the second, which changes nothing."""
+FEW_SWEEPS = 8
+"""Sweeps under which slots are a better start on any tree; with more, they are on whole trees only."""
+MOST_TURNS = 1 << 28
+"""Turns (pairs of a channel and the next one) up to which the descent is affordable."""
+
+
+def tree_tables(
+    fabric: Fabric,
+    order: TreeOrder,
+    targets: Targets,
+    *,
+    lid: npt.NDArray[np.int32],
+    inverse_capacity: npt.NDArray[np.float64],
+    sources: npt.NDArray[np.float64],
+    sweeps: int,
+    seed: int,
+) -> Balanced:
+    """Compute trees with few pairs of flows that meet, under ceilings of the utilisation that cuts make necessary.
+
+    Parameters
+    ----------
+    fabric, order
+        The fabric, and its order as a tree.
+    targets, lid
+        The destinations, and their LIDs (int32[D]).
+    inverse_capacity
+        float64[C], inverse capacity of each channel.
+    sources
+        float64[S], weight of the senders at each switch.
+    sweeps
+        Passes over all destinations.
+    seed
+        Random seed.
+
+    Notes
+    -----
+    In a random bisection, a flow gets half of its rate where it meets another flow with another source and
+    destination.  So the number of pairs of flows that meet, each pair counted once, determines the bisection bandwidth.
+    """
+    mass = np.bincount(targets.root, weights=targets.share, minlength=fabric.switches).astype(np.float64)
+    meet_source, meet_target = _meeting_weights(fabric, lid)
+    ceiling, least_peak = ceilings(fabric, order.level, inverse_capacity, sources, mass)
+    discount, price = _schedule(sweeps)
+    return descend(
+        fabric.channels,
+        inverse_capacity,
+        sources,
+        targets,
+        tree=_start(fabric, order, sweeps),
+        order=np.lexsort((fabric.lids.port[lid], targets.root)).astype(np.int32),
+        costs=DescentCosts(
+            meet_source=sources * meet_source,
+            meet_target=targets.share * meet_target,
+            ceiling=ceiling,
+            least_peak=least_peak,
+            discount=discount,
+            price=price * float(mass.sum()),
+        ),
+        seed=seed,
+    )
+
+
+def _schedule(sweeps: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the discount and the relative price of each sweep, float64[sweeps] each."""
+    price = np.zeros(sweeps)
+    price[1:] = np.round(np.geomspace(FIRST_PRICE, LAST_PRICE, sweeps - 1), 6)
+    price[-1] = LAST_PRICE
+    discount = np.where(np.arange(sweeps)[::-1] % 2 == 0, 1.0, DISCOUNT)
+    discount[0] = 0.0
+    return discount, price
+
+
+def affordable_sweeps(fabric: Fabric, destinations: int, effort: float) -> int:
+    """Return the number of sweeps that an effort allows, at least LEAST_SWEEPS; 0 if the turns need too much memory.
+
+    Effort 1 is about a second for 1000 switches.
+    """
+    channels = fabric.channels
+    out, into = np.diff(channels.first).astype(np.int64), np.diff(channels.into_first)
+    if int((out * into).sum()) > MOST_TURNS:
+        return 0
+    seconds = effort * fabric.switches / 1000
+    visits = destinations * len(channels) / 2
+    return int(min(max(seconds * VISITS_PER_SECOND / max(visits, 1), LEAST_SWEEPS), MOST_SWEEPS))
+
+
+def _meeting_weights(
+    fabric: Fabric, lid: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the mean weight of the senders at each switch (float64[S]), and that of each LID's port (float64[D])."""
+    rate = fabric.link_capacity[fabric.endport_link]
+    weight = np.where(rate < SLOW * reference_rate(fabric), SLOW_WEIGHT, 1.0)
+    counted = np.flatnonzero((fabric.endport_switch >= 0) & fabric.counted)
+    switch = fabric.endport_switch[counted]
+    total = np.bincount(switch, weights=weight[counted], minlength=fabric.switches)
+    owner = fabric.lids.endport[lid]
+    of_lid = np.ones(len(lid))
+    of_lid[owner >= 0] = weight[owner[owner >= 0]]
+    return total / np.maximum(np.bincount(switch, minlength=fabric.switches), 1), of_lid
+
+
+def ceilings(
+    fabric: Fabric,
+    level: npt.NDArray[np.int32],
+    inverse_capacity: npt.NDArray[np.float64],
+    sources: npt.NDArray[np.float64],
+    mass: npt.NDArray[np.float64],
+) -> tuple[npt.NDArray[np.float64], float]:
+    """Return the utilisation up to which channels shall be filled by all-to-all traffic.
+
+    A group of switches up to some level that no links join below that level is a cut: its flow has to leave by the
+    links to the next level.  The channels of thin cuts, with few senders behind, have ceilings of their own.
+
+    Parameters
+    ----------
+    fabric, level, inverse_capacity
+        The fabric, the level of each switch (int32[S]), and the inverse capacity of each channel (float64[C]).
+    sources, mass
+        float64[S] each: what each switch sends to every destination, and the weight of its destinations.
+
+    Returns
+    -------
+    ceiling : float64[C]
+        The ceilings.
+    least_peak : float
+        The highest utilisation that a cut with a common ceiling makes necessary.
+    """
+    src, dst = fabric.channels.src, fabric.channels.dst
+    senders, total = float(sources.sum()), float(mass.sum())
+    forced = np.zeros(len(src))
+    cuts, parts = [np.zeros(0)], [np.zeros(0)]
+    for height in range(int(level.max(initial=0))):
+        inside = level <= height
+        group = _joined(fabric, inside[src] & inside[dst])
+        out = np.bincount(group[inside], weights=sources[inside], minlength=fabric.switches)
+        into = np.bincount(group[inside], weights=mass[inside], minlength=fabric.switches)
+        leaving = np.flatnonzero(inside[src] & ~inside[dst])
+        room = np.bincount(group[src[leaving]], weights=1.0 / inverse_capacity[leaving], minlength=fabric.switches)
+        flow = np.maximum(out * (total - into), into * (senders - out))
+        cut = np.where(room > 0, flow / np.where(room > 0, room, 1.0), 0.0)
+        forced[leaving] = np.maximum(forced[leaving], cut[group[src[leaving]]])
+        cuts.append(cut)
+        parts.append(out / max(senders, 1e-9))
+    forced = np.maximum(forced, forced[fabric.channels.reverse])
+    every, part = np.concatenate(cuts), np.concatenate(parts)
+    falling = np.argsort(-every, kind="stable")
+    thick = falling[np.cumsum(part[falling]) > THIN]
+    least = float(every[thick[0]]) if len(thick) else 0.0
+    common = max(least * MARGIN, total / MOST_RATE, 1e-9)
+    return np.where(forced * MARGIN > common * (1.0 + 1e-6), forced * MARGIN, common), least
+
+
+def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:
+    """Return the slots of the switches: their numbers among the upper switches of one level that links join.
+
+    Consecutive destinations take the slots above the leaves in turn.  One round above the leaves takes one slot above
+    the next level, and so on.
+    """
+    level, (src, dst) = order.level, (fabric.channels.src, fabric.channels.dst)
+    slot, slots, stride = (np.full(fabric.switches, value, np.int32) for value in (0, 1, 1))
+    step = 1
+    for height in range(int(level.max(initial=0))):
+        low, high = np.minimum(level[src], level[dst]), np.maximum(level[src], level[dst])
+        group = _joined(fabric, (low == height) & (high == height + 1))
+        upper = np.flatnonzero(level == height + 1)
+        upper = upper[np.argsort(group[upper], kind="stable")]
+        size = np.bincount(group[upper], minlength=fabric.switches)
+        slot[upper] = np.arange(len(upper)) - (np.cumsum(size) - size)[group[upper]]
+        lower = np.flatnonzero(level == height)
+        slots[lower] = np.maximum(size[group[lower]], 1)
+        stride[lower] = step
+        if len(lower):
+            step *= int(np.bincount(slots[lower]).argmax())
+    return TreeSlots(order.position, level, slot, slots, stride)
+
+
+def _start(fabric: Fabric, order: TreeOrder, sweeps: int) -> TreeSlots:
+    """Return the slots; without any, if the tree is not whole and there are sweeps enough for a start without slots."""
+    tree = tree_slots(fabric, order)
+    src, dst, level = fabric.channels.src, fabric.channels.dst, order.level
+    up = level[dst] == level[src] + 1
+    upper = np.bincount(np.unique(src[up].astype(np.int64) * fabric.switches + dst[up]) // fabric.switches)
+    linked = np.zeros(fabric.switches, np.int64)
+    linked[: len(upper)] = upper
+    if sweeps < FEW_SWEEPS or (linked == tree.slots)[(tree.slots > 1) | (linked > 0)].all():
+        return tree
+    return replace(tree, level=np.zeros_like(level))
+
+
+def _joined(fabric: Fabric, kept: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Return int64[S], the lowest switch of each part that the kept channels join."""
+    src, dst = fabric.channels.src[kept], fabric.channels.dst[kept]
+    label = np.arange(fabric.switches)
+    while True:
+        lower = label.copy()
+        np.minimum.at(lower, src, label[dst])
+        lower = lower[lower]
+        if np.array_equal(lower, label):
+            return label
+        label = lower

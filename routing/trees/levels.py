@@ -1,0 +1,274 @@
+"""Levels of the switches of a tree, and an order of the switches for paths up and then down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.descent import updown_hops
+from routing.fabric import Fabric
+
+MOST_ACROSS = 0.1
+"""Largest share of channels between switches of one level, in a tree."""
+MOST_ABOVE = 0.25
+"""Largest share of the senders at switches that are not leaves, in a tree."""
+LEAST_SHORTEST = 0.9
+"""Smallest share of pairs of senders, in a tree, whose path up and then down is a shortest path."""
+MOST_HUBS = 6
+"""Number of orders that are compared."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreeOrder:
+    """Levels of a tree, and an order in which every switch reaches every other one of its component.
+
+    Attributes
+    ----------
+    level
+        int32[S], level of each switch: 0 for leaves.
+    position
+        int32[S], position of each switch in the order.  A path up leads to lower positions, a path down to higher ones.
+    longer
+        Most hops by which a path between switches with senders exceeds the shortest.
+    """
+
+    level: npt.NDArray[np.int32]
+    position: npt.NDArray[np.int32]
+    longer: int
+
+
+def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -> TreeOrder | None:
+    """Return levels and an order of a tree; None if the fabric is not a tree.
+
+    Links may be missing, and leaves may be linked to switches of any level.
+
+    Parameters
+    ----------
+    fabric
+        The fabric.
+    senders
+        float64[S], weight of the end ports at each switch; None: the number of end ports that count in traffic.
+
+    Notes
+    -----
+    The order is that of the levels from the top down, except for one leaf (the hub).  The hub comes first, and the
+    switches above the hub follow from the bottom up.  Each path up and then down keeps its rule, unless it passes two
+    switches above the hub on different branches.  But all top switches now reach each other through the hub.
+
+    Cost: O(leaves C) for each order that is compared.
+    """
+    if senders is None:
+        senders = fabric.senders_at.astype(np.float64)
+    level = tree_levels(fabric, senders)
+    if level is None:
+        return None
+    ends = np.flatnonzero(senders > 0).astype(np.int32)
+    shortest = np.asarray(fabric.graph.distances(source=ends.tolist(), target=ends.tolist(), mode="out"), float)
+    linked = np.isfinite(shortest)
+    weight = np.where(linked, np.outer(senders[ends], senders[ends]), 0.0)
+    shortest[~linked] = 0.0
+    best: tuple[tuple[bool, float], npt.NDArray[np.int32], int] | None = None
+    for position in _orders(fabric, level):
+        if not _reaches_all(fabric, position):
+            continue
+        hops = updown_hops(fabric.channels, position, ends)[:, ends].T
+        longer = np.where(linked & (hops >= 0), hops - shortest, 0.0)
+        longer[linked & (hops < 0)] = fabric.switches
+        excess = int(longer.max(initial=0.0))
+        rank = excess > 2, float((weight * (longer > 0)).sum())
+        if best is None or rank < best[0]:
+            best = rank, position, excess
+        if excess == 0:
+            break
+    if best is None or best[0][1] > (1.0 - LEAST_SHORTEST) * float(weight.sum()):
+        return None
+    return TreeOrder(level, best[1], best[2])
+
+
+def _reaches_all(fabric: Fabric, position: npt.NDArray[np.int32]) -> bool:
+    """Return whether all switches of a component but one have an earlier neighbour: it reaches all others."""
+    channels = fabric.channels
+    has_earlier = (
+        np.bincount(channels.src[position[channels.dst] < position[channels.src]], minlength=len(position)) > 0
+    )
+    return int(np.count_nonzero(~has_earlier)) == int(fabric.component.max(initial=-1)) + 1
+
+
+def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray[np.int32] | None:
+    """Return int32[S], the distance of each switch from the nearest leaf; None if the fabric is not a tree.
+
+    Leaves are switches with senders (float64[S]).  A switch with senders that is linked to another one is a spine, if
+    it has more links to leaves.  A management leaf at the top of the tree would give the top level 1.  Such leaves
+    count as soon as the other leaves have determined the levels.
+    """
+    src, dst = fabric.channels.src, fabric.channels.dst
+    if len(src) == 0:
+        return None
+    most, best = float(senders.max(initial=0.0)), None
+    for least in (0.0, most / 4, most / 2):
+        leaf = _independent(fabric, senders > least)
+        for found in (leaf, _without_high_leaves(fabric, leaf)):
+            level = _distances(fabric, found)
+            across = int(np.count_nonzero(level[src] == level[dst]))
+            if best is None or across < best[0]:
+                best = across, found, level
+    assert best is not None
+    across, leaf, level = best
+    level = _lower_high_leaves(fabric, level, senders > 0)
+    above = float(senders[_has_below(fabric, level)].sum())
+    if across > MOST_ACROSS * len(src) or above > MOST_ABOVE * float(senders.sum()) or not level.any():
+        return None
+    return level
+
+
+def _has_below(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Return bool[S]: whether a switch is linked to a switch of a lower level."""
+    src, dst = fabric.channels.src, fabric.channels.dst
+    found: npt.NDArray[np.bool_] = np.bincount(src[level[dst] < level[src]], minlength=fabric.switches) > 0
+    return found
+
+
+def _independent(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return bool[S]: the leaves without those that have the most links to other leaves, until none are linked."""
+    src, dst, leaf = fabric.channels.src, fabric.channels.dst, leaf.copy()
+    while True:
+        linked = np.bincount(src[leaf[src] & leaf[dst]], minlength=fabric.switches)
+        if not linked.any():
+            return leaf
+        leaf[linked.argmax()] = False
+
+
+def _without_high_leaves(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return bool[S]: the leaves without those next to a switch that has more links to switches of its own level."""
+    src, dst, leaf = fabric.channels.src, fabric.channels.dst, leaf.copy()
+    while leaf.any():
+        level = _distances(fabric, leaf)
+        first = level[src] == 1
+        balance = np.bincount(src[first & (level[dst] == 1)], minlength=fabric.switches)
+        balance -= np.bincount(src[first & (level[dst] == 0)], minlength=fabric.switches)
+        high = dst[(balance[src] > 0) & leaf[dst]]
+        if len(high) == 0:
+            break
+        links = np.bincount(high, minlength=fabric.switches) / np.maximum(np.diff(fabric.channels.first), 1)
+        leaf[links > links.max() / 2] = False
+    return leaf
+
+
+def _lower_high_leaves(
+    fabric: Fabric, level: npt.NDArray[np.int32], has_senders: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int32]:
+    """Return int32[S]: the levels, where a switch with senders above all of its neighbours moves below them."""
+    channels = fabric.channels
+    lowest = np.full(fabric.switches, fabric.switches, np.int32)
+    np.minimum.at(lowest, channels.src, level[channels.dst])
+    high = has_senders & (lowest < level) & ~_has_above(fabric, level)
+    # A top switch with CAs of its own stays: it has links to several lower switches of the level below.
+    several = np.bincount(np.unique(channels.src.astype(np.int64) * fabric.switches + channels.dst) // fabric.switches)
+    several = np.concatenate([several, np.zeros(fabric.switches - len(several), np.int64)])
+    leaves = np.bincount(channels.src[level[channels.dst] == 0], minlength=fabric.switches) > 0
+    high &= (several <= 2) & ~leaves & (lowest > 0)
+    found = level.copy()
+    found[high] = lowest[high] - 1
+    return found
+
+
+def _has_above(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Return bool[S]: whether a switch is linked to a switch of its own or a higher level."""
+    src, dst = fabric.channels.src, fabric.channels.dst
+    return np.asarray(np.bincount(src[level[dst] >= level[src]], minlength=fabric.switches) > 0)
+
+
+def _distances(fabric: Fabric, starts: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    """Return int32[S], hops from the nearest start (bool[S]); from its first switch in a component without starts."""
+    channels = fabric.channels
+    _, first = np.unique(fabric.component, return_index=True)
+    near = starts.copy()
+    near[first[~np.isin(fabric.component[first], fabric.component[starts])]] = True
+    distance = np.full(fabric.switches, -1, np.int32)
+    hops = 0
+    while near.any():
+        distance[near] = hops
+        found = channels.dst[near[channels.src]]
+        near = np.zeros(fabric.switches, bool)
+        near[found] = True
+        near &= distance < 0
+        hops += 1
+    return distance
+
+
+def _orders(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[npt.NDArray[np.int32]]:
+    """Yield orders with different hubs (int32[S]), first those with the most top switches above the hub."""
+    below = _below(fabric, level)
+    hubs: list[list[int]] = []
+    for component in range(int(fabric.component.max(initial=0)) + 1):
+        members = np.flatnonzero(fabric.component == component)
+        leaves = members[level[members] == level[members].min()]
+        top = members[level[members] == level[members].max()]
+        count = below[np.ix_(top, leaves)].sum(axis=0)
+        seen, chosen = set(), list[int]()
+        for leaf in leaves[np.argsort(-count, kind="stable")].tolist():
+            above = below[:, leaf].copy()
+            above[leaf] = False
+            if above.tobytes() not in seen:  # leaves of one pod are alike
+                seen.add(above.tobytes())
+                chosen.append(leaf)
+            if len(chosen) == MOST_HUBS:
+                break
+        hubs.append(chosen)
+    for rank in range(max(map(len, hubs), default=0)):
+        yield _order(fabric, level, below, [chosen[min(rank, len(chosen) - 1)] for chosen in hubs])
+
+
+def _below(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Return bool[S, S]: whether a path that only goes down leads from the first switch to the second."""
+    channels = fabric.channels
+    below: npt.NDArray[np.bool_] = np.eye(fabric.switches, dtype=np.bool_)
+    for switch in np.argsort(level, kind="stable").tolist():
+        next_switches = np.unique(channels.dst[channels.first[switch] : channels.first[switch + 1]])
+        lower = next_switches[level[next_switches] < level[switch]]
+        if len(lower):
+            below[switch] |= below[lower].any(axis=0)
+    return below
+
+
+def _order(
+    fabric: Fabric, level: npt.NDArray[np.int32], below: npt.NDArray[np.bool_], hubs: list[int]
+) -> npt.NDArray[np.int32]:
+    """Return int32[S]: the hubs with what is above them, bottom up; then all other switches, top down.
+
+    A switch without a path up to these first switches is turned over too, with a lower switch that has one: the highest
+    such switch, and what is above it, follow the first switches in the same way.
+    """
+    channels, switches = fabric.channels, fabric.switches
+    placed: npt.NDArray[np.bool_] = np.zeros(switches, np.bool_)
+    order: list[int] = []
+
+    def turn_over(start: int) -> None:
+        above = np.flatnonzero(below[:, start] & ~placed)
+        above = above[np.argsort(level[above], kind="stable")]
+        order.extend(above.tolist())
+        placed[above] = True
+
+    for hub in hubs:
+        turn_over(hub)
+    while True:
+        joined: npt.NDArray[np.bool_] = np.logical_or.reduce(
+            below[placed]
+        )  # switches with a path up to the first switches
+        apart = ~joined
+        if not apart.any():
+            break
+        linked = joined & ~placed & (np.bincount(channels.src[apart[channels.dst]], minlength=switches) > 0)
+        rows = np.flatnonzero(linked)
+        if len(rows) == 0:
+            break
+        rows = rows[level[rows] == level[rows].max()]
+        turn_over(int(rows[below[np.ix_(apart, rows)].sum(axis=0).argmax()]))
+    rest = np.flatnonzero(~placed)
+    order.extend(rest[np.argsort(-level[rest], kind="stable")].tolist())
+    position = np.empty(switches, np.int32)
+    position[order] = np.arange(switches, dtype=np.int32)
+    return position

@@ -1,0 +1,113 @@
+"""Levels and orders of trees, against walks over all paths."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import Sketch, fabrics, pull_links, random_fabric
+
+from routing._kernels.descent import updown_hops
+from routing.fabric import NodeKind
+from routing.topologies import generate
+from routing.trees.levels import tree_levels, tree_order
+
+TREES = [
+    ("kary-ntree", ["4", "2"], [4, 4]),
+    ("kary-ntree", ["3", "3"], [9, 9, 9]),
+    ("cluster", ["4x4x4", "4x2"], [15, 17, 8]),
+]
+OTHERS = [("torus", ["4x4"]), ("dragonfly", ["4", "2", "2"]), ("hypercube", ["4"]), ("kautz", ["3", "2"])]
+
+
+def distances(fabric, position=None):
+    """Hops between all switches; with an order, over a graph of (switch, whether a channel down was taken)."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from((switch, down) for switch in range(fabric.switches) for down in (False, True))
+    for near, far in zip(fabric.channels.src.tolist(), fabric.channels.dst.tolist(), strict=True):
+        down = position is not None and position[far] > position[near]
+        graph.add_edge((near, False), (far, down))
+        if down:
+            graph.add_edge((near, True), (far, True))
+    found = np.full((fabric.switches, fabric.switches), -1)
+    for start in range(fabric.switches):
+        for (switch, _), hops in nx.single_source_shortest_path_length(graph, (start, False)).items():
+            if found[switch, start] < 0 or hops < found[switch, start]:
+                found[switch, start] = hops
+    return found
+
+
+@pytest.mark.parametrize("aggregation", [0, 1])
+@pytest.mark.parametrize(("name", "arguments", "sizes"), TREES, ids=[f"{a} {b}" for a, b, _ in TREES])
+def test_levels_of_whole_trees(name, arguments, sizes, aggregation):
+    fabric = generate(name, arguments, aggregation=aggregation)
+    assert np.bincount(tree_levels(fabric, fabric.senders_at.astype(float))).tolist() == sizes
+    order = tree_order(fabric)
+    assert order.longer == 0
+    every = np.arange(fabric.switches, dtype=np.int32)
+    assert (updown_hops(fabric.channels, order.position, every) >= 0).all()
+
+
+def test_a_management_leaf_is_below_its_top():
+    fabric = generate("cluster", ["4x4x4", "4x2"])
+    level = tree_levels(fabric, fabric.senders_at.astype(float))
+    assert level[fabric.switch_name.index("leaf-management")] == 1
+    assert level[fabric.switch_name.index("top0.0")] == 2
+
+
+@pytest.mark.parametrize(("name", "arguments"), OTHERS, ids=[name for name, _ in OTHERS])
+def test_other_fabrics_are_not_trees(name, arguments):
+    assert tree_order(generate(name, arguments, cas=2)) is None
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(("name", "arguments"), [("kary-ntree", ["4", "3"]), ("cluster", ["4x4x4", "4x2"])], ids=str)
+def test_degraded_trees_stay_trees_with_paths_of_two_more_hops_at_most(name, arguments, seed):
+    fabric = pull_links(generate(name, arguments, aggregation=1), seed, 0.06)
+    order = tree_order(fabric)
+    assert order.longer <= 2
+    ends = np.flatnonzero(fabric.senders_at)
+    shortest, hops = distances(fabric), updown_hops(fabric.channels, order.position, ends.astype(np.int32))
+    assert (hops >= 0).all()
+    assert (hops[:, ends] - shortest[np.ix_(ends, ends)]).max() == order.longer
+
+
+@examples(60)
+@given(fabrics(max_switches=14, connected=False), st.randoms(use_true_random=False))
+def test_one_next_hop_per_switch_loses_no_path_up_and_then_down(fabric, random):
+    """With one next hop per switch they can be longer, but none is lost."""
+    position = np.array(random.sample(range(fabric.switches), fabric.switches), np.int32)
+    hops = updown_hops(fabric.channels, position, np.arange(fabric.switches, dtype=np.int32))
+    best = distances(fabric, position)
+    assert ((hops < 0) == (best < 0)).all()
+    assert (hops >= best).all()
+
+
+@examples(60)
+@given(fabrics(max_switches=14, connected=False, max_cas=2))
+def test_an_order_reaches_every_switch(fabric):
+    order = tree_order(fabric)
+    if order is None:
+        return
+    assert sorted(order.position.tolist()) == list(range(fabric.switches))
+    hops = updown_hops(fabric.channels, order.position, np.arange(fabric.switches, dtype=np.int32))
+    assert ((hops >= 0) == (fabric.component[:, None] == fabric.component)).all()
+
+
+def test_ca_at_a_spine_does_not_make_the_spine_a_leaf():
+    sketch = Sketch("spine")
+    spines, leaves = ([sketch.add(NodeKind.SWITCH) for _ in range(count)] for count in (3, 6))
+    for leaf in leaves:
+        for spine in spines:
+            sketch.cable(leaf, spine)
+        for _ in range(3):
+            sketch.cable(sketch.add(NodeKind.CA), leaf)
+    sketch.cable(sketch.add(NodeKind.CA), spines[0])
+    fabric = sketch.build()
+    assert tree_order(fabric).level.tolist() == [1] * 3 + [0] * 6
+
+
+def test_no_switches_and_no_links():
+    assert tree_order(random_fabric(1, switches=0, cas=0)) is None
+    assert tree_order(random_fabric(1, switches=1, cas=3)) is None
