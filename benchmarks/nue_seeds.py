@@ -46,8 +46,9 @@ def central_in_hull(fabric: Fabric, owners: npt.NDArray[np.int64], hops: npt.NDA
 
 
 def published(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """Return the published initial state of Nue: for each layer a breadth-first tree from its centre, and no order of the
-    channels.
+    """Return the published initial state of Nue.
+
+    Each layer has a breadth-first tree from its centre; the channels have no order.
     """
     hops = np.asarray(fabric.graph.distances(mode="out"), float)
     flow = destinations.share > 0.0
