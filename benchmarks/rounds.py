@@ -87,7 +87,7 @@ class Count:
         return replace(after, deferred=None)
 
     def line(self) -> str:
-        """Return the results as one line of text."""
+        """Return the numbers of update schedules by kind, and the times of the searches, as one line of text."""
         most, beside = max(self.out, default=(0, 0))
         kinds = ", ".join(f"{name} {count}" for name, count in sorted(self.kinds.items()))
         spent = f"{np.median(self.milliseconds):.0f} ms, most {max(self.milliseconds):.0f}"

@@ -15,13 +15,13 @@
 
 #define ROOM 4096
 
-/* State of the plugin. */
+/* State of this OpenSM plugin. */
 struct recorder {
     osm_opensm_t *osm; /* OpenSM that has loaded the plugin */
     uint32_t sweeps;   /* number of times that the subnet was up */
 };
 
-/* Header of the file. */
+/* Header of the file that this plugin writes. */
 struct head {
     char magic[8];   /* text "ibnue-r1" that identifies the file */
     uint32_t sweeps; /* number of times that the subnet was up, which tells how new the file is */
@@ -31,7 +31,7 @@ struct head {
     uint32_t zero; /* padding, always 0 */
 };
 
-/* Row of an SL2VL table, as it is in the file. */
+/* Row of an SL2VL table in the file that this plugin writes. */
 struct row {
     uint64_t guid;   /* node GUID of the switch */
     uint8_t in;      /* in-port; 0: packets from the switch itself */

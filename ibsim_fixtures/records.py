@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 NAME = "ibnue-records"
 FILE = "ibnue-records.bin"
 SAMPLE = 2000
-"""Largest number of paths, and largest number of rows, that are queried to check a file."""
+"""Largest number of paths, and of SL2VL rows, that are queried to check the file of the record plugin."""
 
 _HEAD = np.dtype([("magic", "S8"), ("sweeps", "<u4"), ("ports", "<u4"), ("rows", "<u4"), ("zero", "<u4")])
 _ROW = np.dtype([("guid", "<u8"), ("in", "u1"), ("out", "u1"), ("vl", "u1", 16), ("zero", "V6")])

@@ -140,7 +140,7 @@ class _Recorder:
 
 
 def by_name(plan: Plan, of_flows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Add up a counter of all flows over the flows that have the same name in the scenario: int64[names]."""
+    """Add up a counter over all flows with the same name in the scenario file: int64[names], one sum for each name."""
     return np.bincount(plan.owner, of_flows, len(plan.names)).astype(np.int64)
 
 

@@ -50,7 +50,7 @@ LONGEST = 1 << 50
 
 
 def packet_ticks(scenario: Scenario) -> int:
-    """Return the length of a packet time in ticks."""
+    """Return the length of a packet time (that of a packet on the fastest link) in ticks."""
     size = scenario.tables["timing"].get("packet", PACKET)
     if size < 1:
         raise scenario.error(f"{size} bytes are no packet", "timing", "packet")

@@ -14,7 +14,7 @@ class StopReason(enum.IntEnum):
     """Reason for which a run of a simulation stopped."""
 
     TIME = 0
-    """The run reached the given tick."""
+    """The run reached the tick that the caller has given."""
     FINISHED = 1
     """All packets were delivered or dropped, and no message is due."""
     STANDSTILL = 2
@@ -23,7 +23,7 @@ class StopReason(enum.IntEnum):
     If the run was told to stop at a standstill, a lifetime limit or a deadlock breaker might still make data move.
     """
     EVENTS = 3
-    """The run reached the given number of events."""
+    """The run has handled as many events as the caller has allowed."""
 
 
 class Event(enum.IntEnum):

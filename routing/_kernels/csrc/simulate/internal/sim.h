@@ -79,7 +79,7 @@ typedef struct {
     ibn_event event; /* what the event concerns */
 } ibn_distant;
 
-/* A packet, in one cache line. */
+/* A packet of the simulation, in one cache line. */
 typedef struct {
     int64_t born,   /* tick at which its message was due */
         entered,    /* tick at which it began to leave its CA */
@@ -103,7 +103,7 @@ typedef struct {
         tail;     /* last packet; undefined if the queue is empty */
 } ibn_fifo;
 
-/* State of a VC that every hop needs, in one cache line. */
+/* State of a virtual channel (VC) that every hop of a packet needs, in one cache line. */
 typedef struct {
     uint32_t fctbs,     /* blocks sent since the start; wraps around */
         fccl;           /* value of fctbs up to which blocks may be sent; wraps around */
@@ -166,7 +166,7 @@ typedef struct {
         high_limit_left; /* VL arbitration: blocks that the high table may send before the low table sends a packet */
     uint8_t high_at,     /* VL arbitration: present entry of the high table */
         low_at,          /* VL arbitration: present entry of the low table */
-        arbiter,         /* row of sim->vlarb */
+        arbiter,         /* row of sim->vlarb (VL arbitration tables) that applies to the channel */
         from_switch,     /* 1: the sender is a switch, 0: a CA or router */
         to_switch,       /* 1: the receiver is a switch, 0: a CA or router */
         dst_port,        /* port number at the receiver */
@@ -182,7 +182,7 @@ typedef struct {
         port;       /* port number at the device */
 } ibn_far_end;
 
-/* Counters of a channel for rare events. */
+/* Counters of a channel for rare events, such as drops. */
 typedef struct {
     int64_t discards, /* packets dropped at this output */
         hoq,          /* of these, packets dropped by the head-of-queue lifetime */
