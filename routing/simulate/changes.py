@@ -91,10 +91,10 @@ class _Part(NamedTuple):
 
 
 def both_directions(flows: FlowTables) -> dict[str, list[FlowTables]]:
-    """Return lists of flows with their old paths, their new paths, or both, by the name of the choice.
+    """Return the flows of a simulation case before and after its change of tables.
 
-    ``old`` has one list of flows with paths before the change of tables, ``new`` one with paths after it, ``both``
-    both.
+    The result maps ``old`` to a list with the flows on their old paths, ``new`` to a list with the flows on their new
+    paths, and ``both`` to a list with both.
     """
     new = [dict(flow, path=flow.get("then", flow.get("path"))) if "path" in flow else flow for flow in flows]
     return {"old": [flows], "new": [new], "both": [flows, new]}

@@ -212,9 +212,7 @@ def window_stated(scenario: Scenario, case: Case) -> dict[str, str]:
 
 
 def _sent(scenario: Scenario, case: Case, network: Network, flows: Sequence[Mapping[str, Any]]) -> Traffic:
-    """Return the traffic of a simulation case, without the limit of packets in flight that the case or ``[traffic]``
-    may set.
-    """
+    """Return the traffic of a simulation case before its window (limit of packets in flight) is applied."""
     mtu = scenario.tables["timing"].get("packet", PACKET)
     load = case.table.get("load")
     table = scenario.tables["traffic"]
