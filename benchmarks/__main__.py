@@ -1,4 +1,4 @@
-"""Runs every benchmark, or those that are named, one after the other and each in a process of its own."""
+"""Run every benchmark, or those that are named, one after the other and each in a process of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from routing.topologies import generate
 
 ROOT = Path(__file__).parents[1]
 TABLE_FABRICS = (("torus", "4x4x4"), ("kary-ntree", "4,3"), ("dragonfly", "4,2,2"), ("kautz", "3,3"))
-"""Fabrics of the benchmark ``quality_table``."""
+"""Fabrics that the benchmark ``quality_table`` reads, as generator and arguments."""
 NAMES = (
     "proof",
     "reroute",
@@ -33,7 +33,7 @@ NAMES = (
 
 
 def arguments(name: str, folder: Path) -> list[str]:
-    """Return the command-line arguments of a benchmark, after writing the files that it reads."""
+    """Return the command-line arguments of a benchmark; files that the benchmark reads are written first."""
     if name != "quality_table":
         return []
     paths = []
@@ -44,7 +44,7 @@ def arguments(name: str, folder: Path) -> list[str]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the benchmarks and return 1 if any failed."""
+    """Run the benchmarks; return 1 if any of them failed, else 0."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
     names = parser.parse_args(words).names
@@ -56,7 +56,8 @@ def main(words: Sequence[str] | None = None) -> int:
         for name in names or NAMES:
             print(f"\n== {name}", flush=True)
             command = [sys.executable, "-m", f"benchmarks.{name}", *arguments(name, Path(folder))]
-            # "-m" searches the working directory first, so it must be the one that contains these benchmarks.
+            # "-m" makes Python search the working directory first, so it has to be the one that contains these
+            # benchmarks.
             if subprocess.run(command, check=False, cwd=ROOT).returncode:
                 failed.append(name)
     if failed:

@@ -1,7 +1,8 @@
-"""What schemes of adaptive routing accept on an 8x8 torus with 4 VLs, over the load and under many conditions.
+"""Throughput of the schemes of adaptive routing on an 8x8 torus with 4 VLs, for several loads and other conditions.
 
-Figures are what a CA gets on average, as a share of its link, from packet time 500 to 2000.  Escape paths are by
-dimension order with a dateline, on two VLs; the others are the adaptive ones.
+A scheme is a way to handle deadlock: none, escape VLs, a token, or pings and bubbles.  Figures are what a CA receives
+on average from packet time 500 to 2000, as a share of its link.  Escape paths are dimension-order paths with a dateline
+on two VLs; the other VLs are adaptive.
 """
 
 from __future__ import annotations
@@ -25,24 +26,26 @@ from routing.topologies import generate
 
 LOADS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 SIZES = ((1, 1), (4, 1), (4, 2), (16, 1), (16, 2), (32, 4))
-"""Pairs of sizes: blocks per packet, packets per buffer."""
+"""Pairs of packet size in blocks of 64 bytes, and buffer size in packets."""
 VLS, FROM, UNTIL = 4, 500, 2000
 BITS = 6
 
 
 def torus(blocks: int, packets: int, cas: int) -> Network:
-    """Return the network.  A tick is a cycle; cables and switches have a delay of one cycle each."""
+    """Build the torus network; a tick is the time of one block, and cables and switches have a delay of one tick
+    each.
+    """
     fabric = generate("torus", ["8x8"], cas=cas)
     return build_network(fabric, dimension_order(fabric), Timing(1.0, 1, 1, 1.0, blocks * packets), vls=VLS)
 
 
 def any_to_any(network: Network, load: float, blocks: int) -> Traffic:
-    """Return uniform traffic."""
+    """Make uniform random traffic between all CAs, in packets of ``blocks`` blocks."""
     return uniform(network, load, bytes=BLOCK * blocks, mtu=BLOCK * blocks, process=Process.BERNOULLI)
 
 
 def to_partner(partner: Callable[[int], int], network: Network, load: float, blocks: int) -> Traffic:
-    """Return traffic in which each CA n (one per switch) sends to CA ``partner(n)``.
+    """Make traffic in which CA n (there is one per switch) sends only to CA ``partner(n)``.
 
     A CA that is its own partner sends nothing.
     """
@@ -59,12 +62,12 @@ def to_partner(partner: Callable[[int], int], network: Network, load: float, blo
 
 
 def reversed_bits(n: int) -> int:
-    """Return the number with the bits of n in reverse order."""
+    """Return n with its bits in reverse order."""
     return int(f"{n:0{BITS}b}"[::-1], 2)
 
 
 def transposed(n: int) -> int:
-    """Return the number of the switch whose row and column are exchanged."""
+    """Return the number of the switch of the 8x8 grid whose row and column are those of switch n, exchanged."""
     return n % 8 * 8 + n // 8
 
 
@@ -76,9 +79,10 @@ TRAFFIC: Mapping[str, Callable[[Network, float, int], Traffic]] = {
 
 
 def adaptive(scheme: Scheme, ca_vls: int, blocks: int, arbitration: Arbitration) -> Adaptive:
-    """Return the options of a scheme.
+    """Return the options of adaptive routing for one scheme.
 
-    In packet times, a deadlock is suspected after 1, pings repeat every 1, marks last 20, and locks are held for 64.
+    In packet times: a packet is suspected of a deadlock after 1, pings repeat after 1, marks expire after 20, and
+    locked marks after 64.
     """
     return Adaptive(
         scheme, arbitration, ca_vls=ca_vls, detect=blocks, repeat=blocks, lasts=20 * blocks, hold=64 * blocks,
@@ -87,7 +91,7 @@ def adaptive(scheme: Scheme, ca_vls: int, blocks: int, arbitration: Arbitration)
 
 
 def accepted(network: Network, traffic: Traffic, how: Adaptive) -> float:
-    """Return the average accepted traffic of a CA, as a fraction of the link capacity."""
+    """Simulate traffic, and return what a CA receives on average as a share of its link."""
     simulation, packet = simulate_adaptive(network, traffic, how), how.detect
     simulation.run(FROM * packet)
     early = simulation.totals()["delivered_bytes"]
@@ -97,7 +101,9 @@ def accepted(network: Network, traffic: Traffic, how: Adaptive) -> float:
 
 
 def over_load(blocks: int, packets: int, cas: int, ca_vls: int, arbitration: Arbitration) -> dict[str, np.ndarray]:
-    """Print a table of the accepted traffic of each scheme at every load, and return its columns by scheme."""
+    """Simulate every scheme at every load, and print the throughput as a table; return the table's columns by
+    scheme.
+    """
     network = torus(blocks, packets, cas)
     curves: dict[str, list[float]] = {scheme.name.lower(): [] for scheme in Scheme}
     print(f"\n| offered | {' | '.join(curves)} |\n| --- | {'--- | ' * len(curves)}")
@@ -112,7 +118,9 @@ def over_load(blocks: int, packets: int, cas: int, ca_vls: int, arbitration: Arb
 
 
 def conditions(cas: int, arbitration: Arbitration) -> None:
-    """Print the accepted traffic at load 1 for all combinations of traffic, sizes and CA VLs."""
+    """Simulate all schemes at full load for all combinations of traffic, sizes and VLs of CAs, and print the
+    throughput.
+    """
     print("\n| traffic | packet | buffer | CA VLs | none | escape | token | bubble | over escape | over token |")
     print("| --- " * 10 + "|")
     for name, make in TRAFFIC.items():
@@ -128,9 +136,9 @@ def conditions(cas: int, arbitration: Arbitration) -> None:
 
 
 def exchange() -> None:
-    """Simulate the all-to-all exchange of the 1000 CAs of a 10-ary 3-tree over 4x QDR on one VL, and print the result.
+    """Simulate and print the all-to-all exchange of 1000 CAs on a 10-ary 3-tree with 4x QDR links and one VL.
 
-    The figure can be compared with that of benchmarks.throughput.
+    The figure can be compared with those of benchmarks.throughput for fixed tables.
     """
     fabric = generate("kary-ntree", ["10,3"], speed="QDR")
     routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, effort=0.1))
@@ -140,7 +148,7 @@ def exchange() -> None:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print the tables and draw those over the load."""
+    """Simulate, print the tables, and draw those over the load if ``--plot`` is given."""
     parser = parser_of("adaptive", __doc__)
     parser.add_argument("--plot", type=Path, help="SVG file")
     parser.add_argument("--all", action="store_true", help="also load 1 under every condition")

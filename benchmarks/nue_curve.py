@@ -1,7 +1,7 @@
-"""How the time of an engine grows: fat trees and tori from about 100 to 2000 switches.
+"""Time that a routing engine takes on fat trees and tori from about 100 to 2000 switches.
 
-A Markdown table.  Seconds are processor seconds of engine and proof, all threads together; the last column divides them
-by destinations and by channels, which is what has to stay level.
+The output is a Markdown table.  Seconds are CPU seconds of engine and proof, of all threads together.  The last column
+is this time divided by the numbers of destinations and of channels; if it is constant, the engine scales well.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from routing.engines.base import EngineOptions
 from routing.topologies import generate
 
 PORTS = (8, 12, 20, 28, 40)
-"""Ports per switch of three-level fat trees, in which half of the ports of a leaf switch connect CAs."""
+"""Numbers of ports per switch of the three-level fat trees; half of the ports of a leaf switch connect CAs."""
 SIDES = (5, 8, 10, 12)
 
 
 def fabrics() -> list[tuple[str, str, list[str], int]]:
-    """Return the fabrics as tuples: name, generator, arguments of the generator, CAs per switch."""
+    """Return the fabrics to route, as tuples of name, generator, arguments of the generator, and CAs per switch."""
     trees = [
         (f"fat tree of {k} ports", "xgft", [f"{k // 2}x{k // 2}x{k}", f"1x{k // 2}x{k // 2}"], k // 2) for k in PORTS
     ]
@@ -30,7 +30,7 @@ def fabrics() -> list[tuple[str, str, list[str], int]]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Print the table."""
+    """Route all fabrics and print the table."""
     parser = parser_of("nue_curve", __doc__)
     parser.add_argument("--engine", default="nue", choices=sorted(ENGINES))
     parser.add_argument("--vls", type=int, default=8)

@@ -1,7 +1,8 @@
-"""What Nue's layers begin with: the published start and others, as a Markdown table.
+"""Comparison of the initial states from which the engine Nue routes, as a Markdown table.
 
-Published: the escape tree is a breadth-first tree from the most central switch (betweenness, weighted by end ports) of
-the layer's convex subgraph, and every dependency begins unused.  CPU seconds are those of the kernel.
+Nue routes each layer (VL) from an escape tree and an initial order of the channels.  In the published algorithm, the
+escape tree is a breadth-first tree.  Its root is the most central switch (betweenness, weighted by end ports) of the
+layer's convex subgraph, and no dependency is in use at first.  CPU seconds are those of the C kernel alone.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ Layer = npt.NDArray[np.int32]
 
 
 def central_in_hull(fabric: Fabric, owners: npt.NDArray[np.int64], hops: npt.NDArray[np.float64]) -> int:
-    """Return the most central switch of the convex subgraph that the owners span.  ``hops``: float64[S, S]."""
+    """Return the most central switch of the convex subgraph that the switches ``owners`` span.
+
+    ``hops`` is float64[S, S], the distances between all switches.
+    """
     between = hops[owners][:, :, None] + hops[:, owners][None, :, :]
     inside = np.flatnonzero((between == hops[np.ix_(owners, owners)][:, None, :]).any(axis=(0, 2)))
     part: igraph.Graph = fabric.graph.as_undirected(mode="collapse").induced_subgraph(inside.tolist())
@@ -42,7 +46,10 @@ def central_in_hull(fabric: Fabric, owners: npt.NDArray[np.int64], hops: npt.NDA
 
 
 def published(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """Return seeds with a breadth-first tree from the centre of each layer, and no initial order of the channels."""
+    """Return the published initial state of Nue.
+
+    Each layer has a breadth-first tree from its centre; the channels have no order.
+    """
     hops = np.asarray(fabric.graph.distances(mode="out"), float)
     flow = destinations.share > 0.0
     centres = [
@@ -54,24 +61,24 @@ def published(fabric: Fabric, destinations: Destinations, layer: Layer, layers: 
 
 
 def centre_by_region(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """Return seeds with the published tree and the order by distance."""
+    """Return an initial state for Nue with the published escape tree, but with channels ordered by distance."""
     region = by_region(fabric, destinations, layer, layers, 2)
     return replace(published(fabric, destinations, layer, layers), rank=region.rank)
 
 
 def clustered(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """Return seeds with an Up*/Down* order by maximum cardinality search for each layer."""
+    """Return an initial state for Nue with an Up*/Down* order for each layer, from a maximum cardinality search."""
     keys = np.random.default_rng(1).random((layers, fabric.switches))
     return by_order(fabric, np.stack([build_order(fabric.channels, key, pull=1.0) for key in keys]))
 
 
 def tops(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """Return seeds with the breadth-first order from the top of a tree."""
+    """Return an initial state for Nue with a breadth-first Up*/Down* order from the top switches of a tree."""
     return by_order(fabric, np.tile(breadth_first(fabric, top_switches(fabric)), (layers, 1)))
 
 
 def region(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """Return seeds with the order by distance and a tree from the nearest switch."""
+    """Return an initial state for Nue with channels ordered by distance, and an escape tree from the nearest switch."""
     return by_region(fabric, destinations, layer, layers, 2)
 
 
@@ -85,7 +92,7 @@ WAYS: dict[str, Callable[[Fabric, Destinations, Layer, int], Seeds]] = {
 
 
 def row(fabric: Fabric, name: str, vls: int, passes: int) -> list[str]:
-    """Compute the trees from one kind of seeds on one fabric and return the row of the table."""
+    """Route one fabric from one kind of initial state, and return the row of the table."""
     destinations = Destinations.of(fabric)
     layer = regions(fabric, vls, seed=1)[destinations.root]
     seeds = WAYS[name](fabric, destinations, layer, vls)

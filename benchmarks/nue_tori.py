@@ -1,9 +1,9 @@
-"""The published experiment on running time: 25 tori from 2x2x2 to 10x10x10, 4 CAs a switch, 1 % of the links failed.
+"""Running time on 25 tori from 2x2x2 to 10x10x10 with 4 CAs per switch and 1 % failed links, as in the Nue paper.
 
-A Markdown table, and a picture of it (--plot); --table draws one that was printed before (a page of the docs, say).
-Ours: processor and wall seconds of engine and proof in a warm process.  OpenSM's seconds are from its own log, sending
-the tables to the simulated switches included; an engine that gives up, or takes longer than the timeout with all of
-OpenSM's start, is reported to.
+The output is a Markdown table, and with --plot a picture of it.  --table draws a table that was printed before, such as
+one in a page of the docs.  For ibnue, the figures are CPU and wall seconds of engine and proof in a warm process.  For
+OpenSM, the seconds are from its own log, and include sending the tables to the simulated switches.  An engine counts as
+"gave up" if it fails, or if OpenSM with its start takes longer than the timeout.
 """
 
 from __future__ import annotations
@@ -37,13 +37,16 @@ SWITCHES, GAVE_UP = "switches", "gave up"
 
 
 def torus(size: tuple[int, int, int]) -> Fabric:
-    """Return the torus without 1 % of its links between switches; the choice is the same on every run."""
+    """Return a torus without 1 % of its links between switches; the choice of the links is the same in every run."""
     fabric = generate("torus", ["x".join(map(str, size))], cas=4)
     return apply_faults(fabric, random_faults(fabric, seed=str(size), rate=FAILED))
 
 
 def ours(fabric: Fabric, vls: int) -> list[str]:
-    """Return the cells for ``nue``: CPU and wall seconds, verdict, entries on the escape tree, all-to-all share."""
+    """Route with ``nue``, and return its cells of the table.
+
+    They are CPU and wall seconds, whether certified, number of LFT entries on the escape tree, and all-to-all rate.
+    """
     cpu, wall = time.process_time(), time.perf_counter()
     routing = ENGINES["nue"].route(fabric, EngineOptions(vls=vls, effort=0.1))
     proof = prove(fabric, routing)
@@ -54,7 +57,7 @@ def ours(fabric: Fabric, vls: int) -> list[str]:
 
 
 def ours_too(fabric: Fabric, engine: str, vls: int) -> str:
-    """Return the CPU seconds of another ibnue engine and its proof, or a remark if it gave up or is not certified."""
+    """Return the CPU seconds of another ibnue engine with its proof, or a remark if it gave up or is not certified."""
     cpu = time.process_time()
     try:
         proof = prove(fabric, ENGINES[engine].route(fabric, EngineOptions(vls=vls, effort=0.1)), explain=False)
@@ -64,7 +67,7 @@ def ours_too(fabric: Fabric, engine: str, vls: int) -> str:
 
 
 def theirs(fabric: Fabric, engine: str, timeout: float) -> str:
-    """Return the seconds of an OpenSM engine, or a remark if it gave up."""
+    """Return the routing seconds of an OpenSM engine, or a remark if it gave up."""
     with tempfile.TemporaryDirectory(prefix="ibnue-tori-") as folder:
         net = Path(folder) / "torus.net"
         write_net(fabric, net)
@@ -73,7 +76,7 @@ def theirs(fabric: Fabric, engine: str, timeout: float) -> str:
 
 
 def rows_of(text: str) -> list[dict[str, str]]:
-    """Return the rows of the first table of a page whose first column is the torus."""
+    """Parse a Markdown page: return the rows of the first table whose first column is "torus"."""
     lines = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in text.splitlines()]
     start = next((i for i, cells in enumerate(lines) if cells[0] == "torus" and SWITCHES in cells), len(lines))
     table = itertools.takewhile(lambda cells: len(cells) > 1, lines[start:])
@@ -82,7 +85,7 @@ def rows_of(text: str) -> list[dict[str, str]]:
 
 
 def plot(rows: Sequence[dict[str, str]], path: Path) -> None:
-    """Draw seconds over switches on logarithmic axes: one line per column of seconds, except wall seconds."""
+    """Draw seconds over switches on logarithmic axes, with one line for each column of seconds except wall seconds."""
     import matplotlib as mpl  # noqa: PLC0415 - wanted for the plot only
 
     mpl.use("Agg")
@@ -104,7 +107,7 @@ def plot(rows: Sequence[dict[str, str]], path: Path) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Print the table."""
+    """Route all tori and print the table, or draw a table that was printed before."""
     parser = parser_of("nue_tori", __doc__)
     parser.add_argument("--count", type=int, default=len(SIZES), help="tori, the smallest first")
     parser.add_argument("--vls", type=int, default=8)

@@ -1,4 +1,4 @@
-"""Tables of OpenSM's own engines (LFTs, SLs and SL2VL tables) as a routing."""
+"""Tables of OpenSM's own engines (LFTs, SLs and SL2VL tables), computed by a real OpenSM on a simulated fabric."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _DUMPED = "lids dumped"
 
 @dataclass(frozen=True, eq=False)
 class OpenSMTables:
-    """Result of an OpenSM engine on a fabric.
+    """Tables that an OpenSM engine has computed for a fabric, with the figures in its log.
 
     Attributes
     ----------
     fabric
-        The fabric with the LIDs that OpenSM assigned, and with the port GUIDs of ibsim (node GUID + port number).
+        Fabric with the LIDs that OpenSM assigned, and with ibsim's port GUIDs (node GUID + port number).
     routing
-        The tables that OpenSM wrote.
+        Tables that OpenSM wrote to the switches.
     vls_needed
-        Number of VLs that the engine needs according to the log; None if the log does not report it.
+        Number of VLs that the engine needs according to its log; None if the log does not say.
     seconds
-        Routing time by the log: from "building routing with" to "tables configured", which includes sending the tables.
+        Seconds in the log from "building routing with" to "tables configured", which includes sending the tables.
     """
 
     fabric: Fabric
@@ -43,7 +43,7 @@ class OpenSMTables:
 
 
 def opensm_tables(net: Path, engine: str, *, vls: int, timeout: float = 60.0) -> OpenSMTables:
-    """Route a fabric file with a real OpenSM on ibsim, with QoS.
+    """Route a fabric file with an engine of a real OpenSM on ibsim, with QoS and ``vls`` data VLs.
 
     Raises
     ------
@@ -52,14 +52,15 @@ def opensm_tables(net: Path, engine: str, *, vls: int, timeout: float = 60.0) ->
     """
     settings: dict[str, object] = {"qos": True, "qos_max_vls": vls, "nue_max_num_vls": vls}
     with tempfile.TemporaryDirectory(prefix="ibnue-simulated-") as folder:
-        # Ports of real CAs often have the GUID of their node.  OpenSM's dumps name ports by the GUIDs of ibsim instead.
+        # Ports of real CAs often have the GUID of their node.  In ibsim they have other GUIDs, which OpenSM's dumps
+        # contain.
         simulated = Path(folder) / "fabric.net"
         write_net(read_fabric(net), simulated, port_guids=False)
         return _simulated_tables(simulated, engine, settings, timeout)
 
 
 def _simulated_tables(net: Path, engine: str, settings: dict[str, object], timeout: float) -> OpenSMTables:
-    """Route a fabric file whose ports have the GUIDs of ibsim."""
+    """Route a fabric file in which ports have the GUIDs that ibsim assigns."""
     with (
         tempfile.TemporaryDirectory(prefix="ibnue-path-dump-") as folder,
         Ibsim(net) as ibsim,
@@ -82,7 +83,7 @@ def _simulated_tables(net: Path, engine: str, settings: dict[str, object], timeo
 
 
 def _routed(opensm: OpenSM) -> float | None:
-    """Wait for the first sweep and return its routing seconds."""
+    """Wait for OpenSM's first sweep, and return the seconds that routing took in it."""
     try:
         return opensm.wait_for_subnet_up(after=0).routing_seconds
     except LabError as error:

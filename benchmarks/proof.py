@@ -1,4 +1,4 @@
-"""Times the proof and the check of its certificate, in milliseconds of processor time (all threads together)."""
+"""Measure the proof of tables and the check of its certificate, in milliseconds of CPU time (all threads together)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ FABRICS = ("torus:10x10x10", "kary-ntree:16,3")
 
 
 def spent(work: Callable[[], Any], times: int = 3) -> tuple[float, Any]:
-    """Run a function several times.
+    """Run a function several times, and measure its CPU time.
 
     Returns
     -------
     milliseconds
-        Lowest CPU time of the runs.
+        Lowest CPU time of all runs.
     result
         Result of the last run.
     """
@@ -40,10 +40,13 @@ def spent(work: Callable[[], Any], times: int = 3) -> tuple[float, Any]:
 
 
 def variants(fabric: Fabric, routing: Routing) -> dict[str, Routing]:
-    """Return the routing with its SLs and SL2VL tables in each of the possible forms."""
+    """Return the same routing with its SLs and SL2VL tables in each of the possible forms, by description of the
+    form.
+    """
     switches, lids, ports = fabric.switches, len(fabric.lids), 1 + int(fabric.switch_ports.max())
     by_port = np.tile(routing.sl2vl, (switches, ports, ports, 1))
-    by_port[0, 0, 0, 15] = 7  # an unused entry makes the tables differ; equal tables would be treated as one
+    # an unused entry makes the tables differ, since equal tables would be treated as one table
+    by_port[0, 0, 0, 15] = 7
     by_switch = np.tile(routing.sl, (switches, 1))
     return {
         "SL by LID": routing,
@@ -64,7 +67,7 @@ def report(label: str, fabric: Fabric, routing: Routing) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print the times for each fabric."""
+    """Route and prove each fabric, and print the times."""
     parser = parser_of("proof", __doc__)
     parser.add_argument("fabrics", nargs="*", default=FABRICS, metavar="FABRIC", help="such as torus:10x10x10")
     for name in parser.parse_args(words).fabrics:

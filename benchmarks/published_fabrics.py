@@ -1,10 +1,12 @@
 """The seven fabrics of the Nue paper's throughput experiment (Domke, Hoefler, Matsuoka: HPDC 2016), by name.
 
-Numbers of switches, links and terminals are those of the paper.  Two fabrics are reconstructions.  The random fabric
-uses another random seed.  For Tsubame2.5, only the counts (243 switches, 1407 terminals, 3384 links between switches)
-and the parts are public: six director switches of 324 ports, each with 18 leaf and 9 spine chips, above 36-port edge
-switches.  1944 links are inside the directors.  The other 1440 are assigned here to 81 edge switches: 18 uplinks for
-each of 78 switches, and 12 for each of the others.
+Numbers of switches, links and terminals are those of the paper.  Two fabrics are reconstructions:
+
+- The random fabric uses another random seed.
+- Of Tsubame2.5, only the counts are public (243 switches, 1407 terminals, 3384 links between switches) and its parts.
+  The parts are six director switches of 324 ports, each with 18 leaf and 9 spine chips, and 36-port edge switches.
+  1944 links are inside the directors.  The other 1440 are assigned here to 81 edge switches: 18 uplinks for each of 78
+  switches, and 12 for each of the others.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ def _tsubame() -> Fabric:
 
 
 def _inside(chips: int) -> Iterator[tuple[int, int]]:
-    """Yield the links inside the directors: two from each leaf chip to each spine chip of its director."""
+    """Yield the links inside the directors: two from each leaf chip to each spine chip of the same director."""
     for director in range(DIRECTORS):
         for leaf in range(LEAVES):
             for spine in range(SPINES):
@@ -50,7 +52,9 @@ def _inside(chips: int) -> Iterator[tuple[int, int]]:
 
 
 def _uplinks(chips: int, first_edge: int) -> Iterator[tuple[int, int]]:
-    """Yield the uplinks, assigned round robin to the directors, and within a director to its leaf chips."""
+    """Yield the links from edge switches to directors: round robin over the directors, and over the leaf chips of
+    each.
+    """
     dealt = [0] * DIRECTORS
     for edge in range(EDGES):
         for uplink in range(CHIP // 2 if edge < FULL_EDGES else CHIP // 3):
@@ -60,7 +64,7 @@ def _uplinks(chips: int, first_edge: int) -> Iterator[tuple[int, int]]:
 
 
 def _dragonfly() -> Fabric:
-    """Return the dragonfly with five links between any two groups, without the generator's further global links."""
+    """Make the dragonfly with five links between any two groups; further global links of the generator are removed."""
     fabric = dragonfly(GROUP, 6, 6, 15, TopologyOptions(speed=QDR))
     seen: Counter[tuple[int, int]] = Counter()
     spare = []
@@ -84,4 +88,4 @@ PUBLISHED: Mapping[str, Callable[[], Fabric]] = MappingProxyType(
         "tsubame2.5": _tsubame,
     }
 )
-"""Functions that generate the fabrics, by name."""
+"""Functions that generate the fabrics, by name of the fabric."""

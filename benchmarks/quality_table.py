@@ -1,8 +1,8 @@
-"""Balance of our engines beside that of OpenSM's own, in one run: a Markdown table for each fabric.
+"""Balance of ibnue's engines and of OpenSM's engines, as a Markdown table for each fabric.
 
-OpenSM runs on ibsim with QoS and 8 VLs; its seconds are from its own log ("building routing with" to "tables
-configured"), which includes sending the tables to the simulated switches.  Ours are those of the engine and of the
-proof in a warm process.  An engine that gives up is reported to, and OpenSM's fallback is not measured in its place.
+OpenSM runs on ibsim with QoS and 8 VLs.  Its seconds are from its own log ("building routing with" to "tables
+configured"), and include sending the tables to the simulated switches.  For ibnue, the seconds are those of engine and
+proof in a warm process.  If an OpenSM engine gives up, the table says so; OpenSM's fallback engine is not measured.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ VLS = 8
 
 @dataclass(frozen=True)
 class Row:
-    """Result of one engine on one fabric.  If ``quality`` is None, the engine gave up, and ``note`` states why."""
+    """Result of one engine on one fabric, a row of the table.
+
+    If ``quality`` is None, the engine gave up, and ``note`` says why.
+    """
 
     engine: str
     quality: Quality | None = None
@@ -63,7 +66,7 @@ def loss(quality: Quality) -> str:
 
 
 def opensm_row(net: Path, engine: str, *, seed: int, timeout: float) -> Row:
-    """Route with a real OpenSM and measure the dumped tables."""
+    """Route with an engine of a real OpenSM, and measure the tables that it dumps."""
     name = f"OpenSM {engine}"
     try:
         routed = opensm_tables(net, engine, vls=VLS, timeout=timeout)
@@ -76,7 +79,7 @@ def opensm_row(net: Path, engine: str, *, seed: int, timeout: float) -> Row:
 
 @dataclass(frozen=True)
 class Spec:
-    """An ibnue engine as named on the command line: name[/objective[/VLs]]."""
+    """Engine of ibnue with options, as given on the command line in the form name[/objective[/VLs]]."""
 
     name: str
     options: EngineOptions

@@ -1,8 +1,9 @@
-"""Seconds to read a fabric from every format, and to write it: a Markdown table.
+"""Seconds to read a fabric from every format, and to write it, as a Markdown table.
 
-The fabric is a tree of three levels of 40-port switches with 2000 switches (10,000 nodes and 40,000 cables with 10 CAs
-a leaf, the default).  The output of ibnetdiscover and OpenSM's list are arranged here as those programs print them.
-Each figure is the best of three in CPU time of one process, so that other work on the machine does not count.
+The fabric is a three-level tree of 40-port switches with 2000 switches.  With 10 CAs per leaf, the default, it has
+10,000 nodes and 40,000 cables.  The outputs of ibnetdiscover and OpenSM are generated here in the format of those
+programs.  Each figure is the lowest of three in CPU time of one process, so that other work on the machine does not
+count.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from routing.topologies import xgft
 
 
 def best(work: Callable[[], object]) -> float:
-    """Return the lowest CPU seconds of three runs."""
+    """Run a function three times, and return the lowest CPU seconds."""
     seconds = []
     for _ in range(3):
         begin = time.process_time()
@@ -30,7 +31,7 @@ def best(work: Callable[[], object]) -> float:
 
 
 def cables(fabric: Fabric) -> dict[int, list[tuple[int, int, int]]]:
-    """Return the cables of each device: (port, remote device, remote port)."""
+    """Return the cables of each device as (port, remote device, remote port)."""
     by_device: dict[int, list[tuple[int, int, int]]] = {d: [] for d in range(fabric.switches + fabric.terminals)}
     for (a, b), (p, q) in zip(fabric.link_device.tolist(), fabric.link_port.tolist(), strict=True):
         by_device[a].append((p, b, q))
@@ -39,7 +40,7 @@ def cables(fabric: Fabric) -> dict[int, list[tuple[int, int, int]]]:
 
 
 def ibnetdiscover_lines(fabric: Fabric) -> Iterator[str]:
-    """Yield the lines that ibnetdiscover prints for the fabric, with all links as 4xEDR."""
+    """Yield the lines that ibnetdiscover would print for a fabric with 4xEDR links only."""
     guids = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]
     port_guid = dict(zip(fabric.endport_terminal.tolist(), fabric.endport_guid.tolist(), strict=True))
     lids = [*fabric.switch_lid.tolist(), *(0 for _ in range(fabric.terminals))]
@@ -66,7 +67,7 @@ def ibnetdiscover_lines(fabric: Fabric) -> Iterator[str]:
 
 
 def subnet_lines(fabric: Fabric) -> Iterator[str]:
-    """Yield the lines of OpenSM's list of the fabric."""
+    """Yield the lines that OpenSM would write to its file opensm-subnet.lst for a fabric."""
     guids = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]
     port_counts = [*fabric.switch_ports.tolist(), *fabric.terminal_ports.tolist()]
 
@@ -84,7 +85,7 @@ def subnet_lines(fabric: Fabric) -> Iterator[str]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print the table."""
+    """Write and read the fabric in every format, and print the table."""
     parser = parser_of("read_fabrics", __doc__)
     parser.add_argument("cas", nargs="?", type=int, default=10, metavar="CAS_PER_LEAF")
     fabric = xgft([parser.parse_args(words).cas, 20, 40], [1, 20, 20])

@@ -1,7 +1,7 @@
-"""Times re-routing after one lost link or switch, with its proof, beside a full route with its proof.
+"""Time of a re-route after one lost link or switch, with its proof, compared with routing from scratch with its proof.
 
-Milliseconds of processor time of all threads together, the making of the faulty fabric included; what is made once for
-each set of tables, ahead of the fault, is timed apart.
+Times are milliseconds of CPU time, of all threads together, and include the construction of the faulty fabric.  The
+part of a re-route that can be computed once, before any fault, is measured separately ("ahead").
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def pulled(fabric: Fabric, links: int) -> list[int]:
 
 
 def some(every: Sequence[int], count: int) -> list[int]:
-    """Return ``count`` evenly spaced items; all of them if ``count`` is 0."""
+    """Return ``count`` items of a list at even distances; all of them if ``count`` is 0."""
     return list(every[:: max(1, len(every) // count)][:count] if count else every)
 
 
@@ -51,7 +51,9 @@ def without(fabric: Fabric, what: str, number: int) -> Fabric:
 
 
 def report(label: str, fabric: Fabric, engine: str, what: str, count: int) -> None:
-    """Print the cost of re-routing after the loss of each of several links or switches."""
+    """Re-route after the loss of each of several links or switches, and print the times and the number of changed
+    entries.
+    """
     lost = pulled(fabric, count) if what == "link" else some(range(fabric.switches), count)
     baseline, full = routed(fabric, engine)
     options, took, how, ratio, broken, changed = EngineOptions(threads=1), [], Counter[str](), [], 0, 0
@@ -86,7 +88,7 @@ def report(label: str, fabric: Fabric, engine: str, what: str, count: int) -> No
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print several lines for each fabric and engine."""
+    """Measure each fabric and engine, and print several lines for each."""
     parser = parser_of("reroute", __doc__)
     parser.add_argument("--switches", action="store_true", help="that go with all that hangs on them, instead of links")
     parser.add_argument("number", nargs="?", type=int, default=24, help="of each fabric, 24 if not given; 0: all")

@@ -1,7 +1,7 @@
-"""Pulls every link between switches of every fixture fabric: what it takes to repair the tables of four engines.
+"""Cost of re-routing after the loss of every single link between switches, for all fixture fabrics and four engines.
 
-Prints entries, processor time, and the share of the all-to-all rate that is lost.  Lists whatever changed more than
-three entries for a broken one, or took a fresh run.
+It prints changed LFT entries, CPU time, and the lost share of the all-to-all rate.  It lists the cases in which a
+re-route changed more than three entries for each broken one, or had to recompute all tables.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MARKS = ("by_parts", "cleared", "copied", "exact", "fewest", "by_source", "rejoi
 
 
 def scan(engine: str, stability: Stability) -> None:
-    """Print the cost of re-routing after the loss of each link, with one engine."""
+    """Re-route every fixture fabric after the loss of each of its links, with one engine, and print the cost."""
     counts, lost, ratio = Counter[str](), list[float](), list[float]()
     for name, fixture in FIXTURES.items():
         fabric = read_fabric(fixture.path)
@@ -56,7 +56,7 @@ def scan(engine: str, stability: Stability) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print a line for each engine."""
+    """Measure each engine and print a line for it."""
     parser = parser_of("reroute_fixtures", __doc__)
     parser.add_argument("engines", nargs="*", metavar="ENGINE", help=", ".join(ENGINES))
     levels = [stability.value for stability in Stability]

@@ -1,10 +1,15 @@
-"""Seconds that OpenSM spends on routing when a cable is pulled and when it is back, with its own engines and with ours.
+"""Seconds that OpenSM spends on routing after a cable is pulled and after it is back, with OpenSM's engines and
+ibnue's.
 
-FABRIC is a file or a generator with its arguments (torus:10x10x10,cas=4).  The seconds are OpenSM's own: from "building
-routing with" to "tables configured" in its log, of the first sweep, and medians of those after a cable between two
-switches was pulled and after it was put back, the same cables for both of a pair.  `changed` is the median of entries
-that OpenSM then had in its tables and not before, `used` the median of those that led over the cable, and `most` the
-greatest of changed / used.
+FABRIC is a file or a generator with its arguments (torus:10x10x10,cas=4).  Seconds are OpenSM's own, from "building
+routing with" to "tables configured" in its log.  The columns are:
+
+- first: seconds of the first sweep.
+- cable pulled, cable back: median seconds of the sweeps after a cable between two switches was pulled, and after it was
+  put back.  Both engines of a pair lose the same cables.
+- changed: median number of LFT entries that have changed after a cable was pulled.
+- used: median number of entries that led over the pulled cable.
+- most: largest ratio of changed to used.
 """
 
 from __future__ import annotations
@@ -34,7 +39,7 @@ Tables = dict[int, dict[int, int]]
 
 @dataclass
 class Seconds:
-    """Routing seconds of one engine."""
+    """Measured routing seconds of one engine, with the numbers of changed and affected LFT entries."""
 
     first: float = 0.0
     pulled: list[float] = field(default_factory=list)
@@ -49,12 +54,12 @@ class Seconds:
 
 
 def different(before: Tables, now: Tables) -> int:
-    """Return the number of earlier entries that are different or missing now, on switches that still exist."""
+    """Return the number of earlier LFT entries that now differ or are missing, on switches that still exist."""
     return sum(now[guid].get(lid) != port for guid, old in before.items() if guid in now for lid, port in old.items())
 
 
 def measure(net: Path, engine: str, plugin: Plugin | None, faults: Sequence[Fault], vls: int) -> Seconds:
-    """Measure one run of OpenSM: its first sweep, then sweeps after each cable is pulled and put back."""
+    """Run OpenSM with an engine, and measure its first sweep and the sweeps after each cable is pulled and put back."""
     found = Seconds()
     with Lab(net, routing_engine=engine, config=settings(vls), plugin=plugin, timeout=300.0) as lab:
         assert lab.sweep is not None
@@ -69,7 +74,7 @@ def measure(net: Path, engine: str, plugin: Plugin | None, faults: Sequence[Faul
 
 
 def row(name: str, engine: str, found: Seconds, theirs: Seconds | None) -> str:
-    """Return the row of the table."""
+    """Format the row of the table for one engine; ``theirs`` are the seconds of the engine that it is compared with."""
     pulled, back = statistics.median(found.pulled), statistics.median(found.back)
     ratio = "" if theirs is None else f"{pulled / statistics.median(theirs.pulled):.3f}"
     used = "" if found.used == {engine.removesuffix(",no_fallback")} else f" (then {', '.join(sorted(found.used))})"
@@ -80,7 +85,7 @@ def row(name: str, engine: str, found: Seconds, theirs: Seconds | None) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print the table."""
+    """Measure all pairs of engines on all fabrics, and print the table."""
     parser = parser_of("resweep_seconds", __doc__)
     parser.add_argument("fabrics", nargs="*", default=list(FABRICS))
     parser.add_argument("--pairs")

@@ -1,9 +1,17 @@
-"""In how many changes after a lost link, and after its return, safe rounds of writing are found, and what that takes.
+"""Search for safe update rounds after a lost link, and after its return: how often they are found, and at what cost.
 
-For each engine: changes that are safe in any order, in rounds with acknowledgements between them, in rounds of which
-some wait for packets to leave, in such rounds with entries out of use for a while, and written at once (of these: where
-SLs change); the most entries that were out of use beside those that were broken; processor milliseconds of all threads
-together, median and most.  Options are those of a sweep of the plugin with 8 VLs.
+New tables are written in rounds, so that old and new entries together never close a credit loop.  For each engine the
+benchmark prints the number of changes by kind of schedule:
+
+- any order: the entries can be written in any order.
+- acknowledged: in rounds, each of which begins after the switches have acknowledged the one before.
+- waits: in rounds, some of which wait until packets have left the fabric.
+- out of use: in rounds in which some entries are missing for a while.
+- at once: no safe rounds were found; a case in which SLs change is counted separately.
+
+It also prints the largest number of entries that were out of use, and the broken entries of that change.  Times are
+milliseconds of CPU time, all threads together: median and largest.  Options are those of the plugin's sweeps with 8
+VLs.
 """
 
 from __future__ import annotations
@@ -40,16 +48,17 @@ OPTIONS = EngineOptions(effort=SWEEP_EFFORT, vls="auto", port_vls=8)
 
 @dataclass
 class Count:
-    """Update schedules that were found for a series of table changes.
+    """Update schedules (rounds of writing) that were found for a series of table changes.
 
     Attributes
     ----------
     kinds
-        Number of changes by kind of schedule.
+        Number of changes, by kind of schedule.
     milliseconds
-        CPU time of each search.
+        CPU time of the search for each schedule, in ms.
     out
-        For each change in rounds: entries out of use for a while, and broken entries.
+        For each change that is written in rounds: number of entries that are out of use for a while, and number of
+        broken entries.
     """
 
     kinds: Counter[str] = field(default_factory=Counter)
@@ -57,7 +66,7 @@ class Count:
     out: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, before: SavedTables, after: SavedTables, broken: int) -> SavedTables:
-        """Search for update rounds and return the state after the last round."""
+        """Search for update rounds from one state to the next, and return the state after the last round."""
         start = time.process_time()
         held = before.routing.lft
         known = np.ones((len(held), -(-held.shape[1] // BLOCK)), bool)
@@ -78,7 +87,7 @@ class Count:
         return replace(after, deferred=None)
 
     def line(self) -> str:
-        """Return the results as text."""
+        """Return the numbers of update schedules by kind, and the times of the searches, as one line of text."""
         most, beside = max(self.out, default=(0, 0))
         kinds = ", ".join(f"{name} {count}" for name, count in sorted(self.kinds.items()))
         spent = f"{np.median(self.milliseconds):.0f} ms, most {max(self.milliseconds):.0f}"
@@ -101,7 +110,7 @@ def report(label: str, fabric: Fabric, name: str, links: int, stability: Stabili
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print a line for each fabric and engine."""
+    """Measure each fabric and engine, and print two lines for each."""
     parser = parser_of("rounds", __doc__)
     parser.add_argument("links", nargs="?", type=int, default=24, help="pulled of each fabric, 24 if not given; 0: all")
     parser.add_argument("--stability", choices=["full", "balanced"], default="balanced")

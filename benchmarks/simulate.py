@@ -1,7 +1,7 @@
-"""How fast packets are simulated: seconds of processor time, on one core.
+"""CPU seconds of the packet simulator on one core.
 
-The torus carries packets of one block from each of its 64 CAs, at random, over three VLs; the exchange is one message
-from each of 1000 CAs to every other on a fat tree, with the switches' timers and limits on.
+The torus carries random traffic between its 64 CAs, in packets of 1 or 32 blocks.  The exchange is one message from
+each CA of a tree to every other CA.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from routing.topologies import generate
 
 
 def torus(blocks: int) -> Network:
-    """Return the network of 8 x 8 switches with a CA each; a tick is a cycle."""
+    """Build the network of 8 x 8 switches with one CA each; a tick is the time of one block."""
     fabric = generate("torus", ["8x8"], cas=1)
     routing = ENGINES["dfsssp"].route(fabric, EngineOptions(vls="min"))
     return build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, buffer=8 if blocks == 1 else 4 * blocks))
 
 
 def told(what: str, simulation: Simulation, seconds: float, ticks: int | None = None) -> None:
-    """Print the line of a case."""
+    """Print the speed of one case as a line: packet-hops, events and ticks per second."""
     totals = simulation.totals()
     speed = "" if ticks is None else f"{ticks / seconds / 1e3:9.0f} k cycles/s"
     print(
@@ -38,14 +38,14 @@ def told(what: str, simulation: Simulation, seconds: float, ticks: int | None = 
 
 
 def timed(simulation: Simulation, ticks: int) -> float:
-    """Run the simulation until ``ticks`` and return the CPU seconds."""
+    """Run a simulation to tick ``ticks``, and return the CPU seconds that it took."""
     began = time.process_time()
     simulation.run(ticks)
     return time.process_time() - began
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print a line for each case."""
+    """Simulate all cases, and print a line for each."""
     parser_of("simulate", __doc__).parse_args(words)
     for blocks, load, ticks in ((1, 0.2, 200_000), (1, 0.5, 60_000), (32, 0.2, 4_000_000), (32, 0.5, 1_000_000)):
         network = torus(blocks)

@@ -1,9 +1,10 @@
-"""Fat trees of three levels with swapped cables: do three flows on shortest paths ever close a credit loop?
+"""Search for fat trees with swapped cables in which three flows on shortest paths close a credit loop.
 
 Figure 6 of "Unlocking Credit Loop Deadlocks" shows such a tree with 32 hosts, and the flows 9 to 15, 13 to 32 and 30 to
-17.  The text does not say which tree, or which cables.  This swaps the far ends of pairs of cables: first at random, to
-count trees in which any three flows close a loop; then from one set of swaps to a better one, to find a loop of the
-figure's flows.  A set is better if their paths round a loop are longer than shortest ones by fewer hops.
+17.  The paper says neither which tree it is nor which cables are swapped.  This program exchanges ends of pairs of
+cables.  First it does so at random, and counts trees in which any three flows close a loop.  Then it searches for a
+loop of the figure's flows, and improves the set of swaps step by step.  A set is better if the paths around the loop
+exceed shortest paths by fewer hops.
 """
 
 from __future__ import annotations
@@ -24,13 +25,17 @@ from routing.topologies import generate
 Ints = npt.NDArray[np.int64]
 Flow = tuple[int, int]
 Swap = tuple[int, int, int]
-"""Two cables, and the end (0 or 1) of the second that is swapped with the far end of the first."""
+"""Swap of two cables' ends: first cable, second cable, and the end (0 or 1) of the second cable.
+
+This end changes places with end 1 of the first cable.
+"""
 
 TREES = ("2x4x4,1x2x2", "2x4x4,1x2x4", "2x4x4,1x4x4", "2x8x2,1x4x4", "2x2x8,1x2x2", "1x4x8,1x2x4")
-"""XGFTs with 32 hosts, with one or two hosts per leaf switch.
+"""Fat trees (XGFTs) with 32 hosts, of which one or two are at each leaf switch.
 
-With four, hosts 13 and 15 would share a leaf switch.  On shortest paths, a flow into a leaf switch shares no channel
-with a flow out of it."""
+With four hosts at a leaf switch, hosts 13 and 15 would share one.  But on shortest paths, a flow into a leaf switch
+shares no channel with a flow out of the same switch.
+"""
 MOST_SWAPS = (3, 6)
 FAR, UNREACHED, COOLING = 1 << 20, 60, 400
 PUBLISHED: tuple[Flow, ...] = ((9, 15), (13, 32), (30, 17))
@@ -38,16 +43,16 @@ PUBLISHED: tuple[Flow, ...] = ((9, 15), (13, 32), (30, 17))
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Cables between switches, and the leaf switch of each host.
+    """Fat tree before any swap: its cables between switches, and the leaf switch of each host.
 
     Attributes
     ----------
     switches
         Number of switches.
     ends
-        int64[K, 2], the switches at the ends of each cable.
+        int64[K, 2]: switches at the two ends of each cable.
     home
-        int64[H], the leaf switch of each host.
+        int64[H]: leaf switch of each host.
     """
 
     switches: int
@@ -61,20 +66,20 @@ class Tree:
         return cls(fabric.switches, fabric.link_device[inside].astype(np.int64), fabric.endport_switch.astype(np.int64))
 
     def after(self, swaps: Sequence[Swap]) -> Ints:
-        """Return the ends of the cables after the swaps."""
+        """Return the switches at the ends of each cable after the given swaps: int64[K, 2]."""
         ends = self.ends.copy()
         for one, other, side in swaps:
             ends[one, 1], ends[other, side] = ends[other, side], ends[one, 1]
         return ends
 
     def swap(self, rng: random.Random) -> Swap:
-        """Return a random swap."""
+        """Draw a random swap of two cables' ends."""
         one, other = rng.sample(range(len(self.ends)), 2)
         return one, other, rng.randrange(2)
 
 
 def distances(switches: int, ends: Ints) -> Ints:
-    """Return int64[S, S], hops between switches; at least ``FAR`` if there is no path."""
+    """Return the hops between switches: int64[S, S]; ``FAR`` or more if there is no path."""
     hops = np.full((switches, switches), FAR, np.int64)
     np.fill_diagonal(hops, 0)
     hops[ends[:, 0], ends[:, 1]] = hops[ends[:, 1], ends[:, 0]] = 1
@@ -84,14 +89,15 @@ def distances(switches: int, ends: Ints) -> Ints:
 
 
 def channels(ends: Ints) -> tuple[Ints, Ints]:
-    """Return int64[C] twice: the first and the last switch of each channel (direction of a cable)."""
+    """Return the sending switches and the receiving switches of all channels (directions of cables): int64[C] each."""
     return np.concatenate([ends[:, 0], ends[:, 1]]), np.concatenate([ends[:, 1], ends[:, 0]])
 
 
 def excess(hops: Ints, near: Ints, far: Ints, start: int, end: int) -> Ints:
-    """Return int64[C, C], excess hops of paths over one channel and then another.
+    """Return how much longer than a shortest path a path is if it takes one channel and then another: int64[C, C], in
+    hops.
 
-    The excess is the difference to a shortest path from ``start`` to ``end``.
+    The paths lead from switch ``start`` to switch ``end``.
     """
     onward = hops[far][:, near] + 1 + hops[far, end][None, :]
     found = hops[start, near][:, None] + 1 + onward - hops[start, end]
@@ -100,7 +106,7 @@ def excess(hops: Ints, near: Ints, far: Ints, start: int, end: int) -> Ints:
 
 
 def sums(first: Ints, second: Ints) -> Ints:
-    """Return int64[C, C]: the minimum over k of ``first[i, k] + second[k, j]``, for channels i, j and k."""
+    """Return the minimum over all channels k of ``first[i, k] + second[k, j]``, for channels i and j: int64[C, C]."""
     found = np.full(first.shape, 2 * UNREACHED, np.int16)
     one, other = first.astype(np.int16), second.astype(np.int16)
     for middle in range(len(first)):
@@ -109,7 +115,10 @@ def sums(first: Ints, second: Ints) -> Ints:
 
 
 def published_excess(tree: Tree, ends: Ints) -> int:
-    """Return the least total excess of hops with which the figure's flows close a loop; 0: on shortest paths."""
+    """Return by how many hops, in total, the figure's flows must exceed shortest paths to close a loop.
+
+    0 means that they close a loop on shortest paths.
+    """
     near, far = channels(ends)
     hops = distances(tree.switches, ends)
     if hops.max() >= FAR:
@@ -119,7 +128,7 @@ def published_excess(tree: Tree, ends: Ints) -> int:
 
 
 def any_three(tree: Tree, ends: Ints) -> bool | None:
-    """Return whether three flows of any hosts can close a loop on shortest paths; None if the tree is disconnected."""
+    """Return whether any three flows close a loop on shortest paths; None if the swaps disconnect the tree."""
     near, far = channels(ends)
     hops = distances(tree.switches, ends)
     if hops.max() >= FAR:
@@ -132,7 +141,10 @@ def any_three(tree: Tree, ends: Ints) -> bool | None:
 
 
 def at_random(tree: Tree, rng: random.Random, seconds: float) -> tuple[int, int]:
-    """Try random trees with one to four swaps; return their number, and how many have a loop of three flows."""
+    """Try random trees with one to four swaps for a given CPU time.
+
+    Return the number of trees tried, and how many of them have a loop of three flows.
+    """
     end, tried, found = time.process_time() + seconds, 0, 0
     while time.process_time() < end:
         loop = any_three(tree, tree.after([tree.swap(rng) for _ in range(rng.randint(1, 4))]))
@@ -141,7 +153,7 @@ def at_random(tree: Tree, rng: random.Random, seconds: float) -> tuple[int, int]
 
 
 def change(tree: Tree, rng: random.Random, swaps: Sequence[Swap], most: int) -> list[Swap]:
-    """Return a neighbour in the search: one swap replaced, added or removed."""
+    """Draw a random neighbour of a set of swaps for the search: one swap is replaced, added or removed."""
     found, kind = list(swaps), rng.random()
     if kind < 0.8:
         found[rng.randrange(len(found))] = tree.swap(rng)
@@ -153,16 +165,16 @@ def change(tree: Tree, rng: random.Random, swaps: Sequence[Swap], most: int) -> 
 
 
 def anneal(tree: Tree, rng: random.Random, most: int, seconds: float) -> tuple[int, int, list[Swap]]:
-    """Search for the swaps with the least excess by simulated annealing.
+    """Search for the set of swaps with the least excess of hops, by simulated annealing.
 
     Returns
     -------
     tried
         Number of sets of swaps that were tried.
     least
-        Least excess (:func:`published_excess`).
+        Least excess of hops that was found (:func:`published_excess`).
     best
-        The swaps with this excess.
+        Set of swaps with this excess.
     """
     end, tried, step = time.process_time() + seconds, 0, 0
     now = [tree.swap(rng) for _ in range(most)]
@@ -180,7 +192,7 @@ def anneal(tree: Tree, rng: random.Random, most: int, seconds: float) -> tuple[i
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print the table."""
+    """Search on each tree, and print the table."""
     parser = parser_of("swapped_cables", __doc__)
     parser.add_argument("--seconds", type=float, default=20.0, help="processor time of each search")
     parser.add_argument("--seed", type=int, default=3)

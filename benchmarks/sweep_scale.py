@@ -1,8 +1,8 @@
-"""How `ibnue sweep` grows with processes: the same tasks on 1, 2, ... of them.
+"""Speed of `ibnue sweep` with 1, 2, ... worker processes on the same tasks, as a Markdown table.
 
-A Markdown table: wall seconds, how many times one process, cases a second, processor seconds of the workers and of the
-program that hands out and keeps the ledger.  Starting the workers counts.  Only an idle machine gives figures that mean
-anything; the last column says how much of it this run had.
+The columns are wall seconds, speed relative to one process, cases per second, and the CPU seconds of the workers and of
+the program that distributes the tasks and keeps the ledger of results.  The time to start the workers is included.  The
+figures are meaningful only on an idle machine; the last column is the share of the processors that this run had.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from routing.sweep.work import Batch, pack
 
 
 def once(plan: Plan, processes: int) -> tuple[float, float, float]:
-    """Run the tasks once; return the wall seconds, and the CPU seconds of the workers and of this process."""
+    """Run all tasks once; return the wall seconds, and the CPU seconds of the workers and of this process."""
     packed = {digest: pack(fabric) for digest, fabric in plan.fabrics.items()}
     before, started = os.times(), time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ibnue-scale-") as folder, Ledger(Path(folder) / "ledger.db") as ledger:
@@ -44,7 +44,7 @@ def once(plan: Plan, processes: int) -> tuple[float, float, float]:
 
 
 def worker_seconds(crew: Processes) -> float:
-    """Return the CPU seconds of the workers, which are not children of this process, from /proc."""
+    """Read the CPU seconds of the workers from /proc, since they are not children of this process."""
     tick = os.sysconf("SC_CLK_TCK")
     total = 0.0
     for pid in crew.pids:
@@ -54,7 +54,7 @@ def worker_seconds(crew: Processes) -> float:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Print the table."""
+    """Run the tasks with each number of processes, and print the table."""
     parser = parser_of("sweep_scale", __doc__)
     parser.add_argument("--processes", default="1,2", help="numbers of processes, with commas")
     parser.add_argument("--fabric", default="torus:4x4x4")

@@ -1,9 +1,9 @@
-"""Seconds that a sweep of OpenSM spends on routing, with its own engines and with ours, in one run.
+"""Seconds that a sweep of OpenSM spends on routing, with OpenSM's engines and with ibnue's.
 
-FABRIC is a file or a generator with its arguments (torus:10x10x10,cas=4).  The seconds are OpenSM's own: from "building
-routing with" to "tables configured" in its log, so ours include the request to the worker and the answer, the proof,
-and sending the tables.  The two of a pair run in turn, round by round; medians are compared.  With --vls OpenSM has QoS
-on and as many data VLs, and its nue may use them all.
+FABRIC is a file or a generator with its arguments (torus:10x10x10,cas=4).  Seconds are OpenSM's own, from "building
+routing with" to "tables configured" in its log.  For ibnue they include the request to the worker process and its
+answer, the proof, and sending the tables.  The two engines of a pair run alternately, and their medians are compared.
+With --vls, QoS is on and OpenSM may use that many data VLs, all of which its engine nue may use.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ TOML = "allow_credit_loops = true\ndeadline = 300\n[engine]\nvls = {vls}\n"
 
 
 def settings(vls: int) -> dict[str, bool | int]:
-    """Return OpenSM's settings for the number of VLs."""
+    """Return OpenSM's settings for a number of data VLs."""
     return {"qos": True, "qos_max_vls": vls, "nue_max_num_vls": vls} if vls > 1 else {"qos": False}
 
 
 def built_plugin(folder: Path, vls: int) -> Plugin:
-    """Build the plugin into a folder, with a configuration for the number of VLs, and return it."""
+    """Build ibnue's OpenSM plugin and its configuration file in a folder, and return the plugin."""
     installed = install(libdir=folder)
     config = folder / "ibnue.toml"
     config.write_text(TOML.format(vls=vls))
@@ -40,7 +40,9 @@ def built_plugin(folder: Path, vls: int) -> Plugin:
 
 
 def routing_seconds(net: Path, engine: str, plugin: Plugin | None, vls: int) -> tuple[float, str]:
-    """Start OpenSM; return the routing seconds of the sweep, and the engine that was used in the end."""
+    """Start OpenSM with an engine; return the routing seconds of its first sweep, and the engine that it used in the
+    end.
+    """
     with (
         Ibsim(net, timeout=300.0) as ibsim,
         OpenSM(ibsim, routing_engine=engine, config=settings(vls), plugin=plugin, timeout=300.0) as opensm,
@@ -51,7 +53,7 @@ def routing_seconds(net: Path, engine: str, plugin: Plugin | None, vls: int) -> 
 
 
 def compare(name: str, net: Path, pair: tuple[str, str], plugin: Plugin, arguments: argparse.Namespace) -> str:
-    """Measure a pair of engines and return the row of the table."""
+    """Measure an OpenSM engine and an ibnue engine on one fabric, and return the row of the table."""
     theirs, ours = pair
     seconds: dict[str, list[float]] = {theirs: [], ours: []}
     used = {}
@@ -66,7 +68,7 @@ def compare(name: str, net: Path, pair: tuple[str, str], plugin: Plugin, argumen
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print the table."""
+    """Measure all pairs of engines on all fabrics, and print the table."""
     parser = parser_of("sweep_seconds", __doc__)
     parser.add_argument("fabrics", nargs="*", default=FABRICS)
     parser.add_argument("--pairs", default=PAIRS)

@@ -1,10 +1,10 @@
-"""The Nue paper's throughput experiment, simulated: one all-to-all exchange of 2 KiB messages over 4x QDR links.
+"""Simulation of the Nue paper's throughput experiment: one all-to-all exchange of 2 KiB messages over 4x QDR links.
 
-Fabrics are those of benchmarks.published_fabrics.  OpenSM's tables, SLs included, are taken from a real
-OpenSM on ibsim.  The figure is what every CA receives on average until the last message has arrived, as a share of its
-link: it counts the slowest flow, as an application that waits for the exchange does.  Every switch has VOQs,
-round-robin arbitration and a buffer of 4 packets for each VL and input.  A deadlock is reported with the share that was
-delivered; a star marks tables with a credit loop, for whatever traffic.
+The fabrics are those of benchmarks.published_fabrics.  OpenSM's tables, including SLs, come from a real OpenSM on
+ibsim.  The figure is what a CA receives on average until the last message has arrived, as a share of its link.  So the
+slowest flow counts, as it does for an application that waits for the exchange.  Every switch has virtual output queues,
+round-robin arbitration, and a buffer of 4 packets for each VL and input.  After a deadlock, the share of delivered
+messages is printed.  A star marks tables that have a credit loop for some traffic.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ VLS = 8
 OURS = ("nue/1", "nue/2", "nue/4", "nue/8", "updn", "lash", "dfsssp", "minhop")
 OPENSM = ("nue", "updn", "lash", "dfsssp", "minhop", "ftree")
 LIMIT = 10**10
-"""Simulated time after which a run is abandoned, in nanoseconds."""
+"""Simulated time after which a run is given up, in nanoseconds."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """Result of one engine on one fabric.
+    """Result of simulating the exchange with one engine's tables on one fabric.
 
     Attributes
     ----------
     fabric, engine
-        Names.
+        Names of the fabric and the engine.
     share
-        Average received traffic as a fraction of the link capacity of a CA; None if there is no result.
+        What a CA receives on average, as a share of its link; None if there is no result.
     note, reason
-        Short text in place of the share, and the cause.
+        Short text to print instead of the share, and the cause in detail.
     certified
         Whether the tables were proven free of credit loops.
     """
@@ -71,7 +71,7 @@ class Result:
 
 
 def exchange(name: str, engine: str, fabric: Fabric, routing: Routing) -> Result:
-    """Simulate the exchange and return its result."""
+    """Simulate the all-to-all exchange with given tables, and return the result."""
     simulation = simulate(build_network(fabric, routing), all_to_all(fabric, bytes=MESSAGE, mtu=MESSAGE))
     stop = simulation.run(LIMIT, stop_at_standstill=True)
     simulation.check()
@@ -83,13 +83,13 @@ def exchange(name: str, engine: str, fabric: Fabric, routing: Routing) -> Result
         word = "deadlock" if stop.reason is StopReason.STANDSTILL else stop.reason.name.lower()
         return Result(name, engine, None, f"{word} after {done:.0%}", certified)
     cas = len(senders(fabric))
-    slowest = fabric.link_capacity[fabric.endport_link].min() / 8  # bytes per nanosecond
+    slowest = fabric.link_capacity[fabric.endport_link].min() / 8  # in bytes per nanosecond
     share = totals["delivered_bytes"] / (stop.time * cas * slowest)
     return Result(name, engine, float(share), "", certified)
 
 
 def ours(name: str, engine: str) -> Result:
-    """Return the result of an ibnue engine, written as name or name/VLs."""
+    """Route with an ibnue engine, given as name or name/VLs, and simulate the all-to-all exchange."""
     fabric = PUBLISHED[name]()
     kind, _, vls = engine.partition("/")
     try:
@@ -100,7 +100,7 @@ def ours(name: str, engine: str) -> Result:
 
 
 def theirs(name: str, engine: str) -> Result:
-    """Return the result of an OpenSM engine."""
+    """Route with an OpenSM engine, and simulate the all-to-all exchange."""
     with tempfile.TemporaryDirectory(prefix="ibnue-throughput-") as folder:
         net = Path(folder) / "fabric.net"
         write_net(PUBLISHED[name](), net)
@@ -114,7 +114,7 @@ def theirs(name: str, engine: str) -> Result:
 
 
 def results(arguments: argparse.Namespace) -> Iterator[Result]:
-    """Run all simulations in parallel and yield the results, ordered by engine."""
+    """Run all simulations in parallel, and yield the results ordered by engine."""
     jobs = [(ours, name, engine) for engine in arguments.ours for name in arguments.fabrics]
     jobs += [(theirs, name, engine) for engine in arguments.opensm for name in arguments.fabrics]
     with concurrent.futures.ProcessPoolExecutor(arguments.jobs, mp_context=fork_server()) as pool:
@@ -123,7 +123,10 @@ def results(arguments: argparse.Namespace) -> Iterator[Result]:
 
 
 def table(found: Iterable[Result], fabrics: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a Markdown table, one per engine with a column per fabric, as soon as they are complete."""
+    """Yield the lines of a Markdown table with a row for each engine and a column for each fabric.
+
+    A line is yielded as soon as it is complete.
+    """
     yield f"| engine | {' | '.join(fabrics)} |"
     yield f"| --- {'| --- ' * len(fabrics)}|"
     for engine, row in groupby(found, key=lambda result: result.engine):
@@ -137,7 +140,7 @@ def _cell(result: Result) -> str:
 
 
 def _told(coming: Iterable[Result], found: list[Result]) -> Iterator[Result]:
-    """Pass results through; append each one to ``found`` and print it to standard error."""
+    """Yield the given results unchanged, but also append each one to ``found`` and print it to standard error."""
     for result in coming:
         found.append(result)
         why = f": {result.reason}" if result.reason else ""
@@ -146,7 +149,7 @@ def _told(coming: Iterable[Result], found: list[Result]) -> Iterator[Result]:
 
 
 def plot(found: Sequence[Result], fabrics: Sequence[str], path: Path) -> None:
-    """Draw a bar chart like that of the paper: a group for each fabric, a bar for each engine."""
+    """Draw a bar chart as in the paper, with a group for each fabric and a bar for each engine."""
     import matplotlib as mpl  # noqa: PLC0415 - wanted for the plot only
 
     mpl.use("Agg")

@@ -1,8 +1,8 @@
-"""How many faults a second are applied to a fabric, repaired, proven and measured.
+"""Number of possible faults that the what-if analysis handles per second, as a Markdown table.
 
-FABRIC is a file or a generator with its arguments.  Every single link between switches fails, or N of them at random.
-A Markdown table: faults a second of wall time, and of processor time over all processes, the tables before any fault
-not counted.
+Each fault is applied to the fabric, which is then re-routed, proven and measured.  FABRIC is a file or a generator with
+its arguments.  Every single link between switches fails, or N random ones.  The table has faults per second of wall
+time, and per second of CPU time over all processes.  The time for the tables before any fault is not counted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EFFORT = 1.0
 
 
 def row(name: str, engine: str, arguments: argparse.Namespace) -> str:
-    """Measure an engine on a fabric and return the row of the table."""
+    """Measure an engine on a fabric, and return the row of the table."""
     fabric = fabric_argument.read(name)
     faults = every_link(fabric)
     if arguments.most < len(faults):
@@ -47,13 +47,13 @@ def row(name: str, engine: str, arguments: argparse.Namespace) -> str:
 
 
 def processor_seconds() -> float:
-    """Return the CPU seconds of this process and of its children that have ended."""
+    """Return the CPU seconds of this process and of those of its children that have ended."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Print the table."""
+    """Measure all engines on all fabrics, and print the table."""
     parser = parser_of("whatif", __doc__)
     parser.add_argument("fabrics", nargs="*", default=FABRICS)
     parser.add_argument("-e", "--engines", type=listed, default=["nue", "updn"], help="engines, with commas")

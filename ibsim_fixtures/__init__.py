@@ -1,1 +1,1 @@
-"""Test lab with real ibsim, real OpenSM, injected faults, and the fixture fabrics."""
+"""Test lab: a real OpenSM on a fabric that ibsim simulates, injected faults, and small fixture fabrics for tests."""

@@ -21,14 +21,14 @@ INDEX = FOLDER / "index.toml"
 
 @dataclass(frozen=True)
 class Recipe:
-    """Recipe to generate a fixture fabric.
+    """How a fixture fabric is generated: topology, options, and cables to remove.
 
     Attributes
     ----------
     topology, args, options
         Arguments of :func:`routing.topologies.generate`.
     without
-        Cables to remove afterwards: name of a switch, and its port.
+        Cables to remove after generation, each as name of a switch and number of its port.
     """
 
     topology: str
@@ -39,18 +39,18 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Fixture:
-    """A fixture fabric.
+    """Fixture fabric: a small fabric for tests and demonstrations, with its file and picture.
 
     Attributes
     ----------
     name, purpose
         Name and purpose, each in one line.
     path, picture
-        The net file, and its picture (SVG).
+        Paths of the net file (ibsim's format) and of its picture (SVG).
     connected
         Whether every end port is cabled to a switch and all switches are connected.
     layout
-        Layout of the picture: circle, grid, levels or groups.
+        Layout of the switches in the picture: circle, grid, levels or groups.
     recipe
         How the net file is generated; None if it was written by hand.
     """
@@ -87,4 +87,4 @@ def _read_index(path: Path) -> Mapping[str, Fixture]:
 
 
 FIXTURES: Mapping[str, Fixture] = _read_index(INDEX)
-"""All fixture fabrics by name, in the order of the index."""
+"""All fixture fabrics by name, in the order of the index file."""

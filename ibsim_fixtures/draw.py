@@ -1,6 +1,6 @@
-"""Drawings and table of the fixture fabrics: ``python -m ibsim_fixtures.draw``.
+"""Program that draws the fixture fabrics: ``python -m ibsim_fixtures.draw``.
 
-Writes a picture beside each net file and, in a source tree, the table of ``docs/fixtures.md``.
+It writes a picture (SVG) beside each net file.  In a source tree it also updates the table in ``docs/fixtures.md``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BEGIN, END = "<!-- table: python -m ibsim_fixtures.draw -->\n", "<!-- end of tab
 
 
 def draw(fixture: Fixture) -> str:
-    """Return the picture of a fixture (SVG)."""
+    """Draw the picture of a fixture fabric, and return it as SVG."""
     fabric = read_fabric(fixture.path)
     return picture(fabric, fixture.layout, f"{fixture.name}: {fixture.purpose}", _pulled(fixture))
 
@@ -34,7 +34,7 @@ def _pulled(fixture: Fixture) -> list[tuple[int, int]]:
 
 
 def table() -> str:
-    """Return all fixtures as a Markdown table."""
+    """Return a Markdown table with the size, purpose and picture of every fixture fabric."""
     lines = ["| Fabric | Switches, terminals, cables | What it is for | Picture |", "|---|---|---|---|"]
     for fixture in FIXTURES.values():
         fabric = read_fabric(fixture.path)
@@ -49,14 +49,14 @@ def table() -> str:
 
 
 def page_with_table(page: str) -> str:
-    """Return the page with its table regenerated and the other text unchanged."""
+    """Return the text of a documentation page, with its table replaced by a new one and all other text unchanged."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{table()}\n{END}{after}"
 
 
 def main() -> None:
-    """Write all pictures, and the table if the page exists."""
+    """Write all pictures, and update the documentation page if it exists."""
     for fixture in FIXTURES.values():
         fixture.picture.write_text(draw(fixture), encoding="utf-8")
     if PAGE.exists():

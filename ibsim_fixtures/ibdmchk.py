@@ -1,13 +1,15 @@
-"""Independent check for credit loops: runs ibdmchk of ibutils on OpenSM's dumps, with workarounds for its defects.
+"""Independent check for credit loops by ibdmchk of ibutils, which reads OpenSM's dumps.
 
-- ibdmchk always crashes after its verdict, so its output is parsed and its exit status is ignored.
-- It requires the multicast file, which OpenSM does not write if multicast is disabled.
-- It writes a report with a fixed name into /var/cache/ibutils.  So each run gets a private empty folder there in a
-  mount namespace.  If the system does not allow that, runs are serialised by a lock and the report is removed.
-- It silently ignores SLs in OpenSM's own dump format and then reports loops that do not exist.  So SLs are passed in
-  the format that it reads.
-- It checks the paths from CA to CA, and with an option those of switches as well if there are CAs.  It never checks
-  paths of routers or of LIDs other than base LIDs: with the option for the LMC, it fails on every fabric.
+Known defects of ibdmchk need workarounds:
+
+- ibdmchk always crashes after it has printed its verdict.  So its output is parsed, and its exit status is ignored.
+- It requires the file of multicast groups, which OpenSM does not write if multicast is disabled.
+- It writes a report with a fixed name to /var/cache/ibutils.  So each run gets a private empty folder there, in a mount
+  namespace.  If the system does not allow that, a lock serialises the runs and the report is removed.
+- It silently ignores SLs in OpenSM's own dump format, and then reports loops that do not exist.  So SLs are passed in
+  the format that it understands.
+- It only checks paths from CA to CA, and with an option also paths from and to switches if the fabric has CAs.  It
+  never checks paths of routers, or paths to LIDs other than base LIDs: its LMC option fails on every fabric.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ _LOOP = "-E- credit loops in routing"
 
 @dataclass(frozen=True)
 class LoopChannel:
-    """A virtual channel of a credit loop: GUID and out-port of the sending switch, and the VL."""
+    """Virtual channel of a credit loop: GUID and out-port of the sending switch, and the VL."""
 
     guid: int
     port: int
@@ -47,14 +49,14 @@ class LoopChannel:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Result of ibdmchk.
+    """Result of a run of ibdmchk.
 
     Attributes
     ----------
     credit_loop
-        Whether there is a credit loop.
+        Whether the tables have a credit loop.
     loop
-        Channels of the loop in the direction of the packets; the last channel depends on the first.
+        Channels of the loop, in the direction in which packets travel; the last channel depends on the first.
     paths
         Number of paths that ibdmchk followed.
     sls
@@ -62,7 +64,7 @@ class Verdict:
     errors
         Other errors that ibdmchk reports, mainly paths that do not reach their destination.
     output
-        The whole output.
+        Complete output of ibdmchk.
     """
 
     credit_loop: bool
@@ -73,7 +75,7 @@ class Verdict:
     output: str
 
     def describe(self) -> list[str]:
-        """Return the channels of the loop, one line each."""
+        """Return the channels of the loop as text, one line for each."""
         return [str(channel) for channel in self.loop]
 
 
@@ -85,16 +87,16 @@ def check(
     switches: bool = False,
     timeout: float = TIMEOUT_SECONDS,
 ) -> Verdict:
-    """Run ibdmchk on the dumps of OpenSM.
+    """Run ibdmchk on OpenSM's dumps, and return its verdict.
 
     Parameters
     ----------
     folder
-        Folder of the dumps.
+        Folder with OpenSM's dumps.
     sls
-        SL by (node GUID of the source, destination LID); None: 0 everywhere.
+        SL by (node GUID of the source, destination LID); None: all SLs are 0.
     sl2vl
-        16 VLs by (switch GUID, in-port, out-port); None: those that OpenSM dumped, or VL = SL without a dump.
+        16 VLs by (switch GUID, in-port, out-port).  None: those that OpenSM dumped, or VL = SL if it dumped none.
     switches
         Whether to check the paths from and to switches as well.
     timeout
@@ -135,7 +137,9 @@ def check(
 
 
 def read_sl2vl(path: Path) -> dict[tuple[int, int, int], tuple[int, ...]]:
-    """Return 16 VLs by (switch GUID, in-port, out-port) from opensm-sl2vl.dump; empty if there is no such file."""
+    """Read OpenSM's file opensm-sl2vl.dump: 16 VLs by (switch GUID, in-port, out-port); empty if there is no such
+    file.
+    """
     if not path.exists():
         return {}
     text = path.read_text(errors="replace")
@@ -153,7 +157,7 @@ def _slvl_line(guid: int, entry: int, leave: int, row: Sequence[int]) -> str:
 
 
 def _run(command: list[str], own: Path, timeout: float) -> str:
-    # No core files, because ibdmchk always crashes at the end.
+    # ibdmchk always crashes at its end, so core files are switched off.
     plain = f"ulimit -c 0; exec {shlex.join(command)}"
     if not _CACHE.is_dir():
         return _output(["sh", "-c", plain], own, timeout)
@@ -179,7 +183,9 @@ def _output(command: list[str], own: Path, timeout: float) -> str:
 
 @contextlib.contextmanager
 def _in_line() -> Iterator[None]:
-    """Serialise runs on this machine, and remove the report from the cache folder afterwards."""
+    """Let only one run at a time use the cache folder on this machine, and remove new files from the folder
+    afterwards.
+    """
     path = Path(tempfile.gettempdir()) / "ibnue-ibdmchk.lock"
     with path.open("a") as lock:
         with contextlib.suppress(PermissionError):
@@ -211,7 +217,10 @@ def _parse(output: str) -> Verdict:
 
 
 def _loop(output: str) -> tuple[LoopChannel, ...]:
-    """Return the cycle in a backtrace, which continues beyond the cycle to the start of the search."""
+    """Return the channels of the credit loop that ibdmchk prints as a backtrace.
+
+    The backtrace continues beyond the loop, back to where the search started, so it is cut.
+    """
     trace = [LoopChannel(int(guid, 16), int(port), int(vl)) for guid, port, vl in _CHANNEL.findall(output)]
     again = trace.index(trace[0], 1) if trace and trace[0] in trace[1:] else len(trace)
     return tuple(trace[1 : again + 1][::-1])

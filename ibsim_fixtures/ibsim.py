@@ -1,7 +1,7 @@
-"""A real ibsim on a fabric file as a context manager, with methods that change the simulated fabric.
+"""A real ibsim that simulates the fabric of a file, as a context manager with methods that change the fabric.
 
-Several instances can run at once, because each has its own socket name.  Programs are connected by :meth:`Ibsim.run` (a
-diagnostic tool that ends by itself) or by starting them with :meth:`Ibsim.environment` (OpenSM).
+Several instances can run at once, because each has its own socket name.  A diagnostic tool is connected by
+:meth:`Ibsim.run`.  Other programs, such as OpenSM, are started with the environment from :meth:`Ibsim.environment`.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from routing.errors import InputError, OptionError
 
 
 class Ibsim(Console):
-    """A running ibsim that simulates the fabric of a file.
+    """Running ibsim process that simulates the fabric of a file.
 
     Parameters
     ----------
     net_path
-        A fabric file that ibsim reads: its own net format, or the output of ibnetdiscover.  Relative paths in
+        Fabric file that ibsim can read: its own net format, or the output of ibnetdiscover.  Relative paths in
         ``include`` lines start at the folder of the file.
     sm_host
-        Device (id, description or GUID) to which programs are connected by default.  None: the first CA whose port 1 is
-        cabled, or the first switch if there is no such CA.
+        Device (id, description or GUID) at which connected programs appear by default.  None: the first CA whose port 1
+        is cabled, or the first switch if there is no such CA.
     linear_cap
-        Size of the forwarding tables in LIDs; None: enough for all LIDs of the fabric with LMC 0 to 3.
+        Number of LIDs in a forwarding table; None: enough for all LIDs of the fabric with LMC 0 to 3.
     timeout
         Time limit in seconds for the start and for each answer of the console.
 
@@ -77,7 +77,7 @@ class Ibsim(Console):
         self.close()
 
     def device(self, which: str | int) -> Device:
-        """Return the device with this id, description or GUID (a number, or text like "0x200000").
+        """Return the device with a given id, description or GUID (a number, or a text such as "0x200000").
 
         Raises
         ------
@@ -104,11 +104,11 @@ class Ibsim(Console):
         return f'"{name}"' if port is None else f'"{name}"[{port}]'
 
     def unlink(self, device: str | int, port: int | None = None) -> None:
-        """Pull the cable of a port, or all cables of a device.  ibsim remembers their ends for :meth:`relink`."""
+        """Pull the cable of a port, or all cables of a device; ibsim remembers the ends for :meth:`relink`."""
         self._change(f"unlink {self._place(device, port)}")
 
     def relink(self, device: str | int, port: int | None = None) -> None:
-        """Reconnect the cable of a port, or all cables of a device, as before :meth:`unlink`."""
+        """Plug in the cable of a port, or all cables of a device, as they were before :meth:`unlink`."""
         self._change(f"relink {self._place(device, port)}")
 
     def link(self, device: str | int, port: int, remote: str | int, remote_port: int) -> None:
@@ -116,14 +116,14 @@ class Ibsim(Console):
         self._change(f"link {self._place(device, port)} {self._place(remote, remote_port)}")
 
     def clear(self, device: str | int, port: int | None = None) -> None:
-        """Pull the cables and reset the ports including their LIDs, like a power cycle."""
+        """Pull the cables of a port or device and reset its ports, including their LIDs, as a power cycle does."""
         self._change(f"clear {self._place(device, port)}")
 
     def error(self, device: str | int, percent: int, *, port: int | None = None, attribute: int | None = None) -> None:
-        """Drop a percentage of the management packets that are handled at a port (or at all ports of a device).
+        """Make a port, or all ports of a device, drop a percentage of the management packets that it handles itself.
 
-        This is not a link fault: forwarded packets are not dropped.  ``attribute`` limits the error to one kind of
-        query (16 NodeDescription, 17 NodeInfo, 18 SwitchInfo, 21 PortInfo).
+        This is not a link fault: packets that are only forwarded are not dropped.  ``attribute`` limits the drops to
+        one kind of query (16 NodeDescription, 17 NodeInfo, 18 SwitchInfo, 21 PortInfo).
         """
         if not 0 <= percent <= 100:
             raise OptionError(f"an error rate is 0 to 100 percent, not {percent}")
@@ -131,21 +131,22 @@ class Ibsim(Console):
         self._change(f"error {self._place(device, port)} {percent}{which}")
 
     def dump(self, device: str | int | None = None) -> str:
-        """Return ibsim's dump of the fabric, or of one device."""
+        """Return ibsim's text dump of the fabric, or of one device."""
         return self.command("dump" if device is None else f"dump {self._place(device, None)}")
 
     def ports(self, device: str | int | None = None) -> list[PortState]:
-        """Return the current state of every external port of the fabric, or of one device."""
+        """Return the present state of every external port of the fabric, or of one device."""
         return ports_of(self.dump(device))
 
     def wait(self, seconds: int) -> None:
-        """Suspend the simulator for a number of whole seconds, in which it answers nothing."""
+        """Suspend the simulator for a number of whole seconds, during which it answers no query."""
         self._change(f"wait {seconds}", extra_seconds=seconds)
 
     def clients(self) -> list[Client]:
-        """Return the connected programs.
+        """Return the programs that are connected to ibsim.
 
-        ibsim has room for ten programs and does not notice when one is killed.  So ended programs are removed first.
+        ibsim has room for ten programs, and does not notice when one is killed.  So ended programs are disconnected
+        first.
         """
         found = []
         for number, client in clients_of(self.command("attached")):
@@ -168,7 +169,9 @@ class Ibsim(Console):
         raise InputError("no CA with a cable in port 1 and no switch: OpenSM has no place to run", path=self.net_path)
 
     def environment(self, host: str | int | None = None) -> dict[str, str]:
-        """Return the environment of a program that connects to this ibsim at ``host`` (None: :attr:`sm_host`)."""
+        """Return environment variables for a program that shall connect to this ibsim at device ``host`` (None:
+        ``sm_host``).
+        """
         return {
             **os.environ,
             "IBSIM_SOCKNAME": self.socket_name,
@@ -184,18 +187,18 @@ class Ibsim(Console):
         stdin: str = "",
         timeout: float | None = None,
     ) -> str:
-        """Run a diagnostic program on the simulated fabric, and return its standard output.
+        """Run a diagnostic program on the simulated fabric, and return what it prints to standard output.
 
         Parameters
         ----------
         program, arguments
             Name or path of the program, and its arguments.
         host
-            Device to which the program is connected; None: :attr:`sm_host`.
+            Device at which the program appears; None: ``sm_host``.
         stdin
             Standard input of the program.
         timeout
-            Time limit in seconds; None: the default of this ibsim.
+            Time limit in seconds; None: the time limit of this object.
 
         Raises
         ------
@@ -206,7 +209,7 @@ class Ibsim(Console):
         """
         command = [str(find_program(program)), *map(str, arguments)]
         seconds = self.timeout if timeout is None else timeout
-        # libumad2sim creates a simulated sysfs in the working directory, so that must be a temporary folder.
+        # libumad2sim creates a simulated sysfs in the working directory, so a temporary folder is used.
         try:
             done = run_to_end(
                 command, environment=self.environment(host), folder=self.folder, stdin=stdin, timeout=seconds

@@ -1,4 +1,4 @@
-"""A real ibsim process and its console: start on a fabric file, commands, end."""
+"""A real ibsim process and its console: start with a fabric file, execute commands, end."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from routing.errors import InputError, OptionError
 from routing.processes import DeferredSignals, remove_folder
 
 _PROMPT = b"sim> "
-# ibsim prints this for every link whose line has no LID and speed in its comment, and then uses its defaults.
+# ibsim prints this warning for every link whose line in the file has no LID and speed.  It then uses default values.
 _HARMLESS = ("cannot parse remote lid and connection type",)
-# If the fabric changes while OpenSM runs, ibsim prints these about traps and about packets on a pulled cable.
+# If the fabric changes while OpenSM runs, ibsim prints these warnings about traps, and about packets on a pulled cable.
 _HARMLESS_LATER = (
     *_HARMLESS,
     "got trap repress - dropping",
@@ -34,14 +34,14 @@ _counter = itertools.count()
 
 
 class Console:
-    """An ibsim process that executes console commands.
+    """Running ibsim process that executes console commands.
 
     Parameters
     ----------
     net_path
-        The fabric file.
+        Fabric file that ibsim reads.
     timeout
-        Time limit in seconds for the start and for each answer.
+        Time limit in seconds for the start of ibsim and for each answer.
     """
 
     def __init__(self, net_path: str | Path, timeout: float) -> None:
@@ -53,7 +53,9 @@ class Console:
         self.socket_name = f"ibnue-{os.getpid()}-{next(_counter)}-{os.urandom(3).hex()}"
 
     def _start(self, ibsim: Path, devices: int, ports: int, lids: int) -> None:
-        """Start ibsim with room for this many devices, ports, and LIDs per forwarding table; :meth:`close` ends it."""
+        """Start ibsim with room for so many devices, ports, and LIDs in each forwarding table; :meth:`close` ends
+        it.
+        """
         with DeferredSignals():
             self._folder = Path(tempfile.mkdtemp(prefix="ibnue-ibsim-"))
         sizes = ["-N", str(devices), "-S", str(devices), "-P", str(ports), "-L", str(lids)]
@@ -73,7 +75,8 @@ class Console:
         complaints = self._complaints(_HARMLESS)
         if complaints:
             raise InputError(f"ibsim complains: {complaints[0]}", path=self.net_path)
-        # ibsim prints the first prompt before it binds its sockets, but answers commands only afterwards.
+        # ibsim prints the first prompt before it is ready for connections, but it answers commands only when it is
+        # ready.
         self.command("attached")
 
     def close(self) -> None:
@@ -91,7 +94,7 @@ class Console:
 
     @property
     def folder(self) -> Path:
-        """Return the temporary folder, the working directory of connected programs; :meth:`close` removes it."""
+        """Return the temporary folder in which connected programs run; :meth:`close` removes it."""
         if self._folder is None:
             raise LabError("ibsim is not running: use it as a context manager")
         return self._folder
@@ -102,11 +105,13 @@ class Console:
 
     @property
     def warnings(self) -> list[str]:
-        """Return ibsim's warnings since its start, without those that any change of the fabric causes."""
+        """Return the warnings that ibsim has printed, without those that every change of the fabric causes."""
         return self._complaints(_HARMLESS_LATER)
 
     def _await_prompt(self, what: str, extra_seconds: float = 0.0) -> str:
-        """Read the console up to the next prompt, and return the text before it."""
+        """Read ibsim's output up to the next prompt, and return the text before the prompt; ``what`` names the awaited
+        answer.
+        """
         assert self._child is not None
         stream = self._child.process.stdout
         assert stream is not None
@@ -115,7 +120,7 @@ class Console:
         while not answer.endswith(_PROMPT):
             left = end - time.monotonic()
             if left <= 0:
-                self._child.end(polite_seconds=0.0)  # a late answer would be read as that of the next command
+                self._child.end(polite_seconds=0.0)  # a late answer would be taken for that of the next command
                 raise LabError(f"ibsim did not answer {what} within {seconds:g} s, and was ended")
             if not select.select([stream], [], [], min(left, 1.0))[0]:
                 continue
@@ -137,7 +142,7 @@ class Console:
         raise LabError(f"ibsim {self._child.describe_end()} at {what}\n{tail(self._log)}")
 
     def command(self, line: str, *, extra_seconds: float = 0.0) -> str:
-        """Execute a console command, and return its answer.
+        """Execute a console command of ibsim, and return its answer.
 
         Parameters
         ----------
@@ -169,7 +174,7 @@ class Console:
         return answer
 
     def _change(self, line: str, extra_seconds: float = 0.0) -> None:
-        """Execute a command that prints nothing on success; raise OptionError if it prints something."""
+        """Execute a console command that prints nothing on success; raise OptionError if it prints something."""
         answer = " ".join(self.command(line, extra_seconds=extra_seconds).split())
         if answer:
             raise OptionError(f"ibsim refuses {line!r}: {answer.lstrip('# ')}")

@@ -1,4 +1,4 @@
-"""Parser of ibsim's output and of its fabric files."""
+"""Parser of ibsim's console output and of the fabric files that ibsim reads."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _CLIENT = re.compile(r'^Client (\d+): pid (\d+) connected at "([^"]*)"(.*)$', re
 
 @dataclass(frozen=True)
 class Device:
-    """A device of the simulated fabric.
+    """Device of the simulated fabric.
 
     Attributes
     ----------
     id
-        Name of the device in the fabric file and in console commands.
+        Name of the device in the fabric file, by which console commands address it.
     description
-        The node description, which OpenSM writes into its dumps.
+        Node description, which OpenSM writes to its dumps.
     kind
         "Switch", "Ca" or "Router".
     guid
@@ -42,7 +42,11 @@ class Device:
 
 @dataclass(frozen=True)
 class PortState:
-    """State of a port in ibsim's dump: its peer (id, port) or None, link state, physical state."""
+    """State of one port in ibsim's dump.
+
+    ``peer`` is the (device id, port) at the other end of the cable, or None without a cable.  ``state`` and
+    ``physical`` are the link state and the physical state.
+    """
 
     device: str
     port: int
@@ -53,7 +57,7 @@ class PortState:
 
 @dataclass(frozen=True)
 class Client:
-    """A connected program: process id, id of its device, and whether it is an SM."""
+    """Program that is connected to ibsim: its process id, the id of its device, and whether it is a subnet manager."""
 
     pid: int
     device: str
@@ -61,7 +65,7 @@ class Client:
 
 
 def ports_of(dump: str) -> list[PortState]:
-    """Return the state of every external port in the output of ``dump``."""
+    """Parse the output of ibsim's command ``dump``, and return the state of every external port."""
     ports, name = [], ""
     for line in dump.split("\n"):
         if head := _DUMPED_DEVICE.match(line):
@@ -73,9 +77,9 @@ def ports_of(dump: str) -> list[PortState]:
 
 
 def devices_of(dump: str, descriptions: dict[str, str]) -> tuple[Device, ...]:
-    """Return every device in the output of ``dump``.
+    """Parse the output of ibsim's command ``dump``, and return every device.
 
-    ibsim does not print descriptions, so they are taken from ``descriptions`` by device id.
+    The output contains no descriptions.  ``descriptions`` has them by device id.
     """
     found = []
     for line in dump.split("\n"):
@@ -87,7 +91,7 @@ def devices_of(dump: str, descriptions: dict[str, str]) -> tuple[Device, ...]:
 
 
 def clients_of(attached: str) -> list[tuple[int, Client]]:
-    """Return the programs in the output of ``attached``, each with its client number in ibsim."""
+    """Parse the output of ibsim's command ``attached``: connected programs, each with the number that ibsim gave it."""
     return [
         (int(number), Client(int(pid), device, end.endswith("SM")))
         for number, pid, device, end in _CLIENT.findall(attached)
@@ -95,7 +99,7 @@ def clients_of(attached: str) -> list[tuple[int, Client]]:
 
 
 def records_of(path: Path, depth: int = 0) -> list[tuple[str, int, str, str]]:
-    """Return (kind, ports, id, description) of every device in a fabric file and its included files."""
+    """Return (kind, ports, id, description) of every device in a fabric file, including the files that it includes."""
     try:
         text = path.read_text(errors="replace")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Readback of the tables in force in a running lab, from the switches and from OpenSM's SA."""
+"""Readback of the tables that are installed in a running lab, from the switches and from OpenSM's SA."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 
 def installed_routing(lab: Lab, fabric: Fabric, engine: str | None = None) -> tuple[Routing, bool]:
-    """Read the tables in force from the switches and the SA.
+    """Read the installed tables: LFTs and SL2VL tables from the switches, SLs from the SA.
 
     Parameters
     ----------
     lab
-        A running lab.
+        Running lab.
     fabric
-        The current :meth:`Lab.fabric`.
+        Present fabric, as :meth:`Lab.fabric` returns it.
     engine
-        Name of the engine for the provenance.
+        Name of the engine to note as the origin of the tables.
 
     Returns
     -------
     routing
-        The tables in force.
+        Tables in use now.
     as_dumped
-        Whether the forwarding tables equal those that OpenSM dumped.
+        Whether the LFTs in the switches equal those in OpenSM's dump.
     """
     tables = lab.switch_lfts(fabric)
     lft = np.full((fabric.switches, len(fabric.lids)), NO_PORT, np.uint8)
@@ -51,9 +51,9 @@ def installed_routing(lab: Lab, fabric: Fabric, engine: str | None = None) -> tu
 
 
 def service_levels(lab: Lab, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Ask the SA for the SLs: uint8[L] if they depend on the destination alone, else uint8[L, L].
+    """Query the SA for the SLs of all paths: uint8[L] if they depend on the destination alone, else uint8[L, L].
 
-    Only base LIDs are queried; the other LIDs of a port are assumed to have the SLs of its base LID.
+    Only base LIDs are queried.  The other LIDs of a port are assumed to have the SLs of its base LID.
     """
     count = len(fabric.lids)
     asked, known = np.zeros((count, count), np.uint8), np.zeros((count, count), bool)
@@ -64,7 +64,7 @@ def service_levels(lab: Lab, fabric: Fabric) -> npt.NDArray[np.uint8]:
 
 
 def _recorded_sls(records: Records, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Return the SLs of a file of records in the form of :func:`service_levels`."""
+    """Return the SLs from the file of the record plugin, in the form of :func:`service_levels`."""
     count = len(fabric.lids)
     asked, known = np.zeros((count, count), np.uint8), np.zeros((count, count), bool)
     there = np.flatnonzero(records.lids < count)
@@ -77,16 +77,19 @@ def _recorded_sls(records: Records, fabric: Fabric) -> npt.NDArray[np.uint8]:
 def _by_destination(
     fabric: Fabric, asked: npt.NDArray[np.uint8], known: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.uint8]:
-    """Return SLs by source and destination as uint8[L] if the known ones depend on the destination alone."""
+    """Reduce SLs by source and destination to uint8[L] if all known SLs depend on the destination alone.
+
+    Otherwise the result is uint8[L, L].  ``known`` tells which entries of ``asked`` the SA has answered.
+    """
     base = _base_lids(fabric)
-    most = asked.max(axis=0, initial=0)  # 0 where unknown
+    most = asked.max(axis=0, initial=0)  # SLs that are not known are 0, so they do not affect the maximum
     if ((asked == most) | ~known).all():
         return np.asarray(most[base], np.uint8)
     return np.ascontiguousarray(asked[np.ix_(base, base)])
 
 
 def _base_lids(fabric: Fabric) -> npt.NDArray[np.int64]:
-    """Return int64[L], the base LID of the end port that owns each LID; the LID itself if no end port owns it."""
+    """Return int64[L]: base LID of the end port that owns each LID, or the LID itself if no end port owns it."""
     base = np.arange(len(fabric.lids))
     owned = fabric.lids.endport >= 0
     base[owned] = fabric.endport_lid[fabric.lids.endport[owned]]
@@ -94,9 +97,9 @@ def _base_lids(fabric: Fabric) -> npt.NDArray[np.int64]:
 
 
 def sl2vl(lab: Lab, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Read the SL-to-VL tables from the switches: uint8[16] if all rows in use agree, else uint8[S, P, P, 16].
+    """Read the SL2VL tables from the switches: uint8[16] if all rows in use are equal, else uint8[S, P, P, 16].
 
-    A row is in use if its ports are cabled (:func:`used_sl2vl_rows`).  The other rows are 0.
+    A row is in use if its ports are cabled (:func:`used_sl2vl_rows`).  Rows that are not in use are 0.
     """
     used = used_sl2vl_rows(fabric)
     ports = [sorted(set(np.argwhere(used[row])[:, 1].tolist())) for row in range(fabric.switches)]
@@ -107,7 +110,7 @@ def sl2vl(lab: Lab, fabric: Fabric) -> npt.NDArray[np.uint8]:
 
 
 def _recorded_sl2vl(records: Records, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Return the rows of a file of records in the form of :func:`sl2vl`."""
+    """Return the SL2VL tables from the file of the record plugin, in the form of :func:`sl2vl`."""
     rows = records.rows
     return _sl2vl_tables(fabric, rows["guid"], rows["in"], rows["out"], rows["vl"])
 
@@ -119,7 +122,9 @@ def _sl2vl_tables(
     leave: npt.NDArray[np.integer[Any]],
     rows: npt.NDArray[np.uint8],
 ) -> npt.NDArray[np.uint8]:
-    """Return SL2VL rows by switch GUID, in-port and out-port as uint8[16] if they agree, else uint8[S, P, P, 16]."""
+    """Build SL2VL tables from rows by switch GUID, in-port and out-port: uint8[16] if all are equal, else uint8[S, P,
+    P, 16].
+    """
     if not len(rows):
         return np.arange(16, dtype=np.uint8)
     if (rows == rows[0]).all():
@@ -133,10 +138,10 @@ def _sl2vl_tables(
 
 
 def used_sl2vl_rows(fabric: Fabric) -> npt.NDArray[np.bool_]:
-    """Return bool[S, P, P]: the SL2VL rows by switch, in-port and out-port that a packet can use.
+    """Return which SL2VL rows a packet can use, by switch, in-port and out-port: bool[S, P, P].
 
-    The out-port is cabled, the in-port is cabled or port 0.  OpenSM writes no rows for an out-port without a link, so
-    such rows keep the initial values of the switch.
+    The out-port must be cabled, and the in-port must be cabled or be port 0.  OpenSM writes no rows for an out-port
+    without a link, so these rows keep the switch's initial values.
     """
     cabled = np.zeros((fabric.switches, 1 + int(fabric.switch_ports.max(initial=0))), bool)
     of_switch = fabric.link_device < fabric.switches

@@ -1,4 +1,4 @@
-"""Test lab: a real OpenSM on a real ibsim, with faults and with readback of the tables."""
+"""Test lab: a real OpenSM on a real ibsim, with injected faults and readback of the installed tables."""
 
 from __future__ import annotations
 
@@ -22,29 +22,30 @@ from routing.formats.table_files import read_tables
 from routing.tables import Routing
 
 Vls = tuple[int, ...]
-"""The 16 VLs of an SL2VL row, by SL."""
+"""16 VLs of one row of an SL2VL table, indexed by SL."""
 
 
 class Lab:
-    """A running pair of ibsim and OpenSM.
+    """Running pair of ibsim and OpenSM.
 
-    Every fault method waits until OpenSM has finished a sweep with the fault in place, and returns that sweep.
+    Every method that injects a fault waits until OpenSM has finished a sweep (discovery and routing) after the fault,
+    and returns that sweep.
 
     Parameters
     ----------
     net_path
-        The fabric.
+        File of the fabric.
     routing_engine, config, plugin, arguments, wrapper
-        As for :class:`~ibsim_fixtures.opensm.OpenSM`.
+        Options of OpenSM, see :class:`~ibsim_fixtures.opensm.OpenSM`.
     sm_host
-        Device on which OpenSM and all queries run.
+        Device on which OpenSM and all queries run; None: a default that ibsim chooses.
     timeout
-        Time limit in seconds for any awaited state.
+        Time limit in seconds for every state that is awaited.
 
     Attributes
     ----------
     ibsim, opensm
-        The two components, for direct use.
+        The two running programs, for direct use.
     """
 
     def __init__(
@@ -85,64 +86,67 @@ class Lab:
 
     @property
     def sweep(self) -> Sweep | None:
-        """Return the latest sweep that reached SUBNET UP."""
+        """Return the latest sweep that has reached SUBNET UP, or None."""
         return self.opensm.last_sweep
 
-    # Faults
+    # Methods that inject faults.
 
     def _after(self, change: Callable[[], None]) -> Sweep:
         change()
-        # A trap may be lost, and several traps may lead to one sweep, so a sweep is requested explicitly.
+        # A trap may be lost, and several traps may cause only one sweep.  So a sweep is requested explicitly.
         return self.opensm.resweep()
 
     def unlink(self, device: str | int, port: int | None = None) -> Sweep:
-        """Pull a cable, or all cables of a device."""
+        """Pull the cable of a port, or all cables of a device; return the sweep that follows."""
         return self._after(lambda: self.ibsim.unlink(device, port))
 
     def relink(self, device: str | int, port: int | None = None) -> Sweep:
-        """Reconnect a cable, or all cables of a device."""
+        """Plug in the cable of a port, or all cables of a device, again; return the sweep that follows."""
         return self._after(lambda: self.ibsim.relink(device, port))
 
     def unlink_live(self, device: str | int, port: int | None = None) -> Sweep:
-        """Pull a cable, and wait for the sweep that the traps of the switches cause."""
+        """Pull a cable, and wait for the sweep that OpenSM starts by itself because switches send traps."""
         position = self.opensm.mark()
         self.ibsim.unlink(device, port)
         return self.opensm.wait_for_subnet_up(after=position)
 
     def relink_live(self, device: str | int, port: int | None = None) -> Sweep:
-        """Reconnect a cable, and wait for the sweep that the traps of the switches cause."""
+        """Plug in a cable again, and wait for the sweep that OpenSM starts by itself because switches send traps."""
         position = self.opensm.mark()
         self.ibsim.relink(device, port)
         return self.opensm.wait_for_subnet_up(after=position)
 
-    # Current state
+    # Methods that read the present state.
 
     def ca_sls(self) -> dict[tuple[int, int], int]:
-        """Return the SL from every CA to the base LID of every other CA, by (node GUID, LID), as OpenSM's SA answers.
+        """Query the SA for the SL from every CA to the base LID of every other CA, by (node GUID of the source, LID).
 
-        Pairs without a path are omitted.  For a CA with two ports, the SL of the last port is returned.
+        Pairs without a path are omitted.  If a CA has two ports, the result has the SLs of its last port.
         """
         owners = self.owners()
         ends = {owner.lid: owner.guid for owner in owners if owner.kind == "CA"}
         return {(ends[a], b): sl for (a, b), sl in self._sls(list(ends)).items()}
 
     def sls(self) -> dict[tuple[int, int], int]:
-        """Return the SL between any two base LIDs of CAs, switches and routers, as OpenSM's SA answers.
+        """Query the SA for the SL between any two base LIDs of CAs, switches and routers, by (source LID, destination
+        LID).
 
         Pairs without a path are omitted.
         """
         return self._sls([owner.lid for owner in self.owners()])
 
     def sm_lid(self, owners: Sequence[Owner] | None = None) -> int:
-        """Return the LID of the port on which OpenSM runs; ``owners`` saves a call of :meth:`owners`."""
+        """Return the LID of the port on which OpenSM runs; ``owners``, from :meth:`owners`, saves reading the dump
+        again.
+        """
         host = self.ibsim.device(self.ibsim.sm_host).guid
         return next(owner.lid for owner in owners or self.owners() if owner.guid == host)
 
     def records(self) -> Records | None:
-        """Return all SLs and SL2VL rows from the file of the record plugin.
+        """Read all SLs and SL2VL rows from the file of the record plugin, which is faster than queries.
 
-        Returns None if OpenSM has not loaded this plugin, or if a sample differs from the answers of the SA and the
-        switches.  SLs and rows then have to be queried.
+        The result is None if OpenSM has not loaded this plugin, or if a sample differs from the answers of the SA and
+        the switches.  SLs and rows then have to be queried.
         """
         plugin = self.opensm.plugin
         return checked_records(self) if plugin is not None and RECORDS in plugin.name.split() else None
@@ -150,9 +154,10 @@ class Lab:
     def requested_sls(
         self, *, sl: int | None = None, pkey: int | None = None, service: int | None = None
     ) -> dict[tuple[int, int], int]:
-        """Return the SL between the base LIDs of any two CAs for requests with a given SL, P_Key or service ID.
+        """Query the SA for paths between any two CAs with a given SL, P_Key or service ID; return the SLs of the
+        answers.
 
-        Pairs without such a path are omitted.
+        The result is by (source LID, destination LID) of base LIDs.  Pairs without such a path are omitted.
         """
         return self._sls([owner.lid for owner in self.owners() if owner.kind == "CA"], (sl, pkey, service))
 
@@ -162,13 +167,13 @@ class Lab:
         return {pair: sl for pair, sl in zip(pairs, sls, strict=True) if sl is not None}
 
     def switch_sl2vl(self, ports: Mapping[int, Sequence[int]] | None = None) -> dict[tuple[int, int, int], Vls]:
-        """Read the SL2VL rows from every switch: 16 VLs by (switch GUID, in-port, out-port).
+        """Read SL2VL rows from the switches: 16 VLs by (switch GUID, in-port, out-port).
 
         Parameters
         ----------
         ports
-            Ports by switch GUID between which the rows are read; port 0 is always an in-port too.  None: all ports of
-            all switches.
+            Ports of each switch (by GUID) between which rows are read; port 0 is always included as in-port.  None: all
+            ports of all switches.
         """
         owned = [owner for owner in self.owners() if owner.kind == "SW"]
         if ports is None:
@@ -184,43 +189,47 @@ class Lab:
         return {(owner.guid, entry, leave): row for (owner, entry, leave), row in found if row is not None}
 
     def vl_weights(self, ports: Sequence[tuple[int, int]]) -> list[dict[int, int] | None]:
-        """Read the arbitration weight of every VL, summed over both tables, for each (LID, port); None: no answer."""
+        """Read the VL arbitration weights of ports, which are pairs (LID, port).
+
+        The result is, for each port, the weight of every VL, summed over both tables; None if there was no answer.
+        """
         return mad_client.arbitration(self.ibsim, ports)
 
     def ibdmchk(self, *, sls: Mapping[tuple[int, int], int] | None = None, switches: bool = False) -> Verdict:
-        """Check OpenSM's dumps with ibdmchk.
+        """Check the tables in OpenSM's dumps for credit loops with ibdmchk, an independent program.
 
         Parameters
         ----------
         sls
-            SL by (node GUID of the source, destination LID), e.g. :meth:`ca_sls`; None: 0 everywhere.
+            SL by (node GUID of the source, destination LID), such as from :meth:`ca_sls`; None: all SLs are 0.
         switches
             Whether to check the paths from and to switches as well.
         """
         return ibdmchk.check(self.opensm.folder, sls=sls, switches=switches)
 
     def fabric(self) -> Fabric:
-        """Return the live fabric with its LIDs, as discovered by ibnetdiscover."""
+        """Discover the present fabric with its LIDs by ibnetdiscover."""
         path = self.ibsim.folder / "ibnetdiscover.out"
-        # Four queries ahead instead of two take two thirds of the time; eight take no less.
+        # With four queries ahead instead of two, ibnetdiscover takes two thirds of the time; with eight it is not
+        # faster.
         path.write_text(self.ibsim.run("ibnetdiscover", "-o", 4))
         return read_fabric(path)
 
     def routing(self, fabric: Fabric | None = None) -> Routing:
-        """Return OpenSM's dumped tables, for :meth:`fabric` or for a fabric with the same GUIDs and LIDs.
+        """Return the tables in OpenSM's dumps, for :meth:`fabric` or for a given fabric with the same GUIDs and LIDs.
 
         OpenSM dumps no SLs, so they are 0 here; :meth:`sl` and :meth:`ca_sls` query them.
         """
         return read_tables(self.opensm.folder, self.fabric() if fabric is None else fabric)
 
     def dumped_lfts(self) -> dict[int, dict[int, int]]:
-        """Return the forwarding tables in OpenSM's dump: out-port by switch GUID and LID."""
+        """Return the LFTs in OpenSM's dump: out-port by switch GUID and LID."""
         return readback.dumped_lfts(self.opensm.folder)
 
     def switch_lfts(self, fabric: Fabric | None = None) -> dict[int, dict[int, int]]:
-        """Read the forwarding tables from the switches: out-port by switch GUID and LID.
+        """Read the LFTs from the switches: out-port by switch GUID and LID.
 
-        ``fabric``, the current :meth:`fabric`, makes a discovery of the switches unnecessary.
+        ``fabric``, as :meth:`fabric` returns it, saves a discovery of the switches.
         """
         if fabric is None:
             return readback.switch_lfts(self.ibsim)
@@ -228,17 +237,17 @@ class Lab:
         return readback.switch_lfts(self.ibsim, lids)
 
     def owners(self) -> list[Owner]:
-        """Return the owners of all base LIDs, from OpenSM's dump."""
+        """Return the owner of every base LID, from OpenSM's dump."""
         return readback.owners(self.opensm.folder)
 
     def sl2vl(self, lid: int, out_ports: Sequence[int]) -> dict[tuple[int, int], tuple[int, ...]]:
-        """Read the SL-to-VL rows of a switch or CA from the device, by (in-port, out-port)."""
+        """Read the SL2VL rows of one switch or CA from the device: 16 VLs by (in-port, out-port)."""
         return readback.sl2vl(self.ibsim, lid, out_ports)
 
     def sl(self, source_lid: int, destination_lid: int) -> int:
-        """Return the SL of the path from one LID to another, as the SA answers."""
+        """Query the SA for the SL of the path from one LID to another."""
         return readback.path_record(self.ibsim, source_lid, destination_lid).sl
 
     def portinfo(self, lid: int, port: int = 0) -> dict[str, str]:
-        """Read PortInfo from the device, by field name."""
+        """Read the PortInfo attribute of a port from the device, as text by field name."""
         return readback.portinfo(self.ibsim, lid, port)

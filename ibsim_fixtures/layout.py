@@ -1,7 +1,7 @@
-"""Layout of a fixture's picture: coordinates of switches and terminals.
+"""Layout of the picture of a fixture fabric: coordinates of switches and terminals (CAs and routers).
 
-Coordinates are computed from names and rows without random numbers and without iteration, so that a fabric has the same
-picture on every machine.  Units are pixels; y grows downwards.
+Coordinates depend only on names and row numbers, without random numbers or iteration.  So a fabric has the same picture
+on every machine.  Coordinates are in pixels, and y increases downwards.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from routing.fabric import Fabric
 
 Point = tuple[float, float]
 GAP = 78.0
-"""Distance between two neighbours of a grid, in pixels."""
+"""Distance between two neighbouring switches, in pixels."""
 REACH = 30.0
-"""Distance from a switch to its CAs, in pixels."""
+"""Distance between a switch and its CAs, in pixels."""
 DOWN = math.pi / 2
 
 
 def switch_places(fabric: Fabric, layout: str) -> list[Point]:
-    """Return the coordinates of each switch in a layout: ``circle``, ``grid``, ``levels`` or ``groups``.
+    """Compute the coordinates of each switch in one of the layouts ``circle``, ``grid``, ``levels`` or ``groups``.
 
-    All layouts except ``circle`` use the numbers in the names of the switches: coordinates (``grid``), tree level and
-    number (``levels``), group and number (``groups``).
+    All layouts except ``circle`` use the numbers in the switches' names.  These are the coordinates (``grid``), the
+    tree level and number (``levels``), or the group and number (``groups``).
     """
     return _LAYOUTS[layout]([tuple(map(int, re.findall(r"\d+", name))) for name in fabric.switch_name])
 
@@ -77,7 +77,11 @@ _LAYOUTS: Mapping[str, Callable[[Sequence[tuple[int, ...]]], list[Point]]] = {
 
 
 def terminal_places(fabric: Fabric, layout: str, switches: Sequence[Point]) -> list[Point]:
-    """Return the coordinates of each terminal: in a fan beside its switch, between its switches, or beside its peer."""
+    """Compute the coordinates of each terminal (CA or router).
+
+    A terminal is drawn in a fan beside its switch, between its switches if it has several, or beside the terminal to
+    which it is cabled.
+    """
     homes: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for terminal in range(fabric.terminals):
         rows = fabric.endport_switch[fabric.endport_terminal == terminal]
@@ -100,13 +104,13 @@ def terminal_places(fabric: Fabric, layout: str, switches: Sequence[Point]) -> l
 
 
 def _peers(fabric: Fabric) -> dict[int, int]:
-    """Return the peer of each terminal that is cabled to another terminal, by terminal row."""
+    """Return, for each terminal that is cabled to another terminal, the row of that other terminal."""
     pairs = [(a - fabric.switches, b - fabric.switches) for a, b in fabric.link_device.tolist() if a >= fabric.switches]
     return {**dict(pairs), **{b: a for a, b in pairs}}
 
 
 def _centre(fabric: Fabric, layout: str, switches: Sequence[Point], row: int) -> Point:
-    """Return the point from which CAs are directed away: the centre of the group or of the picture."""
+    """Return the point from which CAs of a switch point away: the centre of its group or of the whole picture."""
     if layout != "groups":
         return _mean(switches)
     group = fabric.switch_name[row].rpartition(".")[0]
@@ -114,7 +118,10 @@ def _centre(fabric: Fabric, layout: str, switches: Sequence[Point], row: int) ->
 
 
 def _direction(layout: str, anchor: Point, centre: Point) -> float:
-    """Return the direction of CAs in radians: down for levels, diagonal for grids, else away from the centre."""
+    """Return the direction in which CAs are drawn from their switch, in radians.
+
+    It is down for levels, diagonal for grids, and away from the centre otherwise.
+    """
     if layout == "levels":
         return DOWN
     if layout == "grid":

@@ -1,7 +1,8 @@
-"""Client that sends many management packets from one process: the tables and SLs of a whole fabric in a second.
+"""Client that sends many management packets from one process, to read the tables and SLs of a whole fabric in a second.
 
-saquery and smpquery need one process per query, at least 8 ms each.  :func:`ask` runs this module as a separate program
-connected to ibsim, because libumad2sim has to be preloaded.  The module imports nothing but the standard library.
+The diagnostic programs saquery and smpquery take one process for each query, at least 8 ms.  :func:`ask` runs this
+module as a separate program that is connected to ibsim, because libumad2sim has to be preloaded.  So the module imports
+nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -18,27 +19,28 @@ if TYPE_CHECKING:
 
 Path = tuple[int, int]
 Request = tuple[int | None, int | None, int | None]
-"""SL, P_Key and service ID that a path query demands; None: any."""
+"""SL, P_Key and service ID that a path query asks for; None: any."""
 Row = tuple[int, int, int]
 Answer = TypeVar("Answer")
 Question = tuple[tuple[int, int], int, int, int, bytes]
-"""(management class, class version), LID, attribute, attribute modifier, and the bytes after the MAD header."""
+"""Query: (management class, class version), LID, attribute, attribute modifier, and the bytes after the MAD header."""
 
 _MAD = 256
 _GET = 0x01
-_SMP, _SA = (0x01, 1), (0x03, 2)  # class and version: LID-routed subnet management, subnet administration
+_SMP, _SA = (0x01, 1), (0x03, 2)  # class and version of LID-routed subnet management and of subnet administration
 _NODE_INFO, _SWITCH_INFO, _LFT_BLOCK = 0x11, 0x12, 0x19
 _SL2VL, _VL_ARBITRATION, _PATH_RECORD = 0x17, 0x18, 0x35
-_BLOCK = 64  # LFT entries per block
-_LOW, _HIGH, _ENTRIES = 1, 3, 32  # first blocks of a port's low and high arbitration tables, entries per block
+_BLOCK = 64  # LFT entries in a block
+# first blocks of a port's low-priority and high-priority arbitration tables, and entries in a block
+_LOW, _HIGH, _ENTRIES = 1, 3, 32
 _DLID_AND_SLID = 1 << 4 | 1 << 5
 _SERVICE_ID, _P_KEY, _SERVICE_LEVEL = 1 << 0 | 1 << 1, 1 << 13, 1 << 15
 _SA_QKEY = 0x80010000
 _TIMEOUT_MS = 2000
 _SECONDS_EACH = 0.005
-"""Time limit in seconds per query on a busy machine; a fabric with 1000 CAs needs a million queries."""
+"""Time limit in seconds for each query on a busy machine; a fabric with 1000 CAs needs a million queries."""
 _AHEAD = 8
-"""Maximum number of open queries, because a Linux socket holds ten packets."""
+"""Largest number of unanswered queries at a time, because a Linux socket buffers only ten packets."""
 
 
 def ask(
@@ -49,27 +51,27 @@ def ask(
     sl2vl: Sequence[Row] = (),
     request: Request = (None, None, None),
 ) -> tuple[list[int | None], list[tuple[int, ...] | None]]:
-    """Query SLs and SL2VL rows of a running fabric.
+    """Query SLs from the SA and SL2VL rows from the devices of a running fabric.
 
     Parameters
     ----------
     ibsim
-        The simulated fabric.
+        Running ibsim with the fabric.
     sm_lid
-        LID of OpenSM, needed for ``paths``.
+        LID of OpenSM, which answers path queries; not needed without ``paths``.
     paths
-        (source LID, destination LID) of each path record to query.
+        Paths whose SL is queried, as (source LID, destination LID).
     sl2vl
-        (LID, in-port, out-port) of each SL2VL row to query.
+        SL2VL rows to read, as (LID, in-port, out-port).
     request
-        SL, P_Key and service ID that every path query demands.
+        SL, P_Key and service ID that every path query asks for; None: any.
 
     Returns
     -------
     sls
-        The SL of each path; None if there is no answer or the answer is an error.
+        SL of each path; None if there was no answer, or the answer was an error.
     rows
-        The 16 VLs of each row; None if there is no answer or the answer is an error.
+        16 VLs of each row; None if there was no answer, or the answer was an error.
     """
     wanted = json.dumps({"sm_lid": sm_lid, "paths": list(paths), "sl2vl": list(sl2vl), "request": request})
     seconds = ibsim.timeout + _SECONDS_EACH * (len(paths) + len(sl2vl))
@@ -78,7 +80,7 @@ def ask(
 
 
 class _Umad:
-    """Client of libibumad for Get queries."""
+    """Access to libibumad for sending Get queries and receiving their answers."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL("libibumad.so.3")
@@ -91,12 +93,16 @@ class _Umad:
         self._port = self._library.umad_open_port(None, 0)
         if self._port < 0:
             raise OSError(f"umad_open_port: {self._port}")
-        # The library knows the size of its header only after a port is open.
+        # libibumad knows the size of its header only after a port is open.
         self._buffer = ctypes.create_string_buffer(self._library.umad_size() + _MAD)
         self._mad = self._library.umad_get_mad(self._buffer)
 
     def get_all(self, questions: Iterable[Question], read: Callable[[bytes], Answer]) -> list[Answer | None]:
-        """Send Get queries, several at a time, and return their answers in order; None: no answer or an error."""
+        """Send Get queries, several at a time, and return their answers in order.
+
+        An answer is None if it did not arrive or was an error.  ``read`` extracts the result from the bytes of an
+        answer.
+        """
         answers: list[Answer | None] = []
         waiting: dict[int, int] = {}
         for position, question in enumerate(questions):
@@ -110,7 +116,7 @@ class _Umad:
         return answers
 
     def _send(self, question: Question) -> int | None:
-        """Send one Get query, and return the transaction number of its answer; None if it cannot be sent."""
+        """Send one Get query; return the transaction number that its answer will have, or None if it cannot be sent."""
         kind, lid, attribute, modifier, body = question
         if kind[0] not in self._agents:
             self._agents[kind[0]] = self._library.umad_register(self._port, *kind, 0, None)
@@ -126,13 +132,13 @@ class _Umad:
         return self._transaction & 0xFFFFFFFF
 
     def _receive(self, waiting: dict[int, int], answers: list[Answer | None], read: Callable[[bytes], Answer]) -> None:
-        """Wait for one answer.  If none arrives in time, give up all open queries."""
+        """Wait for one answer and store it; if none arrives in time, give up all unanswered queries."""
         length = ctypes.c_int(_MAD)
         if self._library.umad_recv(self._port, self._buffer, ctypes.byref(length), 3 * _TIMEOUT_MS) < 0:
             waiting.clear()
             return
         mad = ctypes.string_at(self._mad, _MAD)
-        # An answer may arrive after its query was given up; its number then matches no open query.
+        # An answer may arrive after its query was given up.  Its transaction number then matches no waiting query.
         position = waiting.pop(struct.unpack_from(">I", mad, 12)[0], None)
         failed = self._library.umad_status(self._buffer) or struct.unpack_from(">H", mad, 4)[0] & 0x7FFF
         if position is not None and not failed:
@@ -140,7 +146,7 @@ class _Umad:
 
 
 def _path(sm_lid: int, path: Path, request: Request) -> Question:
-    """Return the query for a path record."""
+    """Return the query for the path record of a path, given as (source LID, destination LID)."""
     source, destination = path
     record, mask = bytearray(200), _DLID_AND_SLID
     struct.pack_into(">HH", record, 40, destination, source)
@@ -158,35 +164,35 @@ def _path(sm_lid: int, path: Path, request: Request) -> Question:
 
 
 def _sl(mad: bytes) -> int:
-    """Return the SL of a path record."""
+    """Extract the SL from an answer with a path record."""
     return int(struct.unpack_from(">H", mad, 56 + 52)[0] & 0xF)
 
 
 def _row(lid: int, entry: int, leave: int) -> Question:
-    """Return the query for an SL2VL row."""
+    """Return the query for the SL2VL row of a device between two ports."""
     return _SMP, lid, _SL2VL, entry << 8 | leave, b""
 
 
 def _vls(mad: bytes) -> list[int]:
-    """Return the 16 VLs of an SL2VL row."""
+    """Extract the 16 VLs from an answer with an SL2VL row."""
     return [nibble for byte in mad[64:72] for nibble in (byte >> 4, byte & 0xF)]
 
 
 def lfts(ibsim: Ibsim, switches: Mapping[int, int]) -> dict[int, bytes] | None:
-    """Read the LFTs of switches.
+    """Read the LFTs of switches with many queries at a time.
 
     Parameters
     ----------
     ibsim
-        The simulated fabric.
+        Running ibsim with the fabric.
     switches
         LID of each switch by its GUID.
 
     Returns
     -------
     dict[int, bytes] or None
-        By switch GUID, the out-port of each LID up to the highest LID of the table.  None: a query was not answered, or
-        another device answered.
+        By switch GUID: out-port of each LID, one byte each, up to the highest LID of the table.  None if a query was
+        not answered, or if another device answered.
     """
     order = list(switches)
     wanted = json.dumps({"lfts": [switches[guid] for guid in order]})
@@ -197,7 +203,7 @@ def lfts(ibsim: Ibsim, switches: Mapping[int, int]) -> dict[int, bytes] | None:
 
 
 def _tables(umad: _Umad, lids: Sequence[int]) -> list[tuple[int, str]] | None:
-    """Return GUID and LFT (hexadecimal) of the switch with each LID; None: a query was not answered."""
+    """Read GUID and LFT (hexadecimal) of the switch with each of the given LIDs; None if a query was not answered."""
     guids = umad.get_all(((_SMP, lid, _NODE_INFO, 0, b"") for lid in lids), _node_guid)
     tops = umad.get_all(((_SMP, lid, _SWITCH_INFO, 0, b"") for lid in lids), _top_lid)
     if None in guids or None in tops:
@@ -213,24 +219,25 @@ def _tables(umad: _Umad, lids: Sequence[int]) -> list[tuple[int, str]] | None:
 
 
 def _node_guid(mad: bytes) -> int:
-    """Return the node GUID of a NodeInfo."""
+    """Extract the node GUID from an answer with NodeInfo."""
     return int(struct.unpack_from(">Q", mad, 64 + 12)[0])
 
 
 def _top_lid(mad: bytes) -> int:
-    """Return the highest LID of an LFT (LinearFDBTop) from a SwitchInfo."""
+    """Extract the highest LID of a switch's LFT (LinearFDBTop) from an answer with SwitchInfo."""
     return int(struct.unpack_from(">H", mad, 64 + 6)[0])
 
 
 def _ports(mad: bytes) -> str:
-    """Return the out-ports of an LFT block (hexadecimal)."""
+    """Extract the out-ports of one LFT block from an answer, as hexadecimal text."""
     return mad[64 : 64 + _BLOCK].hex()
 
 
 def arbitration(ibsim: Ibsim, ports: Sequence[tuple[int, int]]) -> list[dict[int, int] | None]:
-    """Query the arbitration weight of every VL at each (LID, port), summed over the first blocks of both tables.
+    """Query the VL arbitration weights of ports, which are pairs (LID, port).
 
-    None: there is no answer or the answer is an error.
+    The result has, for each port, the weight of every VL, summed over the first blocks of both tables.  It is None if
+    there was no answer, or the answer was an error.
     """
     wanted = json.dumps({"arbitration": list(ports)})
     seconds = ibsim.timeout + 2 * _SECONDS_EACH * len(ports)
@@ -245,13 +252,13 @@ def arbitration(ibsim: Ibsim, ports: Sequence[tuple[int, int]]) -> list[dict[int
 
 
 def _block(owner: tuple[int, int], block: int) -> Question:
-    """Return the query for a block of an arbitration table of a (LID, port)."""
+    """Return the query for one block of a VL arbitration table; ``owner`` is (LID, port)."""
     lid, port = owner
     return _SMP, lid, _VL_ARBITRATION, block << 16 | port, b""
 
 
 def _weights(mad: bytes) -> list[tuple[int, int]]:
-    """Return (VL, weight) of each entry of a block."""
+    """Extract the entries (VL, weight) from an answer with a block of a VL arbitration table."""
     return [(mad[64 + 2 * entry] & 0xF, mad[65 + 2 * entry]) for entry in range(_ENTRIES)]
 
 

@@ -1,4 +1,4 @@
-"""A real OpenSM on a running :class:`~ibsim_fixtures.ibsim.Ibsim`, as a context manager."""
+"""A real OpenSM that manages a fabric of :class:`~ibsim_fixtures.ibsim.Ibsim`, as a context manager."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from routing.processes import DeferredSignals, remove_folder
 
 Setting = str | int | float | bool | Path
 
-# 0x01: errors, 0x02: information, 0x40: dump files.  0x04 (verbose) only in modules that log the start of sweeps and
-# engines.
+# Log flags 0x01 (errors), 0x02 (information) and 0x40 (dump files).  0x04 (verbose) is set only in the modules that log
+# the start of sweeps and engines.
 _LOG_FLAGS = "0x43"
 _VERBOSE_MODULES = ("osm_state_mgr.c 0x47", "osm_ucast_mgr.c 0x47")
-# Configuration files of a real OpenSM on this machine must not affect the lab.
+# Configuration files of another OpenSM on this machine must not affect the lab.
 _OWN_FILES = ("partition_config_file", "prefix_routes_file")
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """An OpenSM plugin.
+    """Plugin that OpenSM shall load.
 
     Attributes
     ----------
     name
-        Name of the plugin; OpenSM loads ``lib<name>.so``.
+        Name of the plugin, from which the file name ``lib<name>.so`` follows.
     options
-        Free text for the plugin (``event_plugin_options``).
+        Options of the plugin as free text (``event_plugin_options`` in opensm.conf).
     folder
         Folder of the library; None: a folder that the system searches by default.
     environment
-        Additional variables of OpenSM's environment.
+        Environment variables that OpenSM gets in addition.
     """
 
     name: str
@@ -50,44 +50,44 @@ class Plugin:
 
 
 class OpenSM:
-    """A real OpenSM connected to an ibsim.
+    """OpenSM process that is connected to an ibsim.
 
     Parameters
     ----------
     ibsim
-        A running ibsim.
+        Running ibsim.
     routing_engine
-        Value in opensm.conf, e.g. "minhop" or "ibnue-updn,no_fallback".
+        Value of ``routing_engine`` in opensm.conf, such as "minhop" or "ibnue-updn,no_fallback".
     config
-        Additional settings of opensm.conf; True and False become TRUE and FALSE.
+        Further settings in opensm.conf; True and False become TRUE and FALSE.
     plugin
-        A plugin to load.
+        Plugin to load; None: no plugin.
     once
-        Run with ``-o``: one sweep, then exit.  With ``no_fallback`` and an engine that fails, OpenSM never exits in
-        this mode, but :meth:`wait_for_subnet_up` detects the failure at once.
+        Whether to run with ``-o``: one sweep, then exit.  With ``no_fallback`` and an engine that fails, OpenSM never
+        exits in this mode, but :meth:`wait_for_subnet_up` detects the failure immediately.
     host
-        Device on which OpenSM runs; None: :attr:`Ibsim.sm_host`.
+        Device on which OpenSM runs; None: ``sm_host`` of the ibsim.
     arguments
-        Additional command line arguments.
+        Further command line arguments.
     wrapper
-        A command that runs OpenSM, e.g. ``["valgrind", "--error-exitcode=9"]``.
+        Command that runs OpenSM, such as ``["valgrind", "--error-exitcode=9"]``.
     wait
         Whether to wait for SUBNET UP before the body of the ``with`` statement begins.
     timeout
-        Time limit in seconds for any awaited state.
+        Time limit in seconds for every state that is awaited.
 
     Attributes
     ----------
     folder
-        Temporary folder with configuration, log, cache and dumps.  It is removed when the context ends.
+        Temporary folder with configuration, log, cache and dumps, which is removed when the context ends.
 
     Raises
     ------
     EnvironmentProblem
         OpenSM is not installed.
     LabError
-        OpenSM died, no engine could route, or SUBNET UP was not reached in time; the message ends with the last lines
-        of the log.
+        OpenSM died, no engine could route, or OpenSM did not reach SUBNET UP in time.  The message ends with the last
+        lines of the log.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class OpenSM:
     def __enter__(self) -> OpenSM:
         program = find_program("opensm")
         host = self.ibsim.sm_host if self.host is None else self.ibsim.device(self.host).id
-        # Two OpenSMs on one port would receive each other's answers.
+        # If two OpenSMs ran on one port, they would receive each other's answers.
         if any(client.is_sm and client.device == host for client in self.ibsim.clients()):
             raise LabError(f"an OpenSM runs on {host!r} already: give this one another host")
         with DeferredSignals():
@@ -141,14 +141,14 @@ class OpenSM:
         self.close()
 
     def close(self) -> None:
-        """End OpenSM with all its children, and remove its folder.  A second call does nothing."""
+        """End OpenSM with all its child processes, and remove its folder; a second call does nothing."""
         self.stop()
         if self._folder is not None:
             remove_folder(str(self._folder))
             self._folder = None
 
     def stop(self) -> None:
-        """End OpenSM, but keep the folder, so that the log and the dumps can still be read."""
+        """End OpenSM but keep its folder, so that the log and the dumps can still be read."""
         if self._child is not None:
             self._child.end()
 
@@ -172,7 +172,7 @@ class OpenSM:
         environment = self.ibsim.environment(self.host)
         environment |= {"OSM_CACHE_DIR": str(self.folder), "OSM_TMP_DIR": str(self.folder)}
         if self.plugin is not None:
-            # A sanitizer has to be the first of the preloaded libraries.
+            # A sanitizer library works only if it is preloaded first.
             preload = filter(None, [self.plugin.environment.get("LD_PRELOAD"), environment["LD_PRELOAD"]])
             environment |= {**self.plugin.environment, "LD_PRELOAD": ":".join(preload)}
             if self.plugin.folder is not None:
@@ -201,16 +201,16 @@ class OpenSM:
                 settings["event_plugin_options"] = self.plugin.options
         return {**settings, **self.config}
 
-    # State
+    # Methods that query the state of OpenSM, and wait for states.
 
     @property
     def pid(self) -> int:
-        """Return the process id of OpenSM (of the wrapper, if there is one)."""
+        """Return the process id of OpenSM, or of the wrapper if there is one."""
         return self._running().pid
 
     @property
     def returncode(self) -> int | None:
-        """Return the exit status (negative: the signal), or None while OpenSM runs."""
+        """Return OpenSM's exit status (negative: the signal), or None while it runs."""
         return self._running().returncode
 
     def _running(self) -> Child:
@@ -219,28 +219,31 @@ class OpenSM:
         return self._child
 
     def events(self, after: int = 0) -> list[Event]:
-        """Return the events in the log after a position."""
+        """Return the events (messages) in the log after a position."""
         assert self._reader is not None
         events = self._reader.read()
         return events[bisect.bisect_right(events, after, key=lambda event: event.position) :]
 
     def mark(self) -> int:
-        """Return the current end of the log, for use as ``after``.  Call this before the event to wait for."""
+        """Return the present end of the log, for use as ``after``.
+
+        It has to be called before the action whose effect is to be awaited.
+        """
         assert self._reader is not None
         events = self._reader.read()
         return events[-1].position if events else 0
 
     @property
     def errors(self) -> list[str]:
-        """Return all errors that OpenSM has logged."""
+        """Return the texts of all errors that OpenSM has logged."""
         return [event.text for event in self.events() if event.kind is EventKind.ERROR]
 
     def wait_for(
         self, found: Callable[[list[Event]], bool], *, what: str, after: int = 0, timeout: float | None = None
     ) -> None:
-        """Wait until ``found`` returns True for the events after a position in the log.
+        """Wait until ``found`` returns True for the list of events after a position in the log.
 
-        ``what`` describes the awaited state in error messages.
+        ``what`` names the awaited state in error messages.
 
         Raises
         ------
@@ -263,18 +266,19 @@ class OpenSM:
     def wait_for_subnet_up(
         self, *, after: int | None = None, timeout: float | None = None, fruitless: int = 1, any_start: bool = False
     ) -> Sweep:
-        """Wait for a heavy sweep that begins after a position in the log and reaches SUBNET UP.
+        """Wait for a heavy sweep that begins after a position in the log and reaches SUBNET UP.  Return this sweep.
 
         Parameters
         ----------
         after
-            A :meth:`mark` taken before the event that makes OpenSM sweep; None: the current end of the log.
+            Position from :meth:`mark`, taken before the action that makes OpenSM sweep; None: the present end of the
+            log.
         timeout
             Time limit in seconds; None: that of this object.
         fruitless
-            Number of sweeps without a successful engine after which to give up.  OpenSM itself retries forever.
+            Number of sweeps in which no engine could route, after which to give up.  OpenSM itself retries for ever.
         any_start
-            Whether to accept a sweep that began before the position.
+            Whether to accept also a sweep that began before the position.
 
         Raises
         ------
@@ -291,7 +295,7 @@ class OpenSM:
                 raise self._failure(f"OpenSM: no routing engine could route this fabric{why}")
             return False
 
-        # A sweep that is in progress began before the mark.
+        # A sweep that is in progress now began before the position.
         known = 0 if any_start else position
         self.wait_for(found, what="SUBNET UP", after=known, timeout=timeout)
         sweep = finished_sweep(self.events(known), position, any_start=any_start)
@@ -300,13 +304,13 @@ class OpenSM:
 
     @property
     def last_sweep(self) -> Sweep | None:
-        """Return the latest sweep that reached SUBNET UP."""
+        """Return the latest sweep that has reached SUBNET UP, or None."""
         return last_sweep(self.events())
 
     def resweep(self, *, timeout: float | None = None, fruitless: int = 1) -> Sweep:
-        """Request a sweep (SIGHUP), and wait for its end.
+        """Request a sweep (by SIGHUP), and wait until it has ended.
 
-        The sweep begins after this call, so it sees all earlier changes of the fabric.
+        The sweep begins after this call, so it takes all earlier changes of the fabric into account.
         """
         position = self.mark()
         self.signal(signal.SIGHUP)
@@ -320,7 +324,7 @@ class OpenSM:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Suspend OpenSM (SIGSTOP) during the context.  Packets sent to it meanwhile are queued."""
+        """Suspend OpenSM (by SIGSTOP) during a ``with`` block; packets that are sent to it meanwhile are queued."""
         self.signal(signal.SIGSTOP)
         try:
             yield
@@ -328,7 +332,10 @@ class OpenSM:
             self.signal(signal.SIGCONT)
 
     def wait_for_exit(self, timeout: float | None = None) -> int:
-        """Wait until OpenSM has ended (with ``once``, or after a signal), and return its exit status."""
+        """Wait until OpenSM has ended, and return its exit status.
+
+        OpenSM ends after one sweep if ``once`` is set, or after a signal.
+        """
         seconds = self.timeout if timeout is None else timeout
         if not poll(lambda: self.returncode is not None, seconds):
             raise self._failure(f"OpenSM did not end within {seconds:g} s")

@@ -1,4 +1,4 @@
-"""Incremental parser of OpenSM's log: events with their times, and sweeps."""
+"""Incremental parser of OpenSM's log, which finds events with their times, and sweeps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class EventKind(enum.Enum):
-    """Kind of a message in the log."""
+    """Kind of a message in OpenSM's log."""
 
     HEAVY_SWEEP = "heavy sweep"
     ROUTING = "building routing"
@@ -27,20 +27,20 @@ class EventKind(enum.Enum):
 
 @dataclass(frozen=True)
 class Event:
-    """One message of the log.
+    """One message of OpenSM's log.
 
     Attributes
     ----------
     kind
         Kind of the message.
     text
-        The message without time and flags.
+        Text of the message without time and flags.
     seconds
         Time in seconds by OpenSM's clock.  The year is unknown, so only differences are meaningful.
     position
-        Offset in the log at which the next message begins (bytes).
+        Offset in the log file at which the next message begins, in bytes.
     detail
-        The engine (for ROUTING and TABLES), otherwise empty.
+        Name of the routing engine (for ROUTING and TABLES), otherwise empty.
     """
 
     kind: EventKind
@@ -52,22 +52,22 @@ class Event:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A heavy sweep that ended with SUBNET UP.
+    """Heavy sweep (discovery and routing) that ended with SUBNET UP.
 
     Attributes
     ----------
     engine
-        The engine whose tables were configured; None if the sweep kept the previous tables.
+        Engine whose tables were configured; None if the sweep kept the previous tables.
     tried
-        All engines that OpenSM called, in this order.
+        All engines that OpenSM has called, in this order.
     routing_seconds
-        Seconds from the first "building routing with" to "tables configured"; None if one of them is missing.
+        Seconds from the first message "building routing with" to "tables configured"; None if one of them is missing.
     seconds
         Seconds from the start of the sweep to SUBNET UP.
     errors
-        Errors that OpenSM reported during the sweep.
+        Errors that OpenSM logged during the sweep.
     position
-        End of the sweep in the log (bytes), for use as ``after``.
+        End of the sweep in the log file, in bytes, for use as ``after``.
     """
 
     engine: str | None
@@ -80,7 +80,7 @@ class Sweep:
 
 _HEAD = re.compile(rb"^(\w{3} [ \d]\d \d\d:\d\d:\d\d) (\d{6}) \[[0-9A-F]+\] 0x([0-9a-f]+) -> (.*)$", re.MULTILINE)
 _ENGINE = re.compile(r"building routing with '([^']+)'|osm_ucast_mgr_process: (\S+) tables configured")
-# OpenSM logs this error because it looks for an engine named like its own keyword, but it still obeys the keyword.
+# OpenSM treats its keyword no_fallback as the name of an engine and logs this error, but it obeys the keyword.
 _NO_ERROR = "Failed to setup routing engine 'no_fallback'"
 _SIGNS = (
     ("INITIATING HEAVY SWEEP", EventKind.HEAVY_SWEEP),
@@ -95,7 +95,7 @@ _SIGNS = (
 
 
 def _flat(text: str) -> str:
-    """Return a message as one line, without the asterisks of a message box."""
+    """Return a log message as one line, without the asterisks that OpenSM draws around some messages."""
     return " ".join(text.replace("**", " ").split())
 
 
@@ -109,7 +109,7 @@ def _kind(flags: int, text: str) -> EventKind:
 
 
 class LogReader:
-    """Reader of a growing log; each call of :meth:`read` parses only the added text."""
+    """Reader of a growing log file; each call of :meth:`read` parses only the text that is new."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -117,7 +117,7 @@ class LogReader:
         self._read_to = 0
 
     def read(self) -> list[Event]:
-        """Return all events so far.  A message that is still being written is left for the next call."""
+        """Return all events of the log so far; a message that is still being written is left for the next call."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self._read_to)
@@ -130,7 +130,7 @@ class LogReader:
         end = 0
         for head, end in zip(heads, ends, strict=False):
             text = added[head.start(4) : end].decode(errors="replace")
-            # A message box has several lines and is parsed only when it is complete.
+            # A message in a box of asterisks has several lines, and is parsed only when it is complete.
             if head is heads[-1] and _flat(text).endswith(("do_sweep:", "hop_0:", "up_msg:")):
                 self._read_to += head.start()
                 return self.events
@@ -139,7 +139,7 @@ class LogReader:
         return self.events
 
     def _add(self, head: re.Match[bytes], text: str, position: int) -> None:
-        # The log has no year, so any leap year will do: only differences are used.
+        # The log does not give the year.  Any leap year is possible here, because only differences of times are used.
         stamp = datetime.strptime(f"2024 {head[1].decode()}", "%Y %b %d %H:%M:%S").replace(tzinfo=timezone.utc)
         text = _flat(text)
         kind = _kind(int(head[3], 16), text)
@@ -151,6 +151,8 @@ class LogReader:
 def finished_sweep(events: list[Event], after: int, *, any_start: bool = False) -> Sweep | None:
     """Return the first sweep that began after a position in the log and reached SUBNET UP; None if there is none.
 
+    A sweep that began earlier may have missed the latest changes of the fabric.
+
     A sweep that began earlier may not have seen the latest changes of the fabric.
 
     Parameters
@@ -158,9 +160,9 @@ def finished_sweep(events: list[Event], after: int, *, any_start: bool = False) 
     events
         All events of the log.
     after
-        Position in the log (bytes).
+        Position in the log file, in bytes.
     any_start
-        Whether to accept a sweep that began before this position.
+        Whether to accept also a sweep that began before this position.
     """
     start: Event | None = None
     inside: list[Event] = []
@@ -176,7 +178,7 @@ def finished_sweep(events: list[Event], after: int, *, any_start: bool = False) 
 
 
 def last_sweep(events: list[Event]) -> Sweep | None:
-    """Return the latest sweep that reached SUBNET UP; None if there is none."""
+    """Return the latest sweep that has reached SUBNET UP; None if there is none."""
     end = len(events)
     while end and events[end - 1].kind is not EventKind.SUBNET_UP:
         end -= 1
@@ -201,5 +203,5 @@ def _sweep(events: list[Event]) -> Sweep:
 
 
 def fruitless_sweeps(events: list[Event], after: int) -> int:
-    """Return the number of sweeps after a position in the log that ended because no engine could route."""
+    """Return the number of sweeps after a position in the log that failed because no engine could route."""
     return sum(e.kind is EventKind.NO_ENGINE and e.position > after for e in events)

@@ -1,6 +1,8 @@
-/* A plugin of OpenSM that asks the routing engine in use for the service level of every path, each time the subnet is up,
- * and writes opensm-path-records.dump into the folder of OpenSM's other dumps.  An engine that says none of its own gets
- * SL 0, as the SA gives it without QoS policies.  The file is as new as the sweep, or not there. */
+/* OpenSM plugin that dumps the SL of every path to opensm-path-records.dump, each time the subnet is up.
+ *
+ * It asks the routing engine in use for the SLs.  If the engine gives no SLs, all are 0, as the SA answers without
+ * QoS policies.  The file is in the folder of OpenSM's other dumps.  It belongs to the latest sweep, or does not
+ * exist. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

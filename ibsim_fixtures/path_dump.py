@@ -1,8 +1,8 @@
-"""Small OpenSM plugin that dumps the SLs of all paths, for OpenSM's own engines.
+"""OpenSM plugin, compiled on demand, that dumps the SLs of all paths of OpenSM's own engines.
 
-OpenSM dumps its forwarding tables but not the SLs, which are needed to check the tables of its layered engines.  The
-plugin takes a second, while queries to the SA for all pairs take minutes.  OpenSM's DFSSSP picks one of several SLs at
-random in each query, so its dump is only one possible answer.  For other engines the dump equals the SA's answers.
+OpenSM dumps its LFTs but not the SLs, which are needed to check the tables of its layered engines.  The plugin takes a
+second, while SA queries for all pairs take minutes.  The dump equals the SA's answers, with one exception.  OpenSM's
+DFSSSP picks one of several SLs at random in each query, so its dump is only one possible answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ _SOURCE = Path(__file__).with_name("path_dump.c")
 
 
 def path_dump_plugin(folder: str | Path) -> Plugin:
-    """Compile the plugin into a folder.  With it, OpenSM writes ``opensm-path-records.dump`` beside its other dumps.
+    """Compile the plugin into a folder, and return it for use with OpenSM.
+
+    With this plugin, OpenSM writes ``opensm-path-records.dump`` beside its other dumps.
 
     Raises
     ------
@@ -32,7 +34,7 @@ def path_dump_plugin(folder: str | Path) -> Plugin:
 
 
 def compile_plugin(source: Path, name: str, folder: Path) -> None:
-    """Compile an OpenSM plugin with a single source file into a folder.
+    """Compile an OpenSM plugin, which consists of one C file, to a library in a folder.
 
     Raises
     ------

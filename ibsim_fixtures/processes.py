@@ -1,4 +1,4 @@
-"""Programs of the lab: their location and Debian packages, and functions to start and end them without leftovers."""
+"""Programs of the lab: where they are, their Debian packages, and functions to start and end them without leftovers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from routing.errors import EnvironmentProblem
 from routing.processes import DeferredSignals
 
 POLL_SECONDS = 0.005
-"""Interval in seconds between two checks of an awaited state."""
+"""Interval in seconds between two checks of a state that is awaited."""
 
 TIMEOUT_SECONDS = 300.0
-"""Time limit in seconds for an awaited state, after which a running program is considered hung, also on a busy machine.
+"""Time limit in seconds for a state that is awaited; after this time a running program counts as hung, even on a busy
+machine.
 
-The end of a program is noticed at once, so only a hung program takes this long.
+The end of a program is noticed immediately, so only a hung program takes this long.
 """
 
 PACKAGES: Mapping[str, str] = {
@@ -38,21 +39,24 @@ PACKAGES: Mapping[str, str] = {
     "smpquery": "infiniband-diags",
     "ibdmchk": "ibutils",
 }
-"""Debian package of each program."""
+"""Debian package that contains each program or library."""
 
 PROGRAMS = ("ibsim", "libumad2sim.so", "opensm", "smpquery")
-"""Programs that every use of the lab needs, one of each package.  ibdmchk is only needed by its callers."""
+"""Programs that every use of the lab needs, one of each package.  Only callers of ibdmchk need that program."""
 
 _UNLESS_ALONE = '[ "$PPID" = "$0" ] && exec "$@"'
 _UMAD2SIM_PLACES = ("/usr/lib/*/umad2sim", "/usr/lib/umad2sim", "/usr/lib64/umad2sim", "/usr/local/lib*/umad2sim")
 
 
 class LabError(EnvironmentProblem):
-    """A program of the lab died, refused, or did not reach a state in time.  The first line names program and cause."""
+    """Error of the lab: a program died, refused, or did not reach a state in time.
+
+    The first line of the message names the program and the cause.
+    """
 
 
 def find_program(name: str) -> Path:
-    """Return the path of a program.  Folders like /usr/sbin are searched even if they are not in PATH.
+    """Return the path of a program; folders such as /usr/sbin are searched even if they are not in PATH.
 
     Raises
     ------
@@ -67,9 +71,9 @@ def find_program(name: str) -> Path:
 
 
 def find_umad2sim() -> Path:
-    """Return the path of libumad2sim.so, which connects programs to ibsim instead of hardware.
+    """Return the path of libumad2sim.so, which connects programs to ibsim instead of real hardware.
 
-    ``IBNUE_UMAD2SIM`` overrides the search.
+    The environment variable ``IBNUE_UMAD2SIM`` overrides the search.
 
     Raises
     ------
@@ -86,7 +90,9 @@ def find_umad2sim() -> Path:
 
 
 def missing_packages(programs: Sequence[str] = PROGRAMS) -> list[str]:
-    """Return the Debian packages that are missing for these programs; empty if all programs are installed."""
+    """Return the Debian packages that have to be installed to get the given programs; empty if all programs are
+    there.
+    """
     return sorted({PACKAGES.get(name, name) for name in programs if not _is_there(name)})
 
 
@@ -103,7 +109,7 @@ def _not_installed(name: str) -> EnvironmentProblem:
 
 
 def tail(path: Path, lines: int = 20, size: int = 16384) -> str:
-    """Return the last lines of a file, or a remark that there are none."""
+    """Return the last lines of a file as indented text, or a remark that the file is empty."""
     try:
         with path.open("rb") as file:
             file.seek(0, os.SEEK_END)
@@ -117,17 +123,17 @@ def tail(path: Path, lines: int = 20, size: int = 16384) -> str:
 def kill_with_parent(command: Sequence[str | Path]) -> list[str]:
     """Return a command line whose process the kernel kills when the thread that started it ends.
 
-    A killed test runner cleans up nothing: ibsim without a console uses a whole core, and a program that has queried an
-    ended ibsim waits forever.
+    A test runner that is killed cannot clean up.  An ibsim without a console would then use a whole core, and a program
+    that has sent a query to an ended ibsim would wait for ever.
     """
     setpriv = shutil.which("setpriv")
-    # The shell checks its parent, in case this process ended before the death signal was set.
+    # The shell checks that its parent is still this process, which may have ended before the death signal was set.
     first = [setpriv, "--pdeathsig", "KILL", "--", "/bin/sh", "-c", _UNLESS_ALONE, str(os.getpid())] if setpriv else []
     return [*first, *map(str, command)]
 
 
 class Child:
-    """A program in its own process group, which is killed when this process ends for any reason.
+    """Program in a process group of its own, which is killed when this process ends for any reason.
 
     Parameters
     ----------
@@ -138,7 +144,7 @@ class Child:
     folder
         Working directory of the program.
     stdin, stdout, stderr
-        As for :class:`subprocess.Popen`.
+        Standard streams, see :class:`subprocess.Popen`.
     """
 
     def __init__(
@@ -165,7 +171,8 @@ class Child:
                     start_new_session=True,
                 )
         except BaseException:
-            if hasattr(self, "process"):  # a signal raised an exception, so the caller never gets this object
+            # a signal handler has raised an exception, so the caller never gets this object to end the process
+            if hasattr(self, "process"):
                 self.end(polite_seconds=0.0)
             raise
 
@@ -180,7 +187,7 @@ class Child:
         return self.process.poll()
 
     def describe_end(self) -> str:
-        """Describe in words how the program ended."""
+        """Return a text that says how the program ended, or that it still runs."""
         code = self.returncode
         if code is None:
             return "still runs"
@@ -189,12 +196,12 @@ class Child:
         return f"ended with exit status {code}"
 
     def end(self, *, polite_seconds: float = 3.0) -> None:
-        """End the whole process group: SIGTERM, then SIGKILL for the rest.  A second call does nothing."""
+        """End the whole process group by SIGTERM, and then by SIGKILL what is left; a second call does nothing."""
         if self.process.poll() is None:
             self._signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(polite_seconds)
-        # The leader may have ended before its children, so SIGKILL is always sent to the group.
+        # The first process may have ended before its children, so SIGKILL is always sent to the whole group.
         self._signal(signal.SIGKILL)
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
@@ -210,10 +217,11 @@ class Child:
 def run_to_end(
     command: Sequence[str | Path], *, environment: Mapping[str, str], folder: Path, stdin: str, timeout: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program until it ends.  The program is killed if a signal handler raises an exception meanwhile.
+    """Run a program until it ends, and return its output.
 
-    :func:`subprocess.run` leaves the program running if the exception occurs while the program is being started.  The
-    program would then write into a folder that is being removed.
+    The program is killed if a signal handler raises an exception meanwhile.  :func:`subprocess.run` would leave the
+    program running if that happens while the program is being started.  The program would then write to a folder that
+    is being removed.
 
     Raises
     ------
@@ -237,7 +245,7 @@ def run_to_end(
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process runs.  A zombie does not count as running."""
+    """Return whether a process is running; a zombie (ended, but not collected by its parent) does not count."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -245,7 +253,7 @@ def is_alive(pid: int) -> bool:
 
 
 def poll(ready: Callable[[], bool], seconds: float) -> bool:
-    """Call ``ready()`` until it returns True or the time limit has passed, and return whether it returned True."""
+    """Call ``ready()`` repeatedly until it returns True or a time limit has passed; return whether it returned True."""
     end = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > end:

@@ -1,8 +1,8 @@
-"""Pytest fixtures for tests against a real OpenSM on a real ibsim: ``ibsim_fabric``, ``opensm``, ``lab``.
+"""Pytest fixtures for tests with a real OpenSM on a real ibsim: ``ibsim_fabric``, ``opensm`` and ``lab``.
 
-The plugin is part of the distribution, so any project that installs ibnue has the fixtures.  Modules are imported only
-when a fixture is used.  If the programs are not installed, the tests that use a fixture are skipped, and the reason
-names the Debian packages.  With ``--require-lab`` (or IBNUE_REQUIRE_LAB=1) the tests fail instead.
+The plugin is part of the distribution, so every project that installs ibnue has the fixtures.  Modules are imported
+only when a fixture is used.  If the programs are not installed, tests with these fixtures are skipped, and the reason
+names the Debian packages.  With ``--require-lab`` (or IBNUE_REQUIRE_LAB=1) such tests fail instead.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RUNNING = pytest.StashKey[list[Any]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option ``--require-lab``."""
+    """Add the option ``--require-lab`` to pytest."""
     parser.getgroup("ibnue lab").addoption(
         "--require-lab",
         action="store_true",
@@ -39,7 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def require_programs(config: pytest.Config, programs: Sequence[str] = ()) -> None:
-    """Skip the test (or fail with ``--require-lab``) unless ``programs`` and those of the lab are installed."""
+    """Skip the present test (or fail with ``--require-lab``) unless the lab's programs and ``programs`` are
+    installed.
+    """
     from ibsim_fixtures.processes import PROGRAMS, missing_packages  # noqa: PLC0415 - only where a fixture is used
 
     missing = missing_packages([*PROGRAMS, *programs])
@@ -53,9 +55,9 @@ def require_programs(config: pytest.Config, programs: Sequence[str] = ()) -> Non
 
 @pytest.fixture
 def ibsim_fabric(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartIbsim]:
-    """Start ibsim: ``ibsim_fabric(fabric, **options)``.
+    """Provide a function that starts ibsim: ``ibsim_fabric(fabric, **options)``.
 
-    ``fabric`` is a file, a :class:`~routing.fabric.Fabric`, or the name of a fixture fabric; the options are those of
+    ``fabric`` is a file, a :class:`~routing.fabric.Fabric`, or the name of a fixture fabric.  The options are those of
     :class:`~ibsim_fixtures.ibsim.Ibsim`.  Everything that was started ends with the test.
     """
     require_programs(request.config)
@@ -67,10 +69,10 @@ def ibsim_fabric(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sta
 
 @pytest.fixture
 def opensm(request: pytest.FixtureRequest) -> Iterator[StartOpenSM]:
-    """Start OpenSM on an ibsim: ``opensm(ibsim, **options)``.
+    """Provide a function that starts OpenSM on an ibsim: ``opensm(ibsim, **options)``.
 
     The options are those of :class:`~ibsim_fixtures.opensm.OpenSM`.  By default the function returns after SUBNET UP.
-    If the test fails, the report contains the end of OpenSM's log.
+    If the test fails, its report contains the end of OpenSM's log.
     """
     require_programs(request.config)
     from ibsim_fixtures.opensm import OpenSM  # noqa: PLC0415
@@ -86,7 +88,10 @@ def opensm(request: pytest.FixtureRequest) -> Iterator[StartOpenSM]:
 
 @pytest.fixture
 def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartLab]:
-    """Start ibsim and OpenSM: ``lab(fabric, **options)``, with the options of :class:`~ibsim_fixtures.lab.Lab`."""
+    """Provide a function that starts ibsim and OpenSM: ``lab(fabric, **options)``.
+
+    The options are those of :class:`~ibsim_fixtures.lab.Lab`.
+    """
     require_programs(request.config)
     from ibsim_fixtures.lab import Lab  # noqa: PLC0415
 
@@ -100,7 +105,7 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartLab]:
 
 
 def _net(fabric: str | Path | Fabric, folder: Path) -> Path:
-    """Return the path of a net file for ibsim.  A string is first looked up among the names of the fixture fabrics."""
+    """Return the path of a net file for ibsim; a text is taken as the name of a fixture fabric if there is one."""
     if not isinstance(fabric, str | Path):
         from routing.formats.fabric_files import write_net  # noqa: PLC0415
 
@@ -120,7 +125,7 @@ def _net(fabric: str | Path | Fabric, folder: Path) -> Path:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the end of OpenSM's log to the report of a test that failed."""
+    """Add the end of OpenSM's log to the report of a failed test."""
     report = yield
     if call.when == "call" and report.failed:
         from ibsim_fixtures.processes import LabError, tail  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Readback of tables from OpenSM's dump files, and from the switches of a running fabric by diagnostic programs."""
+"""Readback of tables from OpenSM's dump files, and by diagnostic programs from the switches of a running fabric."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ _FIELD = re.compile(r"^\s*([A-Za-z_]\w*):?\.{2,}(.*)$", re.MULTILINE)
 
 
 def parse_lfts(text: str) -> dict[int, dict[int, int]]:
-    """Parse forwarding tables in the formats of opensm-lfts.dump, dump_fts and ibroute.
+    """Parse LFTs in the formats of opensm-lfts.dump, dump_fts and ibroute.
 
     Returns
     -------
-    Out-port by switch GUID and LID; LIDs without a route are omitted.
+    dict
+        Out-port by switch GUID and LID; LIDs without a route are omitted.
     """
     tables: dict[int, dict[int, int]] = {}
-    number: dict[str, int] = {}  # parsed LIDs by text, because every switch has the same LIDs
+    number: dict[str, int] = {}  # caches the number of each LID text, since all switches have the same LIDs
     heads = list(_SWITCH.finditer(text))
     for head, end in zip(heads, [*(h.start() for h in heads[1:]), len(text)], strict=False):
         routes = _ROUTE.findall(text, head.end(), end)
@@ -40,7 +41,7 @@ def parse_lfts(text: str) -> dict[int, dict[int, int]]:
 
 
 def dumped_lfts(folder: Path) -> dict[int, dict[int, int]]:
-    """Return the forwarding tables that OpenSM dumped after its last sweep."""
+    """Return the LFTs that OpenSM dumped after its last sweep: out-port by switch GUID and LID."""
     path = folder / "opensm-lfts.dump"
     if not path.exists():
         raise LabError(f"OpenSM has dumped no tables: {path.name} is not in {folder}")
@@ -48,22 +49,23 @@ def dumped_lfts(folder: Path) -> dict[int, dict[int, int]]:
 
 
 def switch_lfts(ibsim: Ibsim, switches: Mapping[int, int] | None = None) -> dict[int, dict[int, int]]:
-    """Read forwarding tables from the switches.
+    """Read the LFTs of switches from the switches themselves.
 
     Parameters
     ----------
     ibsim
-        The simulated fabric.
+        Running ibsim with the fabric.
     switches
-        LID of each switch by its GUID.  None: dump_fts discovers all reachable switches, which takes several times as
-        long, because it waits for the answer to each query.
+        LID of each switch by its GUID.  None: the program dump_fts discovers all reachable switches.  This takes
+        several times as long, because dump_fts waits for the answer to each query.
 
     Returns
     -------
-    Out-port by switch GUID and LID; LIDs without a route are omitted.
+    dict
+        Out-port by switch GUID and LID; LIDs without a route are omitted.
     """
-    # Queries are routed by the tables that they read, so that a wrong table can leave some without an answer.  dump_fts
-    # uses directed routes.
+    # The tables that are read also route these queries, so a wrong table can leave queries without an answer.  dump_fts
+    # uses directed routes, which do not depend on tables.
     found = None if switches is None else mad_client.lfts(ibsim, switches)
     if found is None:
         return _whole_tables(ibsim, ibsim.run("dump_fts", "-n"))
@@ -71,7 +73,7 @@ def switch_lfts(ibsim: Ibsim, switches: Mapping[int, int] | None = None) -> dict
 
 
 def switch_lft(ibsim: Ibsim, switch_lid: int) -> dict[int, int]:
-    """Read the forwarding table of one switch with ibroute."""
+    """Read the LFT of one switch with the program ibroute: out-port by LID."""
     tables = _whole_tables(ibsim, ibsim.run("ibroute", "-n", switch_lid))
     if len(tables) != 1:
         raise LabError(f"ibroute {switch_lid} gave the tables of {len(tables)} switches instead of one")
@@ -79,7 +81,7 @@ def switch_lft(ibsim: Ibsim, switch_lid: int) -> dict[int, int]:
 
 
 def _whole_tables(ibsim: Ibsim, text: str) -> dict[int, dict[int, int]]:
-    """Parse tables, and add the entries that dump_fts and ibroute omit.
+    """Parse LFTs in the output of dump_fts or ibroute, and add the entries that these programs omit.
 
     If the highest LID of a table is the first LID of a block of 64, both programs stop one block too early.
     """
@@ -95,9 +97,9 @@ def _whole_tables(ibsim: Ibsim, text: str) -> dict[int, dict[int, int]]:
 
 
 def sl2vl(ibsim: Ibsim, lid: int, out_ports: Iterable[int]) -> dict[tuple[int, int], tuple[int, ...]]:
-    """Read the SL-to-VL rows of a switch or CA with smpquery, by (in-port, out-port).  A CA only has in-port 0.
+    """Read the SL2VL rows of a switch or CA with smpquery: 16 VLs by (in-port, out-port).  A CA only has in-port 0.
 
-    Cost: one process (8 ms) per out-port.
+    Cost: one process (8 ms) for each out-port.
     """
     rows: dict[tuple[int, int], tuple[int, ...]] = {}
     for port in out_ports:
@@ -108,13 +110,13 @@ def sl2vl(ibsim: Ibsim, lid: int, out_ports: Iterable[int]) -> dict[tuple[int, i
 
 
 def portinfo(ibsim: Ibsim, lid: int, port: int = 0) -> dict[str, str]:
-    """Read PortInfo with smpquery, by field name."""
+    """Read the PortInfo attribute of a port with smpquery, as text by field name."""
     return {name: value.strip(". ") for name, value in _FIELD.findall(ibsim.run("smpquery", "portinfo", lid, port))}
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Owner of a base LID: kind ("SW", "CA" or "Rt"), node GUID, port (0 for a switch), and the LID."""
+    """Owner of a base LID: kind of device ("SW", "CA" or "Rt"), node GUID, port (0 for a switch), and the LID."""
 
     kind: str
     guid: int
@@ -123,7 +125,9 @@ class Owner:
 
 
 def owners(folder: Path) -> list[Owner]:
-    """Return all ports with a LID and a link in opensm-subnet.lst, sorted by LID."""
+    """Return the owner of every base LID in OpenSM's dump opensm-subnet.lst, sorted by LID; ports without a link are
+    omitted.
+    """
     text = (folder / "opensm-subnet.lst").read_text(errors="replace")
     found = {
         Owner(kind, int(guid, 16), 0 if kind == "SW" else int(port, 16), int(lid, 16))
@@ -134,7 +138,7 @@ def owners(folder: Path) -> list[Owner]:
 
 @dataclass(frozen=True)
 class PathRecord:
-    """The SA's answer about the path from one LID to another."""
+    """Answer of the SA about the path from one LID to another."""
 
     source: int
     destination: int
@@ -143,7 +147,7 @@ class PathRecord:
 
 
 def path_record(ibsim: Ibsim, source: int, destination: int) -> PathRecord:
-    """Query the SA for the path between two LIDs with saquery.
+    """Query the SA for the path between two LIDs with the program saquery.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Generator of the net files of fixtures that have a recipe: ``python -m ibsim_fixtures.recipes``."""
+"""Program that generates the net files of fixture fabrics from their recipes: ``python -m ibsim_fixtures.recipes``."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from routing.topologies import generate
 
 
 def regenerate(recipe: Recipe) -> Fabric:
-    """Generate the fabric of a recipe.
+    """Generate the fabric that a recipe describes.
 
     Raises
     ------
     OptionError
-        The generator refuses its arguments, or a cable to remove does not exist.
+        The generator refuses the arguments of the recipe, or a cable to remove does not exist.
     """
     fabric = generate(recipe.topology, recipe.args, **recipe.options)
     return apply_faults(fabric, [parse_fault(f"link {switch}/{port}", fabric) for switch, port in recipe.without])
 
 
 def main() -> None:
-    """Write the net files of all fixtures that have a recipe."""
+    """Write the net files of all fixture fabrics that have a recipe."""
     for fixture in FIXTURES.values():
         if fixture.recipe is not None:
             write_net(regenerate(fixture.recipe), fixture.path)

@@ -1,6 +1,7 @@
-/* A plugin of OpenSM that writes down, each time the subnet is up, what OpenSM knows of service levels: the SL of every
- * path between base LIDs, as the routing engine in use gives it, and the SL2VL rows that the switches have confirmed.
- * One binary file takes the place of a million queries.  It appears complete or not at all. */
+/* OpenSM plugin that writes all SLs and SL2VL rows to one binary file, each time the subnet is up.
+ *
+ * The file has the SL of every path between base LIDs, as the routing engine in use gives it, and the SL2VL rows
+ * that the switches have confirmed.  It replaces a million queries.  It appears complete or not at all. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,28 +15,32 @@
 
 #define ROOM 4096
 
+/* State of this OpenSM plugin. */
 struct recorder {
-    osm_opensm_t *osm;
-    uint32_t sweeps; /* times that the subnet was up */
+    osm_opensm_t *osm; /* OpenSM that has loaded the plugin */
+    uint32_t sweeps;   /* number of times that the subnet was up */
 };
 
+/* Header of the file that this plugin writes. */
 struct head {
-    char magic[8];   /* "ibnue-r1" */
-    uint32_t sweeps; /* as above: how new the file is */
-    uint32_t ports;  /* of ports with a LID; then follow uint16 lid[ports] and uint8 sl[ports][ports], by source */
-    uint32_t rows;   /* of SL2VL rows, which come last */
-    uint32_t zero;
+    char magic[8];   /* text "ibnue-r1" that identifies the file */
+    uint32_t sweeps; /* number of times that the subnet was up, which tells how new the file is */
+    /* number P of ports with a LID; uint16 lid[P] and uint8 sl[P][P] (source, destination) follow the header */
+    uint32_t ports;
+    uint32_t rows; /* number of SL2VL rows, which come last in the file */
+    uint32_t zero; /* padding, always 0 */
 };
 
+/* Row of an SL2VL table in the file that this plugin writes. */
 struct row {
-    uint64_t guid; /* node GUID of the switch */
-    uint8_t in;    /* in-port, 0: the switch itself */
-    uint8_t out;   /* out-port */
-    uint8_t vl[16];
-    uint8_t zero[6];
+    uint64_t guid;   /* node GUID of the switch */
+    uint8_t in;      /* in-port; 0: packets from the switch itself */
+    uint8_t out;     /* out-port */
+    uint8_t vl[16];  /* VL of each SL */
+    uint8_t zero[6]; /* padding, always 0 */
 };
 
-/* Base LIDs of all ports, in host order; returns how many. */
+/* Store the base LIDs of all ports in host byte order, and return their number. */
 static uint32_t collect_lids(const osm_opensm_t *osm, uint16_t *lid)
 {
     const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
@@ -55,13 +60,16 @@ static void fill_sls(const osm_opensm_t *osm, const uint16_t *lid, uint32_t coun
     struct osm_routing_engine *engine = osm->routing_engine_used;
 
     if (!engine || !engine->path_sl)
-        return; /* SL 0, as the SA answers without QoS policies */
+        return; /* all SLs are 0, as the SA answers without QoS policies */
     for (uint32_t from = 0; from < count; from++)
         for (uint32_t to = 0; to < count; to++)
-            sl[(size_t)from * count + to] = engine->path_sl(engine->context, 0, cl_hton16(lid[from]), cl_hton16(lid[to]));
+            sl[(size_t)from * count + to] =
+                engine->path_sl(engine->context, 0, cl_hton16(lid[from]), cl_hton16(lid[to]));
 }
 
-/* Rows between cabled ports, and from port 0; OpenSM writes no others.  Returns how many; counts alone without a file. */
+/* Write the SL2VL rows between cabled ports, and from port 0; OpenSM writes no other rows to the switches.
+ *
+ * Return the number of rows.  Without a file, the rows are only counted. */
 static uint32_t write_rows(const osm_opensm_t *osm, FILE *file)
 {
     const cl_qmap_t *switches = &osm->subn.sw_guid_tbl;

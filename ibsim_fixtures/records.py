@@ -1,8 +1,7 @@
-"""SLs and SL2VL rows of a running lab in one file, written by a small OpenSM plugin.
+"""Reader of a file with all SLs and SL2VL rows of a running lab, which a small OpenSM plugin writes.
 
-ibsim does not transport answers of several packets, so the SA can only be queried for one path at a time.  That takes
-half a minute for 600 end ports.  The plugin writes the answers that OpenSM would give, and a sample of them is checked
-by queries.
+ibsim does not transport answers of several packets, so the SA can only be queried for one path at a time.  For 600 end
+ports that takes half a minute.  The plugin writes the answers that OpenSM would give.  A sample is checked by queries.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 NAME = "ibnue-records"
 FILE = "ibnue-records.bin"
 SAMPLE = 2000
-"""Maximum number of paths, and of rows, that are queried to check a file."""
+"""Largest number of paths, and of SL2VL rows, that are queried to check the file of the record plugin."""
 
 _HEAD = np.dtype([("magic", "S8"), ("sweeps", "<u4"), ("ports", "<u4"), ("rows", "<u4"), ("zero", "<u4")])
 _ROW = np.dtype([("guid", "<u8"), ("in", "u1"), ("out", "u1"), ("vl", "u1", 16), ("zero", "V6")])
@@ -36,16 +35,16 @@ _ROW = np.dtype([("guid", "<u8"), ("in", "u1"), ("out", "u1"), ("vl", "u1", 16),
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """SLs and SL2VL rows in OpenSM after a sweep.
+    """SLs and SL2VL rows that OpenSM has after a sweep.
 
     Attributes
     ----------
     sweeps
-        Number of sweeps so far that reached SUBNET UP.
+        Number of sweeps that have reached SUBNET UP so far.
     lids, sl
-        int64[N] base LIDs, and uint8[N, N] SLs by source and destination, 0 from a LID to itself.
+        int64[N]: base LIDs; uint8[N, N]: SLs by source and destination, 0 from a LID to itself.
     rows
-        SL2VL rows between cabled ports of switches: ``guid``, ``in``, ``out``, ``vl`` [16].
+        SL2VL rows between cabled ports of switches, with the fields ``guid``, ``in``, ``out`` and ``vl`` (16 VLs).
     """
 
     sweeps: int
@@ -55,7 +54,9 @@ class Records:
 
 
 def record_plugin(folder: str | Path) -> Plugin:
-    """Compile the plugin into a folder.  With it, OpenSM writes :data:`FILE` beside its dumps after each sweep.
+    """Compile the record plugin into a folder, and return it for use with OpenSM.
+
+    With this plugin, OpenSM writes :data:`FILE` to the folder of its dumps after each sweep.
 
     Raises
     ------
@@ -67,7 +68,10 @@ def record_plugin(folder: str | Path) -> Plugin:
 
 
 def with_records(plugin: Plugin | None, folder: Path) -> Plugin:
-    """Return a plugin that also writes the records.  If ``plugin`` is given, ``folder`` must be its folder."""
+    """Compile the record plugin and combine it with another plugin (or None), so that OpenSM loads both.
+
+    The libraries of both plugins must be in one folder, which is ``folder``.
+    """
     own = record_plugin(folder)
     if plugin is None:
         return own
@@ -75,7 +79,7 @@ def with_records(plugin: Plugin | None, folder: Path) -> Plugin:
 
 
 def parse_records(data: bytes) -> Records:
-    """Parse the bytes of the file.
+    """Parse the bytes of a file that the record plugin has written.
 
     Raises
     ------
@@ -98,9 +102,10 @@ def parse_records(data: bytes) -> Records:
 
 
 def checked_records(lab: Lab) -> Records | None:
-    """Return the records of the last sweep if a sample equals the answers of the SA and the switches, else None.
+    """Read the SLs and SL2VL rows that the record plugin wrote after the last sweep, and check a sample of them.
 
-    A different sample is used after every sweep.
+    The sample is checked by queries to the SA and the switches; another sample is used after every sweep.  The result
+    is None if an answer differs from the file.
 
     Raises
     ------
@@ -122,7 +127,7 @@ def checked_records(lab: Lab) -> Records | None:
 
 
 def _sample_agrees(lab: Lab, records: Records) -> bool:
-    """Query the SA and the switches for a sample of paths and rows, and return whether all answers agree."""
+    """Query the SA and the switches for a sample of paths and rows; return whether all answers equal the file."""
     rng = random.Random(records.sweeps)
     pairs = [divmod(position, len(records.lids)) for position in _some(rng, records.sl.size)]
     pairs = [(a, b) for a, b in pairs if a != b]

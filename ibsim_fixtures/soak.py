@@ -1,7 +1,7 @@
-"""Soak test: random faults of cables, switches and CAs under a running OpenSM, with a full check after each event.
+"""Soak test of OpenSM: random faults of cables, switches and CAs, with a complete check after each event.
 
-An event adds or removes a fault, and OpenSM sweeps.  Then the fabric is read by ibnetdiscover, the tables from the
-switches, and the SLs from the SA.  The tables are proven and compared with the tables of the plugin.
+An event adds or removes a fault, and OpenSM sweeps.  Then ibnetdiscover reads the fabric, the tables are read from the
+switches, and the SLs from the SA.  These tables are proven and compared with the tables that the plugin computed.
 """
 
 from __future__ import annotations
@@ -31,23 +31,25 @@ from routing.whatif.capacity import share_kept
 
 MOST_AT_ONCE = 3
 KINDS = (every_link, every_link, every_link, every_switch, every_ca)
-"""Generators of faults with equal probabilities, so that three of five faults are cables."""
+"""Functions that list the possible faults of a kind.  A kind is chosen with equal probability, so three of five faults
+are lost cables.
+"""
 
 Cable = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
 class Step:
-    """A planned event.
+    """One planned event of a soak test.
 
     Attributes
     ----------
     action
-        The action: "pull" or "restore".
+        Kind of event: "pull" adds a fault, "restore" removes a fault.
     fault
-        The fault that is added or removed.
+        Fault that the event adds or removes.
     active
-        All faults that are active afterwards.
+        All faults that are present after the event.
     """
 
     action: str
@@ -57,33 +59,33 @@ class Step:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of the check after an event.
+    """Result of the checks after one event of a soak test.
 
     Attributes
     ----------
     number, action, fault, active
-        Number and action of the event ("start" before the first event), its fault, and the number of active faults.
+        Number of the event, its action ("start" before the first event), its fault, and the number of faults present.
     switches, endports, links
-        Size of the part of the fabric that OpenSM can reach.
+        Numbers of switches, end ports and links that OpenSM can reach.
     engine, routing_ms, sweep_ms
-        Engine of the sweep, and durations of routing and sweep in ms.
+        Engine that routed in the sweep, and durations of the routing and of the whole sweep in ms.
     as_cabled
-        Whether ibnetdiscover finds exactly the cables that the faults leave.
+        Whether ibnetdiscover finds exactly those cables that the faults leave.
     as_dumped, as_planned
-        Whether the tables in force equal those that OpenSM dumped, and those that the plugin saved (None: not checked).
+        Whether the installed tables equal those in OpenSM's dump, and those that the plugin saved (None: not checked).
     complete, certified, strength, scope
-        Results of the proof of the tables in force.
+        Results of the proof of the installed tables.
     changed
-        Number of LFT entries that differ from those before the event, for switches and LIDs that existed before.
+        Number of LFT entries that the event has changed, for switches and LIDs that existed before it.
     kept
         All-to-all rate of an end port divided by that before the event.  None at the start, or if no channel carries
         traffic.
     opensm_kb, worker_kb
-        Memory (resident set) in KiB of OpenSM and of its child processes (0: none).
+        Resident memory in KiB of OpenSM and of its child processes (0: none).
     look_ms
         Time to read everything back and to compare it, in ms.
     problem
-        Errors of the sweep, or why the check failed; "" if there are none.
+        Errors of the sweep, or the reason why the check failed; "" if there are none.
     """
 
     number: int
@@ -112,28 +114,28 @@ class Outcome:
 
     @property
     def good(self) -> bool:
-        """Return whether all checks have passed."""
+        """Return whether all checks after the event have passed."""
         held = self.as_cabled and self.as_dumped and self.as_planned is not False
         return held and self.complete and self.certified and not self.problem
 
     def as_object(self) -> dict[str, object]:
-        """Return all values as an object for JSON."""
+        """Return the result of the checks as plain values for JSON."""
         return {**asdict(self), "good": self.good}
 
 
 def steps(fabric: Fabric, *, seed: int, host: int, most: int = MOST_AT_ONCE) -> Iterator[Step]:
-    """Generate an endless sequence of events, determined by fabric, seed and host.
+    """Generate an endless sequence of random events, which depends only on the fabric, the seed and the host.
 
     Parameters
     ----------
     fabric
-        The fault-free fabric.
+        Fabric without faults.
     seed
         Random seed.
     host
-        Node GUID of the CA on which OpenSM runs.  No event disconnects this CA.
+        Node GUID of the CA on which OpenSM runs; no event disconnects it.
     most
-        Maximum number of simultaneous faults.
+        Largest number of faults at the same time.
     """
     rng = random.Random(seed)
     pools = [pool for pool in ([f for f in kind(fabric) if not _cuts_off(fabric, f, host)] for kind in KINDS) if pool]
@@ -149,7 +151,7 @@ def steps(fabric: Fabric, *, seed: int, host: int, most: int = MOST_AT_ONCE) -> 
 
 
 def _cuts_off(fabric: Fabric, fault: Fault, host: int) -> bool:
-    """Return whether a fault disconnects the host: by removing the host, its last cable, or the switch at its end."""
+    """Return whether a fault disconnects the host: by removing the host itself, its last cable, or its switch."""
     terminal = np.flatnonzero(fabric.terminal_guid == np.uint64(host))
     left = apply_faults(fabric, [fault])
     own = left.endport_terminal if len(left.terminal_guid) else np.empty(0, np.int32)
@@ -157,14 +159,16 @@ def _cuts_off(fabric: Fabric, fault: Fault, host: int) -> bool:
 
 
 def cables(fabric: Fabric) -> set[Cable]:
-    """Return all cables as (node GUID, port, node GUID, port), the smaller end first."""
+    """Return all cables of a fabric as (node GUID, port, node GUID, port); the end with the smaller GUID comes
+    first.
+    """
     guids = np.concatenate([fabric.switch_guid, fabric.terminal_guid]).tolist()
     ends = zip(fabric.link_device.tolist(), fabric.link_port.tolist(), strict=True)
     return {(*a, *b) for (s, t), (p, q) in ends for a, b in [sorted([(guids[s], p), (guids[t], q)])]}
 
 
 def reached(fabric: Fabric, host: int) -> set[Cable]:
-    """Return the cables of the connected component that contains a host."""
+    """Return the cables of the connected component that contains the device with node GUID ``host``."""
     every = cables(fabric)
     there, trees = {host}, True
     while trees:
@@ -174,18 +178,18 @@ def reached(fabric: Fabric, host: int) -> set[Cable]:
 
 
 class Soak:
-    """Soak test of a running lab.
+    """Soak test of a running lab (ibsim and OpenSM).
 
     Parameters
     ----------
     lab
-        A running lab without faults.
+        Running lab without faults.
     seed
         Random seed of the events.
     plan
-        The plugin's state file, with which the tables in force are compared; None: no comparison.
+        State file of the plugin, with which the installed tables are compared; None: no comparison.
     most
-        Maximum number of simultaneous faults.
+        Largest number of faults at the same time.
     """
 
     def __init__(self, lab: Lab, *, seed: int = 1, plan: Path | None = None, most: int = MOST_AT_ONCE) -> None:
@@ -199,14 +203,15 @@ class Soak:
         self._before: Published | None = None
 
     def run(self, *, events: int | None = None, seconds: float | None = None) -> Iterator[Outcome]:
-        """Yield the outcome at the start and after each event, until a limit is reached.
+        """Run the soak test: yield the result of the checks at the start and after each event, until a limit is
+        reached.
 
-        After an event that cannot be checked (OpenSM died, or did not sweep), an outcome with the problem is the last.
+        If an event cannot be checked because OpenSM died or did not sweep, the last result describes this problem.
 
         Parameters
         ----------
         events
-            Maximum number of events; None: no limit.
+            Largest number of events; None: no limit.
         seconds
             Time limit in seconds; None: no limit.
         """
@@ -229,7 +234,7 @@ class Soak:
             yield outcome
 
     def _change(self, wanted: Fabric) -> Sweep:
-        """Change the cabling to that of ``wanted``, and return the sweep that follows all changes."""
+        """Change the cabling in ibsim to that of the fabric ``wanted``; return the sweep that follows all changes."""
         target = cables(wanted)
         for guid, port, _, _ in sorted(self._cabled - target):
             self.lab.ibsim.unlink(guid, port)
@@ -274,9 +279,10 @@ class Soak:
         return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
 
     def _as_planned(self, fabric: Fabric, routing: Routing) -> bool:
-        """Return whether the tables in force equal those of the state file.
+        """Return whether the installed tables equal those in the plugin's state file.
 
-        The plugin writes this file only after OpenSM has the tables, so this waits for the current fabric's file.
+        The plugin writes the file only after OpenSM has the tables.  So this method waits until the file is for the
+        present fabric.
         """
         assert self.plan is not None
         path, found = self.plan, list[Bundle]()
@@ -292,11 +298,14 @@ class Soak:
 
 
 def same_tables(fabric: Fabric, routing: Routing, planned: Routing) -> bool:
-    """Return whether two tables agree in their LFTs and, if they use several VLs, in the SLs and SL2VL rows in use."""
+    """Return whether two sets of tables agree in all respects that matter to packets.
+
+    The LFTs must be equal.  If the tables use several VLs, the SLs and the SL2VL rows in use must be equal, too.
+    """
     if not np.array_equal(routing.lft, planned.lft):
         return False
     if planned.vls == 1:
-        return True  # any SL is safe on one VL, so the SLs may come from the administrator's policy
+        return True  # any SL is safe on one VL, so the SLs may follow the administrator's policy
     switch = fabric.lids.switch
     lids = np.flatnonzero(switch >= 0)
     part, port = fabric.component[switch[lids]], fabric.lids.endport[lids]
@@ -307,7 +316,7 @@ def same_tables(fabric: Fabric, routing: Routing, planned: Routing) -> bool:
 
 
 def _same_sl2vl(fabric: Fabric, a: npt.NDArray[np.uint8], b: npt.NDArray[np.uint8]) -> bool:
-    """Return whether two SL-to-VL tables agree in every row that a packet can use."""
+    """Return whether two sets of SL2VL tables agree in every row that a packet can use."""
     used = used_sl2vl_rows(fabric)
     return np.array_equal(_rows(a, used), _rows(b, used))
 
@@ -317,7 +326,7 @@ def _rows(sl2vl: npt.NDArray[np.uint8], used: npt.NDArray[np.bool_]) -> npt.NDAr
 
 
 def _by_pair(fabric: Fabric, routing: Routing, lids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-    """Return uint8[N, N], the SL by source and destination among these LIDs."""
+    """Return the SL by source and destination for the given LIDs: uint8[N, N]."""
     if routing.sl.ndim == 1:
         return np.broadcast_to(routing.sl[lids], (len(lids), len(lids)))
     row = lids if routing.sl.shape[0] == len(fabric.lids) else fabric.lids.switch[lids]
@@ -332,7 +341,7 @@ def _changed(old_fabric: Fabric, old: Routing, fabric: Fabric, new: Routing) -> 
 
 
 def resident_kb(pid: int) -> int:
-    """Return the resident set of a process in KiB; 0 if the process has ended."""
+    """Return the resident memory of a process in KiB; 0 if the process has ended."""
     try:
         text = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -342,18 +351,18 @@ def resident_kb(pid: int) -> int:
 
 @dataclass(frozen=True)
 class Summary:
-    """Summary of a soak test.
+    """Summary of all events of a soak test.
 
     Attributes
     ----------
     events, good
-        Number of events, and of events after which all checks passed (without the start).
+        Number of events, and number of events after which all checks have passed (not counting the start).
     opensm_kb, worker_kb
-        Median memory in KiB in the second and in the last fifth of the events.
+        Median memory in KiB over the second fifth and over the last fifth of the events; growth indicates a leak.
     routing_ms, changed
-        Medians over the events.
+        Medians over all events: time of routing in ms, and changed LFT entries.
     look_ms
-        Median and maximum over the events.
+        Median and maximum over all events of the time to read back and compare, in ms.
     """
 
     events: int
@@ -366,7 +375,7 @@ class Summary:
 
 
 def summary(outcomes: Sequence[Outcome]) -> Summary:
-    """Return the summary of the outcomes of a soak test."""
+    """Summarise the results of a soak test."""
     after = [outcome for outcome in outcomes if outcome.action != "start"]
     fifth = max(1, len(after) // 5)
     early, late = after[fifth : 2 * fifth] or after, after[-fifth:]

@@ -1,4 +1,4 @@
-"""SVG pictures of small fabrics, with identical bytes on every machine."""
+"""SVG pictures of small fabrics, which have identical bytes on every machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from routing.fabric import Fabric, NodeKind
 BOX = (30, 18)
 MARGIN = 14
 SLOWEST = 8.0
-"""Capacity in Gb/s of a 4xSDR link, which is drawn with the default stroke width."""
+"""Capacity in Gb/s of a 4xSDR link; such a link is drawn with the default stroke width."""
 STYLE = (
     "text{font:9px sans-serif;text-anchor:middle;fill:#123}"
     ".s{fill:#d8e8f6;stroke:#27527a}.c{fill:#444}.r{fill:#b5651d}"
@@ -22,18 +22,19 @@ STYLE = (
 
 
 def picture(fabric: Fabric, layout: str, title: str, pulled: Sequence[tuple[int, int]] = ()) -> str:
-    """Return the picture of a fabric as an SVG document.
+    """Draw a fabric as an SVG document.
 
-    Switches are boxes, CAs dots, routers diamonds.  A thicker link is faster; a red dashed link is pulled.
+    Switches are boxes, CAs are dots, routers are diamonds.  Faster links are thicker.  A red dashed line is a link that
+    was removed.
 
     Parameters
     ----------
     fabric, layout
-        The fabric to draw, and its layout (:func:`ibsim_fixtures.layout.switch_places`).
+        Fabric to draw, and its layout (:func:`ibsim_fixtures.layout.switch_places`).
     title
         Title of the document, for readers who cannot see the picture.
     pulled
-        Pairs of switch rows between which a link is missing.
+        Pairs of switch rows between which a link was removed.
     """
     switches = switch_places(fabric, layout)
     drawing = _Drawing(fabric, switches, [*switches, *terminal_places(fabric, layout, switches)])
@@ -48,12 +49,12 @@ def picture(fabric: Fabric, layout: str, title: str, pulled: Sequence[tuple[int,
 
 
 def _whole(number: float) -> int:
-    """Round to an integer in two steps, so that the result does not depend on the last bit of a sine."""
+    """Round to an integer, in two steps, so that the last bit of a sine cannot change the result."""
     return math.floor(round(number, 3) + 0.5)
 
 
 class _Drawing:
-    """Generator of the parts of a picture; ``places`` are coordinates by device number."""
+    """Generator of the SVG elements of a picture, given the coordinates of all devices."""
 
     def __init__(self, fabric: Fabric, switches: Sequence[Point], positions: Sequence[Point]) -> None:
         self.fabric = fabric
@@ -66,13 +67,15 @@ class _Drawing:
         self.extent = [point for x, y in positions for point in ((x - 18, y - 14), (x + 18, y + 14))]
 
     def frame(self) -> tuple[int, int, int, int]:
-        """Return left, top, width and height of the box around all parts drawn so far."""
+        """Return left, top, width and height of the box around everything that has been drawn so far."""
         xs, ys = [x for x, _ in self.extent], [y for _, y in self.extent]
         left, top = _whole(min(xs)) - MARGIN, _whole(min(ys)) - MARGIN
         return left, top, _whole(max(xs)) + MARGIN - left, _whole(max(ys)) + MARGIN - top
 
     def links(self) -> Iterator[str]:
-        """Draw every cable: parallel cables side by side, and a cable that would cross a switch in a bow around it."""
+        """Draw every cable: parallel cables side by side, and a cable that would cross a switch in a curve around
+        it.
+        """
         together: dict[tuple[int, int], list[int]] = defaultdict(list)
         for link, (a, b) in enumerate(self.fabric.link_device.tolist()):
             together[a, b].append(link)
@@ -87,7 +90,7 @@ class _Drawing:
                 yield f'<path{kind} d="{path}"{thick}/>'
 
     def missing(self, pulled: Sequence[tuple[int, int]]) -> Iterator[str]:
-        """Draw the links that were pulled."""
+        """Draw the links that were removed, as dashed lines."""
         left = {tuple(sorted(ends)) for ends in self.fabric.link_device.tolist()}
         for a, b in pulled:
             beside = 6.0 if tuple(sorted((a, b))) in left else 0.0
@@ -118,7 +121,9 @@ class _Drawing:
             yield f'<text x="{x}" y="{under}">{escape(label)}</text>'
 
     def _bow(self, a: int, b: int) -> float:
-        """Return how far the middle of a link must move aside to avoid a switch; 0 if no switch is in between."""
+        """Return how far the middle of a link must move aside so that the link does not cross a switch; 0 if none is in
+        its way.
+        """
         (ax, ay), (bx, by) = self.places[a], self.places[b]
         length = math.hypot(bx - ax, by - ay)
         for row, (x, y) in enumerate(self.switches):
@@ -136,7 +141,7 @@ class _Drawing:
         length = math.hypot(bx - ax, by - ay)
         if not aside or not length:
             return f"M{start}L{end}"
-        # The curve passes halfway between the chord and its control point.
+        # The curve passes through the point halfway between the chord's middle and the control point.
         px, py = 2 * aside * (by - ay) / length, -2 * aside * (bx - ax) / length
         middle = ((ax + bx) / 2 + px, (ay + by) / 2 + py)
         self.extent.append(((ax + bx + px) / 2, (ay + by + py) / 2))

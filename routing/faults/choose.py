@@ -24,7 +24,7 @@ def between_switches(fabric: Fabric) -> npt.NDArray[np.int64]:
 def link_faults(
     fabric: Fabric, links: Iterable[int], kind: FaultKind = FaultKind.LINK, width: int | None = None
 ) -> list[Fault]:
-    """Return one fault for each of the given cables: its loss, or with ``FaultKind.DEGRADE`` its loss of link width."""
+    """Return one fault for each given cable: loss of the cable, or with ``FaultKind.DEGRADE`` a smaller link width."""
     names = fabric.labels
     guids, ends, ports = node_guids(fabric).tolist(), fabric.link_device.tolist(), fabric.link_port.tolist()
     faults = []

@@ -18,7 +18,7 @@ End = tuple[int, int]
 
 
 class FaultKind(enum.Enum):
-    """Kind of a fault."""
+    """Kind of a fault of a fabric."""
 
     LINK = "link"
     """Loss of a cable."""
@@ -31,7 +31,7 @@ class FaultKind(enum.Enum):
     GROUP = "group"
     """Joint failure of several ports and devices, such as those of a line card, a rack or a cable bundle."""
     DEGRADE = "degrade"
-    """Cable with fewer physical lanes or at a lower speed."""
+    """Degraded cable: fewer physical lanes or a lower speed."""
     SWAP = "swap"
     """Wrong cabling: two plugs are exchanged, so that two cables each lead to the other's port."""
 

@@ -53,7 +53,7 @@ def drain_times(
     """
     lids, channels = fabric.lids, fabric.channels
     width = 1 + int(fabric.switch_ports.max(initial=0))
-    turns = np.zeros((fabric.switches, width, width), bool)  # indexed by switch, in-port, out-port
+    turns = np.zeros((fabric.switches, width, width), bool)  # by switch, in-port, out-port: turns in use
     waits, bursts, packets = (np.zeros((fabric.switches, PORTS)) for _ in range(3))
     for lid in np.flatnonzero((lids.switch >= 0) & (lids.endport >= 0)).tolist():
         target, last = int(lids.switch[lid]), int(lids.port[lid])

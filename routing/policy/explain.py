@@ -64,7 +64,7 @@ class Explanation:
     settings: tuple[Setting, ...]
 
     def as_object(self) -> dict[str, Any]:
-        """Return the explanation as plain values for JSON."""
+        """Return the explanation of a port's policy as plain values for JSON."""
         return dataclasses.asdict(self)
 
 

@@ -134,7 +134,7 @@ def channel_arrays(found: PortPolicies, fabric: Fabric) -> dict[str, npt.NDArray
     codes = found.hoq_life[src, port]
     attempts = np.array(
         [hoq_seconds(code) for code in range(32)] + [math.nan]
-    )  # index -1 (no rule) is the last element
+    )  # code -1 (no rule) selects the last element, NaN
     breakers = [found.breaker(*at) for at in zip(src.tolist(), port.tolist(), strict=True)]
     kinds = {"none": 0, "loop": 1, "deadlock": 2}
     return {

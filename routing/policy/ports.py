@@ -52,11 +52,11 @@ class PortPolicies:
 
     @property
     def touched(self) -> npt.NDArray[np.bool_]:
-        """bool[S, 256]: ports at which some rule sets at least one property."""
+        """bool[S, 256]: ports for which some policy rule sets at least one property."""
         return np.asarray(np.stack([self.number[what] >= 0 for what in PROPERTIES]).any(axis=0))
 
     def selects(self, rule: int, switch: int, port: int) -> bool:
-        """Return whether the rule with index ``rule`` selects a port."""
+        """Return whether the policy rule with index ``rule`` applies to a port of a switch."""
         positions, position = self.selected[rule], switch * PORTS + port
         at = int(np.searchsorted(positions, position))
         return at < len(positions) and int(positions[at]) == position
@@ -67,17 +67,17 @@ class PortPolicies:
         return int(np.stack([self.number[what].ravel()[positions] == rule for what in whats]).any(axis=0).sum())
 
     def rule(self, what: Property, switch: int, port: int) -> Rule | None:
-        """Return the rule whose value a property of a port has; None if no rule sets the property."""
+        """Return the policy rule that determines a property of a port, such as ``hoq_life``; None if no rule does."""
         number = int(self.number[what][switch, port])
         return None if number < 0 else self.policy.rules[number]
 
     def value(self, what: Property, switch: int, port: int) -> Value | None:
-        """Return the value of a property of a port; None if no rule sets the property."""
+        """Return the value that the policy gives to a property of a port, such as ``hoq_life``; None: no value."""
         rule = self.rule(what, switch, port)
         return None if rule is None else dict(rule.values)[what]
 
     def breaker(self, switch: int, port: int) -> Breaker:
-        """Return the deadlock breaker of a port; its kind is "none" if no rule sets a breaker."""
+        """Return the deadlock breaker that the policy gives to a port, of kind "none" if no rule sets one."""
         found = self.value("breaker", switch, port)
         return found if isinstance(found, Breaker) else Breaker("none")
 
@@ -172,7 +172,8 @@ def _check_lifetimes(found: PortPolicies, fabric: Fabric, facts: PortFacts) -> N
     At each port with a deadlock breaker, the head-of-queue lifetime must be longer than the breaker's detection time.
     """
     breakers = [dict(rule.values).get("breaker") for rule in found.policy.rules]
-    detect = np.array([b.detect_time if isinstance(b, Breaker) else 0.0 for b in breakers] + [0.0])  # -1: no rule
+    # The last element is for the index -1, which means that no rule sets a breaker.
+    detect = np.array([b.detect_time if isinstance(b, Breaker) else 0.0 for b in breakers] + [0.0])
     attempts = np.array([hoq_seconds(code) for code in range(HOQ_MOST + 1)])
     life = attempts[np.where(found.hoq_life < 0, facts.opensm_hoq, found.hoq_life)]
     visits = detect[found.number["breaker"]]

@@ -27,7 +27,7 @@ def remedies_of(
     Parameters
     ----------
     found, facts, fabric
-        Values of the policy and properties of the ports, both for the simulated fabric, and the fabric.
+        Simulated fabric, the values of the policy at its ports, and the properties of its ports.
     tick
         Length of a simulation tick in seconds.
     packet_bytes

@@ -59,7 +59,7 @@ class _Location:
         return self.file.line(*self.where, *where) or 1
 
     def within(self, key: str) -> _Location:
-        """Return the location of a table that is the value of a key of the rule."""
+        """Return the location of the subtable that is the value of a key of the rule."""
         return _Location(self.file, (*self.where, key))
 
     def refuse(self, problem: str, key: str = "", remedy: str | None = None) -> NoReturn:

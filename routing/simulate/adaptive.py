@@ -251,7 +251,7 @@ class AdaptiveSimulation(SimulationBase):
             )
 
     def counters(self) -> AdaptiveCounters:
-        """Return the counters of all channels."""
+        """Return the counters of all channels of the simulation."""
         rows = self._handle.channels()
         return AdaptiveCounters(*(rows[:, n] for n in range(len(CHANNEL_COUNTERS))))
 

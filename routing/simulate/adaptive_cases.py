@@ -56,8 +56,8 @@ def adaptive_of(scenario: Scenario, case: Case, scheme: Scheme) -> Adaptive:
 
 
 def _network(scenario: Scenario, case: Case) -> Network:
-    """Build the network of a case.  If the case does not set ``vls``, the network has one VL more than its tables
-    use.
+    """Build the network of a simulation case.  If the case does not set ``vls``, the network has one VL more than its
+    tables use.
     """
     fabric = scenario_fabric(scenario)
     routing = scenario_routing(scenario, case, fabric, flows_of(scenario, case))
@@ -70,7 +70,7 @@ def _network(scenario: Scenario, case: Case) -> Network:
 
 
 def _loads(scenario: Scenario, case: Case) -> list[float]:
-    """Return the offered loads that a case lists, as fractions of a link."""
+    """Return the offered loads that a simulation case lists, as fractions of a link."""
     loads = case.table.get("loads", [1.0])
     if not loads or not all(isinstance(load, int | float) and 0 < load <= 1 for load in loads):
         raise scenario.error(f"case {case.name!r} needs loads, shares over 0 and up to 1", *case.where, "loads")
@@ -90,7 +90,7 @@ def _accepted(simulation: AdaptiveSimulation | Simulation, start: int, until: in
 
 
 def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
-    """Simulate the traffic of a case with every scheme at every load.
+    """Simulate the traffic of a simulation case with every scheme at every load.
 
     The figures of the result are:
 

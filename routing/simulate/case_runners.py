@@ -66,7 +66,7 @@ class Result:
 
     @property
     def right(self) -> bool:
-        """Return whether all expectations were met."""
+        """Return whether all figures are as the simulation case expects."""
         return not self.wrong
 
 
@@ -116,7 +116,7 @@ def compare_with_expected(found: Mapping[str, Any], expect: Mapping[str, Any]) -
 
 
 def run_tables(scenario: Scenario, case: Case) -> CaseOutput:
-    """Check whether the tables of a case have a credit loop."""
+    """Check whether the tables of a simulation case have a credit loop."""
     fabric = scenario_fabric(scenario)
     routing = scenario_routing(scenario, case, fabric, flows_of(scenario, case))
     loop = prove(fabric, routing, threads=1).credit_loop
@@ -143,8 +143,8 @@ def _ring(waits: WaitFor, network: Network) -> str:
 def run_dependencies(scenario: Scenario, case: Case) -> CaseOutput:
     """Compute the channel dependencies of the flows' paths, and check whether the dependencies have a cycle.
 
-    The key ``tables`` of the case selects the paths: ``"old"`` the initial ones, ``"new"`` those after a change of
-    tables, ``"both"`` the union of the two.
+    The key ``tables`` of the simulation case selects the paths: ``"old"`` the initial ones, ``"new"`` those after a
+    change of tables, ``"both"`` the union of the two.
     """
     flows = flows_of(scenario, case)
     which = str(case.table.get("tables", "old"))

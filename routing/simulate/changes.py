@@ -91,10 +91,10 @@ class _Part(NamedTuple):
 
 
 def both_directions(flows: FlowTables) -> dict[str, list[FlowTables]]:
-    """Return lists of flows with their old paths, their new paths, or both, by the name of the choice.
+    """Return the flows of a simulation case before and after its change of tables.
 
-    ``old`` has one list of flows with paths before the change of tables, ``new`` one with paths after it, ``both``
-    both.
+    The result maps ``old`` to a list with the flows on their old paths, ``new`` to a list with the flows on their new
+    paths, and ``both`` to a list with both.
     """
     new = [dict(flow, path=flow.get("then", flow.get("path"))) if "path" in flow else flow for flow in flows]
     return {"old": [flows], "new": [new], "both": [flows, new]}
@@ -134,7 +134,7 @@ def _tables(routing: Routing) -> Do:
 
 
 class _Change:
-    """Change of tables in a case: from those of the flows' old paths (``path``) to those of their new paths
+    """Change of tables in a simulation case: from those of the flows' old paths (``path``) to those of their new paths
     (``then``).
     """
 
@@ -168,7 +168,7 @@ class _Change:
         )  # fmt: skip
 
     def plan(self, names: Sequence[str]) -> Plan:
-        """Return the run with the change of tables, made by the method that the case names."""
+        """Return the run with the change of tables, made by the method that the simulation case names."""
         plan = self._how(tuple(names))
         if np.array_equal(self._old.lft, self._new.lft):
             raise self._error("changes tables, and they stay as they are", remedy="give a flow another path with then")
@@ -198,7 +198,7 @@ class _Change:
         return self._plan(names, [Action(self._at, _tables(self._new))])
 
     def _one_by_one(self, names: tuple[str, ...]) -> Plan:
-        """Return a run that writes the new LFTs one switch at a time, in the order that the case gives."""
+        """Return a run that writes the new LFTs one switch at a time, in the order that the simulation case gives."""
         switch = self._fabric.labels[: self._fabric.switches]
         if sorted(self._order) != sorted(switch):
             raise self._scenario.error(
@@ -224,7 +224,7 @@ class _Change:
 
         The scheme splits the LIDs into two sets.  For one set after the other, traffic stops until its packets have
         drained, and then the set's new routes are written.  Each of the two drain periods takes the time ``every`` of
-        the case.
+        the simulation case.
         """
         scheme = double_scheme(self._fabric, self._old, self._new, max_vls=15, threads=1)
         if scheme is None or not scheme.safe:

@@ -1,4 +1,4 @@
-"""Dimension-order tables of a torus, in which a dateline in each ring makes a change of VL necessary."""
+"""Dimension-order tables of a torus, which break the cycle of each ring by a dateline and a second VL."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _chains(scenario: Scenario, chains: list[Any]) -> Iterator[Wait]:
 
 
 def _grid(scenario: Scenario, table: Mapping[str, Any]) -> tuple[set[Wait], set[str]]:
-    """Return the dependencies and channel names of the grid that a case describes."""
+    """Return the dependencies and channel names of the grid that a simulation case describes."""
     size, turns = table["grid"], tuple(table.get("turns", TURNS))
     if len(size) != 2 or not all(isinstance(side, int) and 2 <= side <= 9 for side in size):
         raise scenario.error(f"{size!r} is not a grid", remedy="give two sides of 2 to 9")
@@ -90,7 +90,7 @@ def _grid(scenario: Scenario, table: Mapping[str, Any]) -> tuple[set[Wait], set[
 
 
 def run_graph(scenario: Scenario, case: Case) -> CaseOutput:
-    """Analyse the wait-for graph of a case: listed dependencies, or the channel dependencies of a grid."""
+    """Analyse the wait-for graph of a simulation case: listed dependencies, or the channel dependencies of a grid."""
     table = case.table.get("graph", {})
     pairs, names = _grid(scenario, table) if "grid" in table else (set[Wait](), set[str]())
     pairs |= set(_chains(scenario, table.get("dependencies", [])))

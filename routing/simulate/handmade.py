@@ -147,7 +147,7 @@ def path_by_tables(fabric: Fabric, routing: Routing, endport: int, lid: int) -> 
 
 
 def _shortest(fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Return uint8[S, L]: the lowest port on a shortest path to each CA's LID, NO_PORT for other LIDs."""
+    """Compute LFTs with the lowest port on a shortest path to each CA's LID: uint8[S, L], NO_PORT for other LIDs."""
     hops, channels = distances(fabric), fabric.channels
     lft = np.full((fabric.switches, len(fabric.lids)), NO_PORT, np.uint8)
     for lid in np.flatnonzero(fabric.lids.endport >= 0).tolist():

@@ -26,7 +26,7 @@ Do = Callable[[Simulation], None]
 
 
 class _Moment(NamedTuple):
-    """One moment of a case's faults: a link goes down or comes up, or new tables are written.
+    """One moment of a simulation case's faults: a link goes down or comes up, or new tables are written.
 
     ``link`` is the link, or None if tables are written.  ``down`` is whether the link goes down.
     """
@@ -37,7 +37,7 @@ class _Moment(NamedTuple):
 
 
 def link_actions(scenario: Scenario, case: Case, network: Network) -> list[tuple[int, Do]]:
-    """Return the link faults and re-routes of a case as (tick, action), in order of time.
+    """Return the link faults and re-routes of a simulation case as (tick, action), in order of time.
 
     At each re-route, :func:`routing.reroute.reroute` computes new tables from the previous ones, for the links that are
     up at that tick.  A link that comes up again carries traffic only after the next re-route.
@@ -57,7 +57,9 @@ def link_actions(scenario: Scenario, case: Case, network: Network) -> list[tuple
 
 
 def _moments(scenario: Scenario, case: Case, fabric: Fabric) -> list[_Moment]:
-    """Return all moments at which a link of a case goes down or up or tables are rewritten, sorted by tick."""
+    """Return all moments at which a link of a simulation case goes down or up or tables are rewritten, sorted by
+    tick.
+    """
     packet, found = packet_ticks(scenario), list[_Moment]()
     for number, table in enumerate(case.table.get("fault", [])):
         where = (*case.where, "fault", number)
@@ -135,7 +137,7 @@ def _writers(scenario: Scenario, case: Case, network: Network, moments: list[_Mo
 
 
 def with_room(case: Case, network: Network) -> Network:
-    """Return the network with enough SLs and VLs for all tables that a case writes during the run.
+    """Return the network with enough SLs and VLs for all tables that a simulation case writes during the run.
 
     The size of a simulation's tables is fixed at its start.  Later tables may have SLs by source switch even if the
     initial tables have SLs by destination alone.  Later tables may also use any VL that the engine was given.

@@ -92,7 +92,7 @@ class Network:
 
     @property
     def channels(self) -> int:
-        """Return the number of channels (N)."""
+        """Return the number of channels of the network (N)."""
         return len(self.arrays.src)
 
     @property
@@ -161,7 +161,7 @@ class Network:
         raise TableError(f"LID {lid} is not reached from {self.fabric.endport_label[endport]}")
 
     def endport_channel(self, endport: int) -> int:
-        """Return the channel by which an end port sends."""
+        """Return the number of the channel by which an end port sends."""
         device = self.fabric.switches + int(self.fabric.endport_terminal[endport])
         here = (self.arrays.src == device) & (self.arrays.src_port == self.fabric.endport_port[endport])
         return int(np.flatnonzero(here)[0])

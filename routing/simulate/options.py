@@ -38,11 +38,11 @@ class Arbitration(enum.IntEnum):
     """Order in which an output serves the inputs that have packets for the output."""
 
     ROUND_ROBIN = 0
-    """Inputs in cyclic order."""
+    """The inputs in cyclic order (round robin)."""
     ARRIVAL = 1
     """The input whose packet arrived first; round robin if packets arrived in the same tick."""
     RANDOM = 2
-    """A random input."""
+    """A random one of the inputs that have packets for the output."""
 
 
 class Inputs(enum.IntEnum):

@@ -140,7 +140,7 @@ class _Recorder:
 
 
 def by_name(plan: Plan, of_flows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Add up a counter of all flows over the flows that have the same name in the scenario: int64[names]."""
+    """Add up a counter over all flows with the same name in the scenario file: int64[names], one sum for each name."""
     return np.bincount(plan.owner, of_flows, len(plan.names)).astype(np.int64)
 
 
@@ -268,7 +268,7 @@ def _stated(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
 
 
 def run_packets(scenario: Scenario, case: Case) -> CaseOutput:
-    """Simulate the packets of one case, and return its figures, settings, time series and events."""
+    """Simulate the packets of one simulation case, and return its figures, settings, time series and events."""
     plan = plan_of(scenario, case)
     simulation = simulate(
         plan.network, plan.traffic, switching=switching_of(scenario, case), remedies=remedies_of(scenario, case)
@@ -307,7 +307,9 @@ def _shown(scenario: Scenario, plan: Plan) -> list[int]:
 
 
 def _at_standstill(scenario: Scenario, case: Case, plan: Plan) -> Found:
-    """Simulate one case to a standstill or to the end of the run, without recording time series; return the figures."""
+    """Simulate one simulation case to a standstill or to the end of the run, without recording time series; return the
+    figures.
+    """
     simulation = simulate(
         plan.network, plan.traffic, switching=switching_of(scenario, case), remedies=remedies_of(scenario, case)
     )
@@ -342,7 +344,7 @@ def run_lock_times(scenario: Scenario, case: Case) -> CaseOutput:
 
 
 def run_seeds(scenario: Scenario, case: Case) -> CaseOutput:
-    """Run a case with seeds 1, 2, ..., and count how often each outcome occurs."""
+    """Run a simulation case with seeds 1, 2, ..., and count how often each outcome occurs."""
     count = int(case.table.get("seeds", 100))
     if count < 1:
         raise scenario.error(f"{count} is not a number of seeds", *case.where, "seeds", remedy="use 1 or more")

@@ -88,7 +88,7 @@ class Simulation(SimulationBase):
             )
 
     def counters(self) -> Counters:
-        """Return the counters of all channels."""
+        """Return the counters of all channels of the simulation."""
         rows = self._handle.channels()
         rows[:, 0] //= 4
         return Counters(*rows.T)
@@ -98,7 +98,7 @@ class Simulation(SimulationBase):
         return VirtualChannels(*np.moveaxis(self._handle.virtual_channels(), 2, 0))
 
     def flows(self) -> FlowCounts:
-        """Return the counters of all flows."""
+        """Return the counters of all flows of the simulation."""
         return FlowCounts(*self._handle.flows().T)
 
     def log(self, start: int = 0) -> npt.NDArray[np.int64]:

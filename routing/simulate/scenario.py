@@ -172,7 +172,7 @@ def read_scenario(path: Path) -> Scenario:
 
 
 def _case(file: Toml, row: Mapping[str, Any], *where: str | int) -> Case:
-    """Check the table of one case, and return the case."""
+    """Check the table of one simulation case, and return the case."""
     of_case = f"of case {row['name']!r}"
     for part in ("remedy", "graph", "change", "pauses", "chain", "adaptive"):
         if part in row:

@@ -183,7 +183,7 @@ def _cable_name(fabric: Fabric, link: int) -> str:
 
 
 def scenario_routing(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequence[Mapping[str, Any]]) -> Routing:
-    """Return the routing tables of a case.
+    """Return the routing tables of a simulation case.
 
     The source of the tables is an engine, a rule (such as D-mod-K) or files.  Without these, the tables contain just
     the listed paths of the flows.

@@ -16,7 +16,7 @@ from routing.simulate.scenario_table_lint import check_unread
 Table = Mapping[str, Any]
 
 PACKETS = "packets"
-"""Value of a case's key ``what`` if the case does not give it."""
+"""Kind of a simulation case (value of its key ``what``) if the case does not name one."""
 _ALWAYS = {"name", "what", "expect"}
 _TABLES = _ALWAYS | {"without", "engine", "vls", "routing"}
 _RUN = _TABLES | {"arbitration", "inputs", "buffer", "wire", "pauses", "until"}
@@ -32,10 +32,10 @@ READ_BY: Mapping[str, set[str]] = {
     "message-types": _ALWAYS | {"chain"},
     "tables": _TABLES,
 }
-"""Keys of a case that have an effect, by the value of its key ``what`` (the kind of case)."""
+"""Keys of a simulation case that have an effect, by the kind of the case (value of its key ``what``)."""
 
 SENDING = {"from", "to", "process", "pattern", "load", "burst", "message", "messages", "window", "start", "stop"}
-"""Keys of a flow that define its traffic, as opposed to its path."""
+"""Keys of a flow in a scenario file that define the flow's traffic, as opposed to its path."""
 PATTERN_KEYS: Mapping[str, set[str]] = {
     "all-to-all": {"pattern", "message", "window", "rounds"},
     "shift": {"pattern", "message", "window", "by"},
@@ -91,7 +91,7 @@ def check_unused_keys(file: Toml) -> None:
 
 
 def _unused(file: Toml, *where: str | int, why: str, remedy: str = "leave it out") -> ParseError:
-    """Return the error for a key without effect; ``why`` says under which condition it has none."""
+    """Return the error for a key of a scenario file that has no effect; ``why`` names the reason."""
     return file.error(f"{where[-1]} does nothing {why}", *where, remedy=remedy)
 
 
@@ -141,13 +141,13 @@ def _persistent(sender: Table) -> bool:
 
 
 def _unused_load(file: Toml, *where: str | int) -> ParseError:
-    """Return the error for a ``load`` without effect, because the traffic is sent at full rate."""
+    """Return the error for a key ``load`` that has no effect, because the traffic is sent at full rate."""
     remedy = 'give what is sent a process, such as "poisson"'
     return _unused(file, *where, why="where all is sent as fast as it can be", remedy=remedy)
 
 
 def _check_flow(file: Toml, flow: Table, number: int) -> None:
-    """Raise ParseError for a key of a table ``[[flow]]`` that has no effect."""
+    """Raise ParseError for a key of a scenario file's table ``[[flow]]`` that has no effect."""
     where, document = ("flow", number), file.table
     if document.get("traffic") and not any(case.get("what") == "pauses" for case in document["case"]):
         for key in flow:
@@ -186,7 +186,7 @@ def _check_then(file: Toml, flow: Table, number: int) -> None:
 
 
 def _check_case(file: Toml, case: Table, number: int) -> None:
-    """Raise ParseError for a key of a table ``[[case]]`` that has no effect."""
+    """Raise ParseError for a key of a scenario file's table ``[[case]]`` that has no effect."""
     where, what, routing = ("case", number), case.get("what", PACKETS), file.table.get("routing", {})
     for key in case:
         if key not in READ_BY.get(what, case):
@@ -217,7 +217,9 @@ def _check_case(file: Toml, case: Table, number: int) -> None:
 
 
 def _check_new_paths(file: Toml, case: Table, *where: str | int) -> None:
-    """Raise ParseError if a case asks for the flows' new paths although its tables do not depend on any new path."""
+    """Raise ParseError if a simulation case asks for the flows' new paths although its tables do not depend on any new
+    path.
+    """
     made = made_by(file.table.get("routing", {}), case)
     if made is not None:
         raise _unused(file, *where, why=f"beside {made}, which takes no paths", remedy="leave one of the two out")
@@ -226,7 +228,7 @@ def _check_new_paths(file: Toml, case: Table, *where: str | int) -> None:
 
 
 def _listens_to_load(document: Table, case: Table) -> bool:
-    """Return whether any traffic of a case depends on the key ``load``."""
+    """Return whether any traffic of a simulation case depends on the key ``load``."""
     if document.get("traffic"):
         pattern = document["traffic"]["pattern"]
         return "load" in PATTERN_KEYS.get(pattern, {"load"}) and not _persistent(document["traffic"])

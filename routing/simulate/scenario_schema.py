@@ -123,15 +123,15 @@ The table ``expect`` is not included: its keys depend on the kind of the case (:
 """
 
 RENAMED: Mapping[str, str] = {"way": "path", "ways": "paths", "waits": "dependencies"}
-"""Keys of earlier versions of the file format, and the names that replace them."""
+"""Keys of earlier versions of the format of scenario files, and the names that replace them."""
 
 EXPECTED = Key(NUMBER, least=-1e18, most=1e18)
-"""Schema of a number in the table ``expect``."""
+"""Schema of an expected number in a scenario file (table ``expect``)."""
 TOLERANCE = Key(NUMBER, least=0, most=1)
 
 
 def made_by(routing: Mapping[str, Any], case: Mapping[str, Any]) -> str | None:
-    """Return which source determines the routing tables of a case.
+    """Return which source determines the routing tables of a simulation case.
 
     The result is ``engine``, ``tables`` (files) or ``rule``; None means that the tables contain the listed paths of
     flows.

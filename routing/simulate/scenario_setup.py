@@ -46,11 +46,11 @@ PROCESSES = {
 PATTERNS = {"cycle": Pattern.CYCLE, "uniform": Pattern.UNIFORM}
 PACKET, BUFFER, UNTIL = 2048, 8, 4000
 LONGEST = 1 << 50
-"""Longest run in ticks."""
+"""Longest run of a simulation, in ticks."""
 
 
 def packet_ticks(scenario: Scenario) -> int:
-    """Return the length of a packet time in ticks."""
+    """Return the length of a packet time (that of a packet on the fastest link) in ticks."""
     size = scenario.tables["timing"].get("packet", PACKET)
     if size < 1:
         raise scenario.error(f"{size} bytes are no packet", "timing", "packet")
@@ -58,7 +58,9 @@ def packet_ticks(scenario: Scenario) -> int:
 
 
 def measurement_window(scenario: Scenario, case: Case) -> tuple[int, int]:
-    """Return the period of a case that is measured: the tick at which it starts, and the tick at which the run ends."""
+    """Return the period of a simulation case that is measured: the tick at which it starts, and the tick at which the
+    run ends.
+    """
     run, packet = scenario.tables["run"], packet_ticks(scenario)
 
     def stated(key: str, usual: float) -> tuple[float, Where]:
@@ -81,7 +83,7 @@ def measurement_window(scenario: Scenario, case: Case) -> tuple[int, int]:
 
 
 def flows_of(scenario: Scenario, case: Case) -> list[Mapping[str, Any]]:
-    """Return the tables ``[[flow]]`` that a case uses, each with a name.
+    """Return the tables ``[[flow]]`` that a simulation case uses, each with a name.
 
     Flows that the case lists in ``without`` are left out.
     """
@@ -96,7 +98,7 @@ def flows_of(scenario: Scenario, case: Case) -> list[Mapping[str, Any]]:
 
 
 def timing_of(scenario: Scenario, case: Case, fabric: Fabric) -> Timing:
-    """Return the length of a tick, the delays and the buffer size of a case.
+    """Return the length of a tick, the delays and the buffer size of a simulation case.
 
     A tick is the time in which the fastest link sends a block of 64 bytes.  Slower links take more ticks for a block.
     """
@@ -184,7 +186,7 @@ def _flow(scenario: Scenario, network: Network, table: Mapping[str, Any], load: 
 
 
 def traffic_of(scenario: Scenario, case: Case, network: Network, flows: Sequence[Mapping[str, Any]]) -> Traffic:
-    """Return the traffic of a case: its flows, or the pattern of ``[traffic]``.
+    """Return the traffic of a simulation case: its flows, or the pattern of ``[traffic]``.
 
     If a window is given, each flow has at most that many packets in flight.
     """
@@ -194,19 +196,23 @@ def traffic_of(scenario: Scenario, case: Case, network: Network, flows: Sequence
 
 
 def _window(scenario: Scenario, case: Case) -> int | None:
-    """Return the window of a case (largest number of packets of each flow in flight); None if there is no limit."""
+    """Return the window of a simulation case (largest number of packets of each flow in flight); None if there is no
+    limit.
+    """
     window: int | None = case.table.get("window", scenario.tables["traffic"].get("window"))
     return window
 
 
 def window_stated(scenario: Scenario, case: Case) -> dict[str, str]:
-    """Return the limit of packets in flight as a setting to print with the result; empty if the case has no limit."""
+    """Return the limit of packets in flight as a setting to print with the result; empty if the simulation case has no
+    limit.
+    """
     window = _window(scenario, case)
     return {} if window is None else {"window": count_noun(window, "packet")}
 
 
 def _sent(scenario: Scenario, case: Case, network: Network, flows: Sequence[Mapping[str, Any]]) -> Traffic:
-    """Return the traffic of a case, without the limit of packets in flight that the case or ``[traffic]`` may set."""
+    """Return the traffic of a simulation case before its window (limit of packets in flight) is applied."""
     mtu = scenario.tables["timing"].get("packet", PACKET)
     load = case.table.get("load")
     table = scenario.tables["traffic"]
@@ -236,7 +242,7 @@ def _sent(scenario: Scenario, case: Case, network: Network, flows: Sequence[Mapp
 
 
 def switching_of(scenario: Scenario, case: Case) -> Switching:
-    """Return arbitration, organisation of inputs, pause thresholds and random seed of a case."""
+    """Return arbitration, organisation of inputs, pause thresholds and random seed of a simulation case."""
     pauses, packet = case.table.get("pauses"), packet_ticks(scenario)
     return Switching(
         arbitration=scenario.choice("arbitration", case.table.get("arbitration", "round-robin"), ARBITRATIONS),
@@ -247,7 +253,7 @@ def switching_of(scenario: Scenario, case: Case) -> Switching:
 
 
 def remedies_of(scenario: Scenario, case: Case) -> Remedies:
-    """Return the settings of a case for blocked packets, with times converted from packet times to ticks."""
+    """Return the settings of a simulation case for blocked packets, with times converted from packet times to ticks."""
     table, packet = case.table.get("remedy", {}), packet_ticks(scenario)
 
     def ticks(name: str, usual: float) -> int:

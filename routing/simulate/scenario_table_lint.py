@@ -39,7 +39,9 @@ For the tables ``fabric`` and ``routing`` see :data:`BARE`.
 BARE = {"graph", "message-types"}
 """Kinds of cases (values of ``what``) that use neither a fabric nor routing tables."""
 BY_CASE = ("buffer", "wire", "until", "from", "seed", "load", "window")
-"""Keys that a case can override: its own value replaces that in ``[timing]``, ``[run]``, ``[traffic]`` or a flow."""
+"""Keys that a simulation case can override: its own value replaces that in ``[timing]``, ``[run]``, ``[traffic]`` or a
+flow.
+"""
 
 
 def check_unread(file: Toml, cases: Collection[Table]) -> None:
@@ -72,7 +74,7 @@ def check_unread(file: Toml, cases: Collection[Table]) -> None:
 
 
 def _check_routing(file: Toml, cases: Collection[Table], routing: Table) -> None:
-    """Raise ParseError for a key of ``[routing]`` that has no effect because every case overrides it."""
+    """Raise ParseError for a key of ``[routing]`` that has no effect because every simulation case overrides it."""
     routed = [case for case in cases if case["what"] not in BARE]
     if all("engine" in case or "routing" in case for case in routed):
         own = "an engine or tables" if any("routing" in case for case in routed) else "an engine"
@@ -83,12 +85,14 @@ def _check_routing(file: Toml, cases: Collection[Table], routing: Table) -> None
 
 
 def _changes(case: Table) -> bool:
-    """Return whether a case uses the new paths of flows (``then``)."""
+    """Return whether a simulation case uses the new paths of flows (``then``)."""
     return "change" in case or case.get("tables") in ("new", "both")
 
 
 def _inspects(document: Table, case: Table, flow: Table) -> bool:
-    """Return whether a case uses a flow, either as traffic or as a path that the routing tables must contain."""
+    """Return whether a simulation case uses a flow, either as traffic or as a path that the routing tables must
+    contain.
+    """
     what, routing = case["what"], document.get("routing", {})
     if "flow" in READ_OF.get(what, {"flow": ()}) and not (document.get("traffic") and what != "pauses"):
         return True
@@ -117,7 +121,7 @@ def _reading(cases: Collection[Table], name: str, key: str) -> Iterator[Table]:
 
 
 def _unread(file: Toml, cases: Collection[Table], *where: str | int) -> ParseError:
-    """Return the error for a table or key that no case uses."""
+    """Return the error for a table or key of a scenario file that no case uses."""
     what = " and ".join(sorted({str(case["what"]) for case in cases}))
     message = f"for {what}" if what else "where every case goes without it"
     name = next(str(part) for part in reversed(where) if isinstance(part, str))
@@ -125,5 +129,7 @@ def _unread(file: Toml, cases: Collection[Table], *where: str | int) -> ParseErr
 
 
 def _own(file: Toml, *where: str | int, own: str = "its own") -> ParseError:
-    """Return the error for a key that has no effect because every case overrides it; ``own`` says what overrides it."""
+    """Return the error for a key that has no effect because every simulation case overrides it; ``own`` says what
+    overrides it.
+    """
     return file.error(f"{where[-1]} does nothing where every case has {own}", *where, remedy="leave it out")

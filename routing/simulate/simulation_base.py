@@ -26,7 +26,7 @@ class SimulationBase(ABC):
 
     @property
     def now(self) -> int:
-        """Return the present tick."""
+        """Return the present tick of the simulation."""
         return self._now
 
     def run(self, until: int, *, events: int = MOST_EVENTS, stop_at_standstill: bool = False) -> RunResult:

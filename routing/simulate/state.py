@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 
 class StopReason(enum.IntEnum):
-    """Reason for which a run stopped."""
+    """Reason for which a run of a simulation stopped."""
 
     TIME = 0
-    """The run reached the given tick."""
+    """The run reached the tick that the caller has given."""
     FINISHED = 1
     """All packets were delivered or dropped, and no message is due."""
     STANDSTILL = 2
@@ -23,7 +23,7 @@ class StopReason(enum.IntEnum):
     If the run was told to stop at a standstill, a lifetime limit or a deadlock breaker might still make data move.
     """
     EVENTS = 3
-    """The run reached the given number of events."""
+    """The run has handled as many events as the caller has allowed."""
 
 
 class Event(enum.IntEnum):
@@ -34,43 +34,57 @@ class Event(enum.IntEnum):
     """
 
     HOQ_DROP = 0
-    """Head packet of a queue dropped after its lifetime: VC, LID, input, drops in a row."""
+    """A packet was dropped at the head of a queue, because it exceeded the head-of-queue lifetime.
+
+    Numbers: VC, LID, input, drops in a row.
+    """
     STALLED = 1
-    """VL stall begins: VC, tick at which it ends."""
+    """A VL stall begins: all packets for the VL are dropped.  Numbers: VC, tick at which the stall ends."""
     UNSTALLED = 2
-    """VL stall ends: VC."""
+    """A VL stall ends.  Number: VC."""
     SUSPECTED = 3
-    """Port suspected by its breaker to be in a deadlock: VC, SPUID of the port."""
+    """A deadlock breaker begins to suspect that a port is in a deadlock.
+
+    Numbers: VC, SPUID (identifier) of the port.
+    """
     CLEARED = 4
-    """Port not suspected any more: VC."""
+    """A deadlock breaker no longer suspects a port.  Number: VC."""
     CLCM = 5
-    """Control message of a breaker sent: VC by which it is sent, SPUID, phase, index."""
+    """A deadlock breaker sends a control message.  Numbers: VC by which it is sent, SPUID, phase, index."""
     REPLACED = 6
-    """Port passes on a smaller SPUID than its own: VC, the SPUID that it sends from now on, VC by which that SPUID
-    arrived.
+    """A port has received a smaller SPUID (identifier) than its own, and passes it on.
+
+    Numbers: VC, the smaller SPUID, VC by which it arrived.
     """
     MASTER = 7
-    """Master elected, the port that resolves a loop (Loop Breaker): output VC, input VC, SPUID, switch."""
+    """Loop Breaker elects a master, the port that resolves a loop.  Numbers: output VC, input VC, SPUID, switch."""
     REROUTED = 8
-    """LFT entry changed by a master of Loop Breaker: switch, LID, new port, VC of the previous port."""
+    """A master of Loop Breaker changes an LFT entry.  Numbers: switch, LID, new port, VC of the previous port."""
     RELEASED = 9
-    """Packets permitted to leave without credit (Loop Breaker): output VC, input VC, number of packets."""
+    """A master of Loop Breaker permits packets to leave without credit.
+
+    Numbers: output VC, input VC, number of packets.
+    """
     OVERRUN = 10
-    """Packet sent without credit was lost, because it found no room: VC, LID, blocks."""
+    """A packet that was sent without credit is lost, because it found no room.  Numbers: VC, LID, blocks."""
     FOUND = 11
-    """Loop found by Deadlock Breaker: output VC, input VC, number of VCs on the loop, switch."""
+    """Deadlock Breaker finds a loop.  Numbers: output VC, input VC, number of VCs on the loop, switch."""
     RULE = 12
-    """Rule begins, by which a port serves only the loop (Deadlock Breaker): output VC, input VC, blocks added to the
-    buffer.
+    """A rule of Deadlock Breaker begins, by which a port serves only the loop.
+
+    Numbers: output VC, input VC, blocks added to the buffer.
     """
     RULE_END = 13
-    """Rule of Deadlock Breaker ends, and the port serves all inputs again: output VC, input VC."""
+    """A rule of Deadlock Breaker ends, and the port serves all inputs again.  Numbers: output VC, input VC."""
     ROUND = 14
-    """Port draws a new SPUID, since no master was elected (Loop Breaker): VC, new SPUID, number of the round."""
+    """A port draws a new SPUID (identifier), since Loop Breaker has elected no master.
+
+    Numbers: VC, new SPUID, number of the round.
+    """
     FAILED = 15
-    """Link down: channel, packets lost."""
+    """A link goes down.  Numbers: channel, packets lost."""
     RESTORED = 16
-    """Link up: channel."""
+    """A link comes up.  Number: channel."""
 
 
 class RunResult(NamedTuple):

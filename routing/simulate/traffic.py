@@ -39,7 +39,7 @@ class Process(enum.IntEnum):
     distribution, and the gaps between bursts have an exponential one.
     """
     TRACE = 4
-    """Messages at given ticks."""
+    """Messages become due at given ticks."""
 
 
 class Pattern(enum.IntEnum):
@@ -51,7 +51,7 @@ class Pattern(enum.IntEnum):
     The first destination is the one after the sender's own LID in the list.
     """
     UNIFORM = 1
-    """Any destination with the same probability."""
+    """A random destination; all destinations have the same probability."""
     HOTSPOT = 2
     """With a given probability one of the hot destinations, else any destination."""
 

@@ -154,7 +154,7 @@ class Processes(Workers):
 
     @property
     def pids(self) -> list[int]:
-        """Process ids of the running processes."""
+        """Process ids of the worker processes that are running."""
         return list(self._pool._processes or {})
 
     def close(self, *, now: bool = False) -> None:
@@ -250,7 +250,7 @@ class Dask(Workers):
         """Do nothing, since the scheduler replaces dead workers or continues without them."""
 
     def close(self, *, now: bool = False) -> None:
-        """Disconnect from the scheduler."""
+        """Disconnect from the Dask scheduler."""
         with contextlib.suppress(Exception):
             self._executor.shutdown(wait=False)
         with contextlib.suppress(Exception):

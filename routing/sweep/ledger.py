@@ -28,8 +28,9 @@ VERSION = 1
 
 RESULT_COLUMNS = tuple(field.name for field in fields(Result))
 ADDED_COLUMNS = {"kept": "REAL"}
-"""Columns that an earlier ibnue did not write, although the version is the same.  Their values are unknown in its
-files.
+"""Columns of the table of results that an earlier ibnue did not write, although the version of the tables is the same.
+
+The values are unknown for results in such a file.
 """
 TASK_COLUMNS = ("fabric", "digest", "engine", "options", "fault", "seed", "mode")
 

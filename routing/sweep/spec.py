@@ -22,7 +22,7 @@ from routing.sweep.cases import INTACT, RandomFaults, text_of
 from routing.sweep.tasks import MODES, Shard, Target, Task
 
 LONGEST = 1e6
-"""Largest time limit of a case that may be given, in seconds: more than a week."""
+"""Largest time limit that may be given for a case of a sweep, in seconds: more than a week."""
 MOST = 1_000_000
 """Largest number of cases of a sweep, which take half a gigabyte of memory."""
 

@@ -20,8 +20,9 @@ class Line:
     Attributes
     ----------
     fabric, target, mode
-        Fabric, engine and mode that the results share.  The fabric is "" for all fabrics.  If several fabrics have the
-        same name, the name is followed by the beginning of the digest (a hash of the fabric).
+        Fabric, engine and mode (how tables after a fault are computed) that the results share.  The fabric is "" for
+        all fabrics.  If several fabrics have the same name, the beginning of the digest (a hash of the fabric) follows
+        the name.
     cases
         Number of cases (tasks).
     outcomes

@@ -105,7 +105,7 @@ class Task:
     seed
         Random seed of the engine.
     mode
-        How the tables for the faulty fabric are computed: one of :data:`MODES`.
+        How the tables for the faulty fabric are computed, such as from scratch: one of :data:`MODES`.
     """
 
     fabric: str

@@ -9,9 +9,7 @@ from pathlib import Path
 import routing
 
 HERE, LIVE = ("routing",), ("routing", "osm_plugin", "ibsim_fixtures")
-"""Packages whose sources determine results: without a real OpenSM, and with one (which needs the plugin and the
-lab).
-"""
+"""Packages whose sources determine the results of tasks: of ordinary tasks, and of tasks under a real OpenSM."""
 
 
 @lru_cache(maxsize=2)

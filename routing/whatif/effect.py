@@ -75,7 +75,7 @@ class Baseline:
 
     @cached_property
     def capacity(self) -> Capacity:
-        """Throughput of the tables before any fault."""
+        """Throughput of the current tables, before any fault."""
         published = self.published
         return Capacity.of(published.fabric, published.routing, self.separation, threads=self.options.threads)
 
@@ -86,7 +86,7 @@ class Baseline:
 
     @cached_property
     def separation(self) -> ConnectivityLoss:
-        """Connectivity before any fault."""
+        """Connectivity of the current fabric, before any fault."""
         return connectivity_loss(self.published.fabric, self.published.fabric)
 
 

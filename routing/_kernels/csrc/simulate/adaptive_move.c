@@ -24,7 +24,7 @@ void ibn_av_arrive(ibn_adaptive *sim, int32_t p)
     vc->queue.tail = p;
 }
 
-/* Expose the next packet of a VC's queue, after the packet before it has left completely. */
+/* Make the next packet of a VC's queue its head packet, after the packet before it has left completely. */
 void ibn_av_show(ibn_adaptive *sim, int32_t l)
 {
     sim->vc[l].leaving = 0;
@@ -32,7 +32,7 @@ void ibn_av_show(ibn_adaptive *sim, int32_t l)
     ibn_av_touch(sim, ibn_av_at_switch(sim, l));
 }
 
-/* Remove the exposed packet from its queue; its tail leaves the buffer at tick `end`. */
+/* Remove the head packet from its queue; its tail leaves the buffer at tick `end`. */
 void ibn_av_take(ibn_adaptive *sim, int32_t l, int64_t end)
 {
     ibn_adaptive_vc *vc = &sim->vc[l];
@@ -129,7 +129,7 @@ static void serve_holder(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
     ibn_av_at(sim, sim->now + sim->channel[c].wire + sim->options.step, AV_TOKEN, s, 0);
 }
 
-/* Send the exposed packet of a queue, or the packet in the spare buffer, if it can continue now.
+/* Send the head packet of a queue, or the packet in the spare buffer, if it can continue now.
  *
  * Return whether the packet was sent; for the packet that holds the token the result is always 0. */
 static int serve_packet(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
@@ -163,7 +163,7 @@ static int64_t rank_of(const ibn_adaptive *sim, int32_t l, int32_t turn, int32_t
     return sim->options.by_arrival ? sim->vc[l].since : after;
 }
 
-/* Fill sim->order with the input VCs of a switch that have an exposed packet, in the order of service.
+/* Fill sim->order with the input VCs of a switch that have a head packet, in the order of service.
  *
  * Return the number of these VCs. */
 static int32_t in_order(ibn_adaptive *sim, int32_t s)

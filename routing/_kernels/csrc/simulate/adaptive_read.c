@@ -76,7 +76,7 @@ typedef struct {
     int64_t count,   /* number of edges found */
         most;        /* number of edges for which the arrays have room */
     int32_t *waiter, /* [most] vertex that waits */
-        *awaited;    /* [most] vertex that it waits for */
+        *awaited;    /* [most] vertex for which the waiting vertex waits */
 } told;
 
 /* Return 1 if VC l will have room for packet p once all credits on their way have arrived; else add an edge and
@@ -112,7 +112,7 @@ static int waits_for_any(const ibn_adaptive *sim, told *told, int32_t vertex, in
 
 /* Write the wait-for graph, and return the number of its edges.
  *
- * The first vertices are the VCs, each for the exposed packet of its queue.  Then follow the switches, each for the
+ * The first vertices are the VCs, each for the head packet of its queue.  Then follow the switches, each for the
  * packet in its spare buffer.  A vertex can move if it has no packet, or if some VC that the packet may take will
  * have room. */
 int64_t ibn_adaptive_waits(const ibn_adaptive *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)

@@ -7,7 +7,7 @@
  * Source: Pinkston, Deadlock characterization and resolution in interconnection networks, section 13.3.1 D. */
 #include "simulate/internal/adaptive.h"
 
-/* Return whether the exposed packet of a VC has waited so long that it may be deadlocked. */
+/* Return whether the head packet of a VC has waited so long that it may be deadlocked. */
 static int stuck(const ibn_adaptive *sim, int32_t l)
 {
     int32_t p = ibn_av_shown(sim, l);
@@ -67,7 +67,7 @@ static int32_t one_ahead(const ibn_adaptive *sim, int32_t s, int32_t p, ibn_ping
     return way[draw(sim, ping, count)];
 }
 
-/* Return the channel that the ping with this ID has marked for the exposed packet of VC l, or IBN_NONE. */
+/* Return the channel that the ping with this ID has marked for the head packet of VC l, or IBN_NONE. */
 static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
 {
     int32_t count, p = ibn_av_shown(sim, l), s = ibn_av_at_switch(sim, l);
@@ -82,7 +82,7 @@ static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
     return IBN_NONE;
 }
 
-/* Mark channel c for the exposed packet of VC l, and send the ping along this channel; always return 1. */
+/* Mark channel c for the head packet of VC l, and send the ping along this channel; always return 1. */
 static int mark_and_go(ibn_adaptive *sim, int32_t number, int32_t c, int32_t l, int locked)
 {
     int64_t until = sim->now + (locked ? sim->options.hold : sim->options.lasts);
@@ -116,7 +116,7 @@ static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
     return mark_and_go(sim, number, ahead, l, closes);
 }
 
-/* Move the exposed packet of VC l to the spare buffer of its switch, to resolve a cycle.
+/* Move the head packet of VC l to the spare buffer of its switch, to resolve a cycle.
  *
  * The room that the packet leaves (the bubble) moves around the cycle, until it reaches the VC for which the packet
  * waits. */
@@ -155,7 +155,7 @@ static int lock(ibn_adaptive *sim, int32_t c, int32_t number)
     return 0;
 }
 
-/* Choose a random VC of a channel whose exposed packet has waited for the detection time; IBN_NONE if there is none. */
+/* Choose a random VC of a channel whose head packet has waited for the detection time; IBN_NONE if there is none. */
 static int32_t one_stuck(const ibn_adaptive *sim, int32_t c, ibn_ping *ping)
 {
     int32_t found[16], count = 0;
@@ -179,7 +179,7 @@ void ibn_av_ping(ibn_adaptive *sim, int32_t c, int32_t ping)
         ibn_av_free_ping(sim, ping);
 }
 
-/* Send a ping from every queue whose exposed packet has waited for the detection time.
+/* Send a ping from every queue whose head packet has waited for the detection time.
  *
  * A queue sends at most one ping per repeat time. */
 void ibn_av_sample(ibn_adaptive *sim)

@@ -138,7 +138,9 @@ static int keep(ibn_sim *sim, int32_t at, ibn_event event)
     return 0;
 }
 
-/* Copy a chain of batches to sim->later, sort the events by subject and value, and return their number.
+/* Copy the events of one kind and tick to sim->later, sort them by subject and value, and return their number.
+ *
+ * `place` is the end of the chain of batches in which these events are stored.
  *
  * Shell sort is used, because usually there is one event, but sometimes there are thousands. */
 int32_t ibn_sim_gather(ibn_sim *sim, int32_t place)

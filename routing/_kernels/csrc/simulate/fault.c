@@ -71,7 +71,7 @@ static void clear_heap(ibn_sim *sim, int32_t c)
     }
 }
 
-/* Remove all packets that are on channel c, which are lost. */
+/* Remove all packets that are on channel c, and count them as lost. */
 static void lose_on_wires(ibn_sim *sim, int32_t c)
 {
     for (int32_t s = 0; s < sim->slots; s++)

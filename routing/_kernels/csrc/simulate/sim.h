@@ -30,7 +30,7 @@ typedef struct {
     const int32_t *lid_switch;   /* [lids] switch that delivers to a LID, or -1 */
     const int32_t *lid_device;   /* [lids] device that owns a LID, or -1 */
 } ibn_sim_network;
-/* Options of the switches. */
+/* Options of the simulated switches. */
 typedef struct {
     int32_t arbitration;     /* order in which an output serves inputs; 0: round robin, 1: by arrival, 2: random */
     int32_t single_fifo;     /* 1: one queue per input and VL, 0: one per input, output and VL (VOQ) */
@@ -53,11 +53,11 @@ typedef struct {
     const int64_t *repeat;      /* [channels] ticks between two control messages of a suspected VC */
     const int64_t *release;     /* [channels] ticks for which a rule of Deadlock Breaker is in force */
     const int32_t *extra;       /* [channels] blocks that Deadlock Breaker adds to a buffer */
-    const int32_t *arbiter;     /* [channels] row of `vlarb` */
+    const int32_t *arbiter;     /* [channels] row of `vlarb` (VL arbitration tables) that applies to the channel */
     int32_t arbiters;           /* number of rows of `vlarb`, 0: VLs are served round robin */
     const uint8_t *vlarb;       /* [arbiters][260] limit, entries of the high and low table, 0, 2 x 64 (VL, weight) */
 } ibn_sim_options;
-/* Flows of a simulation. */
+/* Traffic of a simulation: its flows and their messages. */
 typedef struct {
     int32_t flows;          /* number of flows */
     const int64_t *numbers; /* [flows][17] integers of each flow; FLOW_NUMBERS of simulation_handle.py names them */

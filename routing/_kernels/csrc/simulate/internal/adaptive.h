@@ -1,9 +1,9 @@
 /* State of a simulation with adaptive routing.  docs/simulation.md explains the model.
  *
  * A virtual channel (VC) is one VL of one channel: the sender's credits, and a queue of packets at the receiver.
- * Identifiers call a VC `vc` or `l`.  The first packet of a queue may continue on any of several VCs.  It is called
- * exposed as soon as the packet before it has left completely.  Each switch also has one spare buffer, which holds
- * one packet and belongs to no VC.  A block is 64 bytes. */
+ * Identifiers call a VC `vc` or `l`.  Only the head packet of a queue can continue, on any of several VCs.  A packet is
+ * the head packet from the tick at which the packet before it has left completely.  Each switch also has one spare
+ * buffer, which holds one packet and belongs to no VC.  A block is 64 bytes. */
 #ifndef IBNUE_INTERNAL_ADAPTIVE_H
 #define IBNUE_INTERNAL_ADAPTIVE_H
 
@@ -18,7 +18,7 @@ enum {
     AV_ARRIVE,           /* the head of a packet can be forwarded; subject: packet */
     AV_DELIVER,          /* the tail of a packet has reached its CA; subject: packet */
     AV_FREE,             /* a channel has finished sending a packet; subject: channel */
-    AV_SHOW,             /* the next packet of a queue is exposed; subject: VC */
+    AV_SHOW,             /* the next packet of a queue becomes the head packet; subject: VC */
     AV_SPARE,            /* a spare buffer is free again; subject: switch */
     AV_INJECT,           /* a flow can send its next packet; subject: flow */
     AV_LATER,            /* first of the kinds that are handled after the others of a tick, in sorted order */
@@ -51,16 +51,16 @@ typedef struct {
 
 /* State of one virtual channel (VC). */
 typedef struct {
-    int32_t credits, /* blocks that the sender may send */
-        held,        /* blocks in the receiver's buffer that have not begun to leave */
-        flying,      /* blocks on the way to the buffer */
-        returning,   /* blocks that have left the buffer, but whose credit has not reached the sender */
-        buffer;      /* size of the buffer in blocks: the sum of the four numbers above */
-    int32_t vl,      /* VL of this VC */
-        channel;     /* channel of this VC */
-    ibn_fifo queue;  /* packets in the receiver's buffer */
-    int64_t since;   /* tick since which the first packet has been exposed: the packet before it has left completely */
-    int32_t leaving; /* 1: the tail of the previous packet has not left, so no packet is exposed; else 0 */
+    int32_t credits,   /* blocks that the sender may send */
+        held,          /* blocks in the receiver's buffer that have not begun to leave */
+        flying,        /* blocks on the way to the buffer */
+        returning,     /* blocks that have left the buffer, but whose credit has not reached the sender */
+        buffer;        /* size of the buffer in blocks: the sum of the four numbers above */
+    int32_t vl,        /* VL of this VC */
+        channel;       /* channel of this VC */
+    ibn_fifo queue;    /* packets in the receiver's buffer */
+    int64_t since;     /* tick since which the head packet is at the head: the packet before it has left completely */
+    int32_t leaving;   /* 1: the tail of the previous packet has not left, so there is no head packet; else 0 */
     int64_t next_ping; /* earliest tick at which this queue may send another ping */
 } ibn_adaptive_vc;
 
@@ -169,14 +169,14 @@ struct ibn_adaptive {
 };
 
 #pragma GCC visibility push(hidden)
-/* adaptive_events.c */
+/* Functions of adaptive_events.c: storage of events, packets and pings. */
 int ibn_av_more(void **array, int32_t made, size_t size);
 void ibn_av_at(ibn_adaptive *sim, int64_t time, int kind, int32_t subject, int32_t value);
 int32_t ibn_av_new_packet(ibn_adaptive *sim);
 void ibn_av_free_packet(ibn_adaptive *sim, int32_t p);
 int32_t ibn_av_new_ping(ibn_adaptive *sim);
 void ibn_av_free_ping(ibn_adaptive *sim, int32_t ping);
-/* adaptive_choose.c */
+/* Functions of adaptive_choose.c: choice of the VC on which a packet continues. */
 int32_t ibn_av_better(const ibn_adaptive *sim, int32_t best, int32_t c, int32_t vls, int32_t p);
 int32_t ibn_av_choose(const ibn_adaptive *sim, int32_t p, int32_t from);
 int32_t ibn_av_choose_saved(const ibn_adaptive *sim, int32_t p, int32_t s);
@@ -184,7 +184,7 @@ int32_t ibn_av_escape(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t 
 int ibn_av_only_escape(const ibn_adaptive *sim, int32_t from);
 int ibn_av_marked(const ibn_adaptive *sim, int32_t c);
 int ibn_av_for_other(const ibn_adaptive *sim, int32_t c, int32_t p);
-/* adaptive_move.c */
+/* Functions of adaptive_move.c: movement of packets. */
 void ibn_av_serve(ibn_adaptive *sim, int32_t d);
 void ibn_av_arrive(ibn_adaptive *sim, int32_t p);
 void ibn_av_deliver(ibn_adaptive *sim, int32_t p);
@@ -192,7 +192,7 @@ void ibn_av_show(ibn_adaptive *sim, int32_t l);
 void ibn_av_prepare(ibn_adaptive *sim, int32_t f);
 void ibn_av_take(ibn_adaptive *sim, int32_t l, int64_t end);
 int64_t ibn_av_end(ibn_adaptive_channel *channel, const ibn_packet *packet, int64_t now);
-/* adaptive_recover.c */
+/* Functions of adaptive_recover.c: recovery from deadlock. */
 void ibn_av_token(ibn_adaptive *sim, int32_t s);
 void ibn_av_ping(ibn_adaptive *sim, int32_t c, int32_t ping);
 void ibn_av_sample(ibn_adaptive *sim);
@@ -213,7 +213,7 @@ static inline int32_t ibn_av_at_switch(const ibn_adaptive *sim, int32_t l)
     return sim->channel[sim->vc[l].channel].dst;
 }
 
-/* Return the exposed packet of a VC, the only one of its queue that can be forwarded; IBN_NONE if there is none. */
+/* Return the head packet of a VC, the only one of its queue that can be forwarded; IBN_NONE if there is none. */
 static inline int32_t ibn_av_shown(const ibn_adaptive *sim, int32_t l)
 {
     return sim->vc[l].leaving ? IBN_NONE : sim->vc[l].queue.head;

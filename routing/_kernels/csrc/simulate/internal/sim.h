@@ -79,7 +79,7 @@ typedef struct {
     ibn_event event; /* what the event concerns */
 } ibn_distant;
 
-/* A packet, in one cache line. */
+/* A packet of the simulation, in one cache line. */
 typedef struct {
     int64_t born,   /* tick at which its message was due */
         entered,    /* tick at which it began to leave its CA */
@@ -93,7 +93,7 @@ typedef struct {
     uint16_t bytes, /* size in bytes */
         blocks,     /* size in blocks, rounded up */
         lid;        /* destination LID */
-    uint8_t sl,     /* SL */
+    uint8_t sl,     /* service level */
         last;       /* 1: it is the last packet of its message, else 0 */
 } ibn_packet;
 
@@ -103,7 +103,7 @@ typedef struct {
         tail;     /* last packet; undefined if the queue is empty */
 } ibn_fifo;
 
-/* State of a VC that every hop needs, in one cache line. */
+/* State of a virtual channel (VC) that every hop of a packet needs, in one cache line. */
 typedef struct {
     uint32_t fctbs,     /* blocks sent since the start; wraps around */
         fccl;           /* value of fctbs up to which blocks may be sent; wraps around */
@@ -166,7 +166,7 @@ typedef struct {
         high_limit_left; /* VL arbitration: blocks that the high table may send before the low table sends a packet */
     uint8_t high_at,     /* VL arbitration: present entry of the high table */
         low_at,          /* VL arbitration: present entry of the low table */
-        arbiter,         /* row of sim->vlarb */
+        arbiter,         /* row of sim->vlarb (VL arbitration tables) that applies to the channel */
         from_switch,     /* 1: the sender is a switch, 0: a CA or router */
         to_switch,       /* 1: the receiver is a switch, 0: a CA or router */
         dst_port,        /* port number at the receiver */
@@ -182,7 +182,7 @@ typedef struct {
         port;       /* port number at the device */
 } ibn_far_end;
 
-/* Counters of a channel for rare events. */
+/* Counters of a channel for rare events, such as drops. */
 typedef struct {
     int64_t discards, /* packets dropped at this output */
         hoq,          /* of these, packets dropped by the head-of-queue lifetime */
@@ -386,7 +386,7 @@ static inline int32_t ibn_credits(const ibn_vc *vc)
 }
 
 #pragma GCC visibility push(hidden)
-/* events.c */
+/* Functions of events.c: storage of events, packets, control messages and the log. */
 int ibn_sim_more_batches(ibn_sim *sim);
 void ibn_sim_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event);
 void ibn_sim_heap_pop(ibn_sim *sim);
@@ -419,7 +419,7 @@ static inline void ibn_put(ibn_sim *sim, int32_t at, int kind, int32_t subject, 
     *slot = place + 1;
 }
 
-/* Return the entry of a batch's first event; `place` is the entry behind its last event. */
+/* Return the index in sim->event of a batch's first event; `place` is the index behind the batch's last event. */
 static inline int32_t ibn_first_event(int32_t place)
 {
     return (place - 1) / IBN_BATCH * IBN_BATCH + 1;
@@ -478,44 +478,44 @@ static inline void ibn_free_packet(ibn_sim *sim, int32_t p)
     sim->packet_free = p;
 }
 
-/* switch.c */
+/* Functions of switch.c: packets that arrive at a switch or a CA. */
 void ibn_sim_arrive(ibn_sim *sim, int32_t from, int32_t to);
 void ibn_sim_deliver(ibn_sim *sim, int32_t from, int32_t to);
 void ibn_sim_expose(ibn_sim *sim, int32_t vc);
-/* lose.c */
+/* Functions of lose.c: lost packets. */
 void ibn_sim_lose(ibn_sim *sim, int32_t p);
 void ibn_sim_gone(ibn_sim *sim, int32_t p);
-/* arbiter.c */
+/* Function of arbiter.c: arbitration of channels. */
 void ibn_sim_arbitrate(ibn_sim *sim);
-/* source.c */
+/* Functions of source.c: traffic sources. */
 void ibn_sim_prepare(ibn_sim *sim, int32_t f);
 void ibn_sim_start_flows(ibn_sim *sim);
-/* drop.c */
+/* Functions of drop.c: drops of packets that are too old. */
 void ibn_sim_arm(ibn_sim *sim, int32_t vc);
 void ibn_sim_head(ibn_sim *sim, int32_t vc);
 void ibn_sim_unstall(ibn_sim *sim, int32_t vc);
-/* pause.c */
+/* Functions of pause.c: pauses instead of credits. */
 void ibn_sim_open(ibn_sim *sim);
 void ibn_sim_look_at(ibn_sim *sim, int32_t vc);
 void ibn_sim_look_full(ibn_sim *sim);
 void ibn_sim_look_empty(ibn_sim *sim);
 void ibn_sim_pause(ibn_sim *sim, int32_t vc, int32_t word);
 int ibn_sim_may_resume(const ibn_sim *sim, int32_t vc);
-/* fault.c */
+/* Function of fault.c: links that go down. */
 int32_t ibn_sim_down_at(const ibn_sim *sim, int32_t device, int port);
-/* drop.c */
+/* Functions of drop.c: drops of packets that are too old. */
 void ibn_sim_drop(ibn_sim *sim, int32_t c, int32_t vc, int32_t input);
-/* clcm.c */
+/* Functions of clcm.c: control messages of both breakers. */
 int ibn_sim_still_suspected(const ibn_sim *sim, int32_t vc);
 int ibn_sim_wants(const ibn_sim *sim, int32_t lane_in, int32_t lane_out);
 uint32_t ibn_sim_switch_id(const ibn_sim *sim, int32_t device);
 void ibn_sim_send_clcm(ibn_sim *sim, int32_t message, int32_t vc);
-/* loop.c, deadlock.c */
+/* Functions of loop.c (Loop Breaker) and deadlock.c (Deadlock Breaker). */
 void ibn_sim_draw(ibn_sim *sim, int32_t vc, int32_t round);
 void ibn_sim_loop_clcm(ibn_sim *sim, int32_t message);
 void ibn_sim_deadlock_clcm(ibn_sim *sim, int32_t message);
 void ibn_sim_rule_end(ibn_sim *sim, int32_t lane_out, int32_t lane_in);
-/* breaker.c */
+/* Functions of breaker.c: common part of both breakers. */
 void ibn_sim_sample(ibn_sim *sim);
 void ibn_sim_clcm(ibn_sim *sim, int32_t vc, int32_t episode);
 void ibn_sim_control(ibn_sim *sim, int32_t message);
