@@ -50,6 +50,19 @@ def test_credits_limit_a_vl(packets, wire):
     assert share == pytest.approx(min(1.0, packets * PACKET / round_trip), rel=0.01)
 
 
+@pytest.mark.parametrize("packets", [1, 2, 4, 8])
+@pytest.mark.parametrize("wire", [1, 100])
+def test_credits_limit_the_vl_to_a_ca(packets, wire):
+    # Four sources together could fill the link.  A packet frees the buffer of its CA when its tail has arrived.  So
+    # the blocks of a buffer are sent once in the time of a packet and of a wire there and back.
+    fabric, routing, paths = star(4)
+    network = build_network(fabric, routing, cycles(packets * PACKET, wire=wire, switch=0))
+    simulation = simulate(network, flows_along(fabric, paths))
+    simulation.run(100_000)
+    share = simulation.flows().bytes.sum() / 64 / 100_000
+    assert share == pytest.approx(min(1.0, packets * PACKET / (PACKET + 2 * wire)), rel=0.01)
+
+
 @pytest.mark.parametrize("window", [1, 2, 3, 7])
 @pytest.mark.parametrize("wire", [1, 50])
 def test_a_window_limits_a_flow(window, wire):

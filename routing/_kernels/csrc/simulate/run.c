@@ -128,6 +128,7 @@ static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, i
         int32_t first = ibn_first_event(place);
         sim->handled += place - first;
         sim->moving -= place - first;
+        sim->crediting -= kind == EV_CREDIT ? place - first : 0;
         if (kind == EV_ARRIVE)
             ibn_sim_arrive(sim, first, place);
         else if (kind == EV_DELIVER)
@@ -190,7 +191,8 @@ int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_sta
     int64_t reason = STOP_TIME, most = sim->handled + events;
     for (;;) {
         int64_t inside = sim->injected - sim->delivered - sim->dropped, time;
-        if (!sim->moving && !inside && !ibn_flow_pressing(sim->flow, sim->flows)) {
+        /* The last packet ends the run, not the credits that return for it. */
+        if (sim->moving == sim->crediting && !inside && !ibn_flow_pressing(sim->flow, sim->flows)) {
             reason = STOP_EMPTY;
             break;
         }

@@ -327,7 +327,8 @@ struct ibn_sim {
         touches,          /* channels in `touched` */
         looks;            /* VCs in `looked` */
     int32_t freed_first;  /* 1: freed room is handled at the receiver (EV_FREED) before its credits leave; else 0 */
-    int64_t moving;       /* pending events that move data; 0 while packets are in flight means a standstill */
+    int64_t moving,       /* pending events that move data; 0 while packets are in flight means a standstill */
+        crediting;        /* of these, EV_CREDIT events */
 
     /* Packets, control messages and the event log. */
     ibn_packet *packet;   /* [packets_made] packets, in use or free */
@@ -441,6 +442,7 @@ static inline int32_t ibn_batch_before(ibn_sim *sim, int32_t place)
 static inline void ibn_at(ibn_sim *sim, int64_t time, int kind, int32_t subject, int32_t value)
 {
     sim->moving += ibn_moves(kind);
+    sim->crediting += kind == EV_CREDIT;
     if (time - sim->now < sim->slots)
         ibn_put(sim, (int32_t)(time & (sim->slots - 1)), kind, subject, value);
     else
