@@ -47,6 +47,7 @@ LOAD = Key(NUMBER, least=1e-6, most=1)
 TIME = Key(NUMBER, least=0, most=LONGEST)
 NEEDED_TIME = Key(NUMBER, True, 0, LONGEST)
 SEED = Key(INTEGER, least=0, most=2**31 - 1)
+SPEEDUP = Key(INTEGER, least=0, most=255)
 ROOM = Key(NUMBER, least=0, most=2048)
 NEEDED_ROOM = Key(NUMBER, True, 0, 2048)
 DELAY = Key(INTEGER, least=0, most=2**30 - 1)
@@ -83,9 +84,9 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "by": Key(INTEGER, least=-(2**31), most=2**31 - 1), "rounds": Key(INTEGER, least=1, most=10**9), "hot": NAMES,
         "hot_share": Key(NUMBER, least=0, most=1), "window": WINDOW,
     },
-    "run": {"until": TIME, "from": TIME, "sample": TIME, "seed": SEED},
+    "run": {"until": TIME, "from": TIME, "sample": TIME, "seed": SEED, "speedup": SPEEDUP},
     "case": {
-        "name": Key(TEXT, True), "what": Key(TEXT), "arbitration": Key(TEXT), "inputs": Key(TEXT),
+        "name": Key(TEXT, True), "what": Key(TEXT), "arbitration": Key(TEXT), "inputs": Key(TEXT), "speedup": SPEEDUP,
         "buffer": ROOM, "load": LOAD, "seed": SEED, "until": TIME, "without": NAMES,
         "engine": Key(TEXT), "vls": VLS, "remedy": Key(TABLE), "expect": Key(TABLE, True),
         "from": TIME, "buffers": Key(LIST, item=ROOM), "seeds": Key(INTEGER, least=0, most=10**6), "graph": Key(TABLE),

@@ -16,7 +16,7 @@ THRESHOLDS = Pauses(8 * PACKET, 6 * PACKET)
 def ring(flows, room, *, wire=16, arbitration=Arbitration.ARRIVAL, pauses=THRESHOLDS, remedies=None, fcp_period=0):
     """The ring of four of two and three flows, buffers of so many blocks."""
     network, traffic = pause_ring(flows, room, wire=wire)
-    switching = Switching(arbitration, fcp_period=fcp_period, pauses=pauses)
+    switching = Switching(arbitration, fcp_period=fcp_period, pauses=pauses, speedup=2)
     return simulate(network, traffic, switching=switching, remedies=remedies or Remedies())
 
 
@@ -51,7 +51,7 @@ def test_a_packet_counts_until_its_tail_has_left():
     """One packet is the threshold: its buffer signals the sender to stop, and to go on when the tail has gone."""
     fabric, routing, paths = star(1)
     network = build_network(fabric, routing, cycles(3 * PACKET, wire=5))
-    simulation = simulate(network, flows_along(fabric, paths), switching=Switching(pauses=Pauses(PACKET, 0)))
+    simulation = simulate(network, flows_along(fabric, paths), switching=Switching(pauses=Pauses(PACKET, 0), speedup=2))
     vc = network.channel_between("s0", "sw")
     reported = []
     for stop in range(4 * PACKET):

@@ -10,7 +10,7 @@ from routing.simulate.options import Arbitration, Remedies, Switching, option_ar
 from routing.simulate.run import simulate
 from routing.simulate.traffic import traffic_arrays
 
-BY_ARRIVAL = Switching(Arbitration.ARRIVAL)
+BY_ARRIVAL = Switching(Arbitration.ARRIVAL, speedup=2)
 
 
 def slow_ring(kind, packets, window=None):

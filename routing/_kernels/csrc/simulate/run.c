@@ -109,6 +109,9 @@ static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value
     case EV_FREED:
         freed(sim, subject, value);
         break;
+    case EV_INPUT:
+        ibn_sim_input_free(sim, subject);
+        break;
     case EV_INJECT:
         sim->flow[subject].called = 0;
         ibn_sim_prepare(sim, subject);
@@ -170,6 +173,7 @@ static void tick(ibn_sim *sim, int64_t time)
     if (!sim->options.xoff)
         handle_batches(sim, EV_FREED, places[EV_FREED]);
     handle_batches(sim, EV_EXPOSE, places[EV_EXPOSE]);
+    handle_batches(sim, EV_INPUT, places[EV_INPUT]);
     handle_batches(sim, EV_PAUSE, places[EV_PAUSE]);
     for (int kind = EV_LATER; kind < EV_KINDS; kind++)
         if (places[kind])
