@@ -17,7 +17,7 @@ Table = Mapping[str, Any]
 
 PACKETS = "packets"
 """Kind of a simulation case (value of its key ``what``) if the case does not name one."""
-_ALWAYS = {"name", "what", "expect"}
+_ALWAYS = {"name", "what", "expect", "origin", "chosen"}
 _TABLES = _ALWAYS | {"without", "engine", "vls", "routing"}
 _RUN = _TABLES | {"arbitration", "inputs", "buffer", "wire", "pauses", "until", "speedup"}
 READ_BY: Mapping[str, set[str]] = {

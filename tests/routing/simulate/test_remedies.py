@@ -220,7 +220,9 @@ def test_one_master_and_that_with_the_smallest_number_over_a_thousand_seeds():
     network = build_network(fabric, routing, cycles(8 * PACKET))
     masters = set()
     for seed in range(1000):
-        simulation = simulate(network, flows_along(fabric, paths), switching=Switching(seed=seed, speedup=2), remedies=LOOPS)
+        simulation = simulate(
+            network, flows_along(fabric, paths), switching=Switching(seed=seed, speedup=2), remedies=LOOPS
+        )
         simulation.run(160 * PACKET)
         suspected, chosen = rows(simulation, Event.SUSPECTED), rows(simulation, Event.MASTER)
         assert len(chosen) == 1
@@ -291,7 +293,9 @@ def ring_with_a_feeder(seed, rounds):
     paths = [*paths, ("y", "f", "11", "23", "h23")]
     network = build_network(fabric, tables_from_paths(fabric, paths, fill=True), cycles(8 * PACKET))
     remedies = replace(LOOPS, rounds=rounds)
-    simulation = simulate(network, flows_along(fabric, paths), switching=Switching(seed=seed, speedup=2), remedies=remedies)
+    simulation = simulate(
+        network, flows_along(fabric, paths), switching=Switching(seed=seed, speedup=2), remedies=remedies
+    )
     simulation.run(1_000 * PACKET)
     return simulation, network.channel_between("f", "11")
 

@@ -36,7 +36,11 @@ VALUES = {
 
 def test_every_kind_of_case_and_every_key_is_reported():
     assert set(READ_BY) == set(CASE_RUNNERS)
-    assert set().union(*READ_BY.values()) == set(TABLES["case"]) == set(VALUES) | {"name", "what", "expect"}
+    assert (
+        set().union(*READ_BY.values())
+        == set(TABLES["case"])
+        == set(VALUES) | {"name", "what", "expect", "origin", "chosen"}
+    )
 
 
 @pytest.mark.parametrize(

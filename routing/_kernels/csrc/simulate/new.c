@@ -143,9 +143,8 @@ static void set_queues(ibn_sim *sim)
     }
     sim->words = (most + 63) / 64;
     sim->in_turn = sim->words == 1 && sim->options.arbitration == ARBITER_ROUND_ROBIN;
-    sim->plain =
-        sim->in_turn && !sim->options.arbiters && !sim->options.single_fifo && !sim->freed_first && !sim->aging
-        && !sim->options.speedup;
+    sim->plain = sim->in_turn && !sim->options.arbiters && !sim->options.single_fifo && !sim->freed_first && !sim->aging
+                 && !sim->options.speedup;
     sim->failed |= queues > INT32_MAX;
     sim->queue = sim->failed ? NULL : none(2 * queues, &sim->failed);
     sim->mask = sim->words > 1 ? copy(NULL, 8LL * sim->vcs * sim->words, &sim->failed) : NULL;
@@ -223,13 +222,13 @@ ibn_sim *ibn_sim_new(const ibn_sim_network *network, const ibn_sim_options *opti
 void ibn_sim_free(ibn_sim *sim)
 {
     void *parts[] = {
-        sim->channel,  sim->far_end,     sim->counters,    sim->vc,    sim->watch,    sim->queue,    sim->mask,
-        sim->at_port,  sim->out_first,   sim->out_channel, sim->lft,   sim->sl2vl,    sim->ca_sl2vl, sim->sl,
-        sim->distance, sim->lid_switch,  sim->lid_device,  sim->hoq,   sim->lifetime, sim->detect,   sim->repeat,
-        sim->release,  sim->stall_count, sim->breaker,     sim->extra, sim->vlarb,    sim->flow,     sim->lists,
-        sim->trace,    sim->event,       sim->slot,        sim->heap,  sim->later,    sim->touched,  sim->marked,
-        sim->looked,   sim->busy_slots,  sim->packet,      sim->clcm,  sim->log,      sim->full_inputs,
-        sim->awaiting, sim->touch_key,
+        sim->channel,   sim->far_end,     sim->counters,    sim->vc,    sim->watch,    sim->queue,       sim->mask,
+        sim->at_port,   sim->out_first,   sim->out_channel, sim->lft,   sim->sl2vl,    sim->ca_sl2vl,    sim->sl,
+        sim->distance,  sim->lid_switch,  sim->lid_device,  sim->hoq,   sim->lifetime, sim->detect,      sim->repeat,
+        sim->release,   sim->stall_count, sim->breaker,     sim->extra, sim->vlarb,    sim->flow,        sim->lists,
+        sim->trace,     sim->event,       sim->slot,        sim->heap,  sim->later,    sim->touched,     sim->marked,
+        sim->looked,    sim->busy_slots,  sim->packet,      sim->clcm,  sim->log,      sim->full_inputs, sim->awaiting,
+        sim->touch_key,
     };
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
         free(parts[i]);

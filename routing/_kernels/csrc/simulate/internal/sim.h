@@ -172,8 +172,8 @@ typedef struct {
         to_switch,       /* 1: the receiver is a switch, 0: a CA or router */
         dst_port,        /* port number at the receiver */
         ages,            /* 1: packets queued for the channel have a lifetime limit, else 0 */
-        sending;         /* packets that the channel's input at the receiver is sending; counted if there is a speedup */
-    uint8_t spare[28];   /* unused bytes, which fill the second cache line */
+        sending;       /* packets that the channel's input at the receiver is sending; counted if there is a speedup */
+    uint8_t spare[28]; /* unused bytes, which fill the second cache line */
 } ibn_channel;
 
 /* Part of a channel's state that the receiving device needs to forward a packet; a copy in a smaller array. */
@@ -320,20 +320,20 @@ struct ibn_sim {
     uint64_t *full_inputs, /* [switches][4] bit set if an input sends as many packets as the speedup allows */
         *awaiting;         /* [switches][4] bit set if an output has packets that wait for such an input */
     int64_t *touch_key;    /* [channels] sort key of each channel in `touched`; allocated if there is a speedup */
-    uint64_t *busy_slots; /* [slots / 64] one bit per slot of the timing wheel, set if the slot has events */
-    int32_t in_turn;      /* 1: arbitration is round robin, and one word has a bit for each input; else 0 */
-    int32_t plain;        /* 1: in_turn, and no option is set for which a hop needs the general code; else 0 */
-    int32_t aging;        /* 1: some channel has a lifetime limit, or there are breakers; else 0 */
-    uint16_t *marked;     /* [channels] 1: the channel is in `touched`, else 0 */
-    int32_t slots,        /* number of slots of the timing wheel, one for each tick */
-        heap_size,        /* events in `heap` */
-        heap_room,        /* events allocated in `heap` */
-        later_room,       /* events allocated in `later` */
-        touches,          /* channels in `touched` */
-        looks;            /* VCs in `looked` */
-    int32_t freed_first;  /* 1: freed room is handled at the receiver (EV_FREED) before its credits leave; else 0 */
-    int64_t moving,       /* pending events that move data; 0 while packets are in flight means a standstill */
-        crediting;        /* of these, EV_CREDIT events */
+    uint64_t *busy_slots;  /* [slots / 64] one bit per slot of the timing wheel, set if the slot has events */
+    int32_t in_turn;       /* 1: arbitration is round robin, and one word has a bit for each input; else 0 */
+    int32_t plain;         /* 1: in_turn, and no option is set for which a hop needs the general code; else 0 */
+    int32_t aging;         /* 1: some channel has a lifetime limit, or there are breakers; else 0 */
+    uint16_t *marked;      /* [channels] 1: the channel is in `touched`, else 0 */
+    int32_t slots,         /* number of slots of the timing wheel, one for each tick */
+        heap_size,         /* events in `heap` */
+        heap_room,         /* events allocated in `heap` */
+        later_room,        /* events allocated in `later` */
+        touches,           /* channels in `touched` */
+        looks;             /* VCs in `looked` */
+    int32_t freed_first;   /* 1: freed room is handled at the receiver (EV_FREED) before its credits leave; else 0 */
+    int64_t moving,        /* pending events that move data; 0 while packets are in flight means a standstill */
+        crediting;         /* of these, EV_CREDIT events */
 
     /* Packets, control messages and the event log. */
     ibn_packet *packet;   /* [packets_made] packets, in use or free */
