@@ -87,7 +87,8 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
     },
     "run": {"until": TIME, "from": TIME, "sample": TIME, "seed": SEED, "speedup": SPEEDUP},
     "case": {
-        "name": Key(TEXT, True), "what": Key(TEXT), "origin": Key(TEXT), "chosen": Key(TEXT), "arbitration": Key(TEXT), "inputs": Key(TEXT), "speedup": SPEEDUP,
+        "name": Key(TEXT, True), "what": Key(TEXT), "origin": Key(TEXT), "chosen": Key(TEXT),
+        "arbitration": Key(TEXT), "inputs": Key(TEXT), "speedup": SPEEDUP,
         "buffer": ROOM, "load": LOAD, "seed": SEED, "until": TIME, "without": NAMES,
         "engine": Key(TEXT), "vls": VLS, "remedy": Key(TABLE), "expect": Key(TABLE, True),
         "from": TIME, "buffers": Key(LIST, item=ROOM), "seeds": Key(INTEGER, least=0, most=10**6), "graph": Key(TABLE),

@@ -37,7 +37,7 @@ def test_the_room_above_the_threshold_is_just_enough(wire):
         assert simulation.counters().buffer_overrun_errors.sum() == 0
 
 
-def test_two_flows_pause_four_links_as_often_as_published():
+def test_two_flows_pause_four_links_as_often_as_in_the_prototype():
     """In 40 M cycles, to the pause: once in 6 packet times on two links of the ring, once in 9 on those of senders."""
     simulation = ring(2, 10 * PACKET)
     simulation.run(40_000_000)

@@ -193,7 +193,7 @@ def test_dropped_heads_let_the_ring_creep_by_arrival_and_at_random_too(arbitrati
 
 
 @pytest.mark.parametrize(("detect", "release", "shares"), BREAKER)
-def test_an_oracle_in_place_of_messages_gives_the_published_shares(detect, release, shares):
+def test_an_oracle_in_place_of_messages_gives_the_shares_of_the_prototype(detect, release, shares):
     """Which knows of every lock when it has lasted long enough, and releases all ports of the loop together."""
     fabric, routing, paths = fig4(True)
     network = build_network(fabric, routing, cycles(8 * PACKET, wire=16))
