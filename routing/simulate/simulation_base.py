@@ -71,6 +71,10 @@ class SimulationBase(ABC):
         packets, messages = self._handle.latencies()
         return Latencies(packets, messages)
 
+    def latency_sum(self) -> int:
+        """Return the sum of the latencies of all packets that were delivered so far, in ticks."""
+        return int(self._handle.flows()[:, self._handle.fields.flow.index("latency")].sum())
+
     @abstractmethod
     def check(self) -> None:
         """Raise KernelError unless every packet and every block of credit is accounted for."""
