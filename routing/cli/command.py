@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, str] = {
     "watch": "Do the counters of the switches point at a credit loop?",
     "policy": "Rules for lifetimes and deadlock breakers, port by port.",
     "diff": "What differs between two sets of tables.",
+    "compare": "Is a fabric cabled as planned?",
     "sweep": "Engines x fabrics x faults x seeds, with a ledger.",
     "simulate": "Packets and credits: does a credit loop lock, and what helps?",
     "advise": "Compare all engines on a fabric, and recommend one.",
