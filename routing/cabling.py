@@ -38,7 +38,7 @@ class CableFinding:
 
     @property
     def edits(self) -> int:
-        """Return the number of cables to reconnect; two swapped cables count as one, since their plugs change places."""
+        """Return the number of cables to reconnect; a swap of two cables counts as one."""
         return max(len(self.planned), len(self.found)) - (self.kind in ("swapped", "mixed up"))
 
 
