@@ -6,6 +6,7 @@ line on standard error and an exit status here, so that commands need no error h
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import select
@@ -79,11 +80,6 @@ def usage_line(error: Any) -> str:
     return f"{message} (see {path} --help)"
 
 
-def no_command_line(error: Any) -> str:
-    """Return the error line for a command group that was called without a command."""
-    return f"a command is missing (see {error.ctx.command_path if error.ctx is not None else 'ibnue'} --help)"
-
-
 def system_line(error: Any) -> str:
     """Format an OSError as one line: the file, if it is known, and the reason."""
     where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
@@ -93,7 +89,6 @@ def system_line(error: Any) -> str:
 Explanation = Callable[[Any], str]
 
 EXPLANATIONS: tuple[tuple[tuple[type[BaseException], ...], int, Explanation], ...] = (
-    ((click.exceptions.NoArgsIsHelpError,), WRONG_USE, no_command_line),
     ((click.UsageError,), WRONG_USE, usage_line),
     ((click.ClickException,), WRONG_USE, lambda error: error.format_message()),
     ((InputError,), WRONG_USE, str),
@@ -227,6 +222,16 @@ class CommandGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(f"routing.cli.{cmd_name}"), cmd_name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments name; for a name that is unknown, the error names a similar one."""
+        name = args[0] if args else ""
+        near = difflib.get_close_matches(name, COMMANDS, 1, 0.6)
+        if name and not name.startswith("-") and name not in COMMANDS and near:
+            raise click.UsageError(f"there is no command {name!r} (did you mean {near[0]}?)", ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands into the help text, without importing the commands."""
         with formatter.section("Commands"):
@@ -253,6 +258,9 @@ class CommandGroup(click.Group):
         except OutputClosed:
             discard_stdout()
             sys.exit(OUTPUT_CLOSED)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message())
+            sys.exit(WRONG_USE)
         except (Exception, KeyboardInterrupt) as error:
             explained = explain(error)
             if explained is None:  # Python would exit with status 1, which means a finding

@@ -14,7 +14,7 @@ import click
 
 from routing.cli import engine_options, fabric_argument, proof_report, reroute_options
 from routing.cli.command import FINDING
-from routing.cli.output import json_option, print_json, print_rows, spinner
+from routing.cli.output import echo_lines, json_option, print_json, print_rows, spinner
 from routing.cli.param_types import Number
 from routing.cli.quality import parts_facts
 from routing.engines import ENGINES
@@ -96,6 +96,8 @@ def route(
     else:
         print_rows(facts(result))
         proof_report.print_findings(made.proof)
+        if output is not None and made.proof.certified:
+            echo_lines(f"next: ibnue check {fabric} {output}; ibnue lab {fabric} rehearses them", err=True)
     return 0 if made.proof.certified else FINDING
 
 
@@ -180,8 +182,10 @@ def write(output: Path | None, tables: VerifiedTables) -> list[Path]:
     """Write the tables into the output folder, and return the paths of all files; none if there is no folder."""
     if output is None:
         return []
+    from routing.formats.atomic import make_parents
     from routing.formats.table_files import write_tables
 
+    make_parents(output)
     write_tables(output, tables.fabric, tables.routing, tables.proof)
     return sorted(output.iterdir())
 

@@ -59,6 +59,19 @@ def write_text_atomically(path: str | Path, text: str) -> None:
         file.write(text.encode("utf-8", "backslashreplace"))
 
 
+def make_parents(path: str | Path) -> None:
+    """Create the folders above a file or folder that the user has named as output, as far as they are missing.
+
+    Raises
+    ------
+    EnvironmentProblem
+        A folder cannot be created.
+    """
+    parent = Path(path).parent
+    with _environment(parent):
+        parent.mkdir(parents=True, exist_ok=True)
+
+
 def make_folder(path: str | Path) -> Path:
     """Create a folder, if it does not exist, into which the caller will write files.
 
