@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 @click.option("--cas", type=int, metavar="N", help="CAs on each switch that carries any.")
 @click.option("--redundancy", type=int, metavar="N", help="Parallel links for each link.")
 @click.option("--width", type=int, metavar="LANES", help="Lanes of every link: 1, 2, 4, 8 or 12.")
-@click.option(
-    "--speed",
-    metavar="SPEED",
-    help="SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR; with four lanes also 4xNDR or 400G.",
-)
+@click.option("--speed", metavar="SPEED", help="SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR, or such as 400G.")
 @click.option("--seed", type=int, help="Of random topologies.")
 @click.option("--name", help="Name of the fabric.")
 @click.option("--lmc", type=click.IntRange(0, 7), default=0, show_default=True, help="LMC of the LIDs assigned.")

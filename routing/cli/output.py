@@ -87,6 +87,14 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts:
         click.echo(line.rstrip())
 
 
+def hint(text: str) -> None:
+    """Print a hint about a next step on standard error, if that is a terminal."""
+    from rich.console import Console
+
+    if Console(stderr=True).is_terminal:
+        echo_lines(text, err=True)
+
+
 @contextmanager
 def spinner(text: str) -> Iterator[None]:
     """Show on a terminal what is being done and for how long; elsewhere show nothing."""

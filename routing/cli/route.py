@@ -14,7 +14,7 @@ import click
 
 from routing.cli import engine_options, fabric_argument, proof_report, reroute_options
 from routing.cli.command import FINDING
-from routing.cli.output import echo_lines, json_option, print_json, print_rows, spinner
+from routing.cli.output import hint, json_option, print_json, print_rows, spinner
 from routing.cli.param_types import Number
 from routing.cli.quality import parts_facts
 from routing.engines import ENGINES
@@ -97,7 +97,7 @@ def route(
         print_rows(facts(result))
         proof_report.print_findings(made.proof)
         if output is not None and made.proof.certified:
-            echo_lines(f"next: ibnue check {fabric} {output}; ibnue lab {fabric} rehearses them", err=True)
+            hint(f"next: ibnue check {fabric} {output}; ibnue lab {fabric} rehearses them")
     return 0 if made.proof.certified else FINDING
 
 

@@ -96,11 +96,6 @@ def test_tables_of_another_fabric(monkeypatch, folder, command, option):
 
 
 @pytest.mark.parametrize("group", ["policy", "plugin"])
-def test_a_group_without_a_command(monkeypatch, folder, group):
-    assert f"(see ibnue {group} --help)" in refused(monkeypatch, folder, group)
-
-
-@pytest.mark.parametrize("group", ["policy", "plugin"])
 def test_commands_of_a_group_are_reported_whole(group):
     assert "..." not in CliRunner().invoke(main, [group, "--help"]).output.partition("Commands:")[2]
 

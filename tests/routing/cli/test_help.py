@@ -27,11 +27,12 @@ def test_a_misspelt_name_gets_the_nearest_one(words, expected):
     assert expected in result.stderr
 
 
-def test_output_folders_are_created_with_their_parents(tmp_path):
+def test_output_folders_are_created_with_their_parents(tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     folder = tmp_path / "a" / "b" / "tables"
     result = run("route", "ring:3,cas=1", "-e", "updn", "-o", folder)
     assert result.exit_code == 0, result.output
     assert (folder / "opensm-lfts.dump").is_file()
-    assert f"next: ibnue check ring:3,cas=1 {folder}" in result.stderr
+    assert "next: ibnue check ring:3,cas=1" in result.stderr
     assert run("fabric", "ring:3,cas=1", "-o", tmp_path / "c" / "fabric.net").exit_code == 0
     assert (tmp_path / "c" / "fabric.net").is_file()

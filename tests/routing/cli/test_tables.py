@@ -239,7 +239,7 @@ def test_output_that_cannot_be_written(torus, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("dear")
     before = sorted(tmp_path.rglob("*"))
-    assert_refused(run("route", torus, "-o", tmp_path / "no" / "where"), "no/where")
+    assert_refused(run("route", torus, "-o", tmp_path / "full" / "letter.txt" / "where"), "letter.txt")
     assert_refused(run("route", torus, "-o", tmp_path / "full"), "letter.txt")
     assert_refused(run("route", torus, "-o", torus), "torus.net")
     assert sorted(tmp_path.rglob("*")) == before
