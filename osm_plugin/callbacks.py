@@ -212,7 +212,7 @@ def attach(ffi: Any, python: str, paths: list[str], library_protocol: str = "") 
 
 def _refuse_all(ffi: Any, library_protocol: str) -> None:
     text = (
-        f"the library speaks protocol {library_protocol}, the package {protocol()}: "
+        f"the library has protocol {library_protocol}, but the package has {protocol()}: "
         "run 'ibnue plugin install' again, and start OpenSM again"
     ).encode()
 

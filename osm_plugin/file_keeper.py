@@ -122,7 +122,7 @@ class FileKeeper:
             self._since = time.monotonic()
             if reply is None:
                 self.end()
-                yield Reply(task.kind, task.path, None, "the process that keeps files has died")
+                yield Reply(task.kind, task.path, None, "the process that reads and writes files has died")
             else:
                 yield reply
             self._send()

@@ -125,7 +125,7 @@ class Host:
             raise RoutingError(f"the worker {exit_description}; another one is started") from None
         except ValueError:
             self._replace()
-            raise RoutingError("the worker talks nonsense; another one is started") from None
+            raise RoutingError("the worker sent an invalid message; another one is started") from None
         answer = self._answer if self._asked_for == sequence else None
         if answer is None:
             worker.listen()
@@ -134,7 +134,7 @@ class Host:
             deadline = self._config.deadline
             if worker.computes(min(SILENT, deadline / 2)):
                 raise StillComputing(
-                    f"no answer within {deadline:g} s; the worker still computes, its tables count later"
+                    f"no answer within {deadline:g} s; the worker still computes, and its tables will be used later"
                 )
             self._replace()
             raise RoutingError(f"no answer within {deadline:g} s; another worker is started")
@@ -284,7 +284,7 @@ class Host:
         try:
             self._shadow.send(message)
         except OSError as problem:
-            raise RoutingError(f"the shadow engine's worker takes no message: {problem.strerror}") from None
+            raise RoutingError(f"the shadow engine's worker accepts no message: {problem.strerror}") from None
 
     def _end_worker(self) -> None:
         if self._worker is not None:

@@ -317,11 +317,11 @@ static int wait_for_answers(const struct ibnue_plugin *plugin)
 static void log_tally(struct ibnue_plugin *plugin, const struct tally *tally, const char *note)
 {
     SAY(plugin, OSM_LOG_INFO,
-        "ibnue policies: %u ports have a wish, %u were right, %u written, %u of them hold it, %u left alone; %s\n",
+        "ibnue policies: %u ports covered by rules: %u already correct, %u updated (%u verified), %u skipped; %s\n",
         tally->wished, tally->right, tally->written, tally->held, tally->stubborn, note);
     if (tally->first)
         SAY(plugin, OSM_LOG_ERROR,
-            "ERR IBNA: %u ports do not hold what they were set to, first %s port %u: HOQLife %u, VLStallCount %u"
+            "ERR IBNA: %u ports did not accept their new value, first %s port %u: HOQLife %u, VLStallCount %u"
             " instead of %u, %u\n",
             tally->written - tally->held, osm_physp_get_node_ptr(tally->first)->print_desc,
             osm_physp_get_port_num(tally->first), tally->first->port_info.vl_stall_life & 0x1F,

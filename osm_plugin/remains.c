@@ -394,7 +394,7 @@ int ibnue_remains_make(struct ibnue_plugin *plugin, const uint8_t *now, char *wh
 
     ibnue_remains_drop(remains);
     if (last->answer.vls > head->data_vls) {
-        snprintf(why, IBNUE_WHY, "the last tables take %u VLs, and OpenSM sets up %u", last->answer.vls,
+        snprintf(why, IBNUE_WHY, "the last tables use %u VLs, but OpenSM sets up only %u", last->answer.vls,
                  head->data_vls);
         return -1;
     }

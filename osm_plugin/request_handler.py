@@ -297,7 +297,7 @@ class RequestHandler:
         wanted, most = taken.options.get("vls"), QosPolicy.of(snapshot.conf).most_layers
         if isinstance(wanted, int) and wanted > most:
             lines.append(
-                f"QoS: vls = {wanted} is taken for {most}, as each SL of the policy needs an SL for every layer"
+                f"QoS: vls = {wanted} is reduced to {most}, because each SL of the policy needs an SL for every layer"
             )
         self._log_once(lines)
         return taken
@@ -330,5 +330,5 @@ class RequestHandler:
             return None
         if found.kept.engine in self._engines and fits(found.kept, fabric):
             return replace(found, kept=with_classes_of(found.kept, fabric))
-        self._state.remarks.append("pin ignored: its tables are of another fabric, or of an engine that is not there")
+        self._state.remarks.append("pin ignored: its tables are for another fabric, or from an unknown engine")
         return None

@@ -193,7 +193,7 @@ static int publish_late(struct ibnue_engine *engine, const char *note)
         taken->answer.held = 0;
     if (publish(engine, why))
         return refuse(engine, why);
-    SAY(plugin, OSM_LOG_INFO, "%s: %s (a late answer, for the subnet as it still is)\n", engine->name, note);
+    SAY(plugin, OSM_LOG_INFO, "%s: %s (a late answer, for the unchanged subnet)\n", engine->name, note);
     return 0;
 }
 
@@ -227,7 +227,7 @@ static int route(void *context)
     if (ibnue_answer_take(plugin, why) || publish(engine, why))
         return refuse(engine, why);
     times.publish = ibnue_ms_since(&start);
-    SAY(plugin, OSM_LOG_INFO, "%s: %s (subnet read in %.1f ms, worker %.1f ms, tables taken in %.1f ms)\n",
+    SAY(plugin, OSM_LOG_INFO, "%s: %s (subnet read in %.1f ms, worker %.1f ms, tables published in %.1f ms)\n",
         engine->name, note, times.collect, times.wait, times.publish);
     return 0;
 }

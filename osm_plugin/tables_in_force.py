@@ -122,7 +122,7 @@ class State:
         self._saved[folder] = kept
         if folder == self._path:
             self.last = kept
-            self.remarks.append(f"state taken from {folder}")
+            self.remarks.append(f"state read from {folder}")
         else:
             self.baseline = kept
 
@@ -135,11 +135,11 @@ class State:
         if last is None:
             return None
         if not fits(last, fabric):
-            why = "it is of another fabric"
+            why = "it is for another fabric"
         elif last.engine != engine:
-            why = f"it is of engine {last.engine}"
+            why = f"it is from engine {last.engine}"
         elif last.options != options:
-            why = "the engine's options are others now"
+            why = "the engine's options have changed"
         else:
             self.last = with_classes_of(last, fabric)
             return self.last

@@ -146,7 +146,9 @@ def _options(width: int, speed: float, name: str) -> str:
     """
     called = speed_name(speed)
     if width not in WIDTHS or called is None:
-        raise FabricError(f"{name!r} has a {width}x link at {speed} Gb/s a lane", remedy="InfiniBand has no such link")
+        raise FabricError(
+            f"{name!r} has a {width}x link at {speed} Gb/s per lane", remedy="InfiniBand has no such link"
+        )
     slow, fast = _SPEED_BITS[called]
     parts = [
         "" if width == 4 else f" w={_WIDTH_BIT[width]}",

@@ -60,7 +60,7 @@ def test_the_deadline_ends_the_wait_and_the_slow_worker(live, nets):
         assert routes_again(lab)
 
 
-KEPT = r"ibnue-dfsssp keeps its tables, proven for this very subnet, and routed nothing: (.*)"
+KEPT = r"ibnue-dfsssp keeps its last tables, which are proven for exactly this subnet, and routed nothing: (.*)"
 
 
 @pytest.mark.parametrize("failure", ["killed", "slow"])

@@ -15,7 +15,7 @@ from ibsim_fixtures.opensm import Plugin
 pytestmark = pytest.mark.lab
 
 LATE = r"ibnue-updn: .* \(a late answer, for the subnet as it still is\)"
-STILL = r"no answer within \S+ s; the worker still computes, its tables count later"
+STILL = r"no answer within \S+ s; the worker still computes, and its tables will be used later"
 
 
 @pytest.fixture

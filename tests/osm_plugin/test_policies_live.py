@@ -104,7 +104,7 @@ class Bench:
 def counted(opensm):
     """Figures of every round: ports with a wish, right ones, written ones, those that hold it, those left alone."""
     found = re.findall(
-        r"policies: (\d+) ports have a wish, (\d+) were right, (\d+) written, (\d+) of them hold it, (\d+) left",
+        r"policies: (\d+) ports covered by rules: (\d+) already correct, (\d+) written, (\d+) verified), (\d+) left",
         opensm.log_path.read_text(),
     )
     return [tuple(map(int, row)) for row in found]
