@@ -44,8 +44,10 @@ def picture(fabric: Fabric, layout: str, title: str, pulled: Sequence[tuple[int,
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{left} {top} {width} {height}" '
         f'width="{width}" height="{height}">'
     )
-    ground = f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="#fff"/>'
-    return "\n".join([head, f"<title>{escape(title)}</title>", f"<style>{STYLE}</style>", ground, *body, "</svg>", ""])
+    background = f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="#fff"/>'
+    return "\n".join(
+        [head, f"<title>{escape(title)}</title>", f"<style>{STYLE}</style>", background, *body, "</svg>", ""]
+    )
 
 
 def _whole(number: float) -> int:

@@ -40,7 +40,7 @@ class State:
         self.last: SavedTables | None = None
         self.baseline: SavedTables | None = None
         self.remarks: list[str] = []
-        self._patience = timeout
+        self._timeout = timeout
         self._files = FileKeeper()
         self._path: Path | None = None
         self._stamps: dict[Path, Stamp] = {}
@@ -81,13 +81,13 @@ class State:
         """
         # During a write, the tables in memory are newer than the file. So there is nothing to wait for.
         ask = self._files.waiting == "look" and not self._overdue
-        for reply in self._files.receive(max(0.0, self._patience - self._files.seconds) if ask else 0.0):
+        for reply in self._files.receive(max(0.0, self._timeout - self._files.seconds) if ask else 0.0):
             self._take(reply, threads)
         doing = self._files.waiting
-        silent = doing is not None and self._files.seconds >= self._patience
+        silent = doing is not None and self._files.seconds >= self._timeout
         if silent and not self._overdue:
             what = "read" if doing == "look" else "written"
-            self.remarks.append(f"state not {what} yet: {path} has not answered for {self._patience:g} s")
+            self.remarks.append(f"state not {what} yet: {path} has not answered for {self._timeout:g} s")
         self._overdue = silent
         self._late = silent and self._late
 

@@ -89,8 +89,8 @@ def _details(found: Transition) -> list[str]:
             f"credit loop of {count_noun(len(found.loop), 'channel')} while tables are mixed:"
             f" {', '.join(channels)}{more}"
         )
-    if found.circling:
-        report.append(f"packets for {count_noun(found.circling, 'LID')} may loop until the tables are written")
+    if found.looping:
+        report.append(f"packets for {count_noun(found.looping, 'LID')} may loop until the tables are written")
     if found.drops.old:
         report.append(_dropping(found.drops.old))
     return report

@@ -13,7 +13,7 @@ from routing.errors import KernelError
 
 TOTALS = (
     "now", "injected", "delivered", "dropped", "in_flight", "hops", "events", "last_move", "injected_bytes",
-    "delivered_bytes", "dropped_bytes", "broken_lanes", "misplaced_blocks", "logged", "log_lost", "moving",
+    "delivered_bytes", "dropped_bytes", "broken_vcs", "misplaced_blocks", "logged", "log_lost", "moving",
 )  # fmt: skip
 CHANNEL_COUNTERS = (
     "xmit_bytes", "xmit_pkts", "xmit_wait", "xmit_discards", "hoq_discards", "lifetime_discards", "stalled_discards",

@@ -48,7 +48,7 @@ def policy() -> None:
     """
 
 
-def lay(policy_file: Path, fabric: str, tables: Path | None) -> PolicyInputs:
+def apply_policy(policy_file: Path, fabric: str, tables: Path | None) -> PolicyInputs:
     """Read the policy, the fabric and the tables, and find the rules that apply to each port of a switch.
 
     Returns
@@ -89,7 +89,7 @@ def check(*, policy_file: Path, fabric: str, tables: Path | None, as_json: bool)
     The first thing wrong is an error (exit status 2) with file, line and remedy.  Otherwise the ports of each rule are
     counted.
     """
-    subnet, facts, found = lay(policy_file, fabric, tables)
+    subnet, facts, found = apply_policy(policy_file, fabric, tables)
     rows = [
         (rule, len(found.selected[number]), found.decides(number)) for number, rule in enumerate(found.policy.rules)
     ]
@@ -124,7 +124,7 @@ def explain(*, policy_file: Path, fabric: str, tables: Path | None, switch: str,
     """Show what POLICY sets at PORT of SWITCH (name or GUID), and which rule sets it."""
     from routing.policy.explain import explain_port
 
-    subnet, facts, found = lay(policy_file, fabric, tables)
+    subnet, facts, found = apply_policy(policy_file, fabric, tables)
     report = explain_port(found, subnet, facts, switch, port)
     if not facts.exists[report.row, port]:
         raise OptionError(f"{report.switch} has no port {port}", remedy=f"it has {subnet.switch_ports[report.row]}")
@@ -202,7 +202,7 @@ def export(*, policy_file: Path, fabric: str, tables: Path | None, output: Path 
 
     if output is None and not opensm:
         raise click.UsageError("give -o DIR, --opensm, or both", click.get_current_context())
-    subnet, facts, found = lay(policy_file, fabric, tables)
+    subnet, facts, found = apply_policy(policy_file, fabric, tables)
     if output is not None:
         written = write_switch_files(found, subnet, output)
         print_rows([("files", f"{len(written)} in {output}")])

@@ -315,12 +315,12 @@ def run(
     finished = False
     try:
         settings = prepared(stack) if live else ()
-        with progress_bar("sweep", len(todo)) as tell:
+        with progress_bar("sweep", len(todo)) as advance:
             # Cases with and without OpenSM are separate runs in the ledger, because those with OpenSM depend on more
             # code.
             for part in filter(None, ([task for task in todo if task.mode != "lab"], live)):
                 number = ledger.begin(f"{len(part)} of {len(plan.tasks)} tasks, {executor}", live=part is live)
-                Run(ledger, number, working, packer(plan, settings), lambda pairs: tell(len(pairs))).finish(part)
+                Run(ledger, number, working, packer(plan, settings), lambda pairs: advance(len(pairs))).finish(part)
         finished = True
     finally:
         working.close(now=not finished)

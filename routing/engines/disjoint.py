@@ -156,7 +156,7 @@ class _TreeSearch:
         request = TreeRequest(
             fabric.channels,
             weight=fabric.terminals_at.astype(np.float64),
-            slowness=inverse_capacity(fabric, options.link_weights),
+            inverse_capacity=inverse_capacity(fabric, options.link_weights),
             distance=distance,
             allowed=orders.allowed(fabric.channels),
             degree=orders.degree,

@@ -51,7 +51,7 @@ MOST_ORDERS = 4
 SPARE_VISITS = 1_000_000
 """Channels that cycle searches may visit for paths between switches without end ports, at effort 1."""
 
-EASING_ROUNDS = 64
+UNLOAD_ROUNDS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,7 +273,7 @@ class LayerSearch:
             have=have,
             mutual=self.mutual,
             rechoose=True,
-            easing=0 if bisection or paths.name == TREE else EASING_ROUNDS,
+            unload_rounds=0 if bisection or paths.name == TREE else UNLOAD_ROUNDS,
             region=regions(self.fabric, most, seed=self.options.seed) if metis else None,
             budget=budget,
             spare=round(SPARE_VISITS * self.options.effort),

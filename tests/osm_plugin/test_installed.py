@@ -43,7 +43,7 @@ def test_status_and_remove_beside_a_running_opensm(live, nets, plugin_folder, tm
 def test_a_library_of_another_protocol_is_a_problem(plugin_folder, monkeypatch):
     monkeypatch.setattr("osm_plugin.installed.protocol", lambda: "another")
     done = call("status", "--libdir", plugin_folder)
-    assert done.return_value == 1 and "and this package another (run 'ibnue plugin install' again)" in done.stdout
+    assert done.return_value == 1 and "but this package has another (run 'ibnue plugin install' again)" in done.stdout
 
 
 def test_what_is_not_ours_is_not_removed(tmp_path):

@@ -104,7 +104,8 @@ class Bench:
 def counted(opensm):
     """Return the figures of every round: ports covered by rules, already correct, updated, verified and skipped."""
     found = re.findall(
-        r"policies: (\d+) ports covered by rules: (\d+) already correct, (\d+) updated \((\d+) verified\), (\d+) skipped",
+        r"policies: (\d+) ports covered by rules: (\d+) already correct, (\d+) updated \((\d+) verified\), "
+        r"(\d+) skipped",
         opensm.log_path.read_text(),
     )
     return [tuple(map(int, row)) for row in found]

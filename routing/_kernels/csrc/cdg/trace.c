@@ -139,7 +139,7 @@ static void enter_from_endports(worker *w, int32_t lid, int32_t i)
 }
 
 /* Add the dependencies on forwarding loops.  Packets that enter a loop use all its channels, one after the other. */
-static void close_circles(worker *w, const uint8_t *number, bool spread, uint32_t all)
+static void add_loops(worker *w, const uint8_t *number, bool spread, uint32_t all)
 {
     const cdg_tables *t = w->j->t;
     cdg_forest *f = &w->f;
@@ -177,7 +177,7 @@ static inline void collect(worker *w, const uint8_t *restrict number, bool sprea
             flow[v] |= through;
     }
     if (w->f.sorted < t->switches)
-        close_circles(w, number, spread, all);
+        add_loops(w, number, spread, all);
 }
 
 static void run_block(worker *w, int32_t lid, int32_t count)

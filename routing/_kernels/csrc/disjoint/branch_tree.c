@@ -19,7 +19,7 @@ static double join_cost(disjoint_job *job, int32_t d, int32_t tree, int32_t s, i
     for (; hit; hit &= (uint8_t)(hit - 1))
         cost += SHARED_LINK;
     for (int32_t e = c;;) {
-        cost += disjoint_power4((job->load[1][e] + flow * net->slowness[e]) / highest);
+        cost += disjoint_power4((job->load[1][e] + flow * net->inverse_capacity[e]) / highest);
         const int32_t v = net->dst[e];
         if (v == d)
             return cost;

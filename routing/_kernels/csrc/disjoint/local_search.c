@@ -5,7 +5,7 @@
 #include "core/internal/random.h"
 #include "disjoint/internal/disjoint_job.h"
 
-enum { RIGID_SWEEPS = 2, PATIENCE = 25, SMOOTH_BEFORE = 12 };
+enum { RIGID_SWEEPS = 2, IDLE_PASSES = 25, SMOOTH_BEFORE = 12 };
 static const double WRONG_ORDER = 1000, MISSING_PATH = 100, HOP_OVER = 1e5, BALANCE = 5, TIE = 1e-9;
 
 typedef struct {
@@ -70,7 +70,7 @@ static void add_flow(search_job *search, int32_t d, int32_t tree, int32_t s, dou
     const uint8_t *next = job->next + disjoint_row(job, d, tree);
     for (int32_t v = s; v != d;) {
         const int32_t c = disjoint_hop(job, next, v);
-        const double load = sign * search->flow * net->slowness[c];
+        const double load = sign * search->flow * net->inverse_capacity[c];
         if (tree == 0)
             job->load[0][c] += load;
         job->load[1][c] += load;
@@ -92,7 +92,7 @@ static bool exceeds_cap(const search_job *search, int32_t d, int64_t row, int32_
 {
     const disjoint_job *job = search->job;
     while (search->cap > 0) {
-        if (job->load[0][c] + search->flow * job->net->slowness[c] > search->cap * (1 + TIE))
+        if (job->load[0][c] + search->flow * job->net->inverse_capacity[c] > search->cap * (1 + TIE))
             return true;
         const int32_t v = job->net->dst[c];
         if (v == d)
@@ -107,7 +107,8 @@ static double load_cost(const search_job *search, int32_t d, int32_t tree, int64
     const disjoint_job *job = search->job;
     double cost = 0;
     for (;;) {
-        const double flow = search->flow * job->net->slowness[c], all = (job->load[1][c] + flow) / search->typical[1];
+        const double flow = search->flow * job->net->inverse_capacity[c],
+                     all = (job->load[1][c] + flow) / search->typical[1];
         cost += search->highest > 0 ? peak_cost((job->load[0][c] + flow) / search->highest, search->smooth)
                                     : all * all * disjoint_power4(all) + 1;
         if (tree == 0 && !(search->highest > 0)) {
@@ -291,9 +292,9 @@ static void choose_orders_again(disjoint_job *job)
             int32_t allowed[8] = {0}, best = old;
             if (old == DISJOINT_NONE)
                 continue;
-            for (int32_t way = 0; way < 2; way++)
-                for (int32_t tree = 0; tree < disjoint_trees_of(job, way ? a : b); tree++) {
-                    const uint8_t mask = job->mask[disjoint_row(job, way ? a : b, tree) + (way ? b : a)];
+            for (int32_t reverse = 0; reverse < 2; reverse++)
+                for (int32_t tree = 0; tree < disjoint_trees_of(job, reverse ? a : b); tree++) {
+                    const uint8_t mask = job->mask[disjoint_row(job, reverse ? a : b, tree) + (reverse ? b : a)];
                     for (int32_t order = 0; order < net->orders; order++)
                         allowed[order] += (mask >> order & 1) + (tree == 0 ? 100 * (mask >> order & 1) : 0);
                 }
@@ -461,7 +462,7 @@ int ibn_disjoint_balance_first(disjoint_job *job)
     const int code = prepare(&search);
     double least_load = 0;
     int64_t least_wrong = 0;
-    for (int32_t i = 0, idle = 0; code == DISJOINT_OK && i < job->net->balance_sweeps && idle < PATIENCE; i++) {
+    for (int32_t i = 0, idle = 0; code == DISJOINT_OK && i < job->net->balance_sweeps && idle < IDLE_PASSES; i++) {
         count_load(job);
         set_scale(&search);
         search.highest = highest_load(job);

@@ -144,8 +144,8 @@ void ibn_disjoint_add_load(disjoint_job *job, int32_t d, int32_t tree, double si
         for (int32_t v = s; v != d && next[v] != DISJOINT_NONE && flow != 0;) {
             const int32_t c = disjoint_hop(job, next, v);
             if (tree == 0)
-                job->load[0][c] += flow * net->slowness[c];
-            job->load[1][c] += flow * net->slowness[c];
+                job->load[0][c] += flow * net->inverse_capacity[c];
+            job->load[1][c] += flow * net->inverse_capacity[c];
             v = net->dst[c];
         }
     }

@@ -1,5 +1,5 @@
-#ifndef IBNUE_FIT_WAYS_H
-#define IBNUE_FIT_WAYS_H
+#ifndef IBNUE_ASSIGN_VLS_H
+#define IBNUE_ASSIGN_VLS_H
 
 #include <stdint.h>
 
@@ -22,9 +22,9 @@ typedef struct {
     const uint8_t *lft;        /* [S, L] */
     const uint8_t *open;       /* [V]: whether a VL may be assigned */
     int32_t groups;            /* G */
-    const int32_t *way_first;  /* [G + 1]: first path of each group; all paths of a group use one VL */
-    const int32_t *way_from;   /* [paths]: first switch of each path */
-    const int32_t *way_to;     /* [paths]: destination LID of each path */
+    const int32_t *path_first; /* [G + 1]: first path of each group; all paths of a group use one VL */
+    const int32_t *path_from;  /* [paths]: first switch of each path */
+    const int32_t *path_to;    /* [paths]: destination LID of each path */
     const uint8_t *start;      /* [G]: VL that each group tries first */
 } vl_requests;
 

@@ -37,7 +37,7 @@ static int run(layering_job *job)
     if (!queue)
         return 1;
     if (!result->left && !job->failed)
-        ibn_layering_unload(job, paths->easing, queue, queue + paths->switches);
+        ibn_layering_unload(job, paths->unload_rounds, queue, queue + paths->switches);
     free(queue);
     result->needed = job->graph.vls > 0 ? job->graph.vls : 1;
     result->used = result->needed > paths->have ? result->needed : paths->have;

@@ -44,7 +44,7 @@ static int all_fit(layering_job *job, int32_t target, const int32_t *queue, int3
 
 /* Move the next hop of u towards a target to a path of equal length below the peak; return whether there is one that
  * fits. */
-static int ease_at(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue)
+static int unload_at(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue)
 {
     const uint16_t *hops = job->hops + (int64_t)target * job->net.switches;
     uint8_t *next = job->next + (int64_t)target * job->net.switches + u, kept = *next;
@@ -76,7 +76,7 @@ static int relieve(layering_job *job, int32_t target, int32_t u, double peak, in
 {
     int32_t count = everyone_behind(job, target, u, behind);
     for (int32_t i = 0; i < count; i++)
-        if (ease_at(job, target, behind[i], peak, queue))
+        if (unload_at(job, target, behind[i], peak, queue))
             return 1;
     return 0;
 }
@@ -87,10 +87,10 @@ void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int3
     for (int32_t round = 0; round < rounds; round++) {
         double peak = 0.0;
         for (int32_t c = 0; c < job->net.channels; c++)
-            peak = fmax(peak, job->load[c] * job->paths->slowness[c]);
+            peak = fmax(peak, job->load[c] * job->paths->inverse_capacity[c]);
         for (int32_t c = 0; c < job->net.channels && !job->failed; c++) {
             int32_t u = job->net.src[c], k = c - job->net.first[u], moved = 0;
-            if (job->load[c] * job->paths->slowness[c] < peak * (1.0 - 1e-9))
+            if (job->load[c] * job->paths->inverse_capacity[c] < peak * (1.0 - 1e-9))
                 continue;
             for (int32_t t = 0; t < job->paths->targets && !moved; t++)
                 moved = job->next[(int64_t)t * job->net.switches + u] == k && relieve(job, t, u, peak, queue, behind);

@@ -224,7 +224,7 @@ int ibn_nue_move_subtree(const nue_t *nue, layer_t *layer, grower_t *grower, uin
     if (net->dst[old] != root)
         layer->used[ibn_nue_slot(nue, old, ibn_next_channel(&nue->job, next, net->dst[old]))]--;
     next[v] = (uint8_t)(c - net->first[v]);
-    layer->lifted = 1;
+    layer->dependency_removed = 1;
     return 1;
 }
 

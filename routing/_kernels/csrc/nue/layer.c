@@ -85,7 +85,7 @@ void ibn_layer_release(layer_t *layer)
 /* Begin a new epoch without blocked dependencies: used ones were removed since. */
 void ibn_layer_unblock(const nue_t *nue, layer_t *layer)
 {
-    layer->lifted = 0;
+    layer->dependency_removed = 0;
     if (++layer->epoch == 0) {
         memset(layer->blocked, 0, (size_t)nue->slots * sizeof *layer->blocked);
         layer->epoch = 1;
@@ -188,7 +188,7 @@ int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t
 {
     int32_t slot = ibn_nue_slot(nue, a, b);
     if (layer->place[a] < layer->place[b])
-        return !layer->lifted || layer->blocked[slot] != layer->epoch;
+        return !layer->dependency_removed || layer->blocked[slot] != layer->epoch;
     if (layer->blocked[slot] == layer->epoch)
         return 0;
     int32_t forward = search_forward(nue, layer, grower, a, b);
@@ -264,24 +264,24 @@ static ready_t pop(ready_t *heap, int32_t size)
 int ibn_layer_sort(const nue_t *nue, layer_t *layer, const double *rank)
 {
     const ibn_network *net = nue->job.net;
-    int32_t *waits = calloc((size_t)net->channels + 1, sizeof *waits), size = 0, done = 0;
+    int32_t *in_degree = calloc((size_t)net->channels + 1, sizeof *in_degree), size = 0, done = 0;
     ready_t *heap = malloc(((size_t)net->channels + 1) * sizeof *heap);
-    int failed = !waits || !heap;
+    int failed = !in_degree || !heap;
     for (int32_t a = 0; a < net->channels && !failed; a++)
         for (int32_t b = net->first[net->dst[a]]; b < net->first[net->dst[a] + 1]; b++)
-            waits[b] += layer->used[ibn_nue_slot(nue, a, b)] > 0;
+            in_degree[b] += layer->used[ibn_nue_slot(nue, a, b)] > 0;
     for (int32_t c = 0; c < net->channels && !failed; c++)
-        if (waits[c] == 0)
+        if (in_degree[c] == 0)
             push(heap, size++, (ready_t){.rank = rank[c], .channel = c});
     for (; size > 0; done++) {
         int32_t a = pop(heap, size--).channel;
         layer->at[done] = a;
         layer->place[a] = done;
         for (int32_t b = net->first[net->dst[a]]; b < net->first[net->dst[a] + 1]; b++)
-            if (layer->used[ibn_nue_slot(nue, a, b)] && --waits[b] == 0)
+            if (layer->used[ibn_nue_slot(nue, a, b)] && --in_degree[b] == 0)
                 push(heap, size++, (ready_t){.rank = rank[b], .channel = b});
     }
-    free(waits);
+    free(in_degree);
     free(heap);
     return failed;
 }

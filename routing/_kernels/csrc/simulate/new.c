@@ -77,7 +77,7 @@ static void copy_network(ibn_sim *sim, const ibn_sim_network *network)
     sim->watch = copy(NULL, (int64_t)sizeof(ibn_watch) * sim->vcs, failed);
     sim->touched = copy(NULL, 4LL * sim->channels, failed);
     sim->marked = copy(NULL, 2LL * sim->channels, failed);
-    sim->looked = copy(NULL, sim->options.xoff ? 4 * sim->vcs : 0, failed);
+    sim->to_check = copy(NULL, sim->options.xoff ? 4 * sim->vcs : 0, failed);
 }
 
 /* Set up the channels, which are sorted by sending device and port; a device numbers its inputs by in-port. */
@@ -145,7 +145,7 @@ static void set_queues(ibn_sim *sim)
     sim->mask = sim->words > 1 ? copy(NULL, 8LL * sim->vcs * sim->words, &sim->failed) : NULL;
 }
 
-static void set_lanes(ibn_sim *sim, const ibn_sim_network *network)
+static void set_vcs(ibn_sim *sim, const ibn_sim_network *network)
 {
     for (int64_t l = 0; l < sim->vcs; l++) {
         sim->vc[l].buffer = network->buffer[l];
@@ -198,7 +198,7 @@ ibn_sim *ibn_sim_new(const ibn_sim_network *network, const ibn_sim_options *opti
         set_queues(sim);
     }
     if (!sim->failed) {
-        set_lanes(sim, network);
+        set_vcs(sim, network);
         if (sim->options.xoff)
             ibn_sim_open(sim);
         ibn_sim_start_flows(sim);
@@ -222,7 +222,7 @@ void ibn_sim_free(ibn_sim *sim)
         sim->distance, sim->lid_switch,  sim->lid_device,  sim->hoq,   sim->lifetime, sim->detect,   sim->repeat,
         sim->release,  sim->stall_count, sim->breaker,     sim->extra, sim->vlarb,    sim->flow,     sim->lists,
         sim->trace,    sim->event,       sim->slot,        sim->heap,  sim->later,    sim->touched,  sim->marked,
-        sim->looked,   sim->busy_slots,  sim->packet,      sim->clcm,  sim->log,
+        sim->to_check, sim->busy_slots,  sim->packet,      sim->clcm,  sim->log,
     };
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
         free(parts[i]);

@@ -3,15 +3,15 @@
 #include <stdint.h>
 /* Channels of a fabric, and the flow that its switches send. */
 typedef struct {
-    int32_t switches;          /* S */
-    int32_t channels;          /* C */
-    const int32_t *first;      /* [S + 1], the channels of switch s are first[s] to first[s + 1] - 1 */
-    const int32_t *dst;        /* [C], switch that receives */
-    const int32_t *src;        /* [C], switch that sends */
-    const int32_t *into;       /* [C], channels sorted by the switch that they enter */
-    const int32_t *into_first; /* [S + 1], where the channels into each switch begin in into */
-    const double *slowness;    /* [C], inverse capacity: utilisation is load times slowness */
-    const double *sources;     /* [S], flow from each switch to every family */
+    int32_t switches;               /* S */
+    int32_t channels;               /* C */
+    const int32_t *first;           /* [S + 1], the channels of switch s are first[s] to first[s + 1] - 1 */
+    const int32_t *dst;             /* [C], switch that receives */
+    const int32_t *src;             /* [C], switch that sends */
+    const int32_t *into;            /* [C], channels sorted by the switch that they enter */
+    const int32_t *into_first;      /* [S + 1], where the channels into each switch begin in into */
+    const double *inverse_capacity; /* [C], inverse capacity: utilisation is load times inverse_capacity */
+    const double *sources;          /* [S], flow from each switch to every family */
 } ibn_network;
 /* Destinations (LIDs), grouped into families: the LIDs of one port. */
 typedef struct {

@@ -20,7 +20,7 @@
 #include "trees/internal/descent_state.h"
 
 /* Rounds without a lower peak after which the search for one ends. */
-#define PATIENCE 10
+#define FAILED_ROUNDS 10
 /* Common ceiling of the next round, relative to the lowest peak so far; the long step is taken in every other pair of
  * rounds. */
 #define STEP 0.998
@@ -111,7 +111,7 @@ static int prepare(descent_t *descent, tree_survey *survey)
         for (int32_t k = net->into_first[u]; k < net->into_first[u + 1]; k++)
             descent->channel[net->into[k]] = (descent_channel){0.0, u, k - net->into_first[u]};
     for (int32_t c = 0; c < net->channels; c++)
-        descent->load[c] = (descent_load){0.0, net->slowness[c], descent->options->ceiling[c]};
+        descent->load[c] = (descent_load){0.0, net->inverse_capacity[c], descent->options->ceiling[c]};
     count_turns(net, descent->turn_first);
     for (int32_t u = 0; u < net->switches; u++)
         descent->sequence[descent->options->position[u]] = u;
@@ -246,7 +246,7 @@ static int lower_peak(descent_t *descent, int32_t *order, int32_t count)
     if (!kept)
         return 1;
     memcpy(kept, descent->next, bytes);
-    for (int32_t round = 0, failures = 0; failures < PATIENCE && left > 0; round++) {
+    for (int32_t round = 0, failures = 0; failures < FAILED_ROUNDS && left > 0; round++) {
         double ceiling = fmax(best * (round % 4 < 2 ? STEP : LONG_STEP), options->least_peak);
         if (best <= options->least_peak * (1.0 + ROUNDING))
             break;

@@ -88,7 +88,7 @@ static void add_flow(job_t *job, const uint8_t *next, double share, double *load
         int32_t u = job->settled[i], c = net->first[u] + next[u];
         job->through[net->dst[c]] += job->through[u];
         load[c] += job->through[u];
-        job->weight[c] += job->through[u] * net->slowness[c];
+        job->weight[c] += job->through[u] * net->inverse_capacity[c];
     }
 }
 
@@ -109,7 +109,7 @@ int ibn_trees_weighted(const ibn_network *network, const ibn_targets *targets, d
     int failed = !job.weight || !job.cost || !job.through || !job.heap || !job.settled;
     memset(load, 0, (size_t)network->channels * sizeof *load);
     for (int32_t c = 0; c < network->channels && !failed; c++)
-        job.weight[c] = first_weight * network->slowness[c];
+        job.weight[c] = first_weight * network->inverse_capacity[c];
     for (int32_t t = 0; t < targets->count && !failed; t++) {
         grow(&job, targets->root[t], next + (int64_t)t * network->switches);
         add_flow(&job, next + (int64_t)t * network->switches, targets->share[t], load);

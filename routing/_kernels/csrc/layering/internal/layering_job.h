@@ -74,7 +74,7 @@ static inline double ibn_layering_peak_on_path(const layering_job *job, int32_t 
 {
     double worst = 0.0;
     for (;; c = ibn_layering_next_channel(job, target, job->net.dst[c])) {
-        worst = fmax(worst, (job->load[c] + flow) * job->paths->slowness[c]);
+        worst = fmax(worst, (job->load[c] + flow) * job->paths->inverse_capacity[c]);
         if (job->net.dst[c] == job->paths->root[target])
             return worst;
     }

@@ -12,12 +12,12 @@
 #include "trees/internal/load_account.h"
 
 typedef struct {
-    int32_t *used;       /* [slots] number of trees with this dependency, one more if the escape tree has it */
-    uint16_t *blocked;   /* [slots] last epoch in which the dependency would have closed a cycle */
-    uint16_t epoch;      /* raised whenever blocked dependencies are to be tested again */
-    int lifted;          /* whether a dependency was removed in this epoch, so that blocked ones may be allowed again */
-    int32_t *place, *at; /* [C] position in a topological order of the used dependencies; channel at each position */
-    const int32_t *parent; /* [S] channel to the parent in the escape tree, -1 at the root of each connected part */
+    int32_t *used;          /* [slots] number of trees with this dependency, one more if the escape tree has it */
+    uint16_t *blocked;      /* [slots] last epoch in which the dependency would have closed a cycle */
+    uint16_t epoch;         /* raised whenever blocked dependencies are to be tested again */
+    int dependency_removed; /* whether a dependency was removed in this epoch: blocked ones may be allowed again */
+    int32_t *place, *at;    /* [C] position in a topological order of the used dependencies; channel at each position */
+    const int32_t *parent;  /* [S] channel to the parent in the escape tree, -1 at the root of each connected part */
 } layer_t;
 
 typedef struct {

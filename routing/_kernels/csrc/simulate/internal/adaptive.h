@@ -125,14 +125,14 @@ struct ibn_adaptive {
         *sl2vl,         /* [16] or [switches][in-port][out-port][16] VL of an SL */
         *enter_sl,      /* [switches][lids] SL of a packet that enters the escape VLs at a switch */
         *enter_port;    /* [switches] in-port for `sl2vl` of a packet that enters the escape VLs at a switch */
-    int32_t *way_first, /* [switches^2 + 1] start in `way` for each pair (switch, last switch) */
-        *way,           /* channels on shortest paths, grouped by pair (switch, last switch) */
-        *lid_channel,   /* [lids] channel from the last switch to the owner of a LID, or -1 */
-        *lid_switch;    /* [lids] switch that delivers to a LID, or -1 */
-    ibn_flow *flow;     /* [flows] state of each flow */
-    int32_t *by_device; /* [flows] flows, grouped by the CA that sends them */
-    int32_t *lists;     /* destination LIDs of all flows */
-    int64_t *trace;     /* [][3] tick, LID and bytes of each message of flows with PROCESS_TRACE */
+    int32_t *choice_first,     /* [switches^2 + 1] start in `choice` for each pair (switch, last switch) */
+        *choice,               /* channels on shortest paths, grouped by pair (switch, last switch) */
+        *lid_channel,          /* [lids] channel from the last switch to the owner of a LID, or -1 */
+        *lid_switch;           /* [lids] switch that delivers to a LID, or -1 */
+    ibn_flow *flow;            /* [flows] state of each flow */
+    int32_t *by_device;        /* [flows] flows, grouped by the CA that sends them */
+    int32_t *lists;            /* destination LIDs of all flows */
+    int64_t *trace;            /* [][3] tick, LID and bytes of each message of flows with PROCESS_TRACE */
     ibn_adaptive_event *event; /* [events_made] events, scheduled or free */
     int32_t events_made,       /* events allocated */
         event_free,            /* first event of the free list, or IBN_NONE */
@@ -228,11 +228,11 @@ static inline int64_t ibn_av_serial(const ibn_adaptive *sim, int32_t p)
 /* Return the channels by which packet p may continue from switch s to another switch on a shortest path.
  *
  * Their number is stored in *count. */
-static inline const int32_t *ibn_av_ways(const ibn_adaptive *sim, int32_t s, int32_t p, int32_t *count)
+static inline const int32_t *ibn_av_choices(const ibn_adaptive *sim, int32_t s, int32_t p, int32_t *count)
 {
     int64_t row = (int64_t)s * sim->switches + sim->lid_switch[sim->packet[p].lid];
-    *count = sim->way_first[row + 1] - sim->way_first[row];
-    return sim->way + sim->way_first[row];
+    *count = sim->choice_first[row + 1] - sim->choice_first[row];
+    return sim->choice + sim->choice_first[row];
 }
 
 #endif

@@ -29,9 +29,9 @@ typedef struct {
 } cf_state;
 
 /* Return the inverse capacity of a cable, in its slower direction. */
-static inline double ibn_cf_slowness(const ibn_tree *tree, int32_t c)
+static inline double ibn_cf_inverse_capacity(const ibn_tree *tree, int32_t c)
 {
-    const double there = tree->slowness[c], back = tree->slowness[tree->reverse[c]];
+    const double there = tree->inverse_capacity[c], back = tree->inverse_capacity[tree->reverse[c]];
     return there > back ? there : back;
 }
 
@@ -42,6 +42,6 @@ int ibn_cf_search(cf_state *x, int32_t passes);
 /* Copy the entries of all switches towards the first n LIDs of a group to port, [S, n]. */
 void ibn_cf_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port);
 /* Fill in what is still missing by longer legal paths.  holes: [G] whether entries towards a group can be missing. */
-int ibn_cf_fill(cf_state *x, const uint8_t *holes);
+int ibn_cf_fill(cf_state *x, const uint8_t *may_miss);
 
 #endif
