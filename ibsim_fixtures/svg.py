@@ -123,8 +123,8 @@ class _Drawing:
             yield f'<text x="{x}" y="{under}">{escape(label)}</text>'
 
     def _bow(self, a: int, b: int) -> float:
-        """Return how far the middle of a link must move aside so that the link does not cross a switch; 0 if none is in
-        its way.
+        """Return how far the middle of a link must move aside so that the link crosses no switch; 0 if it crosses no
+        switch already.
         """
         (ax, ay), (bx, by) = self.places[a], self.places[b]
         length = math.hypot(bx - ax, by - ay)

@@ -1,4 +1,4 @@
-/* Check that the structs of the running OpenSM are laid out as in the headers that this library was built with.
+/* Check that the structs of the running OpenSM have the layout of the headers that this library was built with.
  *
  * OpenSM itself compares only version strings.  But headers of the same version with another build configuration
  * place members elsewhere.  The first pointer that is read at a wrong offset would then crash OpenSM.  So members

@@ -87,7 +87,7 @@ class Host:
         return worker.memory, self._generation
 
     def send(self, engine: str, sequence: int) -> None:
-        """Tell the worker that a request is in the shared memory."""
+        """Inform the worker that a request is in the shared memory."""
         worker = self._require_worker()
         try:
             config = self._config.to_table()
@@ -205,7 +205,7 @@ class Host:
             self._answer = answer
 
     def written(self, plan: int, rounds: int) -> None:
-        """Tell the worker how many rounds of an update schedule all switches have acknowledged.
+        """Inform the worker how many rounds of an update schedule all switches have acknowledged.
 
         The next request repeats this, in case the worker is replaced before.
         """
@@ -276,7 +276,7 @@ class Host:
         return [(self._shadow.memory, self._shadow_generation)]
 
     def shadow_send(self, in_force: str, own_sls: bool, sequence: int) -> None:
-        """Tell the shadow engine's worker that tables are in its shared memory.  No caller waits for its result."""
+        """Inform the shadow engine's worker that tables are in its shared memory.  No caller waits for its result."""
         if self._shadow is None:
             raise EnvironmentProblem("the shadow engine has no worker")
         config = self._config.to_table()

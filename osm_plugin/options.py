@@ -70,7 +70,7 @@ def port_classes(config: PluginConfig) -> PortClasses:
     Raises
     ------
     InputError
-        A value is no weight, a GUID has two classes, or a GUID file cannot be read.
+        A value is not a weight, a GUID has two classes, or a GUID file cannot be read.
     """
     settings = [(key, label, value) for label, table in config.classes.items() for key, value in table.items()]
     return port_classes_of(settings, read_guid_list)

@@ -154,7 +154,7 @@ static void log_warnings(struct ibnue_plugin *plugin)
         SAY(plugin, OSM_LOG_ERROR, "ERR IBN20: %s\n", note);
 }
 
-/* Return whether OpenSM's nodes, switches and ports are laid out as in the headers.  Engines check this too, but
+/* Return whether OpenSM's nodes, switches and ports have the layout of the headers.  Engines check this too, but
  * rules for ports apply under any engine, so that no ibnue engine may have run before. */
 static int may_use_nodes(struct ibnue_plugin *plugin)
 {

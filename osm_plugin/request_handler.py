@@ -121,7 +121,7 @@ class RequestHandler:
         return None if published is None else published.change
 
     def _save_configuration(self) -> None:
-        """Save the last good configuration.  This runs in a thread, because the file system may hang."""
+        """Save the last good configuration.  This runs in a thread, because the file system may not answer."""
         problem = ""
         try:
             self._last_good.save()

@@ -131,7 +131,7 @@ static void log_round(struct ibnue_plugin *plugin, unsigned done)
     char note[IBNUE_WHY] = "";
 
     if (ibnue_host_written(plugin->rounds.plan, done, note, IBNUE_WHY) != IBNUE_TOKEN)
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN11: the worker could not be told which rounds are written: %s\n", note);
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN11: the worker got no report of the rounds that are written: %s\n", note);
 }
 
 /* Write all rounds after the first one, which OpenSM has just written. */

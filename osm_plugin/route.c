@@ -253,13 +253,13 @@ static void forget_tables(void *context)
     ibnue_service_drop(engine); /* the engine itself is freed with the plugin, which OpenSM deletes later */
 }
 
-/* Set the callbacks of an engine.  Return 0, or -1 if OpenSM's struct is not laid out as in the headers of the
- * build. */
+/* Set the callbacks of an engine.  Return 0, or -1 if the layout of OpenSM's struct differs from the
+ * headers of the build. */
 int ibnue_engine_set_up(struct osm_routing_engine *re, struct osm_opensm *osm)
 {
     if (ibnue_abi_check_engine(re, "ibnue-")) {
         osm_log(&osm->log, OSM_LOG_ERROR,
-                "ERR IBN22: built with headers that have osm_routing_engine_t otherwise; install "
+                "ERR IBN22: built with headers with another osm_routing_engine_t; install "
                 "the headers of this OpenSM, then run 'ibnue plugin install' again\n");
         return -1;
     }

@@ -168,8 +168,8 @@ class Shadow:
 def analyse_tables(proof: Proof, *, own_sls: bool) -> tuple[Verdict, str]:
     """Return the verdict on tables in force, from a proof in which all paths use one VL.
 
-    Tables without a credit loop on one VL have none on several VLs, whatever the SLs are.  ``own_sls`` tells that the
-    engine assigns SLs that are unknown here.
+    Tables without a credit loop on one VL have none on several VLs, whatever the SLs are.  ``own_sls`` means that
+    the engine assigns SLs that are unknown here.
 
     Returns
     -------

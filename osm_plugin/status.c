@@ -143,7 +143,7 @@ static void hand_over(struct ibnue_plugin *plugin, const char *event, const stru
     ibnue_host_status(facts, note, IBNUE_WHY); /* the result is ignored: a missing status file must not stop routing */
 }
 
-/* Log a line at level OSM_LOG_SYS when an engine begins to fail, and when it works again.  `served` tells that
+/* Log a line at level OSM_LOG_SYS when an engine begins to fail, and when it works again.  If `served` is set,
  * OpenSM got the last proven tables in place of new ones. */
 static void report_change(struct ibnue_engine *engine, int failing, int served)
 {

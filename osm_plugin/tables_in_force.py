@@ -1,4 +1,4 @@
-"""Keep the tables in force in memory, and keep a copy in the state file by way of the file process."""
+"""Keep the tables in force in memory, and keep a copy in the state file, which the file process writes."""
 
 from __future__ import annotations
 

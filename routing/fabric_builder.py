@@ -410,7 +410,7 @@ class FabricBuilder:
 
 
 def _recognised(terminals: Iterable[_Device]) -> Iterator[tuple[int, PortClass]]:
-    """Yield node GUID and class of the devices whose class the device ID tells, but not the name."""
+    """Yield node GUID and class of the devices whose class follows from the device ID, but not from the name."""
     for device in terminals:
         own = detected(device.name, device.device_id)
         if own is not detected(device.name):

@@ -28,7 +28,7 @@ FLOW_FIELDS = (
     "messages_done",
 )  # fmt: skip
 LOG_FIELDS = ("time", "kind", "a", "b", "c", "d")
-PACKET_FIELDS = ("flow", "lid", "lane", "out_lane", "blocks", "since", "headed")
+PACKET_FIELDS = ("flow", "lid", "vc", "out_vc", "blocks", "since", "headed")
 VLARB_WIDTH = 260
 
 

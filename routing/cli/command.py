@@ -273,6 +273,6 @@ class CommandGroup(click.Group):
 def main() -> None:
     """InfiniBand routing that is proven free of credit loops.
 
-    FABRIC, wherever it is asked for, is a file (ibsim net file, ibnetdiscover output, opensm-subnet.lst, GraphML, JSON:
-    told by its content) or a generator with its arguments, such as torus:4x4x4 or torus:10x10x10,cas=4.
+    FABRIC is a file or a generator.  A file is an ibsim net file, ibnetdiscover output, opensm-subnet.lst, GraphML or
+    JSON; ibnue detects which.  A generator has arguments, such as torus:4x4x4 or torus:10x10x10,cas=4.
     """

@@ -57,8 +57,9 @@ def transition(
     """Check whether the tables OLD can be replaced by NEW on FABRIC while traffic runs, and in which order.
 
     OLD and NEW are bundles, folders that ibnue wrote, or folders with OpenSM's dump files.  While switches are written
-    one by one, packets meet old and new entries on one way; what is proved is every such mixture.  Exit status 0 if the
-    switches may be written in any order or in that of the plan, 1 if not, 3 if that depends on unknown service levels.
+    one by one, a packet may meet old and new entries on one path.  The proof includes every such mixture.  Exit status
+    0 if the switches may be written in any order or in that of the plan, 1 if not, 3 if that depends on unknown service
+    levels.
     """
     from routing.deadlock.transition import prove_transition
     from routing.deadlock.verdict import on_one_vl

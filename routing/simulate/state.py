@@ -20,7 +20,7 @@ class StopReason(enum.IntEnum):
     STANDSTILL = 2
     """Packets are in the network, but no data moves, and none ever will.
 
-    If the run was told to stop at a standstill, a lifetime limit or a deadlock breaker might still make data move.
+    If the run was asked to stop at a standstill, a lifetime limit or a deadlock breaker might still make data move.
     """
     EVENTS = 3
     """The run has handled as many events as the caller has allowed."""

@@ -133,7 +133,7 @@ expect = { edges = 1 }
         ('what = "graph"\ngraph = { grids = [3, 3] }', "there is no 'grids'"),
         ('what = "message-types"', "needs a chain"),
         ('what = "message-types"\nchain = { channels = 3 }', "escape is missing"),
-        ('what = "message-types"\nchain = { channels = 3, escape = [0] }', "no escape"),
+        ('what = "message-types"\nchain = { channels = 3, escape = [0] }', "not escape channels"),
         ('what = "message-types"\nchain = { channels = 3, escape = [1.5] }', "whole numbers"),
     ],
 )

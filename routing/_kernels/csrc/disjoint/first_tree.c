@@ -104,7 +104,7 @@ void ibn_disjoint_first_trees(disjoint_job *job)
     }
 }
 
-/* Choose for two switches the order that allows their first paths both ways and most channels to begin with. */
+/* Choose for two switches the order that allows their first paths in both directions and the most channels to begin with. */
 static uint8_t choose(const disjoint_job *job, int32_t a, int32_t b, int32_t rotate)
 {
     const disjoint_request *net = job->net;

@@ -18,7 +18,7 @@ typedef struct {
 } assign_t;
 
 /* Return whether channel c of switch v leads up to a top with most of the end ports below that v can have below a top.
- * A switch that has lost its links up is no such top, and neither is a leaf without end ports that looks like one. */
+ * A switch that has lost its links up is not such a top, and neither is a leaf without end ports that looks like one. */
 static int reaches(const assign_t *a, int32_t v, int32_t c)
 {
     return 2.0 * a->reach[a->x->tree->dst[c]] > a->reach[v];

@@ -256,7 +256,7 @@ static void choose_all(search_t *s)
         choose(s, v, i);
         add(s, v, i, s->expected[v] * x->lids->share[x->lids->first[s->group] + i]);
     }
-    for (int64_t e = begin; e < upper; e++) { /* the flow that was foreseen, for that of the switch itself */
+    for (int64_t e = begin; e < upper; e++) { /* replace the estimated flow by that of the switch itself */
         const int32_t v = s->open[e] / s->n, i = s->open[e] % s->n;
         add(s, v, i, flow_of(s, v, i) - s->expected[v] * x->lids->share[x->lids->first[s->group] + i]);
     }
