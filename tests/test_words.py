@@ -36,7 +36,6 @@ RETIRED_NAME = re.compile(
     r"mend(s|ed)?|anew|afresh|climb(s|ing)?|rides|ways?|lays?|laid|heal(s|ed)?|homes?|deeds?|tells?|told|slowness|fullness"
     r"|foreseen?|looks|hopeless|patience|strays|steep|circling|unjudged|obituary|heed|easing|ringed"
 )
-)
 """Parts of names, as in ``lay_block`` or ``CreditLoop``."""
 
 
@@ -118,5 +117,8 @@ def test_no_retired_words_on_pages():
 def test_no_retired_words_in_names(folder):
     paths = files([folder], ".py", ".c", ".h")
     assert paths
-    parts = {(path.name, name): re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name) for path in paths for name in names(path)}
-    assert [where for where, words in parts.items() if any(RETIRED_NAME.fullmatch(word.lower()) for word in words)] == []
+    found = {(path.name, name) for path in paths for name in names(path)}
+    parts = {where: re.findall(r"[A-Z]?[a-z]+|[A-Z]+", where[1]) for where in found}
+    assert [
+        where for where, words in parts.items() if any(RETIRED_NAME.fullmatch(word.lower()) for word in words)
+    ] == []

@@ -100,6 +100,8 @@ def as_dict(result: Result, *, trace: bool) -> dict[str, Any]:
         "case": result.case,
         "right": result.right,
         "wrong": list(result.wrong),
+        "origin": result.origin,
+        "chosen": result.chosen or None,
         "stated": result.stated,
         "found": result.found,
         **({"events": [{"time": time, "what": text} for time, text in result.events]} if trace else {}),
@@ -145,11 +147,14 @@ def show(scenario: Scenario, results: list[Result]) -> None:
     print_rows([("scenario", f"{scenario.name}: {scenario.title}"), *source])
     rows = [
         (result.case, short({k: v for k, v in result.stated.items() if v != "none"}), describe_result(result),
-         "as expected" if result.right else "OTHERWISE")
+         "as expected" if result.right else "OTHERWISE", result.origin or "")
         for result in results
     ]  # fmt: skip
-    print_table(["case", "given", "found", ""], rows, texts=4)
+    columns = 5 if any(result.origin for result in results) else 4
+    print_table(["case", "given", "found", "", "origin"][:columns], [row[:columns] for row in rows], texts=columns)
     for result in results:
+        if result.chosen:
+            echo_lines(f"{result.case}: {result.chosen}")
         for line in result.wrong:
             echo_lines(f"{result.case}: {line}")
 

@@ -27,7 +27,7 @@ class PortFacts:
     exists, cabled
         bool[S, 256]: whether the switch has that external port; whether a cable is connected to the port.
     role
-        bool[S, 256] for each role; only cabled ports have roles.  "leaf", "core": the switch has end ports, or has none.
+        bool[S, 256] for each role; only cabled ports have roles.  "leaf", "core": the switch has end ports or none.
         "ca-facing", "switch-facing": the cable leads to a CA, or to a switch.  "loop": the channel out of the port is
         on a credit loop.
     rate, lane_speed

@@ -50,6 +50,16 @@ def test_adaptive_cases_leave_a_chart_over_load_or_say_that_there_is_none(tmp_pa
     assert drawn.count("<polyline") == 3
 
 
+def test_origins_and_chosen_settings_are_stated():
+    result = run("pauses-settle", "--case", "pauses, by arrival", "--case", "at random")
+    assert result.exit_code == 0, result.output
+    assert "program" in result.output
+    assert "regression" in result.output
+    assert "switch = 1 was chosen for these counts." in result.output
+    cases = json.loads(run("pauses-settle", "--case", "at random", "--json").output)["cases"]
+    assert (cases[0]["origin"], cases[0]["chosen"]) == ("regression", None)
+
+
 def test_another_outcome_is_a_finding(tmp_path):
     text = scenarios()["ring-locks"].read_text().replace("stopped = 45.375", "stopped = 60.0")
     (tmp_path / "mine.toml").write_text(text)

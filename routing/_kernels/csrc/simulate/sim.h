@@ -34,6 +34,7 @@ typedef struct {
 typedef struct {
     int32_t arbitration;     /* order in which an output serves inputs; 0: round robin, 1: by arrival, 2: random */
     int32_t single_fifo;     /* 1: one queue per input and VL, 0: one per input, output and VL (VOQ) */
+    int32_t speedup;         /* packets that an input of a switch can send at once, to different outputs; 0: any number */
     int64_t fcp_period;      /* ticks between flow control packets, 0: credits return at once */
     int32_t wheel_bits;      /* log2 of the number of slots (ticks) of the timing wheel */
     int32_t stall_multiple;  /* duration of a VL stall, in head-of-queue lifetimes */
