@@ -13,7 +13,7 @@ from routing.fabric import Channels
 MOST_LAYERS = 32
 
 
-COUNTS = ("needed", "used", "left", "left_uncounted", "rechosen", "eased", "visited")
+COUNTS = ("needed", "used", "left", "left_uncounted", "rechosen", "unloaded", "visited")
 """Counts of the kernel, by their names in :class:`Layers`."""
 
 
@@ -36,7 +36,7 @@ class Layers:
     left, left_uncounted
         Paths that count and found no layer (then ``layer`` is not valid); other paths that found no layer (they are in
         layer 0).
-    rechosen, eased, visited
+    rechosen, unloaded, visited
         Paths that took another first hop; next hops moved off the channels with the highest utilisation; channels that
         searches for cycles visited.
     """
@@ -49,7 +49,7 @@ class Layers:
     left: int
     left_uncounted: int
     rechosen: int
-    eased: int
+    unloaded: int
     visited: int
 
 

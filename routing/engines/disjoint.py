@@ -174,7 +174,10 @@ class _TreeSearch:
 
 
 def _attempts(have: int, *, minimal: bool) -> Iterator[tuple[int, int]]:
-    """Yield numbers of VLs and of orders.  Fewer orders than VLs leave VLs for paths that no order allows."""
+    """Yield the numbers of VLs and of switch orders to try.
+
+    If there are fewer orders than VLs, the other VLs are for paths that no order allows.
+    """
     if minimal:
         yield from ((vls, min(vls, MOST_ORDERS)) for vls in range(1, have + 1))
         return

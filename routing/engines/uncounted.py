@@ -79,7 +79,9 @@ class Uncounted:
 
 
 def without_uncounted(route: Route[Self]) -> Route[Self]:
-    """Return the method ``route`` of an engine for the traffic that counts, with routes to all other end ports added.
+    """Decorate the method ``route`` of an engine such that it routes the fabric without uncounted end ports.
+
+    Routes to the uncounted end ports are added to the tables that ``route`` returns.
 
     If the promise of the engine includes these end ports, and they would need further VLs, the engine routes the whole
     fabric instead.

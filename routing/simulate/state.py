@@ -52,7 +52,7 @@ class Event(enum.IntEnum):
     CLCM = 5
     """A deadlock breaker sends a control message.  Numbers: VC by which it is sent, SPUID, phase, index."""
     REPLACED = 6
-    """A port has received a smaller SPUID (identifier) than its own, and passes it on.
+    """A port has received the SPUID of another port, which is smaller than its own, and passes it on.
 
     Numbers: VC, the smaller SPUID, VC by which it arrived.
     """

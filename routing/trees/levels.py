@@ -200,7 +200,10 @@ def _distances(fabric: Fabric, starts: npt.NDArray[np.bool_]) -> npt.NDArray[np.
 
 
 def _orders(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[npt.NDArray[np.int32]]:
-    """Yield orders with different hubs (int32[S]), first those with the most top switches above the hub."""
+    """Yield orders of the switches, int32[S], each of which begins at another leaf (its hub).
+
+    Leaves with the most top switches above them come first.
+    """
     below = _below(fabric, level)
     hubs: list[list[int]] = []
     for component in range(int(fabric.component.max(initial=0)) + 1):

@@ -8,18 +8,18 @@
  * the k-th channel of switch dst[c] has number slot[c] + k.
  */
 typedef struct {
-    int32_t switches;
-    int32_t channels;
+    int32_t switches;               /* S, number of switches */
+    int32_t channels;               /* C, number of channels */
     int32_t trees;                  /* K: in-trees of each destination with end ports, 1 to 8 */
     int32_t wanted;                 /* link-disjoint paths that each pair should have, 1 to K */
     int32_t most_hops;              /* no tree is changed such that a path gets longer than this */
     int32_t shared;                 /* nonzero: one order allows all paths of two switches; 0: those of each tree */
     int32_t concentrate;            /* nonzero: first trees use few channels each instead of balancing the load */
     const int32_t *first;           /* [S + 1]: channels out of switch s are first[s] .. first[s + 1] - 1 */
-    const int32_t *src;             /* [C] */
-    const int32_t *dst;             /* [C] */
+    const int32_t *src;             /* [C]: switch that sends */
+    const int32_t *dst;             /* [C]: switch that receives */
     const int32_t *link;            /* [C]: number of the cable, below C; both channels of a cable share it */
-    const int32_t *slot;            /* [C] */
+    const int32_t *slot;            /* [C]: index of the first CDG edge of each channel */
     const double *weight;           /* [S]: number of end ports; destinations without any get one tree */
     const double *inverse_capacity; /* [C]: inverse capacity, 1 for the slowest link */
     const uint16_t *distance;       /* [S, S]: hops from a switch (column) to a destination (row), 65535: none */

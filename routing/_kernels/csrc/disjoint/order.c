@@ -15,7 +15,7 @@ static int64_t same_side(int64_t up, int64_t degree)
 
 typedef struct {
     const int32_t *first, *dst;
-    int32_t *position; /* [S] */
+    int32_t *position; /* [S]: position of each switch in the order */
     int32_t *at;       /* [S]: switch at each position */
     int32_t *up;       /* [S]: channels to earlier switches */
 } order_search;

@@ -13,8 +13,8 @@ enum { NO_VL = 255 };
 typedef struct {
     const vl_requests *paths;
     acyclic graph;
-    acyclic_step *step;  /* dependencies of the current group */
-    int32_t steps, room; /* their number; allocated length of `step` */
+    acyclic_step *step;  /* CDG edges of the current group of paths */
+    int32_t steps, room; /* length of `step`; allocated length of `step` */
 } fit_job;
 
 static int32_t channel_of(const vl_requests *paths, int32_t s, int32_t lid)

@@ -3,8 +3,8 @@
 #include <stdint.h>
 /* Paths to be put into layers, and how. */
 typedef struct {
-    int32_t switches;               /* S */
-    int32_t channels;               /* C */
+    int32_t switches;               /* S, number of switches */
+    int32_t channels;               /* C, number of channels */
     const int32_t *first;           /* [S + 1], the channels of switch s are first[s] to first[s + 1] - 1 */
     const int32_t *src;             /* [C], switch that sends */
     const int32_t *dst;             /* [C], switch that receives */
@@ -12,7 +12,7 @@ typedef struct {
     const int32_t *into_first;      /* [S + 1], where the channels into each switch begin in into */
     const double *inverse_capacity; /* [C], inverse capacity */
     const double *sources;          /* [S], flow from each switch to every end port */
-    int32_t targets;                /* D */
+    int32_t targets;                /* D, number of destination LIDs */
     const int32_t *root;            /* [D], switch that delivers each target */
     const double *share;            /* [D], part of the flow that goes to the target */
     const int32_t *at_first;        /* [S + 1], where the targets of each switch begin in at */
@@ -37,7 +37,7 @@ typedef struct {
     int64_t left;           /* paths that count and found no layer; with mutual, pairs of switches */
     int64_t left_uncounted; /* other paths that found no layer */
     int64_t rechosen;       /* paths that took another first hop */
-    int64_t eased;          /* next hops that were moved off the channels at the peak */
+    int64_t unloaded;       /* next hops that were moved off the channels at the peak */
     int64_t visited;        /* channels that searches for cycles visited */
 } ibn_layers;
 int ibn_layering_assign(const ibn_path_set *paths, uint8_t *next, double *load, uint8_t *layer, ibn_layers *result);

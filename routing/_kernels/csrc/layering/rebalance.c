@@ -105,8 +105,8 @@ int ibn_layering_rebalance(layering_job *job)
     int failed = !has || !queue || !starts;
     double carried[32] = {0.0};
     share_out(carried, vls, used, base);
-    /* The first round spreads the paths over the original layers, to see which of them carry most.  The second one
-     * uses all. */
+    /* The first round spreads the paths over the original layers, to measure the load of each layer.  The second round
+     * also uses the copies of layers. */
     for (int32_t last = vls == 1 || vls >= used; last <= 1 && !failed; last++) {
         memset(carried, 0, sizeof carried);
         if (job->paths->mutual)

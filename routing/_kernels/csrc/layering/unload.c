@@ -62,7 +62,7 @@ static int unload_at(layering_job *job, int32_t target, int32_t u, double peak, 
         *next = (uint8_t)(c - job->net.first[u]);
         if (all_fit(job, target, queue, count)) {
             ibn_layering_add_flow(job, target, c, flow);
-            job->result->eased++;
+            job->result->unloaded++;
             return 1;
         }
         *next = kept;

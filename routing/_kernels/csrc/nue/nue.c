@@ -29,7 +29,7 @@ typedef struct {
     grower_t grower[ACCOUNTS];
     int32_t *queue[ACCOUNTS], count[ACCOUNTS]; /* families of each load account in the order of this pass */
     uint8_t *best_next;                        /* [D, S] trees after the best pass so far */
-    int32_t *best_escaped;                     /* [D] */
+    int32_t *best_escaped;                     /* [D] switches on the escape tree after the best pass so far */
     double *best_load, least;                  /* [C] loads after the best pass; its highest utilisation */
 } run_t;
 

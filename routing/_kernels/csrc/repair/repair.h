@@ -39,7 +39,7 @@ typedef struct {
     const uint8_t *level;         /* [V], an SL that uses each VL, 255: no path may move to this VL */
     const int64_t *inverse_capacity; /* [C], inverse capacity: load times this is the utilisation */
     const int64_t *weight;           /* [L], the flow from a switch to a LID is sources[switch] * weight[LID] */
-    const int64_t *sources;          /* [S], see weight */
+    const int64_t *sources;          /* [S], flow that each switch sends per unit of a LID's weight */
 } repair_fabric;
 
 /* Fill the missing entries of LFTs.  An entry is missing if it is 255 although the switch can reach the LID.

@@ -68,7 +68,7 @@ static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     for (int32_t p = queues_of(sim, c, l)[input].head; p != IBN_NONE; p = sim->packet[p].next) {
         int32_t lid = sim->packet[p].lid;
         if (sim->at_port[device * 256 + lft[lid]] != c)
-            continue; /* an earlier packet to the same LID has moved the entry already */
+            continue; /* an earlier packet to this LID has moved the entry already */
         uint64_t number = ibn_number(ibn_key(sim->options.seed, 7, (uint64_t)device), (uint64_t)sim->picks++);
         int32_t other = other_port(sim, device, lid, c, number);
         stuck += other == IBN_NONE;

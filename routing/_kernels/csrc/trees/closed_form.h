@@ -3,7 +3,7 @@
 #include <stdint.h>
 /* Switches and channels of a tree.  The channels of a switch are sorted by neighbour: parallel ones are adjacent. */
 typedef struct {
-    int32_t switches;               /* S */
+    int32_t switches;               /* S, number of switches */
     int32_t levels;                 /* highest level of a switch + 1 */
     const int32_t *first;           /* [S + 1], the channels of switch s are first[s] to first[s + 1] - 1 */
     const int32_t *dst;             /* [C], switch that receives */
@@ -24,7 +24,7 @@ typedef struct {
     int32_t groups;       /* G, switches that deliver LIDs */
     const int32_t *first; /* [G + 1], where the LIDs of each switch begin */
     const int32_t *at;    /* [G], the switches */
-    const int32_t *lid;   /* [K] */
+    const int32_t *lid;   /* [K], the LIDs, K in number */
     const int32_t *owner; /* [K], end port that owns the LID; -1 for the LID of a switch */
     const int32_t *digit; /* [K], number of the destination, counted over all leaves: the D of D-mod-K */
     const uint8_t *port;  /* [K], port that delivers the LID */

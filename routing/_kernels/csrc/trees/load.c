@@ -26,8 +26,8 @@ struct slices {
     void (*work)(void *job, int32_t from, int32_t to, void *own);
     void *job;
     int32_t items, slices;
-    char *memory; /* of all slices */
-    size_t bytes; /* of one slice's memory */
+    char *memory; /* scratch memory of all slices, one after the other */
+    size_t bytes; /* size of the scratch memory of one slice */
 };
 
 static void run_slice(void *context, int32_t slice)

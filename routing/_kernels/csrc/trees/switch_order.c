@@ -6,7 +6,7 @@
 
 typedef struct {
     double key;
-    int32_t of; /* switch */
+    int32_t of; /* switch of the entry */
 } entry_t;
 
 typedef struct {
@@ -52,9 +52,9 @@ typedef struct {
     const int32_t *first, *dst;
     const double *key;
     double pull;
-    /* [S] position of each switch, -1 before; [S] channels from numbered switches; number of the next switch. */
+    /* [S] position of each switch, -1: not placed yet; [S] channels from placed switches; number of placed switches. */
     int32_t *position, *neighbours, number;
-    entry_t *start; /* [S] switches by key */
+    entry_t *start; /* [S] switches sorted by key */
     heap_t heap;
 } growth_t;
 

@@ -28,14 +28,14 @@ typedef struct {
     const int32_t *first, *dst, *reverse;     /* arguments of ibn_trees_symmetric_paths */
     const double *inverse_capacity, *sources; /* [C] inverse capacity; [S], a flow is the product of two */
     uint8_t *next;       /* [S, S] by destination and switch, index of the channel among those of the switch */
-    double *load;        /* [C] */
+    double *load;        /* [C] load of each channel */
     uint16_t *distance;  /* [S, S] hops between two switches, UNREACHED: not connected */
     int32_t *relied;     /* [S, S] number of longer paths that contain the path of a pair (a < b) */
     int32_t *pair;       /* [pairs] a * S + b, nearest first */
     int64_t pairs;       /* connected pairs of switches */
-    int32_t *queue;      /* [S] */
+    int32_t *queue;      /* [S] queue of switches for searches */
     double inverse_peak; /* 1 / highest utilisation, when last measured */
-    int32_t squarings;   /* see SCHEDULE */
+    int32_t squarings;   /* how often the weight of a channel is squared: see SCHEDULE */
 } job_t;
 
 /* Return the next channel of u towards `to`. */

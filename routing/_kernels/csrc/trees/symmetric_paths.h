@@ -7,9 +7,9 @@ int ibn_trees_symmetric_paths(int32_t switches, const int32_t *first, const int3
                               uint8_t *next, double *load, double *worst);
 /* A fabric with bundles of parallel channels, and the LIDs that its switches deliver. */
 typedef struct {
-    int32_t switches;               /* S */
-    int32_t channels;               /* C */
-    int32_t targets;                /* D */
+    int32_t switches;               /* S, number of switches */
+    int32_t channels;               /* C, number of channels */
+    int32_t targets;                /* D, number of destination LIDs */
     const int32_t *first;           /* [S + 1], where the channels of each switch begin */
     const int32_t *dst;             /* [C], switch that receives */
     const int32_t *trunk;           /* [C], bundle of parallel channels that each channel belongs to */

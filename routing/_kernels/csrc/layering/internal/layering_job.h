@@ -21,7 +21,7 @@ typedef struct {
     uint16_t *hops;     /* [D, S] hops of each path, NO_WAY: no path */
     uint8_t *layer;     /* [D, S] layer of each path, with `mutual` [S, S] */
     uint16_t *length;   /* [S, S] hops of the longest path between two switches, with `mutual` only */
-    double *load;       /* [C] */
+    double *load;       /* [C] load of each channel */
     acyclic_step *step; /* CDG edges of the current unit */
     int32_t steps;      /* length of `step` */
     int64_t room;       /* allocated length of `step` */

@@ -26,7 +26,7 @@ typedef struct {
     int32_t *slot_first;             /* [C] slot of the first dependency of each channel */
     int32_t *part_size;              /* [S] size of the connected part of each switch */
     int32_t *target_layer, *escaped; /* [D] layer of each destination; switches on the escape tree */
-    layer_t *layer;                  /* [layers] */
+    layer_t *layer;                  /* [layers] the layers */
     int64_t slots;                   /* number of dependencies of a layer */
 } nue_t;
 

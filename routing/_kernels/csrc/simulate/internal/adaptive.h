@@ -70,7 +70,7 @@ typedef struct {
         cost,        /* ticks per byte x 2^IBN_COST_BITS */
         bytes,       /* bytes sent since the start */
         packets,     /* packets sent since the start */
-        saved;       /* of these packets, those that held the token and were sent without credit */
+        saved;       /* number of sent packets that held the token and were sent without credit */
     int32_t carry,   /* fraction of a tick that the last packet has left over, x 2^IBN_COST_BITS */
         wire,        /* ticks from one end of the cable to the other */
         hop,         /* ticks from sending a packet's head until the next device can forward it */
@@ -138,8 +138,8 @@ struct ibn_adaptive {
         event_free,            /* first event of the free list, or IBN_NONE */
         slot[AV_SLOTS];        /* first event of each slot of the timing wheel, or IBN_NONE */
     int64_t pending,           /* number of scheduled events */
-        moving,                /* of these, events that move data */
-        crediting;             /* of these, AV_CREDIT events */
+        moving,                /* number of pending events that move data */
+        crediting;             /* number of AV_CREDIT events among `moving` */
     ibn_adaptive_event *later; /* [later_room] events of the present tick with kinds from AV_LATER on, to be sorted */
     int32_t later_count,       /* events in `later` */
         later_room;            /* events allocated in `later` */

@@ -187,9 +187,9 @@ typedef struct {
 /* Counters of a channel for rare events, such as drops. */
 typedef struct {
     int64_t discards, /* packets dropped at this output */
-        hoq,          /* of these, packets dropped by the head-of-queue lifetime */
-        lifetime,     /* of these, packets dropped by the switch lifetime */
-        stalled,      /* of these, packets dropped because the VL was stalled */
+        hoq,          /* packets among `discards` that exceeded the head-of-queue lifetime */
+        lifetime,     /* packets among `discards` that exceeded the switch lifetime */
+        stalled,      /* packets among `discards` whose VL was stalled */
         overrun,      /* packets that arrived by this channel and found no room in the buffer */
         relay,        /* packets that arrived at a switch without a route, or at a CA that does not own the LID */
         control,      /* bytes of breakers' control messages sent */
@@ -270,10 +270,10 @@ struct ibn_sim {
 
     /* Network: channels, buffers and routing tables. */
     ibn_channel *channel;   /* [channels] state of each channel */
-    ibn_far_end *far_end;   /* [channels] */
-    ibn_counters *counters; /* [channels] */
+    ibn_far_end *far_end;   /* [channels] data that the receiver of each channel needs */
+    ibn_counters *counters; /* [channels] rare events of each channel */
     ibn_vc *vc;             /* [vcs] state of each VC */
-    ibn_watch *watch;       /* [vcs] */
+    ibn_watch *watch;       /* [vcs] state of the deadlock breaker or of pauses at each VC */
     ibn_fifo *queue;        /* output queues; ibn_channel.queues is the position of a channel's queues */
     uint64_t *mask;         /* [vcs][words] a bit per input with packets queued; NULL if words is 1: see ibn_vc.mask */
     int32_t *at_port,       /* [devices][256] channel that leaves by a port, or IBN_NONE */
@@ -326,14 +326,14 @@ struct ibn_sim {
     int32_t aging;         /* 1: some channel has a lifetime limit, or there are breakers; else 0 */
     uint16_t *marked;      /* [channels] 1: the channel is in `touched`, else 0 */
     int32_t slots,         /* number of slots of the timing wheel, one for each tick */
-        heap_size,         /* events in `heap` */
+        heap_size,         /* number of events in `heap` */
         heap_room,         /* events allocated in `heap` */
         later_room,        /* events allocated in `later` */
-        touches,           /* channels in `touched` */
-        checks;            /* VCs in `to_check` */
+        touches,           /* number of channels in `touched` */
+        checks;            /* number of VCs in `to_check` */
     int32_t freed_first;   /* 1: freed room is handled at the receiver (EV_FREED) before its credits leave; else 0 */
     int64_t moving,        /* pending events that move data; 0 while packets are in flight means a standstill */
-        crediting;         /* of these, EV_CREDIT events */
+        crediting;         /* number of EV_CREDIT events among `moving` */
 
     /* Packets, control messages and the event log. */
     ibn_packet *packet;   /* [packets_made] packets, in use or free */

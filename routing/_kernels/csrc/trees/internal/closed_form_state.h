@@ -16,8 +16,8 @@ typedef struct {
     int64_t *counts;     /* [4] entries by search, entries filled in, of these between leaves, free LIDs */
     int32_t tops;        /* T, switches without a channel up */
     int32_t *top_number; /* [S] number of each top, -1 for other switches */
-    int32_t *top_switch; /* [T] */
-    int32_t *top_rank;   /* [T] number of each top among those above one switch of level 1 */
+    int32_t *top_switch; /* [T] switch of each top */
+    int32_t *top_rank;   /* [T] rank of each top: its number among the tops above the same switch of level 1 */
     uint8_t *to_top;     /* [S, T] first channel of the bundle up to each top, as offset at the switch; or CF_NONE */
     uint8_t *down;       /* [S, S] bundle down to each switch, as offset; CF_SEVERAL; or CF_NONE */
     uint8_t *fast;       /* [C] whether a channel up belongs to a bundle about as fast as the fastest of its switch */
