@@ -144,7 +144,11 @@ def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
 
 
 def _like(routing: Routing, switch: npt.NDArray[np.int32], port: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return for each (switch, in-port) the lowest port of the run of consecutive ports with equal SL2VL rows."""
+    """Return a representative of each (switch, in-port): a lower in-port of the switch with an equal SL2VL row.
+
+    Each port is compared with the next lower one of the switch only.  The lowest port of a run of equal ones represents
+    all of them.
+    """
     by_port = np.lexsort((port, switch))
     s, p = switch[by_port], port[by_port]
     rows = routing.sl2vl[s, p].reshape(len(s), -1)

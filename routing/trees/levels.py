@@ -182,7 +182,10 @@ def _has_above(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.b
 
 
 def _distances(fabric: Fabric, starts: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """Return int32[S], hops from the nearest start (bool[S]); from its first switch in a component without starts."""
+    """Return int32[S], hops of each switch from the nearest switch that is marked in ``starts`` (bool[S]).
+
+    In a connected component without a marked switch, hops are counted from its first switch.
+    """
     channels = fabric.channels
     _, first = np.unique(fabric.component, return_index=True)
     near = starts.copy()

@@ -8,12 +8,12 @@
  * the k-th channel of switch dst[c] has number slot[c] + k.
  */
 typedef struct {
-    int32_t switches;               /* S, number of switches */
-    int32_t channels;               /* C, number of channels */
-    int32_t trees;                  /* K: in-trees of each destination with end ports, 1 to 8 */
-    int32_t wanted;                 /* link-disjoint paths that each pair should have, 1 to K */
-    int32_t most_hops;              /* no tree is changed such that a path gets longer than this */
-    int32_t shared;                 /* nonzero: one order allows all paths of two switches; 0: those of each tree */
+    int32_t switches;  /* S, number of switches */
+    int32_t channels;  /* C, number of channels */
+    int32_t trees;     /* K: in-trees of each destination with end ports, 1 to 8 */
+    int32_t wanted;    /* link-disjoint paths that each pair should have, 1 to K */
+    int32_t most_hops; /* no tree is changed such that a path gets longer than this */
+    int32_t shared; /* nonzero: one order allows the paths of two switches in all trees; 0: one order for each tree */
     int32_t concentrate;            /* nonzero: first trees use few channels each instead of balancing the load */
     const int32_t *first;           /* [S + 1]: channels out of switch s are first[s] .. first[s + 1] - 1 */
     const int32_t *src;             /* [C]: switch that sends */
@@ -50,7 +50,7 @@ int ibn_disjoint_balance_order(int32_t switches, const int32_t *first, const int
                                int32_t *position);
 
 /*
- * Fill for one order, by destination (row) and source (column), what paths that lead up and then down offer.
+ * Fill the properties of paths that lead up and then down in one order, by destination (row) and source (column).
  *
  * hops: uint16 [S, S], the fewest hops, 65535 if there is no path.
  * degree: uint8 [S, S], the number of first channels of paths of at most `most_hops` hops, at most 255.

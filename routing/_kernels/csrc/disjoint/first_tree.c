@@ -69,7 +69,7 @@ static double highest_load(const disjoint_job *job)
     return highest;
 }
 
-/* Copy the first trees that the request has. */
+/* Copy the first trees that the request states. */
 static void copy_initial(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
@@ -104,7 +104,8 @@ void ibn_disjoint_first_trees(disjoint_job *job)
     }
 }
 
-/* Choose for two switches the order that allows their first paths in both directions and the most channels to begin with. */
+/* Choose for two switches the order that allows their first paths in both directions and the most channels to begin
+ * with. */
 static uint8_t choose(const disjoint_job *job, int32_t a, int32_t b, int32_t rotate)
 {
     const disjoint_request *net = job->net;

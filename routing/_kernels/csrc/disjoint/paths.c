@@ -118,7 +118,7 @@ void ibn_disjoint_trace_tree(disjoint_job *job, int32_t d, int32_t tree)
         job->depth[row + s] = s == d ? 0 : DISJOINT_UNREACHED;
     job->mask[row + d] = 255;
     for (int32_t s = 0; s < net->switches; s++) {
-        /* Collect the switches up to the first one that is known, then fill them from its end. */
+        /* Collect the switches of the path up to the first one that is filled, then fill them from that end on. */
         int32_t top = 0;
         for (int32_t v = s; job->depth[row + v] == DISJOINT_UNREACHED && next[v] != DISJOINT_NONE;) {
             job->count[top++] = v;

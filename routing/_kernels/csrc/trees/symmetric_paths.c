@@ -15,7 +15,7 @@
 
 #define NO_CHANNEL 255
 #define UNREACHED (UINT16_MAX - 1)
-/* Pairs after which the peak is measured again. */
+/* Number of routed pairs after which the peak utilisation is measured again. */
 #define PEAK_EVERY 512
 
 /* Squarings of the utilisation by pass: few at first, which spreads the flow; more later, when only channels close

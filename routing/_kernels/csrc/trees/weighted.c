@@ -17,7 +17,7 @@ typedef struct {
     const ibn_network *net;
     double *weight, *cost, *through; /* [C] weight; [S] weight of the path to the root; [S] flow through each switch */
     entry_t *heap;                   /* [C + S] switches by cost; may contain a switch several times */
-    /* size: of the heap; settled: [S] reached switches, nearest first; count: their number */
+    /* size: number of heap entries; settled: [S] reached switches, nearest first; count: number of settled switches */
     int32_t size, *settled, count;
 } job_t;
 

@@ -264,7 +264,7 @@ struct ibn_sim {
         lids,        /* number of LIDs, including LID 0 */
         sl2vl_ports, /* ports of a switch in `sl2vl`; 0: one SL2VL table for all switches */
         flows,       /* number of flows */
-        words;       /* 64-bit words that have a bit for each input of any channel */
+        words;       /* number of 64-bit words of a mask with one bit per input */
     int64_t now,     /* present tick */
         vcs;         /* number of VCs: channels x vls */
 

@@ -9,10 +9,11 @@
 
 #define NO_CHANNEL 255
 
-/* What each comparison of channels reads; together and small, because most of the time goes into these reads. */
+/* Data of a channel that every comparison of channels reads.  Most of the time goes into these reads, so the struct is
+ * small. */
 typedef struct {
     double meet;   /* weight of the flows on the channel, times its inverse capacity */
-    int32_t to;    /* switch at its end */
+    int32_t to;    /* switch at the end of the channel */
     int32_t place; /* place of the channel among those into that switch */
 } descent_channel;
 
@@ -45,9 +46,10 @@ typedef struct {
     const ibn_descent_options *options;
     descent_channel *channel; /* [C] state of each channel for the search */
     descent_load *load;       /* [C] load of each channel */
-    /* [turns] weight of the flows on a channel that go on by another, times the inverse capacity of the first; by the
-     * switch between both, then by the second channel, then by the place of the first.  So the turns into one channel,
-     * which one destination uses, are neighbours.  Row 0 stands for no turn, and stays 0. */
+    /* [turns] for each turn (two channels in a row): weight of the flows on both channels, times the inverse
+     * capacity of the first.  The array is sorted by the switch between both channels, then by the second channel,
+     * then by the place of the first.  So the turns into one channel, all of which one destination uses, are
+     * neighbours.  Row 0 stands for "no turn", and stays 0. */
     double *turn;
     int32_t *turn_first;    /* [S] where the turns at each switch begin in turn */
     descent_path *path;     /* [S] path of each switch to the current destination */
@@ -62,7 +64,7 @@ typedef struct {
     int is_first;           /* whether the current sweep is the first, which prefers slots */
     int32_t digit;          /* number of the current destination in the first sweep */
     uint8_t *before;        /* [S] scratch: a tree before it was removed */
-    double discount, price; /* of the current phase */
+    double discount, price; /* discount and price of the current sweep, see ibn_descent_options */
     uint64_t random;        /* state of the random generator */
 } descent_t;
 
