@@ -82,7 +82,7 @@ def connect_inner_switches(
         if counted.sorted(routing.vls, threads=1) is None:
             continue
         if routing.sl.ndim == 2 and len(routing.sl) != fabric.switches:
-            return None  # with SLs by pair of LIDs, the SL of a path is not free
+            return None  # SLs by pair of LIDs are fixed already
         found = _by_lid(job, counted, replies=replies) if routing.sl.ndim == 1 else _on_one_vl(job, counted)
         if found is not None or reversible or routing.sl.ndim == 2:
             return found

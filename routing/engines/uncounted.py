@@ -62,7 +62,7 @@ class Uncounted:
         return cls(rest, silent, model_at[lids.switch[silent]])
 
     def senders(self, fabric: Fabric) -> npt.NDArray[np.bool_]:
-        """Return bool[S], the switches at which these end ports are the only ones."""
+        """Return bool[S], the switches all of whose end ports are uncounted ones."""
         found = np.zeros(fabric.switches, np.bool_)
         found[fabric.lids.switch[self.lid]] = True
         return np.asarray(found & (self.fabric.terminals_at == 0))

@@ -1,7 +1,8 @@
 """Levels of a tree's switches, and tables in closed form by destination.
 
-A switch that has the destination below itself sends down; any other sends up, towards the top switch of the LID.  The
-tops are those of D-mod-K on a whole tree, and follow from counts where links are missing.
+A switch that has the destination below itself sends down.  Any other switch sends up, towards the top switch of the
+LID.  On a tree without missing links, the top switches are those of D-mod-K.  Elsewhere, they are chosen such that the
+numbers of LIDs per link stay even.
 """
 
 from __future__ import annotations

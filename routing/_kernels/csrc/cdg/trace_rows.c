@@ -124,7 +124,8 @@ static const uint8_t *ports(const cdg_tables *t, int32_t s, const int32_t *lid, 
     return copy;
 }
 
-/* Visit the rows that are left until all LIDs are settled.  Returns whether they are. */
+/* Visit the remaining rows again and again, until the hops towards all LIDs are known.  Returns whether that was
+ * reached. */
 static bool settle(worker_t *w, int32_t target, const int32_t *lid, const uint8_t *kind, int32_t n, int32_t rows)
 {
     uint8_t copy[BLOCK];

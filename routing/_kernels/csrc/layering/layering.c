@@ -13,7 +13,8 @@
 
 #include "layering/internal/layering_job.h"
 
-/* Place the units that have no layer yet, with `counted` only those that count; return how many found none. */
+/* Place the units that have no layer yet; with `counted`, only the units that count.  Return how many found no
+ * layer. */
 static int64_t place_all(layering_job *job, int32_t vls, int avoid, int counted)
 {
     return job->paths->mutual ? ibn_layering_place_pairs(job, vls, avoid, counted)

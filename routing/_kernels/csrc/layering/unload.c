@@ -1,5 +1,5 @@
-/* Easing: while a channel has the peak utilisation, a switch's next hop towards one target moves off it, if the
- * paths of all switches upstream still fit into a layer. */
+/* Unload channels: while a channel has the peak utilisation, a switch's next hop towards one target moves off it, if
+ * the paths of all switches upstream still fit into a layer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ static int32_t everyone_behind(const layering_job *job, int32_t target, int32_t 
     return tail;
 }
 
-/* Place the paths of those listed switches whose traffic counts; return whether a layer admits each of them. */
+/* Place the paths of the listed switches whose traffic counts.  Return whether each path fits into a layer. */
 static int all_fit(layering_job *job, int32_t target, const int32_t *queue, int32_t count)
 {
     int32_t root = job->paths->root[target], vls = job->graph.vls;

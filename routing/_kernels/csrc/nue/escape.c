@@ -1,5 +1,5 @@
-/* Last resort: switches that no allowed dependency leads into the tree use the escape tree.  As few other switches
- * as necessary do so, too, until all dependencies fit together. */
+/* Last resort: a switch whose channels into the tree all have forbidden dependencies uses the escape tree.  As few
+ * other switches as necessary use it too, until the dependencies of the whole tree are allowed. */
 #include <string.h>
 
 #include "nue/internal/nue_job.h"
@@ -53,8 +53,8 @@ static int32_t break_loops(const nue_t *nue, grower_t *grower, uint8_t *next, in
     return put;
 }
 
-/* Count the dependencies of the tree as used if all are allowed.  If one is refused, move a switch of it to the
- * escape tree and count nothing.  Return how many switches were moved. */
+/* Count the dependencies of the tree as used if all of them are allowed.  If one is not allowed, move one of its
+ * switches to the escape tree, and count nothing.  Return the number of switches that were moved. */
 static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
     int32_t a, b, put = 0, counted = 0, *list = grower->account.children;

@@ -15,7 +15,7 @@
 
 #define ACCOUNTS 2
 #define BLOCK 16
-#define IDLE_PASSES 3 /* passes without a gain after which the kernel stops */
+#define IDLE_PASSES 3 /* the kernel stops after so many passes without a gain */
 #define WORD 256      /* channels of one switch */
 
 /* Squarings of the utilisation by pass: few at first, which spreads the flow; more later, when only channels close
@@ -363,7 +363,7 @@ static int restore(run_t *run, double *load, double worst)
     return failed;
 }
 
-/* Take over given trees, which are known to be acyclic in their layers. */
+/* Begin with given trees, whose dependencies are known to be acyclic in their layers. */
 static int take_over(run_t *run, double *load)
 {
     nue_t *nue = run->nue;

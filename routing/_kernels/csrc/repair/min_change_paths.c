@@ -24,11 +24,11 @@ typedef struct {
     /* [S], for a missing entry: channel to the neighbour with a path of the fewest hops; NONE: no neighbour has a
      * path */
     int32_t *direct;
-    int32_t *seen;      /* [S]: number of the last walk or search that visited each switch */
-    int32_t dependency; /* number of the current walk or search */
-    int32_t *reached;   /* [S]: channel by which the search reached each switch; NONE at its start */
-    int32_t *path;      /* [2 S]: channels of the best path so far, then of a path that is compared with it */
-    step *heap;         /* [C]: binary heap of paths that are not yet extended */
+    int32_t *seen;    /* [S]: number of the last walk or search that visited each switch */
+    int32_t visit;    /* number of the current walk or search */
+    int32_t *reached; /* [S]: channel by which the search reached each switch; NONE at its start */
+    int32_t *path;    /* [2 S]: channels of the best path so far, then of a path that is compared with it */
+    step *heap;       /* [C]: binary heap of paths that are not yet extended */
     int32_t size;
 } fewest_job;
 
@@ -128,7 +128,7 @@ static void expand(fewest_job *job, int32_t s, int32_t changes, int32_t hops, fo
         if (job->hops[t] != NONE) {
             next.hops += job->hops[t];
             offer_path(job, next, best);
-        } else if (job->seen[t] != job->dependency && (!best->length || next.changes < best->changes)) {
+        } else if (job->seen[t] != job->visit && (!best->length || next.changes < best->changes)) {
             push(job, next);
         }
     }
@@ -138,17 +138,17 @@ static void expand(fewest_job *job, int32_t s, int32_t changes, int32_t hops, fo
  * algorithm; paths are ordered by changed entries, hops and channel numbers. */
 static void search(fewest_job *job, int32_t root, found_path *best)
 {
-    job->dependency++;
+    job->visit++;
     job->size = 0;
-    job->seen[root] = job->dependency;
+    job->seen[root] = job->visit;
     job->reached[root] = NONE;
     expand(job, root, 0, 0, best);
     while (job->size > 0 && (!best->length || job->heap[0].changes < best->changes)) {
         const step next = pop(job);
         const int32_t s = job->given->dst[next.last];
-        if (job->seen[s] == job->dependency)
+        if (job->seen[s] == job->visit)
             continue;
-        job->seen[s] = job->dependency;
+        job->seen[s] = job->visit;
         job->reached[s] = next.last;
         expand(job, s, next.changes, next.hops, best);
     }
@@ -159,8 +159,8 @@ static void search(fewest_job *job, int32_t root, found_path *best)
 static void walk(fewest_job *job, int32_t s)
 {
     int32_t length = 0;
-    for (; job->hops[s] == NONE && job->seen[s] != job->dependency; s = job->given->dst[job->channel[s]]) {
-        job->seen[s] = job->dependency;
+    for (; job->hops[s] == NONE && job->seen[s] != job->visit; s = job->given->dst[job->channel[s]]) {
+        job->seen[s] = job->visit;
         job->path[length++] = s;
         if (job->channel[s] == NONE)
             return;
@@ -186,7 +186,7 @@ static void offer_switch(fewest_job *job, int32_t s)
 static void reconnect(fewest_job *job)
 {
     int32_t left = 0;
-    job->dependency++;
+    job->visit++;
     for (int32_t i = 0; i < job->cuts; i++)
         walk(job, job->cut[i]);
     for (int32_t i = 0; i < job->cuts; i++)
@@ -238,7 +238,7 @@ static void begin(fewest_job *job, int32_t target, const uint8_t *missing, const
 {
     const int32_t switches = job->given->switches;
     job->roots = job->cuts = 0;
-    job->dependency++;
+    job->visit++;
     for (int32_t s = 0; s < switches; s++) {
         job->channel[s] = s == target ? NONE : job->given->at_port[(int64_t)s * 256 + entry[s]];
         job->hops[s] = job->direct[s] = NONE;

@@ -101,7 +101,8 @@ static int add_up(cf_state *x, int32_t most)
     return code;
 }
 
-/* Find the flow to expect at each switch towards a destination elsewhere: that from below, shared out evenly. */
+/* Estimate the flow through each switch towards a destination that is not below it: the flow of all switches below,
+ * divided evenly among their links up. */
 static void estimate_flow(search_t *s)
 {
     const ibn_tree *tree = s->x->tree;

@@ -189,7 +189,7 @@ static double common_ceiling(const descent_t *descent)
     return lowest;
 }
 
-/* Return the highest utilisation of the channels under the common ceiling. */
+/* Return the highest utilisation of those channels that have the common ceiling. */
 static double highest_common(const descent_t *descent, double common)
 {
     double highest = 0.0;

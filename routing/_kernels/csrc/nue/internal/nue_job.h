@@ -31,7 +31,7 @@ typedef struct {
 } nue_t;
 
 typedef struct {
-    int32_t channel, to; /* the next channel of a switch, and the switch behind it */
+    int32_t channel, to; /* the next channel of a switch, and the switch to which the channel leads */
 } hop_t;
 
 typedef struct {

@@ -33,7 +33,7 @@ enum { SPARE_FREE, SPARE_TAKEN, SPARE_READY, SPARE_LEAVING };
 
 /* An event that is due at a later tick. */
 typedef struct {
-    int64_t time; /* tick at which the event is due; for sorted events of the present tick: the last sort key */
+    int64_t time; /* tick at which the event is due; while events of one tick are sorted: the last sort key */
     int32_t kind, /* kind of event: AV_... */
         subject,  /* VC, packet, channel, switch or flow that the event concerns, as the kind says */
         value,    /* blocks of credit, or number of a ping, as the kind says */

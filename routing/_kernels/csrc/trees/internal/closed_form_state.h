@@ -12,19 +12,17 @@ typedef struct {
     const ibn_tree *tree;
     const ibn_tree_lids *lids;
     int32_t threads;
-    uint8_t *lft; /* [S, L] out-ports */
-    int64_t
-        *counts; /* [4] entries found by search, entries filled in, filled entries between leaves, LIDs without a top */
+    uint8_t *lft;        /* [S, L] out-ports */
+    int64_t *counts;     /* [4] entries by search, filled entries, filled ones between leaves, LIDs without a top */
     int32_t tops;        /* T, switches without a channel up */
     int32_t *top_number; /* [S] number of each top, -1 for other switches */
     int32_t *top_switch; /* [T] switch of each top */
     int32_t *top_rank;   /* [T] rank of each top: its number among the tops above the same switch of level 1 */
     uint8_t *to_top;     /* [S, T] first channel of the bundle up to each top, as offset at the switch; or CF_NONE */
-    uint8_t
-        *down; /* [S, S] offset of the bundle down to each switch; CF_SEVERAL: more than one bundle; CF_NONE: none */
-    uint8_t *fast;     /* [C] whether a channel up belongs to a bundle about as fast as the fastest of its switch */
-    uint8_t *slot;     /* [S, 256] offset of the channel at each port */
-    int32_t *by_level; /* [S] switches by descending level */
+    uint8_t *down;       /* [S, S] offset of the bundle down to each switch, CF_SEVERAL (bundles) or CF_NONE */
+    uint8_t *fast;       /* [C] whether a channel up belongs to a bundle about as fast as the fastest of its switch */
+    uint8_t *slot;       /* [S, 256] offset of the channel at each port */
+    int32_t *by_level;   /* [S] switches by descending level */
     int32_t *chain; /* [levels, K] channel up that each LID's path takes in reverse, by level of its lower end; or -1 */
     int32_t *top_of; /* [K] top that each LID's paths turn at; T: none, every source chooses a path */
     double *load;    /* [C] flow on each channel */
