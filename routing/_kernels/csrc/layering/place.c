@@ -4,7 +4,7 @@
 
 #include "layering/internal/layering_job.h"
 
-/* Fill the hops of all paths, NO_WAY where there is no path. */
+/* Fill the hops of all paths, NO_PATH where there is no path. */
 void ibn_layering_measure_hops(layering_job *job)
 {
     int32_t switches = job->net.switches;

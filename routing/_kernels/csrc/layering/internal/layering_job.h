@@ -18,7 +18,7 @@ typedef struct {
     acyclic_net net;
     acyclic graph;      /* CDG of the placed paths, by layer */
     uint8_t *next;      /* [D, S] index of each switch's channel among its own, NO_CHANNEL: none */
-    uint16_t *hops;     /* [D, S] hops of each path, NO_WAY: no path */
+    uint16_t *hops;     /* [D, S] hops of each path, NO_PATH: no path */
     uint8_t *layer;     /* [D, S] layer of each path, with `mutual` [S, S] */
     uint16_t *length;   /* [S, S] hops of the longest path between two switches, with `mutual` only */
     double *load;       /* [C] load of each channel */
