@@ -167,6 +167,7 @@ struct ibn_adaptive {
         pings,                 /* pings sent */
         loops,                 /* cycles that pings have found */
         bubbles;               /* packets moved to a spare buffer, so that the others of a cycle can move */
+    int64_t latencies[2][IBN_LATENCY_BUCKETS]; /* latencies counted by bucket: of packets, and of messages */
 };
 
 #pragma GCC visibility push(hidden)

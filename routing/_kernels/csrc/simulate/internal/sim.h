@@ -62,6 +62,7 @@ enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 #define IBN_NONE (-1)
 #define IBN_BATCH 16 /* entries of a batch of events, of which one is the link to the previous batch */
 #define IBN_NEVER INT64_MAX
+#define IBN_LATENCY_BUCKETS 2048 /* buckets of a histogram of latencies, see ibn_latency_bucket in flow.h */
 #define IBN_SLOT 16          /* kinds of events for which a slot of the timing wheel has room; they fill a cache line */
 #define IBN_CLCM_PORTS 64    /* largest number of entries of a control message */
 #define IBN_LOG_WIDTH 6      /* columns of the log: tick, kind, four numbers */
@@ -359,6 +360,10 @@ struct ibn_sim {
         hops,            /* packets sent by all channels */
         handled,         /* events handled */
         last_move;       /* tick at which a packet was last sent */
+
+    /* Latencies since the due time of the message, counted by bucket: of packets, and of messages (whose last packet
+     * has been delivered). */
+    int64_t latencies[2][IBN_LATENCY_BUCKETS];
 };
 
 _Static_assert(EV_KINDS <= IBN_SLOT, "every kind of event has a place in a slot");
