@@ -125,7 +125,7 @@ static void stop(struct ibnue_plugin *plugin, unsigned done, uint32_t missing)
     plugin->stopped = 1;
 }
 
-/* Report to the worker how many rounds all switches have. */
+/* Report to the worker how many rounds all switches have acknowledged. */
 static void log_round(struct ibnue_plugin *plugin, unsigned done)
 {
     char note[IBNUE_WHY] = "";

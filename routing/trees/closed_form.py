@@ -179,9 +179,9 @@ def _neighbours(fabric: Fabric) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.i
 
 
 def _lower(fabric: Fabric, level: npt.NDArray[np.int32], has_ports: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """Return int32[S], the levels, with leaves at the top of the tree put below their neighbours.
+    """Return int32[S], the levels, with leaves that seemed to be at the top of the tree put below their neighbours.
 
-    These are switches with end ports, above one or two upper switches.  A top has more neighbours.
+    Such a leaf has end ports, and has links to one or two upper switches only.  A real top has more neighbours.
     """
     near, far, neighbours = _neighbours(fabric)
     highest, lowest = np.full(fabric.switches, -1, np.int32), np.full(fabric.switches, fabric.switches, np.int32)

@@ -25,7 +25,7 @@ typedef struct {
     job *j;
     cdg_forest f;
     uint32_t *deps; /* [2, slots]: VLs, as bits, of the dependencies found by this thread */
-    uint32_t *dep;  /* [slots]: row of deps for the current LID */
+    uint32_t *dep;  /* [slots]: the row of `deps` to which the current LID belongs */
     int64_t sls;    /* SLs in use, as bits */
     int code;
     uint32_t *mask; /* [BLOCK, stride]: VLs of the packets that enter at each switch, for each LID of the block */

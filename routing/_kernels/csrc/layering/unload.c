@@ -6,7 +6,7 @@
 #include "layering/internal/layering_job.h"
 
 /* List the switches whose path to a target leads through u, u first; return how many.  `queue` is int32 [S]. */
-static int32_t everyone_behind(const layering_job *job, int32_t target, int32_t u, int32_t *queue)
+static int32_t list_upstream(const layering_job *job, int32_t target, int32_t u, int32_t *queue)
 {
     const uint8_t *next = job->next + (int64_t)target * job->net.switches;
     int32_t tail = 0;
@@ -48,7 +48,7 @@ static int unload_at(layering_job *job, int32_t target, int32_t u, double peak, 
 {
     const uint16_t *hops = job->hops + (int64_t)target * job->net.switches;
     uint8_t *next = job->next + (int64_t)target * job->net.switches + u, kept = *next;
-    int32_t count = everyone_behind(job, target, u, queue);
+    int32_t count = list_upstream(job, target, u, queue);
     double flow = 0.0;
     for (int32_t i = 0; i < count; i++)
         flow += job->paths->sources[queue[i]] * job->paths->share[target];
@@ -74,7 +74,7 @@ static int unload_at(layering_job *job, int32_t target, int32_t u, double peak, 
 /* Move a next hop towards a target at u, or at a switch upstream of it; return whether one was moved. */
 static int relieve(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue, int32_t *behind)
 {
-    int32_t count = everyone_behind(job, target, u, behind);
+    int32_t count = list_upstream(job, target, u, behind);
     for (int32_t i = 0; i < count; i++)
         if (unload_at(job, target, behind[i], peak, queue))
             return 1;

@@ -99,17 +99,17 @@ static inline int ibn_layering_by_peak(const void *a, const void *b)
     return x->channel - y->channel;
 }
 
-/* place.c */
+/* Functions of place.c. */
 void ibn_layering_measure_hops(layering_job *job);
 int ibn_layering_collect_edges(layering_job *job, int32_t target, int32_t from);
 int32_t ibn_layering_place(layering_job *job, int32_t vls, int avoid, int32_t start);
-/* paths.c */
+/* Functions of paths.c. */
 int64_t ibn_layering_place_paths(layering_job *job, int32_t vls, int avoid, int counted);
-/* symmetric.c */
+/* Functions of symmetric.c. */
 int32_t ibn_layering_path_between(layering_job *job, int32_t a, int32_t b, double *flow);
 void ibn_layering_measure_lengths(layering_job *job);
 int64_t ibn_layering_place_pairs(layering_job *job, int32_t vls, int avoid, int counted);
-/* unload.c */
+/* Functions of unload.c. */
 void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind);
 /* rebalance.c */
 int ibn_layering_rebalance(layering_job *job);
