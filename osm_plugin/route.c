@@ -56,7 +56,7 @@ static int write_request(struct ibnue_plugin *plugin, const struct ibnue_walk *w
 
 /* Describe the subnet in a request, and write it into the memory that is shared with the worker.  Return 0, or
  * another value with the reason in `note`. */
-static int write_request(struct ibnue_engine *engine, char *note)
+static int share_request(struct ibnue_engine *engine, char *note)
 {
     struct ibnue_plugin *plugin = engine->plugin;
     struct ibnue_walk walk;
@@ -81,7 +81,7 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
     struct timespec start;
 
     clock_gettime(CLOCK_MONOTONIC, &start);
-    if (write_request(engine, note))
+    if (share_request(engine, note))
         return -1;
     times->collect = ibnue_ms_since(&start);
     clock_gettime(CLOCK_MONOTONIC, &start);

@@ -111,7 +111,7 @@ struct ibnue_service {
 
 /* LFT entries that later rounds of this sweep still have to write. */
 struct ibnue_rounds {
-    struct ibnue_held *entry;    /* [count], whose `port` is the value to write in the round of the entry; NULL: no entries are left */
+    struct ibnue_held *entry;    /* [count], with the ports to write in the rounds of the entries; NULL: none */
     struct ibnue_engine *engine; /* engine whose tables are written */
     uint64_t plan;               /* number of the update schedule, as the worker identifies it */
     /* count: writes that are still to do.  left: distinct LFT entries that they change, since an entry can occur

@@ -156,7 +156,7 @@ def test_lids_of_other_switches_take_one_line(watched, tmp_path):
     _, problem = (watch := start("--once", of=("ring:5", tmp_path / "loop"))).communicate()
     assert watch.returncode == 2
     assert problem.count("\n") == 1
-    assert re.search(r"LID \d is 0x[0-9a-f]{16}, and not sw\d \(0x000000000020000\d\)", problem)
+    assert re.search(r"LID \d belongs to 0x[0-9a-f]{16}, and not to sw\d \(0x000000000020000\d\)", problem)
     assert "use a new output of ibnetdiscover" in problem
 
 
