@@ -242,7 +242,7 @@ struct ibnue_plugin {
     int layout_known; /* whether the structs of nodes, switches and ports were compared with the headers */
     int stopped;      /* whether a round of the last update was not acknowledged */
     struct ibnue_stamp policy_file;                         /* state of the QoS policy file when it was read last */
-    struct ibnue_arbitration arbitration, last_arbitration; /* of this sweep, and of the sweep before */
+    struct ibnue_arbitration arbitration, last_arbitration; /* VL arbitration in this sweep, and in the one before */
     struct ibnue_policies *policies;                        /* values that the rules demand of ports, NULL: none */
     struct ibnue_status status;                             /* counts for the status file */
     struct ibnue_memory shadow;                             /* memory that only the shadow engine's worker shares */

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 FORMAT = "ibnue-status/1"
-RECENT_ERRORS = 8
+MOST_REPORTS = 8
 """Maximum number of worker reports that are kept until the shim reports that OpenSM uses their tables."""
 
 
@@ -124,7 +124,7 @@ class Status:
             known = self._reports.setdefault(int(report["sequence"]), {})
             known.update({key: value for key, value in report.items() if key != "sequence"})
             outdated = sorted(self._reports.keys() - self._published())
-            for sequence in outdated[: max(0, len(self._reports) - RECENT_ERRORS)]:
+            for sequence in outdated[: max(0, len(self._reports) - MOST_REPORTS)]:
                 del self._reports[sequence]
         else:
             self._more.update(report)

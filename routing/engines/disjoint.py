@@ -122,7 +122,7 @@ class _TreeSearch:
     options: EngineOptions
 
     def run(self) -> Placement:
-        """Return trees and VLs; of the possible numbers of orders, the first one that succeeds counts.
+        """Return trees and VLs.  Numbers of orders are tried in turn, until the paths fit into the VLs.
 
         Raises
         ------

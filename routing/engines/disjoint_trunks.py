@@ -17,9 +17,9 @@ def spread_over_trunks(
 ) -> npt.NDArray[np.uint8]:
     """Return next channels in which the end ports of a switch take parallel links in turn.
 
-    The n-th end port of a switch takes, in place of each link, the n-th one after it among the parallel links.  So
-    paths of one end port that shared no link do not share one afterwards.  Orders of the switches allow parallel links
-    alike.
+    The n-th end port of a switch replaces each link by the n-th link after it, counted cyclically among the parallel
+    links.  So paths of one end port that shared no link before do not share one afterwards.  An order of the switches
+    allows either all of several parallel links or none.
 
     Parameters
     ----------

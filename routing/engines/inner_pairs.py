@@ -245,7 +245,10 @@ def _column(job: _Inner, target: int, order: npt.NDArray[np.int32]) -> _Column:
 
 
 def _with_columns(job: _Inner, columns: list[_Column], sl: int | None) -> Routing:
-    """Return the tables with these paths between inner switches, on an SL (None: on the SL of the LID)."""
+    """Return the tables with the paths of ``columns`` between inner switches.
+
+    The paths use the SL ``sl``; None: the SL that the destination LID already has.
+    """
     lft, sls = job.routing.lft.copy(), job.routing.sl.copy()
     for column in columns:
         lid, fits = int(job.fabric.switch_lid[column.target]), column.first >= 0

@@ -24,7 +24,7 @@ typedef struct {
     const double *inverse_capacity; /* [C]: inverse capacity, 1 for the slowest link */
     const uint16_t *distance;       /* [S, S]: hops from a switch (column) to a destination (row), 65535: none */
     const uint8_t *allowed;         /* [edges]: mask of the orders that allow the CDG edge */
-    const uint8_t *degree;          /* [orders, S, S]: see ibn_disjoint_reach; both directions count */
+    const uint8_t *degree;          /* [orders, S, S]: see ibn_disjoint_reach; the smaller value of both directions */
     const uint8_t *initial;         /* [S, S]: next channels of first trees to begin with, as in `next`; NULL: none */
     int32_t orders;                 /* number of orders, 1 to 8 */
     int32_t balance_sweeps;         /* at most so many passes balance the first trees */

@@ -25,8 +25,9 @@ static const int32_t SCHEDULE[] = {2, 3, 4, 5};
 
 typedef struct {
     int32_t switches;
-    const int32_t *first, *dst, *reverse;     /* arguments of ibn_trees_symmetric_paths */
-    const double *inverse_capacity, *sources; /* [C] inverse capacity; [S], a flow is the product of two */
+    const int32_t *first, *dst, *reverse; /* arguments of ibn_trees_symmetric_paths */
+    const double *inverse_capacity,
+        *sources;        /* [C] inverse capacity; [S] weights: a flow is the product of two weights */
     uint8_t *next;       /* [S, S] by destination and switch, index of the channel among those of the switch */
     double *load;        /* [C] load of each channel */
     uint16_t *distance;  /* [S, S] hops between two switches, UNREACHED: not connected */
