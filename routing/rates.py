@@ -24,7 +24,7 @@ SPEED_OF: Mapping[str, float] = MappingProxyType(
 NOMINAL: Mapping[str, str] = MappingProxyType(
     {"10G": "SDR", "20G": "DDR", "40G": "QDR", "56G": "FDR", "100G": "EDR", "200G": "HDR", "400G": "NDR", "800G": "XDR"}
 )
-"""Speed of a link of four lanes by its nominal rate, as administrators call it."""
+"""Speed of a link of width 4x by its nominal rate, as administrators call it."""
 
 WIDTHS = (1, 2, 4, 8, 12)
 """Valid link widths in physical lanes."""

@@ -37,22 +37,22 @@ TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a command as Ctrl-C does, so that the command can clean up first."""
 
 COMMANDS: Mapping[str, str] = {
-    "route": "Compute the tables of a fabric, prove them, write them.",
-    "check": "Are tables complete and free of credit loops?",
-    "quality": "Hops, load of the channels, shares of traffic patterns.",
-    "pause": "Which links do given flows pause, and do the rates sink to zero?",
-    "watch": "Do the counters of the switches point at a credit loop?",
-    "policy": "Rules for lifetimes and deadlock breakers, port by port.",
-    "diff": "What differs between two sets of tables.",
-    "compare": "Is a fabric cabled as planned?",
-    "sweep": "Engines x fabrics x faults x seeds, with a ledger.",
-    "simulate": "Packets and credits: does a credit loop lock, and what helps?",
+    "route": "Compute the tables of a fabric, prove and write them.",
+    "check": "Check whether tables are complete and free of credit loops.",
+    "quality": "Measure hops, load of channels and rates of traffic patterns.",
+    "pause": "Find the links that given flows pause, and the resulting rates.",
+    "watch": "Check whether counters of switches point at a credit loop.",
+    "policy": "Check and apply rules for lifetimes and breakers of ports.",
+    "diff": "Report what differs between two sets of tables.",
+    "compare": "Compare a fabric with its plan.",
+    "sweep": "Run many cases: engines x fabrics x faults x seeds.",
+    "simulate": "Simulate packets and credits: does a credit loop deadlock?",
     "advise": "Compare all engines on a fabric, and recommend one.",
     "whatif": "Break links and switches, repair the tables, report the cost.",
-    "transition": "May one set of tables be replaced by another while traffic runs?",
-    "lab": "A real OpenSM with the plugin on a simulated fabric, live.",
-    "plugin": "Build the plugin for the OpenSM that is installed.",
-    "fabric": "Make or read a fabric; describe it, or write it.",
+    "transition": "Check whether tables may be replaced while traffic runs.",
+    "lab": "Run a real OpenSM with the plugin on a simulated fabric.",
+    "plugin": "Build and manage the plugin for the installed OpenSM.",
+    "fabric": "Generate or read a fabric, and describe or write it.",
     "completion": "Print the completion script for a shell.",
 }
 """Help line of each command.  The function of a command is in the module of the same name in this package."""
@@ -94,7 +94,7 @@ EXPLANATIONS: tuple[tuple[tuple[type[BaseException], ...], int, Explanation], ..
     ((InputError,), WRONG_USE, str),
     # further lines are the end of a log
     ((EnvironmentProblem,), WRONG_USE, lambda error: str(error).partition("\n")[0]),
-    ((NotEnoughVLs,), FINDING, lambda error: f"{error} (allow more, or use nue or updn, which do with one)"),
+    ((NotEnoughVLs,), FINDING, lambda error: f"{error} (allow more, or use nue or updn, which need only one)"),
     ((IbnueError,), FINDING, str),
     ((click.Abort, KeyboardInterrupt), INTERRUPTED, lambda error: "interrupted"),
     ((OSError,), WRONG_USE, system_line),
@@ -275,13 +275,13 @@ class CommandGroup(click.Group):
     name="ibnue",
     cls=CommandGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit status: 0 fine, 1 something was found (a credit loop, an unreachable pair), 2 wrong use or unreadable"
-    " input.",
+    epilog="Exit status: 0 no problem, 1 a finding (a credit loop, an unreachable pair), 2 wrong use or unreadable"
+    " input, 3 undecided because information is missing.",
 )
 @click.version_option(__version__, prog_name="ibnue")
 def main() -> None:
     """InfiniBand routing that is proven free of credit loops.
 
-    FABRIC, wherever it is asked for, is a file (ibsim net file, ibnetdiscover output, opensm-subnet.lst, GraphML, JSON:
-    told by its content) or a generator with its arguments, such as torus:4x4x4 or torus:10x10x10,cas=4.
+    FABRIC is a file or a generator.  A file is an ibsim net file, ibnetdiscover output, opensm-subnet.lst, GraphML or
+    JSON; ibnue detects which.  A generator has arguments, such as torus:4x4x4 or torus:10x10x10,cas=4.
     """

@@ -27,7 +27,7 @@ def echo_lines(*lines: str, err: bool = False) -> None:
 
 def json_option(command: Command) -> Command:
     """Add the option ``--json`` to a command, as the parameter ``as_json``."""
-    return click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")(command)
 
 
 def to_json_types(value: Any) -> Any:

@@ -63,9 +63,9 @@ class TopologyOptions:
         if _rate(self.speed) is None:
             known = ", ".join(f"{name} ({rate:g})" for name, rate in SPEED_OF.items())
             raise OptionError(f"no link has the speed {self.speed!r}", remedy=f"choose one of {known}, or 10G to 800G")
-        of_four_lanes = str(self.speed).upper().startswith("4X") or str(self.speed).upper() in NOMINAL
-        if of_four_lanes and self.width != 4:
-            raise OptionError(f"{self.speed} has four lanes, and width is {self.width}", remedy="leave one out")
+        of_width_4 = str(self.speed).upper().startswith("4X") or str(self.speed).upper() in NOMINAL
+        if of_width_4 and self.width != 4:
+            raise OptionError(f"{self.speed} is for width 4, and width is {self.width}", remedy="leave one out")
 
     def _check_types(self) -> None:
         """Check the types of the options, because options from a command line can have any type."""

@@ -45,7 +45,7 @@ def test_other_commands_name_the_form_that_they_take(command, words, one):
     result = run(command, *words.split())
     assert result.exit_code == 2
     assert result.stderr == (
-        f"ibnue: a generator and its arguments are one word here: {one} (see ibnue {command} --help)\n"
+        f"ibnue: write a generator and its arguments as one word here: {one} (see ibnue {command} --help)\n"
     )
     made = [run("fabric", *form, "--json") for form in (words.split(), [one])]
     assert made[0].stdout == made[1].stdout != ""

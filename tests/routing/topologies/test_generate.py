@@ -228,6 +228,6 @@ def test_speeds_have_the_names_that_administrators_use(speed):
 
 
 @pytest.mark.parametrize("speed", ["4xNDR", "400G"])
-def test_a_speed_of_four_lanes_needs_four_lanes(speed):
-    with pytest.raises(OptionError, match=f"{speed} has four lanes, and width is 1"):
+def test_a_speed_of_width_4_needs_four_lanes(speed):
+    with pytest.raises(OptionError, match=f"{speed} is for width 4, and width is 1"):
         generate("ring", ["3"], speed=speed, width=1)
