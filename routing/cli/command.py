@@ -50,6 +50,7 @@ COMMANDS: Mapping[str, str] = {
     "transition": "May one set of tables be replaced by another while traffic runs?",
     "lab": "A real OpenSM with the plugin on a simulated fabric, live.",
     "plugin": "Build the plugin for the OpenSM that is installed.",
+    "draw": "Draw a fabric, the load of its tables, faults, a credit loop.",
     "fabric": "Make or read a fabric; describe it, or write it.",
     "completion": "Print the completion script for a shell.",
 }

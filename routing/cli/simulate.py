@@ -11,9 +11,11 @@ from click.shell_completion import CompletionItem
 
 from routing.cli.command import FINDING
 from routing.cli.output import echo_lines, json_option, print_json, print_rows, print_table, spinner
+from routing.cli.report_options import report_options, write_reports
 from routing.errors import OptionError
 
 if TYPE_CHECKING:
+    from routing.draw.report import Report
     from routing.simulate.case_runners import Result
     from routing.simulate.scenario import Scenario
 
@@ -35,6 +37,7 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
               help="Write a chart of every case as SVG: buffers and throughput over time, or what comes "
               "through over load.")  # fmt: skip
 @click.option("--trace", is_flag=True, help="Report what drops and breakers did, and when.")
+@report_options
 @json_option
 def simulate(
     *, scenario: str | None, listing: bool, names: tuple[str, ...], plot: Path | None, trace: bool, as_json: bool
@@ -64,6 +67,7 @@ def simulate(
                 results.append(run_case(chosen, case))
     if plot is not None:
         write_charts(plot, results)
+    write_reports(lambda: report_of(chosen, results))
     if as_json:
         cases = [as_dict(result, trace=trace) for result in results]
         print_json({"scenario": chosen.name, "title": chosen.title, "cases": cases})
@@ -141,17 +145,34 @@ def describe_result(result: Result) -> str:
 
 def show(scenario: Scenario, results: list[Result]) -> None:
     """Print the scenario and the results of its cases as text."""
-    source = [("source", scenario.source)] if scenario.source else []
-    print_rows([("scenario", f"{scenario.name}: {scenario.title}"), *source])
-    rows = [
-        (result.case, short({k: v for k, v in result.stated.items() if v != "none"}), describe_result(result),
-         "as expected" if result.right else "OTHERWISE")
-        for result in results
-    ]  # fmt: skip
-    print_table(["case", "given", "found", ""], rows, texts=4)
+    print_rows(summary(scenario))
+    print_table(["case", "given", "found", ""], [case_row(result) for result in results], texts=4)
     for result in results:
         for line in result.wrong:
             echo_lines(f"{result.case}: {line}")
+
+
+def summary(scenario: Scenario) -> list[tuple[str, str]]:
+    """Return what a scenario is as rows of a name and a text."""
+    source = [("source", scenario.source)] if scenario.source else []
+    return [("scenario", f"{scenario.name}: {scenario.title}"), *source]
+
+
+def case_row(result: Result) -> tuple[str, str, str, str]:
+    """Return the result of a case as the cells of the table."""
+    given = short({k: v for k, v in result.stated.items() if v != "none"})
+    return result.case, given, describe_result(result), "as expected" if result.right else "OTHERWISE"
+
+
+def report_of(scenario: Scenario, results: list[Result]) -> Report:
+    """Return the report on a scenario: its cases, and what was expected of them but did not happen."""
+    from routing.draw.report import Report
+    from routing.formats.csv_table import Table
+
+    cases = Table("Cases", ("case", "given", "found", "verdict"), tuple(map(case_row, results)))
+    wrong = tuple((result.case, line) for result in results for line in result.wrong)
+    more = [Table("Not as expected", ("case", "what"), wrong)] if wrong else []
+    return Report(f"{scenario.name}: simulation", tuple(summary(scenario)), (cases, *more))
 
 
 def write_charts(folder: Path, results: list[Result]) -> None:
