@@ -95,7 +95,8 @@ TABLES = """
   for (const box of document.querySelectorAll("#tables details")) box.open = true;
   await until(() => document.querySelectorAll("#tables table").length === 4);
   found.rows = [...document.querySelectorAll("#tables tbody")].map((body) => body.children.length);
-  const first = document.querySelector("#tables details"), column = () => [...first.querySelectorAll("tbody td:first-child")].map((cell) => cell.textContent);
+  const first = document.querySelector("#tables details");
+  const column = () => [...first.querySelectorAll("tbody td:first-child")].map((cell) => cell.textContent);
   first.querySelector("th button").click();
   found.up = column();
   first.querySelector("th button").click();
@@ -111,7 +112,8 @@ TABLES = """
   byId("in").click();
   found.zoomed = before !== byId("net").getAttribute("viewBox");
   byId("whole").click();
-  found.whole = byId("net").getAttribute("viewBox").split(" ").map(Number).join() === before.split(" ").map(Number).join();
+  const numbers = (text) => text.split(" ").map(Number).join();
+  found.whole = numbers(byId("net").getAttribute("viewBox")) === numbers(before);
   found.loop = answer.textContent;
 """
 

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given
+from strategies import fabrics
 
 from routing.draw.layout import place
 from routing.topologies import generate
-from strategies import fabrics
 
 KINDS = {
     ("kary-ntree", "4", "3"): "levels",
