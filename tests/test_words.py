@@ -27,7 +27,7 @@ def texts(path):
     return python_texts(source) if path.suffix == ".py" else re.findall(r"/\*.*?\*/", source, re.DOTALL)
 
 
-@pytest.mark.parametrize("folder", ["routing", "osm_plugin", "ibsim_fixtures"])
+@pytest.mark.parametrize("folder", ["ibnue", "routing", "osm_plugin", "ibsim_fixtures"])
 def test_retired_words_do_not_come_back(folder):
     paths = [path for path in sorted((ROOT / folder).rglob("*")) if path.suffix in (".py", ".c", ".h")]
     assert paths

@@ -10,7 +10,7 @@ import numpy as np
 
 from routing.deadlock.witness import CreditLoop
 from routing.draw.picture import Colouring, Picture, picture_of
-from routing.fabric import Fabric
+from routing.fabric import NO_PORT, Fabric
 from routing.formats.csv_table import Table
 from routing.quality import channel_loads
 from routing.tables import Routing
@@ -79,3 +79,37 @@ def loss_picture(fabric: Fabric, effects: Sequence[Effect]) -> Picture:
     if np.isnan(values).all():
         return picture
     return replace(picture, colouring=Colouring(LOSS, values, tuple(texts)))
+
+
+def link_table(fabric: Fabric) -> Table:
+    """Return all links of a fabric: both ports, width, speed of a physical lane, and data rate."""
+    rows = tuple(
+        (fabric.labels[a], p, fabric.labels[b], q, width, speed, round(rate, 4))
+        for (a, b), (p, q), width, speed, rate in zip(
+            fabric.link_device.tolist(),
+            fabric.link_port.tolist(),
+            fabric.link_width.tolist(),
+            fabric.link_speed.tolist(),
+            fabric.link_capacity.tolist(),
+            strict=True,
+        )
+    )
+    return Table("Links", ("device", "port", "to device", "to port", "width", "speed", "Gb/s"), rows)
+
+
+def entry_table(fabric: Fabric, routing: Routing) -> Table:
+    """Return all LFT entries towards LIDs in use: switch, LID, its owner, and the out-port (None: no entry).
+
+    Cost: O(S L) rows.
+    """
+    lids = np.flatnonzero(fabric.lids.switch >= 0).tolist()
+    switch, endport = fabric.lids.switch.tolist(), fabric.lids.endport.tolist()
+    owner = {
+        lid: fabric.labels[switch[lid]] if endport[lid] < 0 else fabric.endport_label[endport[lid]] for lid in lids
+    }
+    rows = tuple(
+        (fabric.labels[row], lid, owner[lid], None if ports[lid] == NO_PORT else ports[lid])
+        for row, ports in enumerate(routing.lft.tolist())
+        for lid in lids
+    )
+    return Table("LFT entries", ("switch", "LID", "owner", "port"), rows)

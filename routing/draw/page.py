@@ -112,7 +112,7 @@ def _packed(data: bytes) -> str:
 
 def picture_tables(picture: Picture) -> list[Table]:
     """Return the tables that have the contents of a picture: the switches, the cables, and the end ports."""
-    return [_switch_table(picture), _cable_table(picture), _endport_table(picture)]
+    return [_switch_table(picture), cable_table(picture), _endport_table(picture)]
 
 
 def _switch_table(picture: Picture) -> Table:
@@ -130,7 +130,8 @@ def _switch_table(picture: Picture) -> Table:
     return Table("Switches", columns, tuple(rows))
 
 
-def _cable_table(picture: Picture) -> Table:
+def cable_table(picture: Picture) -> Table:
+    """Return the cables between switches, with load, values of the colouring, and state."""
     cables, labels, colouring = picture.cables, picture.fabric.labels, picture.colouring
     load, use = cables.load, cables.use
     columns: tuple[str, ...] = ("switch", "port", "to switch", "to port", "Gb/s")
