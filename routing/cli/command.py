@@ -51,6 +51,7 @@ COMMANDS: Mapping[str, str] = {
     "lab": "A real OpenSM with the plugin on a simulated fabric, live.",
     "plugin": "Build the plugin for the OpenSM that is installed.",
     "draw": "Draw a fabric, the load of its tables, faults, a credit loop.",
+    "slurm": "Write the topology file of Slurm.",
     "fabric": "Make or read a fabric; describe it, or write it.",
     "completion": "Print the completion script for a shell.",
 }
