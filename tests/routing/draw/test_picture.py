@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ibsim_fixtures.catalogue import FIXTURES
 from routing.deadlock.proof import prove
 from routing.draw import dot_text, page_text, picture_of, svg_text
 from routing.draw.fabric_report import effect_table, loss_picture
@@ -20,6 +21,7 @@ from routing.errors import OptionError
 from routing.fabric import NO_PORT
 from routing.faults import apply_faults, every_link, parse_fault
 from routing.formats.csv_table import Table, csv_text
+from routing.formats.fabric_files import read_fabric
 from routing.quality import channel_loads
 from routing.topologies import generate
 from routing.whatif import Baseline, evaluate, single_faults
@@ -117,6 +119,15 @@ def test_empty_fabrics_have_pictures():
     assert none.switches == 0
     ET.fromstring(svg_text(picture_of(none), "nothing"))
     assert "</html>" in page_text("nothing", picture=picture_of(none))
+
+
+def test_every_fixture_has_a_page():
+    for name, fixture in FIXTURES.items():
+        fabric = read_fabric(fixture.path)
+        picture = picture_of(fabric, ENGINES["updn"].route(fabric, EngineOptions(passes=0)))
+        assert len(np.unique(picture.layout.xy, axis=0)) == fabric.switches, name
+        page = page_text(name, picture=picture)
+        assert page.count("<circle ") == fabric.switches and len(page) < 200_000, name
 
 
 def test_names_cannot_break_a_page_or_a_picture(ring):
