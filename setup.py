@@ -2,6 +2,7 @@
 
 import os
 import runpy
+import shlex
 from pathlib import Path
 
 from setuptools import setup
@@ -27,6 +28,9 @@ def are_built() -> bool:
     return BUILT.exists() and BUILT.stat().st_mtime > max(source.stat().st_mtime for source in sources)
 
 
+# Debug information names files without the folder of the build, so that the same sources give the same bytes anywhere.
+PREFIX_MAP = shlex.quote(f"-ffile-prefix-map={Path.cwd()}=.")
+os.environ["CFLAGS"] = f"{os.environ.get('CFLAGS', '')} {PREFIX_MAP}".strip()
 tag = KERNEL_BUILD["wheel_tag"]()
 others = are_of_other_flags()
 # For environments that install the clone as editable one after the other: any Python takes the kernels of another.

@@ -1,8 +1,9 @@
 """Pytest fixtures for tests with a real OpenSM on a real ibsim: ``ibsim_fabric``, ``opensm`` and ``lab``.
 
-The plugin is part of the distribution, so every project that installs ibnue has the fixtures.  Modules are imported
-only when a fixture is used.  If the programs are not installed, tests with these fixtures are skipped, and the reason
-names the Debian packages.  With ``--require-lab`` (or IBNUE_REQUIRE_LAB=1) such tests fail instead.
+The plugin is opt-in: a project that wants the fixtures writes ``pytest_plugins = ["ibsim_fixtures.pytest_plugin"]``
+into its top-level ``conftest.py``.  Modules are imported only when a fixture is used.  If the programs are not
+installed, tests with these fixtures are skipped, and the reason names the Debian packages.  With ``--require-lab`` (or
+IBNUE_REQUIRE_LAB=1) such tests fail instead.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from routing.class_settings import PortClass
 from routing.edges import Edges
 from routing.errors import FabricError
 from routing.names import labels_of
+from routing.numerals import count_noun
 from routing.port_classes import PortClasses
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class LidTable:
         return len(self.switch)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fabric:
     """An InfiniBand subnet at one moment.  :class:`routing.fabric_builder.FabricBuilder` builds it.
 
@@ -152,6 +153,14 @@ class Fabric:
     link_width: npt.NDArray[np.uint8]
     link_speed: npt.NDArray[np.float64]
     port_classes: PortClasses = field(default_factory=PortClasses)
+
+    def __repr__(self) -> str:
+        counts = (
+            count_noun(self.switches, "switch", "switches"),
+            count_noun(self.terminals, "CA or router", "CAs and routers"),
+            count_noun(self.links, "link"),
+        )
+        return f"<{type(self).__name__} {self.name}: {', '.join(counts)}>"
 
     @property
     def switches(self) -> int:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from routing.errors import TableError
 from routing.fabric import Fabric
+from routing.numerals import count_noun
 
 DATA_VLS = 15
 
@@ -42,7 +43,7 @@ class Provenance:
         return dict(zip(unknown, map(str, assumed), strict=True))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Routing:
     """Forwarding tables of the switches, and the SLs returned to path queries.
 
@@ -70,6 +71,11 @@ class Routing:
     vls: int
     vls_needed: int
     provenance: Provenance
+
+    def __repr__(self) -> str:
+        switches, lids = self.lft.shape
+        counts = f"{count_noun(switches, 'switch', 'switches')}, LIDs up to {lids - 1}, {count_noun(self.vls, 'VL')}"
+        return f"<{type(self).__name__} {self.provenance.engine}: {counts}>"
 
     def check_shapes(self, fabric: Fabric) -> None:
         """Raise :class:`~routing.errors.TableError` unless the shapes fit the fabric."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import routing
 
 ROOT = Path(routing.__file__).parents[1]
-NAMES = ("routing", "osm_plugin", "ibsim_fixtures", "multiprocessing", "numpy", "mpi4py")
+NAMES = ("ibnue", "routing", "osm_plugin", "ibsim_fixtures", "multiprocessing", "numpy", "mpi4py")
 
 
 def hostile(folder, names=NAMES):

@@ -7,7 +7,7 @@ from pathlib import Path
 import networkx as nx
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("routing", "osm_plugin", "ibsim_fixtures", "benchmarks")
+FOLDERS = ("ibnue", "routing", "osm_plugin", "ibsim_fixtures", "benchmarks")
 
 
 def module_name(path: Path) -> str:

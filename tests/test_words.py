@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-CODE = ("routing", "osm_plugin", "ibsim_fixtures")
+CODE = ("ibnue", "routing", "osm_plugin", "ibsim_fixtures")
 PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs")
 
 RETIRED = re.compile(

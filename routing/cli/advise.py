@@ -14,10 +14,12 @@ from routing.cli import fabric_argument, proof_report
 from routing.cli.command import FINDING
 from routing.cli.output import echo_lines, json_option, print_json, print_rows, print_table, spinner
 from routing.cli.param_types import Number
+from routing.cli.report_options import report_options, write_reports
 from routing.engines import ENGINES
 
 if TYPE_CHECKING:
     from routing.advise import Candidate, Recommendation, Refused
+    from routing.draw.report import Report
     from routing.fabric import Fabric
 
 COLUMNS = ("engine", "proof", "VLs", "all-to-all", "bisection", "permutation", "hops", "most", "worst link", "changed",
@@ -41,6 +43,7 @@ COLUMNS = ("engine", "proof", "VLs", "all-to-all", "bisection", "permutation", "
               help="Estimated CPU seconds for all engines together; sets their effort.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Random seed.")
 @click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
+@report_options
 @json_option
 def advise(
     *, fabric: str, lmc: int, guid2lid: Path | None, tables: Path | None, vls: int | None, reversible: bool,
@@ -75,6 +78,7 @@ def advise(
             found.append(try_engine(engine, own, subnet, now=now, links=links))
     candidates, refused = split(found, reversible=reversible)
     best = recommend(candidates)
+    write_reports(lambda: report_of(subnet, describe_kind(subnet), candidates, refused, best))
     if as_json:
         print_json(as_object(subnet, describe_kind(subnet), candidates, refused, best))
     else:
@@ -124,6 +128,27 @@ def report(
         ("recommended", f"{best.candidate.engine}: {best.reason}"),
         ("next", f"ibnue route {fabric} -e {best.candidate.engine}{more} -o tables"),
     ])  # fmt: skip
+
+
+def report_of(
+    fabric: Fabric,
+    kind: str,
+    candidates: Sequence[Candidate],
+    refused: Sequence[Refused],
+    best: Recommendation | None,
+) -> Report:
+    """Return the report on the comparison of engines, with a picture of the recommended tables."""
+    from routing.draw.picture import picture_of
+    from routing.draw.report import Report
+    from routing.formats.csv_table import Table
+
+    rows = tuple(tuple(cell(each, name) for name in COLUMNS) for each in candidates)
+    none = Table("Engines without tables", ("engine", "reason"), tuple((each.engine, each.reason) for each in refused))
+    chosen = "none" if best is None else f"{best.candidate.engine}: {best.reason}"
+    summary = (("fabric", proof_report.fabric_line(fabric)), ("kind", kind), ("recommended", chosen))
+    routing = None if best is None else best.candidate.routing
+    tables = (Table("Engines", COLUMNS, rows), *([none] if refused else []))
+    return Report(f"{fabric.name}: engines", summary, tables, lambda: picture_of(fabric, routing))
 
 
 def cell(candidate: Candidate, column: str) -> str:

@@ -13,12 +13,14 @@ import click
 from routing.cli import fabric_argument, proof_report
 from routing.cli.command import FINDING, UNDECIDED
 from routing.cli.output import echo_lines, json_option, print_json, print_rows, spinner
+from routing.cli.report_options import report_options, write_reports
 from routing.errors import FalseCertificate
 from routing.numerals import count_noun
 
 if TYPE_CHECKING:
     from routing.deadlock.multicast import MulticastVerdict
     from routing.deadlock.verdict import Verdict
+    from routing.draw.report import Report
     from routing.fabric import Fabric
     from routing.tables import Routing
 
@@ -42,6 +44,7 @@ PORT_VLS = (1, 2, 4, 8, 15)
 @click.option("--multicast-sl", type=click.IntRange(0, 15), default=0, show_default=True,
               help="Service level of the multicast groups.")  # fmt: skip
 @click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
+@report_options
 @json_option
 def check(
     *,
@@ -75,6 +78,8 @@ def check(
     status = status_of(verdict, require, carried, chain)
     if groups is not None and not groups.good and status != FINDING:
         status = UNDECIDED if groups.loops == "unknown" and not groups.looping else FINDING
+    rows = summary(subnet, verdict, carried, chain, groups)
+    write_reports(lambda: report_of(subnet, routing, verdict, rows, threads))
     if as_json:
         more = {
             "bundle_certificate": carried,
@@ -85,13 +90,6 @@ def check(
         }
         print_json({**proof_report.verdict_object(subnet, verdict), **more})
         return status
-    rows = [("fabric", proof_report.fabric_line(subnet)), *proof_report.verdict_rows(verdict)]
-    if chain is not None:
-        rows.append(("message types", chain_text(chain)))
-    if carried is not None:
-        rows.append(("certificate", f"in the bundle: {'verified' if carried == STORED_CERTIFICATE else carried}"))
-    if groups is not None:
-        rows.append(("multicast", multicast_text(groups)))
     print_rows(rows)
     proof_report.print_verdict(verdict)
     if groups is not None:
@@ -100,6 +98,41 @@ def check(
     if require == "reversible" and verdict.loops == "none" and proof.reversible_loop is not None:
         echo_lines(*proof.reversible_loop.describe())
     return status
+
+
+def summary(
+    fabric: Fabric,
+    verdict: Verdict,
+    carried: str | None = None,
+    chain: Mapping[str, Any] | None = None,
+    groups: MulticastVerdict | None = None,
+) -> list[tuple[str, str]]:
+    """Return the verdict on tables as rows of a name and a text."""
+    rows = [("fabric", proof_report.fabric_line(fabric)), *proof_report.verdict_rows(verdict)]
+    if chain is not None:
+        rows.append(("message types", chain_text(chain)))
+    if carried is not None:
+        rows.append(("certificate", f"in the bundle: {'verified' if carried == STORED_CERTIFICATE else carried}"))
+    if groups is not None:
+        rows.append(("multicast", multicast_text(groups)))
+    return rows
+
+
+def report_of(
+    fabric: Fabric, routing: Routing, verdict: Verdict, rows: list[tuple[str, str]], threads: int = 2
+) -> Report:
+    """Return the report on tables: the verdict, the channels of a credit loop, and the picture."""
+    from routing.draw.fabric_report import loop_table
+    from routing.draw.picture import picture_of
+    from routing.draw.report import Report
+
+    loop = verdict.possible_loop or verdict.proof.credit_loop
+    return Report(
+        f"{fabric.name}: check",
+        tuple(rows),
+        (loop_table(loop),),
+        lambda: picture_of(fabric, routing, loop=loop, threads=threads),
+    )
 
 
 def status_of(verdict: Verdict, require: str, carried: str | None, chain: Mapping[str, Any] | None) -> int:

@@ -52,6 +52,8 @@ COMMANDS: Mapping[str, str] = {
     "transition": "Check whether tables may be replaced while traffic runs.",
     "lab": "Run a real OpenSM with the plugin on a simulated fabric.",
     "plugin": "Build and manage the plugin for the installed OpenSM.",
+    "draw": "Draw a fabric, the load of its tables, faults or a credit loop.",
+    "slurm": "Write the topology file of Slurm.",
     "fabric": "Generate or read a fabric, and describe or write it.",
     "completion": "Print the completion script for a shell.",
 }

@@ -108,9 +108,13 @@ def describe(fabric: Fabric) -> dict[str, Any]:
     """Return the numbers that describe a fabric, by name."""
     import numpy as np
 
+    from routing.fabric_figures import fabric_figures
+
     kinds = np.bincount(fabric.terminal_kind, minlength=3)
     between = fabric.channels.link
     rates, counts = np.unique(fabric.link_capacity, return_counts=True)
+    figures = fabric_figures(fabric)
+    bound = figures.bound
     return {
         "name": fabric.name,
         "switches": fabric.switches,
@@ -123,21 +127,36 @@ def describe(fabric: Fabric) -> dict[str, Any]:
         "LIDs": int((fabric.lids.switch >= 0).sum()),
         "connected parts": 1 + int(fabric.component.max(initial=-1)) if fabric.switches else 0,
         "most switch ports": int(fabric.switch_ports.max(initial=0)),
+        "switch ports cabled": figures.ports_used,
+        "switch ports free": figures.ports - figures.ports_used,
         "link rates in Gb/s": {f"{rate:g}": count for rate, count in zip(rates.tolist(), counts.tolist(), strict=True)},
+        "cables by kind": dict(figures.cables),
+        **({} if figures.diameter is None else {"diameter": figures.diameter}),
+        **({"switches by level": list(figures.levels)} if figures.levels else {}),
+        **({"oversubscription": list(figures.oversubscription)} if figures.levels else {}),
+        "all-to-all bound": None if bound is None else bound.all_to_all,
+        "bound by": None if bound is None else bound.reason,
     }
 
 
 def facts(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the description of a fabric as rows of name and text."""
     for name, value in described.items():
-        yield (
-            name,
-            ", ".join(
-                f"{k} ({count_noun(n, 'link')})" if name.startswith("link") else f"{n} {k}" for k, n in value.items()
-            )
-            if isinstance(value, dict)
-            else str(value),
-        )
+        if name == "all-to-all bound":
+            if value is not None:
+                yield name, f"{value:.3f} of the CAs' rate for any tables: {described['bound by']}"
+        elif isinstance(value, dict):
+            yield name, ", ".join(_with_number(name, kind, number) for kind, number in value.items())
+        elif isinstance(value, list):
+            each = (f"{number:.2f}" if isinstance(number, float) else str(number) for number in value)
+            yield name, f"{', '.join(each)}, from the leaves up"
+        elif name != "bound by":
+            yield name, str(value)
+
+
+def _with_number(name: str, kind: str, number: int) -> str:
+    """Format one kind of links, cables or end ports with its number."""
+    return f"{kind} ({count_noun(number, 'link')})" if name.startswith("link") else f"{number} {kind}"
 
 
 def list_generators(as_json: bool) -> None:

@@ -11,10 +11,12 @@ import click
 
 from routing.cli import fabric_argument, proof_report
 from routing.cli.output import json_option, print_json, print_rows, print_table, spinner
+from routing.cli.report_options import report_options, write_reports
 from routing.numerals import count_noun
 
 if TYPE_CHECKING:
     from routing.disjoint_paths import DisjointPaths
+    from routing.draw.report import Report
     from routing.fabric import Fabric
     from routing.quality import Quality
     from routing.tables import Routing
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Random seed of the patterns."
 )
 @click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
+@report_options
 @json_option
 def quality(
     *,
@@ -60,10 +63,11 @@ def quality(
             threads=threads,
         )  # fmt: skip
         busiest = busiest_channels(subnet, routing, most, threads)
+    write_reports(lambda: report_of(subnet, routing, figures, threads))
     if as_json:
         print_json({"fabric": subnet.name, **figures.as_dict(), "busiest": busiest})
         return 0
-    print_rows([("fabric", proof_report.fabric_line(subnet)), *facts(figures)])
+    print_rows(summary(subnet, figures))
     if figures.levels:
         levels = [
             (f"{use.level} {use.direction}", f"{use.channels}", *decimals(use.load_mean, use.load_max))
@@ -73,6 +77,22 @@ def quality(
     if busiest:
         print_table(["busiest channels", "load"], [(str(row["channel"]), f"{row['load']:.1f}") for row in busiest])
     return 0
+
+
+def summary(fabric: Fabric, figures: Quality) -> list[tuple[str, str]]:
+    """Return the figures of tables as rows of a name and a text."""
+    return [("fabric", proof_report.fabric_line(fabric)), *facts(figures)]
+
+
+def report_of(fabric: Fabric, routing: Routing, figures: Quality, threads: int = 2) -> Report:
+    """Return the report on the quality of tables: the figures, the channels by load, and the picture."""
+    from routing.draw.fabric_report import channel_table
+    from routing.draw.picture import picture_of
+    from routing.draw.report import Report
+
+    channels = channel_table(fabric, routing, threads=threads)
+    rows = tuple(summary(fabric, figures))
+    return Report(f"{fabric.name}: quality", rows, (channels,), lambda: picture_of(fabric, routing, threads=threads))
 
 
 def decimals(*values: float) -> list[str]:

@@ -81,6 +81,10 @@ def engine_of(routing: Routing) -> str | None:
     return made if made in ENGINES else None
 
 
+Given = Callable[[str], bool]
+"""Function that returns whether the user gave an engine option, even with its default value."""
+
+
 def engine_for(routing: Routing, name: str) -> Engine:
     """Return the engine for a re-route: the engine that the user named by ``-e``, else the one of the earlier tables.
 
@@ -92,18 +96,22 @@ def engine_for(routing: Routing, name: str) -> Engine:
     return ENGINES[name if engine_options.is_given("engine_name") else engine_of(routing) or name]
 
 
-def options_for(routing: Routing, fabric: Fabric, engine: Engine, options: EngineOptions) -> EngineOptions:
+def options_for(
+    routing: Routing,
+    fabric: Fabric,
+    engine: Engine,
+    options: EngineOptions,
+    is_given: Given = engine_options.is_given,
+) -> EngineOptions:
     """Return the engine options for a re-route, of which some come from the earlier tables.
 
     Options that the user gave take precedence.  Without ``--first-vl``, the VLs below the first VL of the earlier
     tables stay unused.  Without ``--root`` and ``--root-guid-file``, the roots of the earlier tables are kept, if
     ``fabric`` has them.
     """
-    if not engine_options.is_given("first_vl"):
+    if not is_given("first_vl"):
         options = replace(options, first_vl=_first_vl(routing))
-    if engine_of(routing) == engine.name and not (
-        engine_options.is_given("roots") or engine_options.is_given("root_guid_file")
-    ):
+    if engine_of(routing) == engine.name and not (is_given("roots") or is_given("root_guid_file")):
         options = replace(
             options, roots=tuple(_guid_text(int(fabric.switch_guid[row])) for row in _roots(routing, fabric))
         )
@@ -128,7 +136,14 @@ def _guid_text(guid: int) -> str:
 
 
 def reroute(
-    how: Previous, earlier: tuple[Fabric, Routing], engine: Engine, options: EngineOptions, fabric: Fabric
+    earlier: tuple[Fabric, Routing],
+    engine: Engine,
+    options: EngineOptions,
+    fabric: Fabric,
+    *,
+    stability: str,
+    rebalance: int = 0,
+    is_given: Given = engine_options.is_given,
 ) -> Rerouted:
     """Prove the earlier tables on their fabric, and re-route them for the present fabric.
 
@@ -142,18 +157,18 @@ def reroute(
     from routing.reroute import Published, Stability, spread, translate
     from routing.reroute import reroute as change
 
-    (was, routing), stability = earlier, how.stability
+    was, routing = earlier
     if stability != "fresh":
-        check_same(routing, was, engine, options, "--previous")
+        check_same(routing, was, engine, options, "--previous", is_given=is_given)
     before = Published(was, routing, prove(was, routing, threads=options.threads))
     if stability != "fresh" and options.reversible and before.proof.strength == "forward":
         raise OptionError("the tables of --previous are not proven for replies, as --reversible asks",
                           remedy="leave it out, or --stability fresh to change them all")  # fmt: skip
     found = change(engine, options, before, fabric, stability=Stability(stability), baseline=before)
-    if not how.rebalance:
+    if not rebalance:
         return found
     baseline = None if was.digest == fabric.digest else before
-    step = spread(engine, options, Published(fabric, found.routing, found.proof), most=how.rebalance, baseline=baseline)
+    step = spread(engine, options, Published(fabric, found.routing, found.proof), most=rebalance, baseline=baseline)
     return both(found, step, translate(routing, was, fabric))
 
 
@@ -186,7 +201,15 @@ def _moved_lids(step: Rerouted) -> str:
     return f"{count_noun(step.changed, 'entry', 'entries')} moved off the most loaded channels"
 
 
-def check_same(routing: Routing, fabric: Fabric, engine: Engine, options: EngineOptions, option: str) -> None:
+def check_same(
+    routing: Routing,
+    fabric: Fabric,
+    engine: Engine,
+    options: EngineOptions,
+    option: str,
+    *,
+    is_given: Given = engine_options.is_given,
+) -> None:
     """Raise OptionError if the engine options contradict the earlier tables, which a re-route has to keep.
 
     ``option`` is the option that names these tables, for the message.
@@ -211,7 +234,7 @@ def check_same(routing: Routing, fabric: Fabric, engine: Engine, options: Engine
     if isinstance(options.vls, int) and vls > options.vls:
         raise OptionError(f"the tables of {option} use {count_noun(vls, 'VL')}, --vls allows {options.vls}",
                           remedy=f"use --vls {vls}, or --stability fresh to change them all")  # fmt: skip
-    if options.vls == "auto" and routing.vls > options.port_vls and engine_options.is_given("port_vls"):
+    if options.vls == "auto" and routing.vls > options.port_vls and is_given("port_vls"):
         last = routing.vls - 1
         raise OptionError(f"the tables of {option} use VLs up to {last}, --port-vls allows {options.port_vls}",
                           remedy=f"use --port-vls {routing.vls}, or --stability fresh to change them all")  # fmt: skip

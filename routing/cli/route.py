@@ -82,7 +82,9 @@ def route(
         if earlier is None or tables is None:
             routing = engine.route(subnet, options)
         else:
-            rerouted = reroute_options.reroute(earlier, (whole, tables), engine, options, subnet)
+            rerouted = reroute_options.reroute(
+                (whole, tables), engine, options, subnet, stability=earlier.stability, rebalance=earlier.rebalance
+            )
     with step("proving", seconds, "prove"):
         made = verify(subnet, routing, engine, threads=options.threads) if rerouted is None else rerouted.tables
     with step("writing", seconds, "write"):
@@ -209,7 +211,8 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield "all-to-all", proof_report.percentage(quality.all_to_all)
     yield from parts_facts(quality)
     yield "bisection", proof_report.percentage(quality.bisection_mean)
-    yield "seconds", ", ".join(f"{name} {seconds:.2f}" for name, seconds in result.seconds.items())
+    if result.seconds:
+        yield "seconds", ", ".join(f"{name} {seconds:.2f}" for name, seconds in result.seconds.items())
     if result.files:
         yield "files", f"{result.files[0].parent}/: {', '.join(path.name for path in result.files)}"
 

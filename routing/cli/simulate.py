@@ -12,10 +12,12 @@ from click.shell_completion import CompletionItem
 from routing.cli.command import FINDING
 from routing.cli.fabric_argument import read
 from routing.cli.output import echo_lines, json_option, print_json, print_rows, print_table, spinner
+from routing.cli.report_options import report_options, write_reports
 from routing.cli.simulate_sweep import sweep_loads, sweep_options
 from routing.errors import OptionError
 
 if TYPE_CHECKING:
+    from routing.draw.report import Report
     from routing.simulate.case_runners import Result
     from routing.simulate.scenario import Scenario
 
@@ -39,6 +41,7 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 @click.option("--trace", is_flag=True, help="Report each drop and each action of a deadlock breaker, with its time.")
 @click.option("--sweep", is_flag=True, help="Measure latency and throughput over load instead: SCENARIO is a fabric.")
 @sweep_options
+@report_options
 @json_option
 def simulate(
     *, scenario: str | None, listing: bool, names: tuple[str, ...], plot: Path | None, trace: bool, sweep: bool,
@@ -69,6 +72,7 @@ def simulate(
     results = run_cases(chosen, names)
     if plot is not None:
         write_charts(plot, results)
+    write_reports(lambda: report_of(chosen, results))
     if as_json:
         cases = [as_dict(result, trace=trace) for result in results]
         print_json({"scenario": chosen.name, "title": chosen.title, "cases": cases})
@@ -177,6 +181,8 @@ def describe_result(result: Result) -> str:
 
 def show(scenario: Scenario, results: list[Result]) -> None:
     """Print the scenario and the results of its cases as text."""
+    print_rows(summary(scenario))
+    print_table(["case", "given", "found", ""], [case_row(result) for result in results], texts=4)
     source = [("source", scenario.source)] if scenario.source else []
     print_rows([("scenario", f"{scenario.name}: {scenario.title}"), *source])
     rows = [
@@ -191,6 +197,29 @@ def show(scenario: Scenario, results: list[Result]) -> None:
             echo_lines(f"{result.case}: {result.chosen}")
         for line in result.wrong:
             echo_lines(f"{result.case}: {line}")
+
+
+def summary(scenario: Scenario) -> list[tuple[str, str]]:
+    """Return what a scenario is as rows of a name and a text."""
+    source = [("source", scenario.source)] if scenario.source else []
+    return [("scenario", f"{scenario.name}: {scenario.title}"), *source]
+
+
+def case_row(result: Result) -> tuple[str, str, str, str]:
+    """Return the result of a case as the cells of the table."""
+    given = short({k: v for k, v in result.stated.items() if v != "none"})
+    return result.case, given, describe_result(result), "as expected" if result.right else "OTHERWISE"
+
+
+def report_of(scenario: Scenario, results: list[Result]) -> Report:
+    """Return the report on a scenario: its cases, and what was expected of them but did not happen."""
+    from routing.draw.report import Report
+    from routing.formats.csv_table import Table
+
+    cases = Table("Cases", ("case", "given", "found", "verdict"), tuple(map(case_row, results)))
+    wrong = tuple((result.case, line) for result in results for line in result.wrong)
+    more = [Table("Not as expected", ("case", "what"), wrong)] if wrong else []
+    return Report(f"{scenario.name}: simulation", tuple(summary(scenario)), (cases, *more))
 
 
 def write_charts(folder: Path, results: list[Result]) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from routing.cli.output import echo_lines, print_json, print_rows, print_table, spinner
+from routing.cli.report_options import write_reports
 from routing.errors import OptionError
 from routing.numerals import count_noun
 
 if TYPE_CHECKING:
+    from routing.draw.report import Report
     from routing.fabric import Fabric
     from routing.simulate.load_curve import Measurement
     from routing.simulate.network import Network
@@ -110,12 +110,10 @@ _OPTIONS = (
             help="64-byte blocks of each VL's input buffer (default: 128)."),
     _option("--seeds", type=click.IntRange(1, 1000), metavar="N", help="runs of each point (default: 3)."),
     _option("-j", "--jobs", type=click.IntRange(1, 4096), metavar="N", help="processes; one a core if not given."),
-    _option("--csv", "csv_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-            help="also write the table as CSV."),
 )  # fmt: skip
 PARAMETERS = (
     "engines", "vls", "schemes", "patterns", "loads", "process", "burst", "message", "speedup", "buffer", "seeds",
-    "jobs", "csv_file",
+    "jobs",
 )  # fmt: skip
 """Names of the parameters that :func:`sweep_options` adds."""
 DEFAULTS: dict[str, Any] = {
@@ -137,8 +135,7 @@ def sweep_loads(fabric: Fabric, given: dict[str, Any], plot: Path | None, *, as_
     loads, seeds = options["loads"], options["seeds"]
     with spinner(f"{len(curves) * len(loads) * seeds} runs"):
         rows = measure_all(curves, loads, range(1, seeds + 1), settings, options["jobs"])
-    if options["csv_file"] is not None:
-        write_csv(options["csv_file"], rows)
+    write_reports(lambda: report_of(fabric, rows, seeds, settings))
     if plot is not None:
         write_chart(plot, fabric, rows, settings)
     if as_json:
@@ -247,13 +244,18 @@ def _with_error(value: float | None, error: float | None, digits: int) -> str:
     return _number(value, digits) + ("" if error is None else f" ±{error:.{digits}f}")
 
 
-def show_points(fabric: Fabric, rows: Sequence[dict[str, Any]], seeds: int, settings: Settings) -> None:
-    """Print the points as a table."""
+def summary(fabric: Fabric, seeds: int, settings: Settings) -> list[tuple[str, str]]:
+    """Return the fabric and its traffic as rows of a name and a text."""
     sending = (
         f"{settings.process}, messages of {settings.message} bytes, {count_noun(seeds, 'seed')},"
         f" speedup {settings.speedup or 'unlimited'}"
     )
-    print_rows([("fabric", fabric.name), ("traffic", sending)])
+    return [("fabric", fabric.name), ("traffic", sending)]
+
+
+def show_points(fabric: Fabric, rows: Sequence[dict[str, Any]], seeds: int, settings: Settings) -> None:
+    """Print the points as a table."""
+    print_rows(summary(fabric, seeds, settings))
     print_table(
         ["routing", "pattern", "load", "accepted", "latency us", "median", "p99", "message p99", ""],
         [
@@ -271,15 +273,12 @@ def show_points(fabric: Fabric, rows: Sequence[dict[str, Any]], seeds: int, sett
         echo_lines("± is half the 95 % confidence interval over the seeds.")
 
 
-def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Write the points as CSV, with a header line."""
-    from routing.formats.atomic import write_text_atomically
+def report_of(fabric: Fabric, rows: Sequence[dict[str, Any]], seeds: int, settings: Settings) -> Report:
+    """Return the report on a sweep over loads, with a table of all points."""
+    from routing.draw.report import Report
+    from routing.formats.csv_table import Table
 
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text_atomically(path, text.getvalue())
+    return Report(f"{fabric.name}: loads", tuple(summary(fabric, seeds, settings)), (Table.of("Points", rows),))
 
 
 def write_chart(folder: Path, fabric: Fabric, rows: Sequence[dict[str, Any]], settings: Settings) -> None:

@@ -17,7 +17,8 @@ from routing.cli import engine_options, fabric_argument
 from routing.cli.command import FINDING
 from routing.cli.output import json_option, print_json, progress_bar, spinner
 from routing.cli.param_types import Number
-from routing.cli.sweep_report import Report, show
+from routing.cli.report_options import report_options, write_reports
+from routing.cli.sweep_report import Report, page_of, show
 from routing.errors import OptionError
 from routing.numerals import parse_decimal
 
@@ -144,6 +145,7 @@ def all_or_number(text: str) -> int | str:
     help="Share of the all-to-all rate whose loss is not a regression.",
 )
 @click.option("--by-fabric", is_flag=True, help="Print one line per fabric in the summary.")
+@report_options
 @json_option  # fmt: skip
 def sweep(
     *, path: Path | None, shard: str | None, executor: str, jobs: int | None, timeout: float | None,
@@ -191,6 +193,7 @@ def sweep(
         records = [record for record in ledger.records() if wanted is None or record.task.id in wanted]
         compared = None if earlier is None else compare(earlier.records(), records, tolerance=tolerance)
     report = Report(records, lines(records, by_fabric=by_fabric), compared, ran, seconds)
+    write_reports(lambda: page_of(report))
     if as_json:
         print_json(report.as_object())
     else:

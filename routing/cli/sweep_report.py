@@ -11,6 +11,7 @@ from routing.cli.output import echo_lines, print_rows, print_table
 from routing.numerals import count_noun, per_second
 
 if TYPE_CHECKING:
+    from routing.draw.report import Report as Page
     from routing.sweep.ledger import Record
     from routing.sweep.summary import Comparison, Line
 
@@ -85,6 +86,26 @@ def show(report: Report, *, by_fabric: bool) -> None:
         echo_lines(f"worse: {worse.about}: {worse.what} {worse.before} -> {worse.after}")
     if len(regressions) > NAMED:
         echo_lines(f"... and {len(regressions) - NAMED} more")
+
+
+def page_of(report: Report) -> Page:
+    """Return the report with a table of all cases, and one of the summary by engine and mode."""
+    from routing.draw.report import Report as Page
+    from routing.formats.csv_table import Table
+
+    cases = [
+        {
+            "fabric": record.task.fabric,
+            "engine": str(record.task.target),
+            "fault": record.task.fault,
+            "seed": record.task.seed,
+            "mode": record.task.mode,
+            **{key: value for key, value in dataclasses.asdict(record.result).items() if key != "task"},
+        }
+        for record in report.records
+    ]
+    lines = [dataclasses.asdict(line) for line in report.lines]
+    return Page("sweep", tuple(facts(report)), (Table.of("Cases", cases), Table.of("Engines", lines)))
 
 
 def row(line: Line) -> list[str]:

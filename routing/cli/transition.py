@@ -17,7 +17,10 @@ from routing.numerals import count_noun
 if TYPE_CHECKING:
     from routing.deadlock.double_scheme import DoubleScheme
     from routing.deadlock.transition import Transition
+    from routing.draw.report import Report
     from routing.fabric import Fabric
+    from routing.reroute.installed import Installed
+    from routing.tables import Routing
 
 
 @click.command()
@@ -61,31 +64,17 @@ def transition(
     0 if the switches may be written in any order or in that of the plan, 1 if not, 3 if that depends on unknown service
     levels.
     """
-    from routing.deadlock.transition import prove_transition
-    from routing.deadlock.verdict import on_one_vl
     from routing.formats.plan_file import write_plan
     from routing.formats.table_files import read_tables
-    from routing.reroute.installed import installed
 
     with spinner("reading"):
         subnet = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
         earlier = subnet if old_fabric is None else fabric_argument.read(old_fabric, lmc=lmc, guid2lid=guid2lid)
         before = fabric_argument.tables_of(old, earlier, "--old-fabric")
         after = read_tables(new, subnet)
-        note = proof_report.vl_note(before, after)
-        if note is not None:
-            before, after = on_one_vl(before), on_one_vl(after)
-        sides = installed(before, earlier, after, subnet)
     with spinner("proving"):
-        found = prove_transition(
-            sides.fabric,
-            sides.old,
-            sides.new,
-            lost=sides.lost,
-            require="reversible" if require == "reversible" else "forward",
-            rounds=rounds,
-            max_vls=max_vls,
-            threads=threads,
+        sides, found, note = prove_change(
+            (earlier, before), (subnet, after), require=require, rounds=rounds, max_vls=max_vls, threads=threads
         )
     if plan_file is not None:
         write_plan(plan_file, sides.fabric, sides.old, sides.new, found)
@@ -96,11 +85,67 @@ def transition(
     return 0 if found.safe else FINDING if note is None else UNDECIDED
 
 
+def prove_change(
+    old: tuple[Fabric, Routing],
+    new: tuple[Fabric, Routing],
+    *,
+    require: str = "forward",
+    rounds: int = 64,
+    max_vls: int = 8,
+    threads: int = 2,
+) -> tuple[Installed, Transition, str | None]:
+    """Prove the change from old to new tables, each with their fabric.
+
+    Returns
+    -------
+    Installed
+        Old and new tables as the switches of the new fabric have them.
+    Transition
+        The verdict.
+    str or None
+        The assumption that was made about tables with unknown SLs or VLs.
+    """
+    from routing.deadlock.transition import prove_transition
+    from routing.deadlock.verdict import on_one_vl
+    from routing.reroute.installed import installed
+
+    (earlier, before), (fabric, after) = old, new
+    note = proof_report.vl_note(before, after)
+    if note is not None:
+        before, after = on_one_vl(before), on_one_vl(after)
+    sides = installed(before, earlier, after, fabric)
+    found = prove_transition(
+        sides.fabric,
+        sides.old,
+        sides.new,
+        lost=sides.lost,
+        require="reversible" if require == "reversible" else "forward",
+        rounds=rounds,
+        max_vls=max_vls,
+        threads=threads,
+    )
+    return sides, found, note
+
+
 def show(fabric: Fabric, found: Transition, note: str | None) -> None:
     """Print the verdict on a transition as text.  ``note`` is the assumption made about the tables, or None."""
     print_rows(facts(fabric, found, note))
     for line in (*found.describe(), *steps(found.drain)):
         echo_lines(line)
+
+
+def report_of(fabric: Fabric, found: Transition, note: str | None) -> Report:
+    """Return the report on a transition, with a table of the LFT blocks of each round."""
+    from routing.draw.report import Report
+    from routing.formats.csv_table import Table
+
+    rows = tuple(
+        (number, fabric.labels[switch], block)
+        for number, part in enumerate(() if found.plan is None else found.plan.rounds, 1)
+        for switch, block in part.blocks
+    )
+    table = Table("LFT blocks to write", ("round", "switch", "block"), rows)
+    return Report(f"{fabric.name}: transition", tuple(facts(fabric, found, note)), (table,))
 
 
 def facts(fabric: Fabric, found: Transition, note: str | None) -> Iterator[tuple[str, str]]:

@@ -18,11 +18,13 @@ from routing.cli import engine_options, fabric_argument, proof_report, reroute_o
 from routing.cli.command import FINDING
 from routing.cli.output import echo_lines, print_rows, print_table, spinner, to_json_types
 from routing.cli.param_types import Number
+from routing.cli.report_options import report_options, write_reports
 from routing.engines import ENGINES
 from routing.errors import OptionError
 from routing.numerals import count_noun, parse_decimal, per_second
 
 if TYPE_CHECKING:
+    from routing.draw.report import Report
     from routing.engines.base import Engine, EngineOptions
     from routing.fabric import Fabric
     from routing.tables import Routing
@@ -107,6 +109,7 @@ def kinds_of(ctx: click.Context, param: click.Parameter, value: str) -> tuple[st
     "-j", "--jobs", type=click.IntRange(1, 1024), metavar="N", help="Number of processes (default: one per core)."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per scenario and line instead of text.")
+@report_options
 @engine_options.engine_options
 def whatif(
     *, fabric: str, lmc: int, guid2lid: Path | None, engine_name: str, tables: Path | None, stability: str,
@@ -158,6 +161,7 @@ def whatif(
                 click.echo(json.dumps(to_json_types(record), allow_nan=False))
     seconds = time.perf_counter() - started
     beyond = [effect for effect in effects if limits.exceeded(effect)]
+    write_reports(lambda: report_of(baseline, effects))
     if not as_json:
         print_worst(effects, worst, beside_fresh=beside_fresh)
         print_rows([*facts(baseline, effects), pace(len(effects), seconds, min(jobs, max(len(effects), 1)))])
@@ -336,6 +340,21 @@ def facts(baseline: Baseline, effects: Sequence[Effect]) -> Iterator[tuple[str, 
         f"{e.kind} {first_of(e.faults)}" + (f" ({e.reason})" if e.how == "failed" else "") for e in worst.values()
     )
     yield "hurts most", "; ".join(report)
+
+
+def report_of(baseline: Baseline, effects: Sequence[Effect]) -> Report:
+    """Return the report on fault scenarios: their summary, the effects with the worst first, and the picture."""
+    from routing.draw.fabric_report import effect_table, loss_picture
+    from routing.draw.report import Report
+    from routing.whatif import severity
+
+    fabric, ranked = baseline.published.fabric, sorted(effects, key=severity, reverse=True)
+    return Report(
+        f"{fabric.name}: faults",
+        tuple(facts(baseline, effects)),
+        (effect_table(ranked),),
+        lambda: loss_picture(fabric, effects),
+    )
 
 
 def losses(effects: Sequence[Effect]) -> Iterator[tuple[str, str]]:

@@ -19,12 +19,13 @@ from routing.cdg.graph import Cycle
 from routing.deadlock.delivery import Pair, Unreachable, unreachable
 from routing.deadlock.witness import CreditLoop, credit_loop
 from routing.fabric import Fabric
+from routing.numerals import count_noun
 from routing.tables import Routing
 
 __all__ = ["CreditLoop", "Pair", "Proof", "Unreachable", "prove"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Proof:
     """Result of checking the tables of a fabric: delivery, and freedom from credit loops.
 
@@ -69,6 +70,11 @@ class Proof:
     vls: int
     seconds: float
     cdg: AcyclicCdg | None = None
+
+    def __repr__(self) -> str:
+        delivery = "complete" if self.complete else "incomplete"
+        loops = "credit loop" if self.certificate is None else f"{self.strength} certificate, scope {self.scope}"
+        return f"<{type(self).__name__}: {delivery}, {loops}, {count_noun(self.vls, 'VL')}>"
 
     @property
     def certified(self) -> bool:

@@ -1,0 +1,28 @@
+"""What a routing engine of one's own needs: its interface, its options and the tables that it returns.
+
+An engine is a class with a name, a summary, a promise and a method ``route``.  A package registers it in the entry
+point group ``ibnue.engines``.  The names in ``__all__`` are stable.
+"""
+
+from routing.engines import ENGINES
+from routing.engines.base import Engine, EngineOptions, Objective, Offers, Promise, offers_of, refuse_unsupported
+from routing.fabric import NO_PORT, Channels, Fabric, LidTable
+from routing.tables import Provenance, Routing, identity_sl2vl
+
+__all__ = [
+    "ENGINES",
+    "NO_PORT",
+    "Channels",
+    "Engine",
+    "EngineOptions",
+    "Fabric",
+    "LidTable",
+    "Objective",
+    "Offers",
+    "Promise",
+    "Provenance",
+    "Routing",
+    "identity_sl2vl",
+    "offers_of",
+    "refuse_unsupported",
+]

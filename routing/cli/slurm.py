@@ -1,0 +1,58 @@
+"""``ibnue slurm``: write the topology file of Slurm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from routing.cli import fabric_argument
+from routing.cli.output import spinner
+from routing.errors import OptionError
+
+
+@click.command()
+@fabric_argument.fabric_argument
+@fabric_argument.fault_options
+@click.option("--yaml", "as_yaml", is_flag=True, help="topology.yaml (Slurm 25.05) with all planes.")
+@click.option("--plane", type=click.IntRange(1), metavar="N",
+              help="The plane for topology.conf, if nodes have ports in several.")  # fmt: skip
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Where to; standard output if not given.")  # fmt: skip
+def slurm(
+    *,
+    fabric: str,
+    lmc: int,
+    guid2lid: Path | None,
+    failed: tuple[str, ...],
+    fault_lists: tuple[Path, ...],
+    as_yaml: bool,
+    plane: int | None,
+    output: Path | None,
+) -> int:
+    """Write FABRIC as the topology file of Slurm.
+
+    \b
+    ibnue slurm ibnetdiscover.txt -o topology.conf
+    ibnue slurm ibnetdiscover.txt --yaml -o topology.yaml
+
+    A node is called as the first word of the name of its CA.  Switches side by side in a tree count as one.
+    """
+    from routing.formats.atomic import write_text_atomically
+    from routing.slurm import conf_text, slurm_planes, yaml_text
+
+    if as_yaml and plane is not None:
+        raise OptionError("--yaml has all planes", remedy="leave --plane out")
+    with spinner(f"reading {fabric}"):
+        subnet = fabric_argument.broken(fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid), failed, fault_lists)
+    planes = slurm_planes(subnet)
+    if plane is None and not as_yaml and len(planes) > 1:
+        raise OptionError(f"nodes have ports in {len(planes)} planes", remedy="choose one with --plane, or use --yaml")
+    if plane is not None and plane > len(planes):
+        raise OptionError(f"there is no plane {plane}", remedy=f"use 1 to {len(planes)}")
+    text = yaml_text(planes) if as_yaml else conf_text(planes[(plane or 1) - 1])
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_text_atomically(output, text)
+    return 0

@@ -1,0 +1,236 @@
+"""The contents of a picture: switches with coordinates, cables with their load, faults and a credit loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.deadlock.witness import CreditLoop
+from routing.draw.layout import Layout, place
+from routing.errors import OptionError
+from routing.fabric import Fabric
+from routing.quality import channel_loads
+from routing.tables import Routing
+
+STEPS = (0.25, 0.5, 0.75, 1.0)
+"""Upper limits of the classes of cables, as shares of the largest value of any cable."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cables:
+    """Cables between two different switches.
+
+    Attributes
+    ----------
+    ends, ports
+        int64[N, 2], rows of both switches, and the ports at them.
+    rate
+        float64[N], data rate in Gb/s.
+    lost, added
+        bool[N]: cables that a fault has removed, and cables that a fault has put between other ports.
+    load
+        float64[N, 2], all-to-all flows from the first to the second switch and back; None without tables.
+    """
+
+    ends: npt.NDArray[np.int64]
+    ports: npt.NDArray[np.int64]
+    rate: npt.NDArray[np.float64]
+    lost: npt.NDArray[np.bool_]
+    added: npt.NDArray[np.bool_]
+    load: npt.NDArray[np.float64] | None
+
+    def __len__(self) -> int:
+        return len(self.rate)
+
+    @property
+    def use(self) -> npt.NDArray[np.float64] | None:
+        """float64[N], load of the fuller direction by data rate, as a share of the largest; None without tables."""
+        if self.load is None:
+            return None
+        use: npt.NDArray[np.float64] = self.load.max(axis=1, initial=0.0) / self.rate
+        return use / max(float(use.max(initial=0.0)), 1e-300)
+
+
+@dataclass(frozen=True, eq=False)
+class Colouring:
+    """Values of the cables by which their lines differ, instead of their load.
+
+    Attributes
+    ----------
+    title
+        What the values are.
+    values
+        float64[N], one value for each cable of :attr:`Picture.cables`; NaN: unknown.
+    texts
+        The values as text.
+    """
+
+    title: str
+    values: npt.NDArray[np.float64]
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """Everything that a picture of a fabric shows.
+
+    Attributes
+    ----------
+    fabric
+        The fabric, with the devices and cables that faults have removed.
+    layout
+        Coordinates of its switches.
+    cables
+        The cables between switches.
+    lost_switches
+        bool[S], switches that a fault has removed.
+    lft
+        uint8[S, L], out-ports; 255 at switches that were lost.  None without tables.
+    loop
+        Row and direction (0: from the first end) of the cables on a credit loop, in order.
+    loop_lines
+        The credit loop in words; empty if there is none.
+    colouring
+        Values that the lines show instead of the load, or None.
+    """
+
+    fabric: Fabric
+    layout: Layout
+    cables: Cables
+    lost_switches: npt.NDArray[np.bool_]
+    lft: npt.NDArray[np.uint8] | None = None
+    loop: tuple[tuple[int, int], ...] = ()
+    loop_lines: tuple[str, ...] = ()
+    colouring: Colouring | None = None
+
+    @property
+    def values(self) -> npt.NDArray[np.float64] | None:
+        """float64[N], the values that decide the classes of the cables; None if all cables are alike."""
+        return self.cables.use if self.colouring is None else self.colouring.values
+
+    @property
+    def values_title(self) -> str:
+        """Return what the values are, for the legend."""
+        return "all-to-all load" if self.colouring is None else self.colouring.title
+
+    @property
+    def classes(self) -> npt.NDArray[np.int64]:
+        """int64[N], class of each cable: 0 nothing, 1 to 4 by :data:`STEPS`, 5 all alike, 6 lost, 7 unknown."""
+        values = self.values
+        if values is None:
+            found = np.full(len(self.cables), 5)
+        else:
+            known = np.nan_to_num(values, nan=0.0)
+            share = known / max(float(known.max(initial=0.0)), 1e-300)
+            found = 1 + np.searchsorted(np.array(STEPS) + 1e-9, share)
+            found[share <= 0] = 0
+            found[np.isnan(values)] = 7
+        found[self.cables.lost] = 6
+        return found.astype(np.int64)
+
+
+def picture_of(
+    fabric: Fabric,
+    routing: Routing | None = None,
+    *,
+    after_faults: Fabric | None = None,
+    loop: CreditLoop | None = None,
+    threads: int = 2,
+) -> Picture:
+    """Collect what a picture of a fabric and its tables shows.
+
+    Parameters
+    ----------
+    fabric
+        The fabric.
+    routing
+        Its tables, or None.  With ``after_faults``, these are tables of that fabric.
+    after_faults
+        What faults have left of the fabric.  What is missing there is drawn as lost.
+    loop
+        Credit loop of the tables, to be drawn.
+    threads
+        Threads that compute the load; never changes the result.
+
+    Raises
+    ------
+    TableError
+        The tables do not fit the fabric.
+    OptionError
+        ``after_faults`` has switches that ``fabric`` lacks.
+
+    Notes
+    -----
+    Cost: that of the layout (:func:`routing.draw.layout.place`), and O(S L) for the load.
+    """
+    present = fabric if after_faults is None else after_faults
+    rows = np.searchsorted(fabric.switch_guid, present.switch_guid)
+    if len(rows) and (rows.max() >= fabric.switches or (fabric.switch_guid[rows] != present.switch_guid).any()):
+        raise OptionError("the fabric after the faults has other switches than the fabric before")
+    lost_switches = np.ones(fabric.switches, bool)
+    lost_switches[rows] = False
+    cables = _cables(fabric, present, rows)
+    lft = None
+    if routing is not None:
+        loads = channel_loads(present, routing, threads=threads)
+        cables = _with_load(cables, present, rows, loads)
+        lft = np.full((fabric.switches, routing.lft.shape[1]), 255, np.uint8)
+        lft[rows] = routing.lft
+    drawn, lines = ((), ()) if loop is None else (_drawn_loop(cables, fabric, loop), tuple(loop.describe()))
+    return Picture(fabric, place(fabric), cables, lost_switches, lft, drawn, lines)
+
+
+def _keys(fabric: Fabric, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int64]:
+    """Return int64[N, 4]: switch, port, switch, port of each cable between switches, the lower end first."""
+    channels = fabric.channels
+    one = np.flatnonzero(channels.reverse > np.arange(len(channels)))
+    ends = np.column_stack([channels.src[one], channels.dst[one]]).astype(np.int64)
+    if rows is not None:
+        ends = rows[ends]
+    ports = np.column_stack([channels.port[one], channels.dst_port[one]]).astype(np.int64)
+    turned = ends[:, 0] > ends[:, 1]
+    ends[turned], ports[turned] = ends[turned][:, ::-1], ports[turned][:, ::-1]
+    return np.column_stack([ends[:, 0], ports[:, 0], ends[:, 1], ports[:, 1]])
+
+
+def _cables(fabric: Fabric, present: Fabric, rows: npt.NDArray[np.int64]) -> Cables:
+    """Return the cables of the fabric and those that only the fabric after the faults has, without load."""
+    before, after = _keys(fabric), _keys(present, rows)
+    known = set(map(tuple, before.tolist()))
+    left = set(map(tuple, after.tolist()))
+    extra = np.array([key for key in after.tolist() if tuple(key) not in known], np.int64).reshape(-1, 4)
+    keys = np.concatenate([before, extra])
+    lost = np.array([tuple(key) not in left for key in keys.tolist()], bool)
+    added = np.arange(len(keys)) >= len(before)
+    rate = np.concatenate([_rates(fabric, before, None), _rates(present, extra, rows)])
+    return Cables(keys[:, [0, 2]], keys[:, [1, 3]], rate, lost, added, None)
+
+
+def _rates(fabric: Fabric, keys: npt.NDArray[np.int64], rows: npt.NDArray[np.int64] | None) -> npt.NDArray[np.float64]:
+    """Return the data rate of cables of a fabric, whose switches have other row numbers if ``rows`` is given."""
+    own = keys[:, 0] if rows is None else np.searchsorted(rows, keys[:, 0])
+    return np.asarray(fabric.channels.capacity[fabric.channels.at_port[own, keys[:, 1]]], np.float64)
+
+
+def _with_load(cables: Cables, present: Fabric, rows: npt.NDArray[np.int64], loads: npt.NDArray[np.float64]) -> Cables:
+    """Return the cables with the load of both directions; 0 for lost ones."""
+    load = np.zeros((len(cables), 2))
+    here = np.flatnonzero(~cables.lost)
+    for end in (0, 1):
+        own = np.searchsorted(rows, cables.ends[here, end])
+        load[here, end] = loads[present.channels.at_port[own, cables.ports[here, end]]]
+    return Cables(cables.ends, cables.ports, cables.rate, cables.lost, cables.added, load)
+
+
+def _drawn_loop(cables: Cables, fabric: Fabric, loop: CreditLoop) -> tuple[tuple[int, int], ...]:
+    """Return row and direction of the cables of a credit loop."""
+    row_of = {guid: row for row, guid in enumerate(fabric.switch_guid.tolist())}
+    at: dict[tuple[int, int], tuple[int, int]] = {}
+    for cable in np.flatnonzero(~cables.lost).tolist():
+        for end in (0, 1):
+            at[int(cables.ends[cable, end]), int(cables.ports[cable, end])] = (cable, end)
+    turns: Sequence[tuple[int, int]] = [(row_of[turn.switch.guid], turn.port) for turn in loop.turns]
+    return tuple(at[turn] for turn in turns)

@@ -1,0 +1,163 @@
+"""Figures of a fabric that do not depend on tables: cables, ports, diameter, levels, and bounds of any tables' rate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import igraph
+import numpy as np
+import numpy.typing as npt
+
+from routing.fabric import Fabric
+from routing.flows import attached, reference_rate
+from routing.numerals import count_noun
+from routing.partition import regions
+from routing.rates import speed_name
+from routing.trees.levels import tree_levels
+
+DISTANCES_UP_TO = 3000
+"""Number of switches up to which the distances of all switches are computed."""
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Upper bound of the all-to-all share of any tables.
+
+    Attributes
+    ----------
+    all_to_all
+        The share of the reference rate that no tables exceed, as ``all_to_all`` in :class:`routing.quality.Quality`.
+    reason
+        The cut or the length of the paths from which the bound follows.
+    """
+
+    all_to_all: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class FabricFigures:
+    """Figures of a fabric.
+
+    Attributes
+    ----------
+    diameter
+        Most channels of a shortest path between two connected switches; None in fabrics of more than
+        :data:`DISTANCES_UP_TO` switches.
+    ports, ports_used
+        Number of external ports of all switches, and of those with a cable.
+    cables
+        Number of cables of each kind, such as "switch to switch 4xEDR", the most frequent kind first.
+    levels
+        Number of switches of each level of a tree, leaves first; empty for other fabrics.
+    oversubscription
+        Capacity of the links down to the capacity of the links up, for each level of a tree but the top.
+    bound
+        Smallest bound that was found; None with fewer than two end ports, or if the fabric is split.
+    """
+
+    diameter: int | None
+    ports: int
+    ports_used: int
+    cables: tuple[tuple[str, int], ...]
+    levels: tuple[int, ...]
+    oversubscription: tuple[float, ...]
+    bound: Bound | None
+
+
+def fabric_figures(fabric: Fabric) -> FabricFigures:
+    """Return the figures of a fabric.
+
+    Notes
+    -----
+    Cost: O(S C) for the diameter and the distances, and that of METIS.
+    """
+    level = tree_levels(fabric, fabric.senders_at.astype(np.float64))
+    cabled = int(np.count_nonzero(fabric.link_device < fabric.switches))
+    return FabricFigures(
+        diameter=_diameter(fabric),
+        ports=int(fabric.switch_ports.sum(dtype=np.int64)),
+        ports_used=cabled,
+        cables=tuple(_cables(fabric)),
+        levels=() if level is None else tuple(np.bincount(level).tolist()),
+        oversubscription=() if level is None else tuple(_oversubscription(fabric, level)),
+        bound=min(_bounds(fabric, level), key=lambda bound: bound.all_to_all, default=None),
+    )
+
+
+def _diameter(fabric: Fabric) -> int | None:
+    if fabric.switches > DISTANCES_UP_TO:
+        return None
+    return int(fabric.graph.diameter(directed=True, unconn=True)) if len(fabric.channels) else 0
+
+
+def _cables(fabric: Fabric) -> list[tuple[str, int]]:
+    """Return the kinds of cables with their numbers, the most frequent first."""
+    inside = (fabric.link_device < fabric.switches).sum(axis=1).tolist()
+    where = ("CA to CA", "switch to CA", "switch to switch")
+    kinds = Counter(
+        f"{where[ends]} {width}x{speed_name(speed) or f' {speed:g} Gb/s'}"
+        for ends, width, speed in zip(inside, fabric.link_width.tolist(), fabric.link_speed.tolist(), strict=True)
+    )
+    return sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0]))
+
+
+def _oversubscription(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[float]:
+    """Yield the ratio of the capacity down to the capacity up of each level but the top, leaves first."""
+    channels, top = fabric.channels, int(level.max())
+    cabled = fabric.endport_switch >= 0
+    at_ports = np.zeros(fabric.switches)
+    np.add.at(at_ports, fabric.endport_switch[cabled], fabric.link_capacity[fabric.endport_link[cabled]])
+    for this in range(top):
+        own = level[channels.src] == this
+        up = float(channels.capacity[own & (level[channels.dst] > this)].sum())
+        down = float(channels.capacity[own & (level[channels.dst] < this)].sum() + at_ports[level == this].sum())
+        yield down / up if up else 0.0
+
+
+def _bounds(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[Bound]:
+    """Yield bounds: by cuts at each switch, in two halves and between pods of a tree, and by the length of paths."""
+    rows = attached(fabric)
+    endports = np.bincount(fabric.endport_switch[rows], minlength=fabric.switches).astype(np.int64)
+    if len(rows) < 2 or fabric.component.max(initial=0) > 0 or len(fabric.channels) == 0:
+        return
+    for number, what in ((number, "switch " + fabric.labels[number]) for number in np.flatnonzero(endports).tolist()):
+        yield from _cut(fabric, endports, np.arange(fabric.switches) == number, what)
+    half = regions(fabric, 2, seed=SEED) == 0
+    yield from _cut(fabric, endports, half, "a half of the fabric")
+    if level is not None:
+        low = np.flatnonzero((level[fabric.channels.src] < level.max()) & (level[fabric.channels.dst] < level.max()))
+        edges = np.column_stack([fabric.channels.src, fabric.channels.dst])[low]
+        pods = np.asarray(igraph.Graph(n=fabric.switches, edges=edges).connected_components().membership)
+        for pod in np.unique(pods[level == 0]).tolist():
+            yield from _cut(fabric, endports, pods == pod, "a pod")
+    yield from _path_bound(fabric, endports)
+
+
+def _cut(fabric: Fabric, endports: npt.NDArray[np.int64], side: npt.NDArray[np.bool_], what: str) -> Iterator[Bound]:
+    """Yield the bound by the cables between the switches of one side (bool[S]) and all others."""
+    inside = int(endports[side].sum())
+    outside = int(endports.sum()) - inside
+    if not inside or not outside:
+        return
+    channels = fabric.channels
+    out = side[channels.src] & ~side[channels.dst]
+    share = float(channels.capacity[out].sum()) / reference_rate(fabric) * (inside + outside - 1) / (inside * outside)
+    cables = count_noun(int(np.count_nonzero(out)), "cable")
+    yield Bound(share, f"{cables} out of {what} with {inside} of {count_noun(inside + outside, 'end port')}")
+
+
+def _path_bound(fabric: Fabric, endports: npt.NDArray[np.int64]) -> Iterator[Bound]:
+    """Yield the bound by the capacity that the shortest paths of all pairs take at least."""
+    if fabric.switches > DISTANCES_UP_TO:
+        return
+    used = np.flatnonzero(endports)
+    hops = np.asarray(fabric.graph.distances(source=used.tolist(), target=used.tolist(), mode="out"), np.float64)
+    total = float(endports[used] @ hops @ endports[used])
+    if total > 0:
+        capacity = float(fabric.channels.capacity.sum()) / reference_rate(fabric)
+        mean = total / int(endports.sum()) ** 2
+        yield Bound(capacity * (int(endports.sum()) - 1) / total, f"shortest paths of {mean:.2f} hops in the mean")

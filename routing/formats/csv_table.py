@@ -1,0 +1,66 @@
+"""Tables of reports, and their text as CSV (RFC 4180)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+Cell = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a report.
+
+    Attributes
+    ----------
+    title
+        What the rows are.
+    columns
+        Names of the columns.
+    rows
+        The cells; None where a value is unknown.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    @classmethod
+    def of(cls, title: str, records: Sequence[Mapping[str, object]], columns: Sequence[str] | None = None) -> Table:
+        """Return a table of records, whose keys are the columns; a list in a cell becomes words joined by ``; ``."""
+        names = tuple(columns if columns is not None else dict.fromkeys(name for each in records for name in each))
+        return cls(title, names, tuple(tuple(plain_cell(each.get(name)) for name in names) for each in records))
+
+    def records(self) -> list[dict[str, Cell]]:
+        """Return the rows as mappings from column to cell."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+def plain_cell(value: object) -> Cell:
+    """Return a value as the cell of a table: infinity and NaN become None, lists become text."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key} {plain_cell(item)}" for key, item in value.items())
+    if isinstance(value, list | tuple | set | frozenset):
+        return "; ".join(str(plain_cell(item)) for item in value)
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def csv_text(table: Table) -> str:
+    """Return a table as CSV with a header line; an unknown value is an empty cell, and a truth value yes or no."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows([_csv_cell(cell) for cell in row] for row in table.rows)
+    return text.getvalue()
+
+
+def _csv_cell(cell: Cell) -> str | int | float | None:
+    return ("yes" if cell else "no") if isinstance(cell, bool) else cell

@@ -1,0 +1,214 @@
+"""Topology files of Slurm (``topology.conf`` and ``topology.yaml``) from a fabric.
+
+Slurm wants a tree of switches.  Switches of a fat tree that stand side by side count as one: a pod, that is the
+connected part of the fabric below some level.  Each connected part of the fabric has a root of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import igraph
+import numpy as np
+import numpy.typing as npt
+
+from routing.class_settings import PortClass
+from routing.errors import FabricError, InputWarning
+from routing.fabric import Fabric, NodeKind
+from routing.names import labels_of
+from routing.trees.levels import tree_levels
+
+_UNFIT = re.compile(r"[^A-Za-z0-9_.-]")
+_NUMBERED = re.compile(r"(.*?)(\d+)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Switch of Slurm's tree: a leaf with nodes, or a pod with switches.
+
+    Attributes
+    ----------
+    name
+        Its name, of letters that Slurm accepts.
+    nodes
+        Names of the nodes of a leaf.
+    switches
+        Names of the switches of a pod.
+    """
+
+    name: str
+    nodes: tuple[str, ...] = ()
+    switches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Trees in which each node occurs once: all of a fabric, or one of several planes.
+
+    The switches come from the leaves up, so that a switch follows all that it names.
+    """
+
+    switches: tuple[Switch, ...]
+
+
+def slurm_planes(fabric: Fabric) -> list[Plane]:
+    """Return the planes of a fabric as Slurm's trees.
+
+    There is one plane, unless a node has ports in several connected parts of the fabric.  Then each part is a plane.
+    A node is called as the first word of the name of its CA.  Only ports of the class compute count.
+
+    Raises
+    ------
+    FabricError
+        No compute node is cabled to a switch.
+    """
+    leaf_of = _leaf_of_nodes(fabric)
+    if not leaf_of:
+        raise FabricError(
+            "no compute node is cabled to a switch", remedy="--class says which ports are of compute nodes"
+        )
+    parts: dict[int, dict[int, list[str]]] = {}
+    for (name, part), switch in sorted(leaf_of.items(), key=lambda item: (item[0][1], item[1], _order(item[0][0]))):
+        parts.setdefault(part, {}).setdefault(switch, []).append(name)
+    several = len({name for name, _ in leaf_of}) < len(leaf_of)
+    labels = _switch_names(fabric)
+    level = tree_levels(fabric, fabric.senders_at.astype(np.float64))
+    trees = [
+        _tree(fabric, leaves, level, labels, prefix=f"part{number}-" if len(parts) > 1 else "")
+        for number, leaves in enumerate(parts.values(), 1)
+    ]
+    return [Plane(tree) for tree in trees] if several else [Plane(tuple(switch for tree in trees for switch in tree))]
+
+
+def _leaf_of_nodes(fabric: Fabric) -> dict[tuple[str, int], int]:
+    """Return the row of the leaf of each compute node, by the name of the node and the connected part of the fabric.
+
+    A node with ports at several switches of one part is at the switch of its first port, with a warning.
+    """
+    found: dict[tuple[str, int], int] = {}
+    others: dict[str, tuple[int, int]] = {}
+    for row in np.lexsort((fabric.endport_port, fabric.endport_terminal)).tolist():
+        switch, terminal = int(fabric.endport_switch[row]), int(fabric.endport_terminal[row])
+        is_compute = fabric.endport_class[row] == PortClass.COMPUTE
+        if switch < 0 or fabric.terminal_kind[terminal] != NodeKind.CA or not is_compute:
+            continue
+        words = fabric.terminal_name[terminal].split()
+        name = _UNFIT.sub("_", words[0] if words else fabric.labels[fabric.switches + terminal])
+        leaf = found.setdefault((name, int(fabric.component[switch])), switch)
+        if leaf != switch:
+            others.setdefault(name, (leaf, switch))
+    if others:
+        name, (leaf, switch) = next(iter(others.items()))
+        more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
+        problem = f"node {name} is at {fabric.labels[leaf]} and {fabric.labels[switch]}{more}: the first one counts"
+        warnings.warn(problem, InputWarning, stacklevel=3)
+    return found
+
+
+def _order(name: str) -> list[tuple[str, int]]:
+    """Return a key that sorts names by their numbers."""
+    return [(text, int(digits)) for text, digits in _NUMBERED.findall(name)]
+
+
+def _switch_names(fabric: Fabric) -> tuple[str, ...]:
+    """Return a name for each switch that is unique and that Slurm accepts."""
+    plain = [_UNFIT.sub("_", name) for name in fabric.switch_name]
+    return tuple(_UNFIT.sub("_", name) for name in labels_of(plain, fabric.switch_guid.tolist()))
+
+
+def _tree(
+    fabric: Fabric,
+    leaves: dict[int, list[str]],
+    level: npt.NDArray[np.int32] | None,
+    labels: Sequence[str],
+    *,
+    prefix: str,
+) -> tuple[Switch, ...]:
+    """Return the tree of one connected part of the fabric: its leaves, its pods, and its root.
+
+    Names of pods begin with ``prefix``, and differ from those of all switches.
+    """
+    switches = [Switch(labels[row], nodes=tuple(names)) for row, names in leaves.items()]
+    top = {row: labels[row] for row in leaves}  # name of the highest switch so far above each leaf
+    for height, pods in enumerate(_pods(fabric, level), 1):
+        groups: dict[int, list[int]] = {}
+        for row in leaves:
+            groups.setdefault(int(pods[row]), []).append(row)
+        place = 0
+        for rows in groups.values():
+            below = tuple(dict.fromkeys(top[row] for row in rows))
+            if len(below) == 1:
+                continue
+            place += 1
+            name = prefix + (f"pods{height}-{place}" if len(groups) > 1 else "root")
+            while name in labels:
+                name += "-"
+            switches.append(Switch(name, switches=below))
+            top.update(dict.fromkeys(rows, name))
+    return tuple(switches)
+
+
+def _pods(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield int64[S], the pod of each switch: without the upper levels of a tree, with one more each time."""
+    src, dst = fabric.channels.src, fabric.channels.dst
+    if level is None:
+        level = np.zeros(fabric.switches, np.int32)
+    for cut in range(1, int(level.max())):
+        low = (level[src] <= cut) & (level[dst] <= cut)
+        graph = igraph.Graph(n=fabric.switches, edges=np.column_stack([src[low], dst[low]]))
+        yield np.asarray(graph.connected_components().membership, np.int64)
+    yield fabric.component.astype(np.int64)
+
+
+def hostlist(names: Sequence[str]) -> str:
+    """Return names as Slurm's list: ``node[01-18,20],login1``; numbers of equal width and prefix are joined."""
+    parts = [re.fullmatch(r"(.*?)(\d{1,18})", name, re.DOTALL) for name in names]
+    padded = {(part[1], len(part[2])) for part in parts if part is not None and part[2][0] == "0" and part[2] != "0"}
+    groups: dict[tuple[str, int], list[int]] = {}
+    for part in filter(None, parts):
+        width = len(part[2]) if (part[1], len(part[2])) in padded else 0
+        groups.setdefault((part[1], width), []).append(int(part[2]))
+    plain = [name for name, part in zip(names, parts, strict=True) if part is None]
+    written = []
+    for (prefix, width), numbers in groups.items():
+        runs = list(_runs(sorted(set(numbers))))
+        texts = [f"{a:0{width}}" if a == b else f"{a:0{width}}-{b:0{width}}" for a, b in runs]
+        single = len(texts) == 1 and runs[0][0] == runs[0][1]
+        written.append(f"{prefix}{texts[0]}" if single else f"{prefix}[{','.join(texts)}]")
+    return ",".join([*written, *plain])
+
+
+def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield first and last of each run of consecutive numbers."""
+    first = last = numbers[0]
+    for number in numbers[1:]:
+        if number != last + 1:
+            yield first, last
+            first = number
+        last = number
+    yield first, last
+
+
+def conf_text(plane: Plane) -> str:
+    """Return a plane as the text of ``topology.conf``."""
+    lines = (
+        f"SwitchName={switch.name} "
+        + (f"Nodes={hostlist(switch.nodes)}" if switch.nodes else f"Switches={hostlist(switch.switches)}")
+        for switch in plane.switches
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def yaml_text(planes: Sequence[Plane]) -> str:
+    """Return all planes as the text of ``topology.yaml`` (Slurm 25.05), the first one as the default."""
+    lines = ["---"]
+    for number, plane in enumerate(planes, 1):
+        lines += [f"- topology: {'fabric' if len(planes) == 1 else f'plane{number}'}"]
+        lines += [f"  cluster_default: {'true' if number == 1 else 'false'}", "  tree:", "    switches:"]
+        for switch in plane.switches:
+            key, names = ("nodes", switch.nodes) if switch.nodes else ("children", switch.switches)
+            lines += [f'      - switch: "{switch.name}"', f'        {key}: "{hostlist(names)}"']
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,65 @@
+"""Figures of a fabric: no tables exceed the bound, and each figure follows from its definition."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from strategies import fabrics
+
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.fabric_figures import fabric_figures
+from routing.flows import attached
+from routing.quality import measure
+from routing.topologies import generate
+
+
+def slow_diameter(fabric):
+    graph = nx.Graph(zip(fabric.channels.src.tolist(), fabric.channels.dst.tolist(), strict=True))
+    return max((nx.diameter(graph.subgraph(part)) for part in nx.connected_components(graph)), default=0)
+
+
+@given(fabrics())
+def test_no_tables_exceed_the_bound(fabric):
+    figures = fabric_figures(fabric)
+    assert figures.diameter == slow_diameter(fabric)
+    assert sum(number for _, number in figures.cables) == fabric.links
+    assert 0 <= figures.ports_used <= figures.ports
+    if figures.bound is None:
+        assert len(attached(fabric)) < 2 or fabric.component.max() > 0 or len(fabric.channels) == 0 or (
+            len(np.unique(fabric.endport_switch[attached(fabric)])) == 1
+        )  # fmt: skip
+        return
+    quality = measure(fabric, ENGINES["minhop"].route(fabric, EngineOptions()), bisections=0, shifts=0, permutations=0)
+    assert quality.all_to_all <= figures.bound.all_to_all * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("engine", ["updn", "nue", "sssp"])
+@pytest.mark.parametrize("words", [("torus", "4x3"), ("kary-ntree", "2", "3"), ("dragonfly", "4", "2", "2")])
+def test_engines_stay_below_the_bound(words, engine):
+    fabric = generate(words[0], words[1:], cas=2)
+    tables = ENGINES[engine].route(fabric, EngineOptions())
+    share = measure(fabric, tables, bisections=0, shifts=0, permutations=0).all_to_all
+    assert share <= fabric_figures(fabric).bound.all_to_all * (1 + 1e-9)
+
+
+def test_a_whole_tree_is_not_oversubscribed():
+    figures = fabric_figures(generate("kary-ntree", ["3", "3"]))
+    assert figures.levels == (9, 9, 9)
+    assert figures.oversubscription == (1.0, 1.0)
+    assert figures.bound.all_to_all == pytest.approx(3 * 26 / (3 * 24))
+
+
+def test_a_tree_of_half_the_links_up():
+    figures = fabric_figures(generate("xgft", ["4x4x4", "1x2x2"]))
+    assert figures.oversubscription == (2.0, 2.0)
+    assert figures.levels == (16, 8, 4)
+    assert "a pod with 16 of 64 end ports" in figures.bound.reason
+
+
+def test_the_halves_of_a_ring():
+    figures = fabric_figures(generate("ring", ["6"], cas=2))
+    assert figures.levels == ()
+    assert figures.bound.reason == "2 cables out of a half of the fabric with 6 of 12 end ports"
+    assert figures.bound.all_to_all == pytest.approx(2 * 11 / 36)
+    assert dict(figures.cables) == {"switch to CA 4xSDR": 12, "switch to switch 4xSDR": 6}
