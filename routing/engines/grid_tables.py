@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.assign_vls import NO_VL, PathGroups, assign_vls
-from routing._kernels.symmetric_paths import LinkBundles, spread_over_parallel_links
+from routing._kernels.symmetric_paths import LinkBundles
 from routing.engines.base import EngineOptions
 from routing.engines.destinations import Destinations, inverse_capacity
 from routing.fabric import NO_PORT, Fabric
 from routing.grids.coordinates import Coordinates, find_coordinates
+from routing.grids.detours import count_hops, next_switches
 from routing.grids.paths import NONE, GridPaths, grid_paths
 from routing.numerals import count_noun
 
@@ -65,24 +66,54 @@ class GridRoutes:
 
     @cached_property
     def next_channel(self) -> npt.NDArray[np.uint8]:
-        """uint8[D, S], index of the channel among those of the switch, 255 for none.
+        """uint8[D, S], index of the channel among those of the switch, 255 for none."""
+        channels, hop = self.fabric.channels, self.paths.hop[self.side, self.destinations.root]
+        bundle = np.where(hop == NONE, -1, self.bundles.first[:-1] + hop.astype(np.int64))
+        by_bundle = np.argsort(self.bundles.of, kind="stable")
+        size = np.bincount(self.bundles.of, minlength=len(self.bundles.dst))
+        first = np.cumsum(size) - size
+        several = np.flatnonzero((bundle >= 0).ravel() & (np.append(size, 0)[bundle.ravel()] > 1))
+        turn = np.zeros(bundle.size, np.int64)
+        turn[several] = self._turns(several, bundle.ravel()[several], size)
+        channel = np.append(by_bundle, 0)[np.append(first, 0)[bundle.ravel()] + turn].reshape(bundle.shape)
+        return np.where(bundle < 0, NONE, channel - channels.first[:-1]).astype(np.uint8)
 
-        Of parallel links, each destination takes the one with the lowest utilisation, the largest flows first.
+    def _turns(
+        self, several: npt.NDArray[np.int64], bundle: npt.NDArray[np.int64], size: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """Return int64[N], which of the parallel links of its bundle each entry takes.
+
+        The entries of a bundle are dealt out in turn, forwards and backwards, those with the largest flows first.
+        Links of different capacity in one bundle get equal flows.
         """
-        fabric, found = self.fabric, np.full((len(self.side), self.fabric.switches), NONE, np.uint8)
-        for side in (0, 1):
-            rows = np.flatnonzero(self.side == side)
-            if len(rows):
-                found[rows], _ = spread_over_parallel_links(
-                    fabric.channels,
-                    self.bundles,
-                    inverse_capacity(fabric, self.options.link_weights),
-                    fabric.source_weight_at.astype(np.float64),
-                    root=self.destinations.root[rows],
-                    share=self.destinations.share[rows],
-                    hop=self.paths.hop[side],
-                )
+        destination, switch = np.divmod(several, self.fabric.switches)
+        flow = self._flow[self.side[destination], self.destinations.root[destination], switch]
+        flow = flow * self.destinations.share[destination]
+        by_flow = np.lexsort((several, -np.round(flow, 9), bundle))
+        sorted_bundle = bundle[by_flow]
+        rank = np.arange(len(by_flow)) - np.searchsorted(sorted_bundle, sorted_bundle)
+        count = size[sorted_bundle]
+        turn = rank % count
+        found = np.empty(len(by_flow), np.int64)
+        found[by_flow] = np.where(rank // count % 2 == 0, turn, count - 1 - turn)
         return found
+
+    @cached_property
+    def _flow(self) -> npt.NDArray[np.float64]:
+        """float64[2, S, S], traffic through each switch by set of paths, destination and switch."""
+        switches = self.fabric.switches
+        flow = np.tile(self.fabric.source_weight_at.astype(np.float64), (2, switches, 1))
+        for side in (0, 1):
+            following = next_switches(self.bundles, self.paths.hop[side])
+            hops = count_hops(following)
+            by_hops = np.argsort(-hops, axis=None, kind="stable")
+            roots, rows = np.divmod(by_hops, switches)
+            distance = hops.ravel()[by_hops]
+            for level in range(int(hops.max(initial=0)), 0, -1):
+                low, high = np.searchsorted(-distance, [-level, -level + 1])
+                root, row = roots[low:high], rows[low:high]
+                np.add.at(flow[side], (root, following[root, row]), flow[side][root, row])
+        return flow
 
     def by_lid(self, of_paths: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """Return uint8[S, L], values of paths (uint8[2, S, S] by set, destination and source) by source and LID."""

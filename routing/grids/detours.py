@@ -34,16 +34,13 @@ def add_detours(
     """
     switches, component = fabric.switches, fabric.component
     connected = component[:, None] == component[None, :]
-    following = _next_switches(bundles, hop)
-    reached = following.copy()
-    for _ in range(max(1, int(switches).bit_length())):
-        reached = np.take_along_axis(np.pad(reached, ((0, 0), (0, 1)), constant_values=switches), reached, axis=1)
-    incomplete = np.flatnonzero((connected & (reached != np.arange(switches)[:, None])).any(axis=1))
+    hops = count_hops(next_switches(bundles, hop))
+    incomplete = np.flatnonzero((connected & (hops < 0)).any(axis=1))
     for root in incomplete.tolist():
         _complete(fabric, bundles, root, hop[root], regular[root])
 
 
-def _next_switches(bundles: LinkBundles, hop: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+def next_switches(bundles: LinkBundles, hop: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     """Return int64[S, S], the next switch by destination and switch; the destination itself there, S where none is."""
     switches = hop.shape[1]
     there = np.append(bundles.dst, 0)[np.minimum(bundles.first[:-1][None, :] + hop, len(bundles.dst))]
@@ -52,10 +49,25 @@ def _next_switches(bundles: LinkBundles, hop: npt.NDArray[np.uint8]) -> npt.NDAr
     return following
 
 
+def count_hops(following: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return int64[S, S], the hops of paths by destination and switch; -1 where a path does not end there.
+
+    ``following`` is the result of :func:`next_switches`.  Cost: O(S^2 log S).
+    """
+    switches = len(following)
+    reached = np.pad(following, ((0, 0), (0, 1)), constant_values=switches)
+    hops = (reached != np.arange(switches + 1)).astype(np.int64)
+    for _ in range(max(1, switches.bit_length())):
+        hops += np.take_along_axis(hops, reached, axis=1)
+        reached = np.take_along_axis(reached, reached, axis=1)
+    return np.where(reached == np.arange(switches)[:, None], hops, -1)[:, :switches]
+
+
 def _complete(
-    fabric: Fabric, bundles: LinkBundles, root: int, hop: npt.NDArray[np.uint8], regular: npt.NDArray[np.bool_]
+    fabric: Fabric, bundles: LinkBundles, root: int, row: npt.NDArray[np.uint8], regular: npt.NDArray[np.bool_]
 ) -> None:
-    """Complete the paths to one destination; ``hop`` and ``regular`` are rows of it (by switch)."""
+    """Complete the paths to one destination; ``row`` and ``regular`` are rows of ``hop`` and ``regular``."""
+    hop = row.tolist()
     first, dst = bundles.first.tolist(), bundles.dst.tolist()
     members = np.flatnonzero(fabric.component == fabric.component[root]).tolist()
     before: dict[int, list[int]] = {switch: [] for switch in members}
@@ -68,9 +80,7 @@ def _complete(
     while len(hops) < len(members):
         # Switches at which a path ends come first; others change their next hop only if nothing else helps.
         choices = _attachments(ended, hops, first, dst) or _attachments(members, hops, first, dst)
-        length, switch, index = min(
-            choices, key=lambda choice: (choice[0], choice[1], (choice[2] + root) % (first[choice[1] + 1] - first[choice[1]]))
-        )
+        length, switch, index = min(choices)
         if hop[switch] != NONE:
             before[dst[first[switch] + hop[switch]]].remove(switch)
         hop[switch] = index
@@ -79,6 +89,7 @@ def _complete(
         reached = _reach(before, hops, switch)
         regular[reached] = False
         ended = [one for one in ended if one not in hops]
+    row[:] = hop
 
 
 def _reach(before: dict[int, list[int]], hops: dict[int, int], start: int) -> list[int]:
