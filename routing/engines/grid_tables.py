@@ -67,29 +67,40 @@ class GridRoutes:
     @cached_property
     def next_channel(self) -> npt.NDArray[np.uint8]:
         """uint8[D, S], index of the channel among those of the switch, 255 for none."""
-        channels, hop = self.fabric.channels, self.paths.hop[self.side, self.destinations.root]
-        bundle = np.where(hop == NONE, -1, self.bundles.first[:-1] + hop.astype(np.int64))
-        by_bundle = np.argsort(self.bundles.of, kind="stable")
-        size = np.bincount(self.bundles.of, minlength=len(self.bundles.dst))
+        channels, bundles, hop = self.fabric.channels, self.bundles, self.paths.hop[self.side, self.destinations.root]
+        by_bundle = np.argsort(bundles.of, kind="stable")  # channels of one bundle are consecutive, by port
+        size = np.bincount(bundles.of, minlength=len(bundles.dst))
         first = np.cumsum(size) - size
-        several = np.flatnonzero((bundle >= 0).ravel() & (np.append(size, 0)[bundle.ravel()] > 1))
-        turn = np.zeros(bundle.size, np.int64)
-        turn[several] = self._turns(several, bundle.ravel()[several], size)
-        channel = np.append(by_bundle, 0)[np.append(first, 0)[bundle.ravel()] + turn].reshape(bundle.shape)
-        return np.where(bundle < 0, NONE, channel - channels.first[:-1]).astype(np.uint8)
+        found = np.full(hop.shape, NONE, np.uint8)
+        for switch in range(self.fabric.switches):
+            of_switch = slice(bundles.first[switch], bundles.first[switch + 1])
+            index = np.full(256, NONE, np.uint8)
+            index[: size[of_switch].size] = by_bundle[first[of_switch]] - channels.first[switch]
+            found[:, switch] = index[hop[:, switch]]
+        if (size > 1).any():
+            destination, switch = np.nonzero(hop != NONE)
+            bundle = bundles.first[switch] + hop[destination, switch].astype(np.int64)
+            several = size[bundle] > 1
+            destination, switch, bundle = destination[several], switch[several], bundle[several]
+            channel = by_bundle[first[bundle] + self._turns(destination, switch, bundle, size)]
+            found[destination, switch] = channel - channels.first[switch]
+        return found
 
     def _turns(
-        self, several: npt.NDArray[np.int64], bundle: npt.NDArray[np.int64], size: npt.NDArray[np.int64]
+        self,
+        destination: npt.NDArray[np.int64],
+        switch: npt.NDArray[np.int64],
+        bundle: npt.NDArray[np.int64],
+        size: npt.NDArray[np.int64],
     ) -> npt.NDArray[np.int64]:
-        """Return int64[N], which of the parallel links of its bundle each entry takes.
+        """Return int64[N], which of the parallel links of its bundle each entry of the tables takes.
 
         The entries of a bundle are dealt out in turn, forwards and backwards, those with the largest flows first.
         Links of different capacity in one bundle get equal flows.
         """
-        destination, switch = np.divmod(several, self.fabric.switches)
         flow = self._flow[self.side[destination], self.destinations.root[destination], switch]
         flow = flow * self.destinations.share[destination]
-        by_flow = np.lexsort((several, -np.round(flow, 9), bundle))
+        by_flow = np.lexsort((destination, -np.round(flow, 9), bundle))
         sorted_bundle = bundle[by_flow]
         rank = np.arange(len(by_flow)) - np.searchsorted(sorted_bundle, sorted_bundle)
         count = size[sorted_bundle]

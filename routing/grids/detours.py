@@ -34,6 +34,10 @@ def add_detours(
     """
     switches, component = fabric.switches, fabric.component
     connected = component[:, None] == component[None, :]
+    ends = connected & (hop == NONE)
+    np.fill_diagonal(ends, False)
+    if not ends.any():
+        return  # every hop reduces the distance, so every path is complete
     hops = count_hops(next_switches(bundles, hop))
     incomplete = np.flatnonzero((connected & (hops < 0)).any(axis=1))
     for root in incomplete.tolist():

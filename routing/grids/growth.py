@@ -65,6 +65,7 @@ class Growth:
     chance: random.Random | None = None
     is_hopeless: bool = False
     _closing: Counter[tuple[int, int]] = field(default_factory=Counter)
+    _slices: dict[tuple[int, int], set[int]] = field(default_factory=dict)
     _wrong: int = 0
     _joined: int = 0
 
@@ -146,6 +147,7 @@ class Growth:
     def _put(self, switch: int, position: Position) -> None:
         self.position[switch], self.at[position] = position, switch
         for axis, here in enumerate(position):
+            self._slices.setdefault((axis, here), set()).add(switch)
             if self.is_clique[axis] and here >= self.labels[axis]:
                 self.labels[axis] = here + 1
         for other in self.near[switch]:
@@ -224,9 +226,9 @@ class Growth:
         """Return the cost of a position beyond a border: next to a slice whose switches have no further neighbours."""
         found = 0
         for axis, here in enumerate(candidate):
-            if self.is_clique[axis] or self.length[axis] or any(place[axis] == here for place in self.at):
+            if self.is_clique[axis] or self.length[axis] or self._slices.get((axis, here)):
                 continue
-            border = [switch for place, switch in self.at.items() if abs(place[axis] - here) == 1]
+            border = {*self._slices.get((axis, here - 1), ()), *self._slices.get((axis, here + 1), ())}
             closed = sum(all(other in self.position for other in self.near[switch]) for switch in border)
             found += BORDER * closed // max(len(border), 1)
         return found
@@ -278,7 +280,7 @@ class Growth:
             if len(set(folded.values())) < len(folded):
                 continue
             self.length[axis] = length
-            self.position, self.at = folded, {position: switch for switch, position in folded.items()}
+            self._set_all(folded)
             for other in [key for key in self._closing if key[0] == axis]:
                 del self._closing[other]
 
@@ -301,8 +303,7 @@ class Growth:
             for _ in range(radius):
                 bad |= {other for switch in bad for other in self.near[switch]}
             before = self.cost(), dict(self.position), list(self.labels), list(self.length)
-            for switch in bad & self.position.keys():
-                del self.at[self.position.pop(switch)]
+            self._set_all({switch: place for switch, place in self.position.items() if switch not in bad})
             if self.position:
                 self._closing.clear()
                 self._keep_inside()
@@ -315,8 +316,16 @@ class Growth:
                 radius += 1
 
     def _restore(self, state: tuple[dict[int, Position], list[int], list[int]]) -> None:
-        self.position, self.labels, self.length = state
-        self.at = {position: switch for switch, position in self.position.items()}
+        position, self.labels, self.length = state
+        self._set_all(position)
+
+    def _set_all(self, position: dict[int, Position]) -> None:
+        """Replace the positions of all switches."""
+        self.position, self.at = position, {place: switch for switch, place in position.items()}
+        self._slices = {}
+        for switch, place in position.items():
+            for axis, here in enumerate(place):
+                self._slices.setdefault((axis, here), set()).add(switch)
 
     def _misplaced(self) -> set[int]:
         misfits = self.misfits()
