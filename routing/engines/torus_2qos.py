@@ -101,6 +101,9 @@ class TorusTwoQos:
         """
         paths = routes.paths
         code, detours = paths.crossing, ~paths.regular
+        if not paths.rings and detours.any():  # without datelines, detours may share the VL of the other paths
+            detours = np.ones_like(detours)
+            base, datelines = 0, 0
         if routes.options.reversible:
             detours[0] |= detours[0].T
             detours[1] = detours[0]
@@ -113,7 +116,7 @@ class TorusTwoQos:
         if placed.failed:
             raise NotEnoughVLs(None, vls)
         vl = placed.vl if not routes.options.reversible else placed.vl[[0, 0]]
-        return np.where(vl == 255, code, datelines + vl).astype(np.uint8), placed.used
+        return np.where(vl == 255, code, datelines + vl).astype(np.uint8), placed.used - (0 if paths.rings else 1)
 
 
 ENGINE = TorusTwoQos()
