@@ -13,7 +13,7 @@ from routing.engines.destinations import forwarding_tables
 from routing.engines.dor import VISITS, warn_of_miscabled
 from routing.engines.grid_tables import GridRoutes, place
 from routing.engines.provenance import provenance
-from routing.engines.vl_assignment import vls_allowed
+from routing.engines.vl_assignment import vl_tables, vls_allowed
 from routing.errors import NotEnoughVLs, RoutingError
 from routing.fabric import Fabric
 from routing.grids.coordinates import Kind, links_axis
@@ -79,11 +79,12 @@ class TorusTwoQos:
         code, spare = self._codes(routes, datelines, base, vls)
         trees = Balanced(routes.next_channel, np.zeros(0), np.zeros(0))
         used = base + spare
+        tables = vl_tables(routes.by_lid(code), used, options)
+        if routes.paths.rings:
+            tables["sl2vl"] = _sl2vl(routes, datelines, spare)
         return Routing(
             lft=forwarding_tables(fabric, routes.destinations, trees),
-            sl=routes.by_lid(code) + np.uint8(options.first_vl),
-            sl2vl=_sl2vl(routes, datelines, base, spare),
-            vls=options.first_vl + used,
+            **tables,
             vls_needed=used,
             provenance=provenance(
                 self.name, fabric, options, {"route": time.perf_counter() - start}, **routes.facts()
@@ -122,7 +123,7 @@ class TorusTwoQos:
 ENGINE = TorusTwoQos()
 
 
-def _sl2vl(routes: GridRoutes, datelines: int, base: int, spare: int) -> npt.NDArray[np.uint8]:
+def _sl2vl(routes: GridRoutes, datelines: int, spare: int) -> npt.NDArray[np.uint8]:
     """Return uint8[S, P, P, 16], the VL by switch, in-port, out-port and SL.
 
     Towards another switch, the VL of an SL of datelines is the bit of the dimension.  SLs of detours have a VL each.
@@ -140,7 +141,7 @@ def _sl2vl(routes: GridRoutes, datelines: int, base: int, spare: int) -> npt.NDA
         bit[channels.src[inside], channels.port[inside]] = bit_of[axis]
     code = np.arange(SLS) - first
     is_dateline = (code >= 0) & (code < datelines)
-    row_of_sl = np.where(is_dateline, 0, np.clip(base + code - datelines, 0, max(base + spare - 1, 0)))
+    row_of_sl = np.where(is_dateline, 0, np.clip(2 + code - datelines, 0, 1 + spare))
     by_port = np.where(
         is_dateline & (bit >= 0)[..., None], (np.maximum(code, 0) >> np.maximum(bit, 0)[..., None]) & 1, row_of_sl
     )
