@@ -82,31 +82,14 @@ class GridRoutes:
             bundle = bundles.first[switch] + hop[destination, switch].astype(np.int64)
             several = size[bundle] > 1
             destination, switch, bundle = destination[several], switch[several], bundle[several]
-            channel = by_bundle[first[bundle] + self._turns(destination, switch, bundle, size)]
+            flow = self._flow[self.side[destination], self.destinations.root[destination], switch]
+            turn = _turns(bundle, flow * self.destinations.share[destination], size)
+            slowness = inverse_capacity(self.fabric, self.options.link_weights)[by_bundle]
+            for one in np.flatnonzero(np.maximum.reduceat(slowness, first) > np.minimum.reduceat(slowness, first)):
+                rows = np.flatnonzero(bundle == one)
+                turn[rows] = _by_rate(flow[rows] * self.destinations.share[destination[rows]], slowness[first[one] :][: size[one]])
+            channel = by_bundle[first[bundle] + turn]
             found[destination, switch] = channel - channels.first[switch]
-        return found
-
-    def _turns(
-        self,
-        destination: npt.NDArray[np.int64],
-        switch: npt.NDArray[np.int64],
-        bundle: npt.NDArray[np.int64],
-        size: npt.NDArray[np.int64],
-    ) -> npt.NDArray[np.int64]:
-        """Return int64[N], which of the parallel links of its bundle each entry of the tables takes.
-
-        The entries of a bundle are dealt out in turn, forwards and backwards, those with the largest flows first.
-        Links of different capacity in one bundle get equal flows.
-        """
-        flow = self._flow[self.side[destination], self.destinations.root[destination], switch]
-        flow = flow * self.destinations.share[destination]
-        by_flow = np.lexsort((destination, -np.round(flow, 9), bundle))
-        sorted_bundle = bundle[by_flow]
-        rank = np.arange(len(by_flow)) - np.searchsorted(sorted_bundle, sorted_bundle)
-        count = size[sorted_bundle]
-        turn = rank % count
-        found = np.empty(len(by_flow), np.int64)
-        found[by_flow] = np.where(rank // count % 2 == 0, turn, count - 1 - turn)
         return found
 
     @cached_property
@@ -143,6 +126,32 @@ class GridRoutes:
             found["miscabled"] = self.coordinates.miscabled_names(self.fabric)
         found["detours"] = int(np.count_nonzero(used & ~self.paths.regular))
         return found
+
+
+def _turns(
+    bundle: npt.NDArray[np.int64], flow: npt.NDArray[np.float64], size: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Return int64[N], which of the parallel links of its bundle each flow takes.
+
+    The flows of a bundle are dealt out in turn, forwards and backwards, the largest first.
+    """
+    by_flow = np.lexsort((-np.round(flow, 9), bundle))
+    rank = np.arange(len(by_flow)) - np.searchsorted(bundle[by_flow], bundle[by_flow])
+    count = size[bundle[by_flow]]
+    turn = rank % count
+    found = np.empty(len(by_flow), np.int64)
+    found[by_flow] = np.where(rank // count % 2 == 0, turn, count - 1 - turn)
+    return found
+
+
+def _by_rate(flow: npt.NDArray[np.float64], slowness: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return int64[N], which of parallel links of different capacity each flow takes, the largest flows first."""
+    load, found = np.zeros(len(slowness)), np.empty(len(flow), np.int64)
+    for row in np.argsort(-np.round(flow, 9), kind="stable").tolist():
+        chosen = int(np.argmin(np.round((load + flow[row]) * slowness, 9)))
+        load[chosen] += flow[row]
+        found[row] = chosen
+    return found
 
 
 def _alternate(destinations: Destinations) -> npt.NDArray[np.int64]:
