@@ -22,6 +22,10 @@ VISITS = 40_000
 FEWEST_STARTS = 4
 AGREEING = 40
 """Attempts with the same cost that end the search, if links do not fit."""
+HOPELESS = 5
+"""Attempts after which the search ends if no coordinates were found, or if too many links do not fit."""
+BAD = 0.12
+"""Share of links that is too many."""
 MOST_RANDOM = 300
 """Attempts with random choices, after those without."""
 GOOD = 0.25
@@ -142,13 +146,15 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
     links = sum(len(near[switch]) for switch in component) // 2
     most = max(FEWEST_STARTS, VISITS // max(links, 1))
     starts = min(STARTS, most)
-    from_these = frames(near, component, starts)
+    from_these = frames(near, component, starts, len(component) / LEAST_PRESENT)
     best: tuple[int, Growth] | None = None
     seen = 0
-    for attempt in range(starts + min(MOST_RANDOM, most)):
+    for attempt in range(starts + min(MOST_RANDOM, most) if from_these else 0):
         # The second round takes doubtful positions at random, which helps where many links are missing.
         chance = random.Random(attempt) if attempt >= starts else None
         grown = Growth.of(near, from_these[attempt % len(from_these)], chance)
+        if attempt >= HOPELESS and (best is None or len(best[1].misfits()) > 2 + BAD * links):
+            break
         if grown.is_hopeless:
             continue
         cost = grown.cost()

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 Neighbours = Sequence[frozenset[int]]
 """The neighbours of each switch; parallel links count once."""
+
+FRUITLESS = 20
+"""Switches without a possible frame after which the search for frames ends."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,13 @@ class Frame:
         return len(self.cliques) + len(self.opposite) + len(self.single)
 
 
+    @property
+    def least_volume(self) -> int:
+        """Least number of positions of a grid with these dimensions."""
+        cliques = math.prod(len(members) + 1 for members in self.cliques)
+        return int(cliques * 3 ** len(self.opposite) * 2 ** len(self.single))
+
+
 def frame_at(near: Neighbours, origin: int) -> Frame:
     """Return the dimensions at a switch.
 
@@ -70,13 +81,20 @@ def frame_at(near: Neighbours, origin: int) -> Frame:
     return Frame(origin, cliques, opposite, tuple(one for one in lone if one not in paired), doubtful)
 
 
-def frames(near: Neighbours, component: Sequence[int], most: int) -> list[Frame]:
+def frames(near: Neighbours, component: Sequence[int], most: int, volume: float) -> list[Frame]:
     """Return frames at up to ``most`` switches of a component; the most promising comes first.
 
-    A switch with many neighbours, none of which is doubtful, shows the dimensions best.
+    A switch with many neighbours, none of which is doubtful, shows the dimensions best.  Frames whose grid has more
+    than ``volume`` positions are left out.
     """
     by_degree = sorted(component, key=lambda switch: (-len(near[switch]), switch))
-    found = [frame_at(near, switch) for switch in by_degree[: 5 * most]]
+    found = []
+    for number, switch in enumerate(by_degree[: 5 * most]):
+        frame = frame_at(near, switch)
+        if frame.least_volume <= volume:
+            found.append(frame)
+        elif number >= FRUITLESS and not found:
+            return []
     return sorted(found, key=lambda one: (one.doubtful - 2 * len(near[one.origin]), one.origin))[:most]
 
 

@@ -23,6 +23,8 @@ CLEAR = 3
 """Difference in cost between the best and the second position from which the best one is certain."""
 MOST_WRONG = 0.25
 """Share of links that do not fit, beyond a few, from which the fabric has no coordinates."""
+MOST_FORCED = 0.15
+"""Share of switches without a certain position, beyond a few, from which the fabric has no coordinates."""
 FEW = 12
 SHORTEST_RING = 3
 RADIUS = 4
@@ -67,6 +69,7 @@ class Growth:
     _closing: Counter[tuple[int, int]] = field(default_factory=Counter)
     _slices: dict[tuple[int, int], set[int]] = field(default_factory=dict)
     _wrong: int = 0
+    _forced: int = 0
     _joined: int = 0
 
     @classmethod
@@ -249,6 +252,8 @@ class Growth:
                     if position is not None and margin >= CLEAR:
                         chosen = switch, position
             if chosen is None:
+                self._forced += 1
+                self.is_hopeless |= self._forced > FEW + MOST_FORCED * len(self.position)
                 ranked = [(*self._best(switch), switch) for switch in sorted(waiting)]
                 noise = [2 * self.chance.random() if self.chance else 0.0 for _ in ranked]
                 possible = [
