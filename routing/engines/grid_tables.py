@@ -18,6 +18,8 @@ from routing.grids.detours import count_hops, next_switches
 from routing.grids.paths import NONE, GridPaths, grid_paths
 from routing.numerals import count_noun
 
+Rows = npt.NDArray[np.int64]
+
 
 @dataclass(frozen=True, eq=False)
 class GridRoutes:
@@ -73,24 +75,36 @@ class GridRoutes:
         first = np.cumsum(size) - size
         found = np.full(hop.shape, NONE, np.uint8)
         for switch in range(self.fabric.switches):
-            of_switch = slice(bundles.first[switch], bundles.first[switch + 1])
+            low, high = int(bundles.first[switch]), int(bundles.first[switch + 1])
             index = np.full(256, NONE, np.uint8)
-            index[: size[of_switch].size] = by_bundle[first[of_switch]] - channels.first[switch]
+            index[: high - low] = by_bundle[first[low:high]] - channels.first[switch]
             found[:, switch] = index[hop[:, switch]]
-        if (size > 1).any():
-            destination, switch = np.nonzero(hop != NONE)
-            bundle = bundles.first[switch] + hop[destination, switch].astype(np.int64)
-            several = size[bundle] > 1
-            destination, switch, bundle = destination[several], switch[several], bundle[several]
-            flow = self._flow[self.side[destination], self.destinations.root[destination], switch]
-            turn = _turns(bundle, flow * self.destinations.share[destination], size)
-            slowness = inverse_capacity(self.fabric, self.options.link_weights)[by_bundle]
-            for one in np.flatnonzero(np.maximum.reduceat(slowness, first) > np.minimum.reduceat(slowness, first)):
-                rows = np.flatnonzero(bundle == one)
-                turn[rows] = _by_rate(flow[rows] * self.destinations.share[destination[rows]], slowness[first[one] :][: size[one]])
-            channel = by_bundle[first[bundle] + turn]
-            found[destination, switch] = channel - channels.first[switch]
+        if len(by_bundle) > len(size):
+            destination, row, bundle = self._entries_of_several(hop, size)
+            channel = by_bundle[first[bundle] + self._turns(destination, row, bundle, size)]
+            found[destination, row] = channel - channels.first[row]
         return found
+
+    def _entries_of_several(self, hop: npt.NDArray[np.uint8], size: npt.NDArray[np.int64]) -> tuple[Rows, Rows, Rows]:
+        """Return the destination, the switch and the bundle of all entries over several parallel links."""
+        destination, switch = np.nonzero(hop != NONE)
+        bundle = (self.bundles.first[switch] + hop[destination, switch]).astype(np.int64)
+        several = size[bundle] > 1
+        return destination[several], switch[several], bundle[several]
+
+    def _turns(self, destination: Rows, switch: Rows, bundle: Rows, size: Rows) -> Rows:
+        """Return int64[N], which of the parallel links of its bundle each entry takes."""
+        flow = self._flow[self.side[destination], self.destinations.root[destination], switch]
+        flow = flow * self.destinations.share[destination]
+        turn = _deal_out(bundle, flow, size)
+        by_bundle = np.argsort(self.bundles.of, kind="stable")
+        slowness = inverse_capacity(self.fabric, self.options.link_weights)[by_bundle]
+        first = np.cumsum(size) - size
+        uneven = np.maximum.reduceat(slowness, first) > np.minimum.reduceat(slowness, first)
+        for one in np.flatnonzero(uneven).tolist():
+            rows = np.flatnonzero(bundle == one)
+            turn[rows] = _by_rate(flow[rows], slowness[first[one] : first[one] + size[one]])
+        return turn
 
     @cached_property
     def _flow(self) -> npt.NDArray[np.float64]:
@@ -128,9 +142,7 @@ class GridRoutes:
         return found
 
 
-def _turns(
-    bundle: npt.NDArray[np.int64], flow: npt.NDArray[np.float64], size: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
+def _deal_out(bundle: Rows, flow: npt.NDArray[np.float64], size: Rows) -> Rows:
     """Return int64[N], which of the parallel links of its bundle each flow takes.
 
     The flows of a bundle are dealt out in turn, forwards and backwards, the largest first.

@@ -86,9 +86,7 @@ class TorusTwoQos:
             lft=forwarding_tables(fabric, routes.destinations, trees),
             **tables,
             vls_needed=used,
-            provenance=provenance(
-                self.name, fabric, options, {"route": time.perf_counter() - start}, **routes.facts()
-            ),
+            provenance=provenance(self.name, fabric, options, {"route": time.perf_counter() - start}, **routes.facts()),
         )
 
     @staticmethod

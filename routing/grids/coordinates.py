@@ -177,7 +177,9 @@ def _is_plausible(near: Neighbours, component: Sequence[int], grown: Growth) -> 
     misfits = len(grown.misfits())
     if misfits > max(2, MOST_MISFITS * links) or len(grown.position) < len(component) - misfits:
         return False
-    return links - misfits >= LEAST_PRESENT * grown.possible_links() and len(component) >= LEAST_PRESENT * grown.volume()
+    return (
+        links - misfits >= LEAST_PRESENT * grown.possible_links() and len(component) >= LEAST_PRESENT * grown.volume()
+    )
 
 
 def _canonical(grown: Growth) -> Grid:

@@ -32,7 +32,7 @@ def add_detours(
     -----
     Cost: O(S^2 log S) to find incomplete paths, O(S degree) for each destination that has one.
     """
-    switches, component = fabric.switches, fabric.component
+    component = fabric.component
     connected = component[:, None] == component[None, :]
     ends = connected & (hop == NONE)
     np.fill_diagonal(ends, False)
@@ -60,11 +60,12 @@ def count_hops(following: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """
     switches = len(following)
     reached = np.pad(following, ((0, 0), (0, 1)), constant_values=switches)
-    hops = (reached != np.arange(switches + 1)).astype(np.int64)
+    hops = np.asarray(reached != np.arange(switches + 1), np.int64)
     for _ in range(max(1, switches.bit_length())):
         hops += np.take_along_axis(hops, reached, axis=1)
         reached = np.take_along_axis(reached, reached, axis=1)
-    return np.where(reached == np.arange(switches)[:, None], hops, -1)[:, :switches]
+    hops[reached != np.arange(switches)[:, None]] = -1
+    return np.ascontiguousarray(hops[:, :switches])
 
 
 def _complete(

@@ -43,7 +43,6 @@ class Frame:
         """Number of dimensions at the origin."""
         return len(self.cliques) + len(self.opposite) + len(self.single)
 
-
     @property
     def least_volume(self) -> int:
         """Least number of positions of a grid with these dimensions."""
@@ -103,7 +102,10 @@ def _spans_square(near: Neighbours, origin: int, a: int, b: int) -> bool:
     if len(near[a] & near[b]) > 1:
         return True
     return any(
-        len(near[x] & near[y]) > 1 for c in near[origin] - {a, b} for x, y in _shifted(near, origin, (a, b), c) if x != y
+        len(near[x] & near[y]) > 1
+        for c in near[origin] - {a, b}
+        for x, y in _shifted(near, origin, (a, b), c)
+        if x != y
     )
 
 
@@ -128,7 +130,8 @@ def _shifted(near: Neighbours, origin: int, pair: tuple[int, int], c: int) -> li
 
 def _pair_up(partners: dict[int, list[int]]) -> tuple[tuple[int, int], ...]:
     """Return pairs of possible partners; those with the fewest possible partners are paired first."""
-    rest, pairs = {one: set(others) for one, others in partners.items()}, []
+    rest = {one: set(others) for one, others in partners.items()}
+    pairs: list[tuple[int, int]] = []
     while True:
         open_ones = [one for one, others in rest.items() if others]
         if not open_ones:

@@ -198,9 +198,7 @@ class Growth:
 
     def _is_outside(self, candidate: Position) -> int:
         """Return 1 if no placed switch shares one of the coordinates, so that the candidate extends the extent."""
-        return int(
-            any(self.is_clique[axis] and here >= self.labels[axis] for axis, here in enumerate(candidate))
-        )
+        return int(any(self.is_clique[axis] and here >= self.labels[axis] for axis, here in enumerate(candidate)))
 
     def _square_cost(self, switch: int, candidate: Position) -> int:
         """Return the cost of squares that contradict a position of a switch.

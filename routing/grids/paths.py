@@ -179,9 +179,7 @@ def _clique_row(members: Sequence[int], local: dict[tuple[int, int], int]) -> li
     return found
 
 
-def _whole_paths(
-    grid: Grid, order: Sequence[int], tables: Sequence[tuple[Hops, Hops]], side: int
-) -> tuple[Hops, Hops]:
+def _whole_paths(grid: Grid, order: Sequence[int], tables: Sequence[tuple[Hops, Hops]], side: int) -> tuple[Hops, Hops]:
     """Return the first hops and the datelines crossed, uint8[N, N] each by destination and switch."""
     count, position = len(grid.switches), grid.position
     hop, crossing = np.full((count, count), NONE, np.uint8), np.zeros((count, count), np.uint8)

@@ -16,7 +16,9 @@ def switches_and_engine_agree(lab, engine):
     routing = ENGINES[engine].route(fabric, sweep_options(vls="auto", port_vls=VLS))
     assert lab.switch_lfts() == expected_lfts(fabric, routing)
     row_of = {int(guid): row for row, guid in enumerate(fabric.switch_guid.tolist())}
-    cabled = {(row, port) for row, port in zip(fabric.channels.src.tolist(), fabric.channels.port.tolist(), strict=True)}
+    cabled = {
+        (row, port) for row, port in zip(fabric.channels.src.tolist(), fabric.channels.port.tolist(), strict=True)
+    }
     held = {
         (row_of[guid], entry, leave): vls
         for (guid, entry, leave), vls in lab.switch_sl2vl().items()
@@ -36,9 +38,7 @@ def switches_and_engine_agree(lab, engine):
     return held
 
 
-@pytest.mark.parametrize(
-    ("engine", "name", "size"), [("dor", "torus", "5x3"), ("torus-2qos", "torus", "6x5")]
-)
+@pytest.mark.parametrize(("engine", "name", "size"), [("dor", "torus", "5x3"), ("torus-2qos", "torus", "6x5")])
 def test_a_cable_is_pulled_and_back(live, nets, engine, name, size):
     net = nets(name, size, cas=2)
     with live(net, f"ibnue-{engine},no_fallback", toml="stability = 'fresh'", config=QOS) as lab:
