@@ -50,7 +50,7 @@ def next_switches(bundles: LinkBundles, hop: npt.NDArray[np.uint8]) -> npt.NDArr
     there = np.append(bundles.dst, 0)[np.minimum(bundles.first[:-1][None, :] + hop, len(bundles.dst))]
     following = np.where(hop == NONE, switches, there).astype(np.int64)
     np.fill_diagonal(following, np.arange(switches))
-    return following
+    return np.asarray(following)
 
 
 def count_hops(following: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
