@@ -68,6 +68,7 @@ class Growth:
     is_hopeless: bool = False
     _closing: Counter[tuple[int, int]] = field(default_factory=Counter)
     _slices: dict[tuple[int, int], set[int]] = field(default_factory=dict)
+    _placed_near: Counter[int] = field(default_factory=Counter)
     _wrong: int = 0
     _forced: int = 0
     _joined: int = 0
@@ -153,6 +154,7 @@ class Growth:
             self._slices.setdefault((axis, here), set()).add(switch)
             if self.is_clique[axis] and here >= self.labels[axis]:
                 self.labels[axis] = here + 1
+        self._placed_near.update(self.near[switch])
         for other in self.near[switch]:
             there = self.position.get(other)
             if there is None:
@@ -230,7 +232,7 @@ class Growth:
             if self.is_clique[axis] or self.length[axis] or self._slices.get((axis, here)):
                 continue
             border = {*self._slices.get((axis, here - 1), ()), *self._slices.get((axis, here + 1), ())}
-            closed = sum(all(other in self.position for other in self.near[switch]) for switch in border)
+            closed = sum(self._placed_near[switch] == len(self.near[switch]) for switch in border)
             found += BORDER * closed // max(len(border), 1)
         return found
 
@@ -326,6 +328,7 @@ class Growth:
         """Replace the positions of all switches."""
         self.position, self.at = position, {place: switch for switch, place in position.items()}
         self._slices = {}
+        self._placed_near = Counter(other for switch in position for other in self.near[switch])
         for switch, place in position.items():
             for axis, here in enumerate(place):
                 self._slices.setdefault((axis, here), set()).add(switch)
