@@ -11,14 +11,19 @@ from importlib import import_module
 
 from routing.engines.base import LONGER_PATHS, Engine, EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.effort import VISITS_PER_SECOND, visits_per_pass
+from routing.engines.orders import top_switches
 from routing.engines.provenance import provenance
+from routing.engines.registry import module_of
+from routing.engines.torus_dimensions import directions
 from routing.errors import OptionError, RoutingError
 from routing.fabric import Fabric
 from routing.quality import all_to_all_share, bisection_share, channel_loads
 from routing.tables import Routing
 
-CANDIDATES = ("ftree", "updn", "dfsssp", "lash", "nue")
+CANDIDATES = ("ftree", "updn", "dfsssp", "lash", "nue", "torus-2qos")
 """Engines that are tried, in the order in which the first of several equally good ones is taken."""
+GRIDS_ONLY = ("torus-2qos",)
+"""Candidates that are left out where the links show no directions as in a mesh, torus or HyperX."""
 QUICK = ("ftree", "updn", "dfsssp")
 """Engines that are tried on the largest fabrics, where the others take minutes."""
 LARGE = 20
@@ -101,7 +106,9 @@ def _engines(fabric: Fabric, options: EngineOptions) -> list[Engine]:
     large = visits_per_pass(fabric) > LARGE * VISITS_PER_SECOND
     found = []
     for name in QUICK if large else CANDIDATES:
-        engine: Engine = import_module(f"{__package__}.{name}").ENGINE
+        if name in GRIDS_ONLY and (top_switches(fabric) or directions(fabric) is None):
+            continue
+        engine: Engine = import_module(f"{__package__}.{module_of(name)}").ENGINE
         with contextlib.suppress(OptionError):
             refuse_unsupported(engine, options)
             found.append(engine)

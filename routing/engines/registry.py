@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
+def module_of(name: str) -> str:
+    """Return the name of the module of an engine of this package."""
+    return name.replace("-", "_")
+
+
 class UnknownEngine(OptionError, KeyError):
     """Error: no engine has this name, or the package of the engine cannot be loaded."""
 
@@ -59,7 +64,7 @@ class Registry(Mapping[str, Engine]):
         if name in self._loaded:
             return self._loaded[name]
         if name in self._own:
-            return self._loaded.setdefault(name, import_module(f"{__package__}.{name}").ENGINE)
+            return self._loaded.setdefault(name, import_module(f"{__package__}.{module_of(name)}").ENGINE)
         if name in self._broken or name not in self._points:
             return None
         point = self._points[name]

@@ -29,8 +29,10 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.topologies import generate
 dragonfly, tree = generate("dragonfly", ["4", "2", "2", "9"]), generate("kary-ntree", ["3", "3"])
+torus = generate("torus", ["5x5"]).without_links([0, 60])
+fabrics = {"ftree": tree, "dor": torus, "torus-2qos": torus}
 for name, engine in sorted(ENGINES.items()):
-    fabric = tree if name == "ftree" else dragonfly
+    fabric = fabrics.get(name, dragonfly)
     for vls in ("auto", 7):
         routing = engine.route(fabric, EngineOptions(vls=vls, effort=0.1))
         print(name, hashlib.sha256(routing.lft.tobytes() + routing.sl.tobytes()).hexdigest())

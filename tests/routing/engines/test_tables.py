@@ -183,7 +183,7 @@ def test_parallel_links_carry_the_same(engine):
     assert channel_loads(fabric, ENGINES[engine].route(fabric, EngineOptions())).tolist() == [16.0] * 8
 
 
-@pytest.mark.parametrize("engine", ANY_FABRIC)
+@pytest.mark.parametrize("engine", [*ANY_FABRIC, "dor", "torus-2qos"])
 @pytest.mark.parametrize(
     "links", [[(4, 2.5), (4, 10.0)], [(1, 5.0), (4, 5.0)], [(4, 2.5), (4, 2.5), (12, 2.5)]], ids=str
 )

@@ -1,0 +1,105 @@
+"""DOR: dimension-ordered paths on meshes, tori, HyperX and hypercubes, over coordinates that the cables show."""
+
+from __future__ import annotations
+
+import time
+import warnings
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.balance import Balanced
+from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsupported
+from routing.engines.destinations import forwarding_tables
+from routing.engines.grid_tables import GridRoutes, place
+from routing.engines.provenance import provenance
+from routing.engines.uncounted import without_uncounted
+from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
+from routing.errors import InputWarning
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+VISITS = 400_000_000
+"""Channels that cycle searches may visit."""
+
+
+class DimensionOrder:
+    """Paths that use one dimension after the other.
+
+    Notes
+    -----
+    After W. J. Dally, C. L. Seitz, "Deadlock-free message routing in multiprocessor interconnection networks", IEEE
+    Trans. Computers 36, 1987.  Differences:
+
+    - The coordinates follow from the cables alone (:mod:`routing.grids.coordinates`).  Links and switches may be
+      missing, and links that fit no coordinates are named.
+    - The dimension whose links carry the most comes first.
+    - The load is balanced over parallel links, and over both sides of a ring where these are equally long.
+    - Where a ring is broken, paths take the other side.  Where a row does not connect two positions, paths take a
+      detour.
+
+    On meshes, HyperX and hypercubes one VL is enough.  On a torus one VL has credit loops, so paths are spread over
+    VLs on which they close no cycle.  If there are too few VLs, the provenance says so (``loop_free``), and the proof
+    names a loop.
+    """
+
+    name = "dor"
+    summary = "dimension order on meshes, tori, HyperX and hypercubes; on tori free of credit loops if VLs suffice"
+    promise = Promise.NONE
+    offers = Offers(options=("reversible",))
+
+    @without_uncounted
+    def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
+        """Compute the tables (see :class:`routing.engines.base.Engine`).
+
+        Cost: O(S^2) table lookups; O(S^2 hops) and cycle searches if paths are spread over VLs.
+
+        Raises
+        ------
+        NotAGrid
+            The fabric has no coordinates of a mesh, torus, HyperX or hypercube.
+        """
+        refuse_unsupported(self, options)
+        start = time.perf_counter()
+        vls = vls_allowed(options)
+        routes = GridRoutes.of(fabric, options)
+        warn_of_miscabled(routes)
+        found = time.perf_counter()
+        sl, needed = self._service_levels(routes, vls)
+        trees = Balanced(routes.next_channel, np.zeros(0), np.zeros(0))
+        facts = routes.facts()
+        if needed == 0:
+            facts["loop_free"] = f"no: the rings need more VLs than {vls}"
+        seconds = {"paths": found - start, "tables": time.perf_counter() - found}
+        return Routing(
+            lft=forwarding_tables(fabric, routes.destinations, trees),
+            **vl_tables(sl, vls if needed == 1 else max(needed, 1), options),
+            vls_needed=max(needed, 1),
+            provenance=provenance(self.name, fabric, options, seconds, **facts),
+        )
+
+    @staticmethod
+    def _service_levels(routes: GridRoutes, vls: int) -> tuple[npt.NDArray[np.uint8], int]:
+        """Return the SLs, and the number of VLs with which the paths close no cycle; 0 if there are too few VLs."""
+        paths, lids = routes.paths, len(routes.fabric.lids)
+        if not paths.rings and paths.regular.all():
+            return round_robin_sls(routes.destinations, lids, vls), 1
+        every = np.ones(paths.hop.shape, bool)
+        placed = place(routes, every, paths.crossing, vls, visits=VISITS)
+        if placed.failed:
+            return np.zeros(lids, np.uint8), 0
+        if placed.used <= 1:
+            return round_robin_sls(routes.destinations, lids, vls), 1
+        vl = np.where(placed.vl == 255, 0, placed.vl).astype(np.uint8)
+        if routes.options.reversible:
+            vl[1] = vl[0]
+        return routes.by_lid(vl), placed.used
+
+
+ENGINE = DimensionOrder()
+
+
+def warn_of_miscabled(routes: GridRoutes) -> None:
+    """Issue a warning that names each link that fits no coordinates."""
+    for name in routes.coordinates.miscabled_names(routes.fabric):
+        warnings.warn(f"link {name} fits no coordinates: it may be miscabled", InputWarning, stacklevel=3)

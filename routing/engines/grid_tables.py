@@ -1,0 +1,267 @@
+"""Choice of channels and VLs for dimension-ordered paths, which the engines dor and torus-2qos share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.assign_vls import NO_VL, PathGroups, assign_vls
+from routing._kernels.symmetric_paths import LinkBundles
+from routing.engines.base import EngineOptions
+from routing.engines.destinations import Destinations, inverse_capacity
+from routing.fabric import NO_PORT, Fabric
+from routing.grids.coordinates import Coordinates, find_coordinates
+from routing.grids.detours import count_hops, next_switches
+from routing.grids.paths import NONE, GridPaths, grid_paths
+from routing.numerals import count_noun
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class GridRoutes:
+    """Dimension-ordered paths of a fabric.
+
+    Attributes
+    ----------
+    fabric, options
+        Input of the engine.
+    coordinates
+        Coordinates of the switches.
+    destinations
+        The destinations.
+    bundles
+        Bundles of parallel links.
+    paths
+        Paths between switches.
+    side
+        int64[D], which of the two sets of paths each destination uses.
+    """
+
+    fabric: Fabric
+    options: EngineOptions
+    coordinates: Coordinates
+    destinations: Destinations
+    bundles: LinkBundles
+    paths: GridPaths
+    side: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, fabric: Fabric, options: EngineOptions) -> GridRoutes:
+        """Return the paths of a fabric.
+
+        Raises
+        ------
+        NotAGrid
+            The fabric has no coordinates.
+        """
+        coordinates, destinations = find_coordinates(fabric), Destinations.of(fabric)
+        bundles = LinkBundles.between_switches(fabric.channels, inverse_capacity(fabric, options.link_weights))
+        paths = grid_paths(fabric, coordinates, bundles)
+        side = np.zeros(len(destinations.root), np.int64)
+        if not options.reversible:
+            side = _alternate(destinations)
+        return cls(fabric, options, coordinates, destinations, bundles, paths, side)
+
+    @cached_property
+    def next_channel(self) -> npt.NDArray[np.uint8]:
+        """uint8[D, S], index of the channel among those of the switch, 255 for none."""
+        channels, bundles, hop = self.fabric.channels, self.bundles, self.paths.hop[self.side, self.destinations.root]
+        by_bundle = np.argsort(bundles.of, kind="stable")  # channels of one bundle are consecutive, by port
+        size = np.bincount(bundles.of, minlength=len(bundles.dst))
+        first = np.cumsum(size) - size
+        found = np.full(hop.shape, NONE, np.uint8)
+        for switch in range(self.fabric.switches):
+            low, high = int(bundles.first[switch]), int(bundles.first[switch + 1])
+            index = np.full(256, NONE, np.uint8)
+            index[: high - low] = by_bundle[first[low:high]] - channels.first[switch]
+            found[:, switch] = index[hop[:, switch]]
+        if len(by_bundle) > len(size):
+            destination, row, bundle = self._entries_of_several(hop, size)
+            channel = by_bundle[first[bundle] + self._turns(destination, row, bundle, size)]
+            found[destination, row] = channel - channels.first[row]
+        return found
+
+    def _entries_of_several(self, hop: npt.NDArray[np.uint8], size: npt.NDArray[np.int64]) -> tuple[Rows, Rows, Rows]:
+        """Return the destination, the switch and the bundle of all entries over several parallel links."""
+        destination, switch = np.nonzero(hop != NONE)
+        bundle = (self.bundles.first[switch] + hop[destination, switch]).astype(np.int64)
+        several = size[bundle] > 1
+        return destination[several], switch[several], bundle[several]
+
+    def _turns(self, destination: Rows, switch: Rows, bundle: Rows, size: Rows) -> Rows:
+        """Return int64[N], which of the parallel links of its bundle each entry takes."""
+        flow = self._flow[self.side[destination], self.destinations.root[destination], switch]
+        flow = flow * self.destinations.share[destination]
+        turn = _deal_out(bundle, flow, size)
+        by_bundle = np.argsort(self.bundles.of, kind="stable")
+        slowness = inverse_capacity(self.fabric, self.options.link_weights)[by_bundle]
+        first = np.cumsum(size) - size
+        uneven = np.maximum.reduceat(slowness, first) > np.minimum.reduceat(slowness, first)
+        for one in np.flatnonzero(uneven).tolist():
+            rows = np.flatnonzero(bundle == one)
+            turn[rows] = _by_rate(flow[rows], slowness[first[one] : first[one] + size[one]])
+        return turn
+
+    @cached_property
+    def _flow(self) -> npt.NDArray[np.float64]:
+        """float64[2, S, S], traffic through each switch by set of paths, destination and switch."""
+        switches = self.fabric.switches
+        flow = np.tile(self.fabric.source_weight_at.astype(np.float64), (2, switches, 1))
+        for side in (0, 1):
+            following = next_switches(self.bundles, self.paths.hop[side])
+            hops = count_hops(following)
+            by_hops = np.argsort(-hops, axis=None, kind="stable")
+            roots, rows = np.divmod(by_hops, switches)
+            distance = hops.ravel()[by_hops]
+            for level in range(int(hops.max(initial=0)), 0, -1):
+                low, high = np.searchsorted(-distance, [-level, -level + 1])
+                root, row = roots[low:high], rows[low:high]
+                np.add.at(flow[side], (root, following[root, row]), flow[side][root, row])
+        return flow
+
+    def by_lid(self, of_paths: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        """Return uint8[S, L], values of paths (uint8[2, S, S] by set, destination and source) by source and LID."""
+        found = np.zeros((self.fabric.switches, len(self.fabric.lids)), np.uint8)
+        found[:, self.destinations.lid] = of_paths[self.side, self.destinations.root].T
+        return found
+
+    def facts(self) -> dict[str, object]:
+        """Return what the provenance records: the coordinates, miscabled links, and the number of detours."""
+        used = np.zeros(self.paths.regular.shape, bool)
+        used[self.side, self.destinations.root] = True
+        found: dict[str, object] = {"coordinates": "; ".join(grid.text for grid in self.coordinates.grids[:4])}
+        if len(self.coordinates.grids) > 4:
+            found["coordinates"] = f"{found['coordinates']}; {count_noun(len(self.coordinates.grids) - 4, 'more part')}"
+        if len(self.coordinates.miscabled):
+            found["miscabled"] = self.coordinates.miscabled_names(self.fabric)
+        found["detours"] = int(np.count_nonzero(used & ~self.paths.regular))
+        return found
+
+
+def _deal_out(bundle: Rows, flow: npt.NDArray[np.float64], size: Rows) -> Rows:
+    """Return int64[N], which of the parallel links of its bundle each flow takes.
+
+    The flows of a bundle are dealt out in turn, forwards and backwards, the largest first.
+    """
+    by_flow = np.lexsort((-np.round(flow, 9), bundle))
+    rank = np.arange(len(by_flow)) - np.searchsorted(bundle[by_flow], bundle[by_flow])
+    count = size[bundle[by_flow]]
+    turn = rank % count
+    found = np.empty(len(by_flow), np.int64)
+    found[by_flow] = np.where(rank // count % 2 == 0, turn, count - 1 - turn)
+    return found
+
+
+def _by_rate(flow: npt.NDArray[np.float64], slowness: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return int64[N], which of parallel links of different capacity each flow takes, the largest flows first."""
+    load, found = np.zeros(len(slowness)), np.empty(len(flow), np.int64)
+    for row in np.argsort(-np.round(flow, 9), kind="stable").tolist():
+        chosen = int(np.argmin(np.round((load + flow[row]) * slowness, 9)))
+        load[chosen] += flow[row]
+        found[row] = chosen
+    return found
+
+
+def _alternate(destinations: Destinations) -> npt.NDArray[np.int64]:
+    """Return int64[D], 0 and 1 in turn for the LIDs of end ports of each switch, 0 for switches."""
+    side = np.zeros(len(destinations.root), np.int64)
+    own = np.flatnonzero(destinations.share > 0)
+    own = own[np.argsort(destinations.root[own], kind="stable")]
+    roots, first = np.unique(destinations.root[own], return_index=True)
+    rank = np.arange(len(own)) - first[np.searchsorted(roots, destinations.root[own])]
+    side[own] = (rank + destinations.root[own]) % 2
+    return side
+
+
+@dataclass(frozen=True, eq=False)
+class VlPlacement:
+    """VLs of paths, such that the paths on each VL close no cycle of dependencies.
+
+    Attributes
+    ----------
+    vl
+        uint8[2, S, S] by set of paths, destination and source; 255 for paths without a VL.
+    failed
+        Number of groups of paths that fit on no VL.
+    """
+
+    vl: npt.NDArray[np.uint8]
+    failed: int
+
+    @property
+    def used(self) -> int:
+        """Number of VLs up to the highest one in use; 0 if there are no paths."""
+        return 1 + int(self.vl[self.vl != NO_VL].max(initial=0)) if (self.vl != NO_VL).any() else 0
+
+
+def place(
+    routes: GridRoutes, wanted: npt.NDArray[np.bool_], start: npt.NDArray[np.uint8], vls: int, *, visits: int
+) -> VlPlacement:
+    """Give paths the first VL, from their start VL on, on which they close no cycle.
+
+    With the option ``reversible``, both paths between two switches use one VL.
+
+    Parameters
+    ----------
+    routes
+        The paths.
+    wanted
+        bool[2, S, S] by set of paths, destination and source: the paths to place.
+    start
+        uint8[2, S, S]: VL that each path tries first.  Paths with lower numbers of detours come first.
+    vls
+        Number of VLs.
+    visits
+        Channels that cycle searches may visit.
+    """
+    fabric, paths = routes.fabric, routes.paths
+    switches, channels = fabric.switches, fabric.channels
+    exists = wanted & (paths.hop != NONE)
+    if routes.options.reversible:
+        exists[1] = False
+        exists[0] |= exists[0].T & (paths.hop[0] != NONE)
+    side, root, source = np.nonzero(exists)
+    irregular = ~paths.regular[side, root, source]
+    pair = np.arange(len(root))
+    if routes.options.reversible:
+        irregular |= ~paths.regular[0, source, root]
+        pair = np.minimum(root, source) * switches + np.maximum(root, source)
+    by_pair = np.lexsort((root, pair, irregular))
+    side, root, source, pair = side[by_pair], root[by_pair], source[by_pair], pair[by_pair]
+    heads = np.flatnonzero(np.diff(pair, prepend=-1))
+    groups = PathGroups(
+        np.append(heads, len(pair)).astype(np.int32),
+        source.astype(np.int32),
+        (side * switches + root).astype(np.int32),
+        start[side[heads], root[heads], source[heads]] % np.uint8(vls),
+    )
+    vl, *_ = assign_vls(
+        channels,
+        np.tile(np.arange(switches, dtype=np.int32), 2),
+        _forwarding_rows(routes),
+        groups,
+        masks=np.zeros(channels.edges.count, np.uint16),
+        order=np.tile(np.arange(len(channels), dtype=np.int32), (vls, 1)),
+        allowed_vls=np.ones(vls, bool),
+        budget=visits,
+    )
+    found = np.full(exists.shape, NO_VL, np.uint8)
+    found[side, root, source] = np.repeat(vl, np.diff(groups.first))
+    return VlPlacement(found, int(np.count_nonzero(vl == NO_VL)))
+
+
+def _forwarding_rows(routes: GridRoutes) -> npt.NDArray[np.uint8]:
+    """Return uint8[S, 2 S], the out-port of each switch by set of paths and destination; 255 if there is none.
+
+    The first channel stands for all parallel ones.  If these close no cycle, all of them close none.
+    """
+    channels, bundles, hop = routes.fabric.channels, routes.bundles, routes.paths.hop
+    port = np.empty(len(bundles.dst) + 1, np.uint8)
+    port[bundles.of[::-1]] = channels.port[::-1]
+    bundle = np.minimum(bundles.first[:-1] + hop.astype(np.int64), len(bundles.dst))
+    rows = np.where(hop == NONE, np.uint8(NO_PORT), port[bundle])
+    return np.ascontiguousarray(rows.transpose(2, 0, 1).reshape(routes.fabric.switches, -1))

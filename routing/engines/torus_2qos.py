@@ -1,0 +1,148 @@
+"""Torus-2QoS: dimension order on tori with two VLs, which change at datelines from dimension to dimension."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.balance import Balanced
+from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsupported
+from routing.engines.destinations import forwarding_tables
+from routing.engines.dor import VISITS, warn_of_miscabled
+from routing.engines.grid_tables import GridRoutes, place
+from routing.engines.provenance import provenance
+from routing.engines.vl_assignment import vl_tables, vls_allowed
+from routing.errors import NotEnoughVLs, RoutingError
+from routing.fabric import Fabric
+from routing.grids.coordinates import Kind, links_axis
+from routing.grids.paths import dimension_order
+from routing.tables import Routing
+
+SLS = 16
+
+
+class TorusTwoQos:
+    """Dimension-ordered paths on tori and meshes, free of credit loops on two VLs by datelines.
+
+    Notes
+    -----
+    After torus-2QoS of OpenSM by J. Schutt (``man torus-2QoS``), and the datelines of W. J. Dally, C. L. Seitz, 1987.
+    An SL has one bit for each dimension with rings: whether the path crosses the dateline there.  Switches map the SL
+    to VL 0 or 1 by the bit of the dimension in which the out-port leads.  So a path uses one VL in each ring, and paths
+    that cross the dateline never share a VL with those that pass the opposite position.  If a ring is broken, paths
+    take its other side, on the same SL.
+
+    Differences:
+
+    - Coordinates and dimensions follow from the cables alone, so no configuration file is needed.
+    - Any number of dimensions, of which at most four have rings of five switches or more.  A ring of four is two
+      dimensions of two.
+    - Paths that need a turn against the dimension order use SLs and VLs of their own, on which they close no cycle.
+      So any number of missing links and switches is possible as long as VLs suffice.
+    - The load is balanced over both sides of a ring and over parallel links.
+
+    With ``first_vl``, further levels of service can use the VLs below.
+    """
+
+    name = "torus-2qos"
+    summary = "dimension order on tori and meshes; free of credit loops on two VLs by datelines"
+    promise = Promise.DEADLOCK_FREE
+    offers = Offers(options=("reversible",), needs_vls=True)
+
+    def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
+        """Compute the tables (see :class:`routing.engines.base.Engine`).
+
+        Cost: O(S^2) table lookups; O(hops) and cycle searches for each path with a detour.
+
+        Raises
+        ------
+        NotAGrid
+            The fabric has no coordinates of a mesh, torus, HyperX or hypercube.
+        NotEnoughVLs
+            Rings need two VLs, or the detours around missing links and switches need more VLs.
+        RoutingError
+            There are too few SLs for the dimensions with rings.
+        """
+        refuse_unsupported(self, options)
+        start = time.perf_counter()
+        vls = vls_allowed(options) if options.vls != "min" else 15 - options.first_vl
+        routes = GridRoutes.of(fabric, options)
+        warn_of_miscabled(routes)
+        datelines = 1 << routes.paths.rings
+        base = 1 if routes.paths.rings == 0 else 2
+        if base > vls:
+            raise NotEnoughVLs(base, vls)
+        if options.first_vl + datelines > SLS:
+            raise RoutingError(f"{routes.paths.rings} dimensions with rings need {datelines} SLs, there are too few")
+        code, spare = self._codes(routes, datelines, base, vls)
+        trees = Balanced(routes.next_channel, np.zeros(0), np.zeros(0))
+        used = base + spare
+        tables = vl_tables(routes.by_lid(code), used, options)
+        if routes.paths.rings:
+            tables["sl2vl"] = _sl2vl(routes, datelines, spare)
+        return Routing(
+            lft=forwarding_tables(fabric, routes.destinations, trees),
+            **tables,
+            vls_needed=used,
+            provenance=provenance(self.name, fabric, options, {"route": time.perf_counter() - start}, **routes.facts()),
+        )
+
+    @staticmethod
+    def _codes(routes: GridRoutes, datelines: int, base: int, vls: int) -> tuple[npt.NDArray[np.uint8], int]:
+        """Return the SL of each path, uint8[2, S, S], and the number of VLs for detours.
+
+        Raises
+        ------
+        NotEnoughVLs
+            The detours need more VLs.
+        """
+        paths = routes.paths
+        code, detours = paths.crossing, ~paths.regular
+        if not paths.rings and detours.any():  # without datelines, detours may share the VL of the other paths
+            detours = np.ones_like(detours)
+            base, datelines = 0, 0
+        if routes.options.reversible:
+            detours[0] |= detours[0].T
+            detours[1] = detours[0]
+        if not detours.any():
+            return code, 0
+        spare = min(vls - base, SLS - routes.options.first_vl - datelines)
+        if spare < 1:
+            raise NotEnoughVLs(base + 1, vls)
+        placed = place(routes, detours, np.zeros_like(code), spare, visits=VISITS)
+        if placed.failed:
+            raise NotEnoughVLs(None, vls)
+        vl = placed.vl if not routes.options.reversible else placed.vl[[0, 0]]
+        return np.where(vl == 255, code, datelines + vl).astype(np.uint8), placed.used - (0 if paths.rings else 1)
+
+
+ENGINE = TorusTwoQos()
+
+
+def _sl2vl(routes: GridRoutes, datelines: int, spare: int) -> npt.NDArray[np.uint8]:
+    """Return uint8[S, P, P, 16], the VL by switch, in-port, out-port and SL.
+
+    Towards another switch, the VL of an SL of datelines is the bit of the dimension.  SLs of detours have a VL each.
+    """
+    fabric, first = routes.fabric, routes.options.first_vl
+    channels, ports = fabric.channels, 1 + int(fabric.switch_ports.max(initial=0))
+    bit = np.full((fabric.switches, ports), -1)
+    for grid in routes.coordinates.grids:
+        row = np.full(fabric.switches, -1)
+        row[grid.switches] = np.arange(len(grid.switches))
+        inside = np.flatnonzero((row[channels.src] >= 0) & (row[channels.dst] >= 0))
+        axis, _ = links_axis(grid, grid.position[row[channels.src[inside]]], grid.position[row[channels.dst[inside]]])
+        rings = [one for one in dimension_order(grid, fabric, routes.bundles) if grid.kind[one] is Kind.RING]
+        bit_of = np.array([rings.index(one) if one in rings else -1 for one in range(grid.dimensions)] + [-1])
+        bit[channels.src[inside], channels.port[inside]] = bit_of[axis]
+    code = np.arange(SLS) - first
+    is_dateline = (code >= 0) & (code < datelines)
+    row_of_sl = np.where(is_dateline, 0, np.clip(2 + code - datelines, 0, 1 + spare))
+    by_port = np.where(
+        is_dateline & (bit >= 0)[..., None], (np.maximum(code, 0) >> np.maximum(bit, 0)[..., None]) & 1, row_of_sl
+    )
+    table = np.empty((fabric.switches, ports, ports, SLS), np.uint8)
+    table[...] = by_port[:, None] + first
+    return table

@@ -1,0 +1,270 @@
+"""Coordinates of meshes, tori, HyperX and hypercubes from the cables alone."""
+
+from __future__ import annotations
+
+import enum
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import RoutingError
+from routing.fabric import Fabric
+from routing.grids.frame import Neighbours, frames
+from routing.grids.growth import Growth
+
+STARTS = 80
+"""Switches from which the coordinates are spread, until the coordinates of one of them fit."""
+VISITS = 40_000
+"""Links that may be visited to spread coordinates from several switches, after the first few."""
+FEWEST_STARTS = 4
+AGREEING = 40
+"""Attempts with the same cost that end the search, if links do not fit."""
+HOPELESS = 5
+"""Attempts after which the search ends if no coordinates were found, or if too many links do not fit."""
+BAD = 0.12
+"""Share of links that is too many."""
+MOST_RANDOM = 300
+"""Attempts with random choices, after those without."""
+GOOD = 0.25
+"""Cost of coordinates (:meth:`Growth.cost`) for each link up to which no other start is tried."""
+MOST_MISFITS = 0.05
+"""Share of links that may be miscabled."""
+LEAST_PRESENT = 0.7
+"""Least share of switches, and of links between present switches, that a grid must have."""
+
+Columns = npt.NDArray[np.int64]
+
+
+class NotAGrid(RoutingError):
+    """The fabric has no coordinates of a mesh, torus, HyperX or hypercube, not even with missing links."""
+
+
+class Kind(enum.Enum):
+    """Links of the switches of a row, which differ in one coordinate only."""
+
+    LINE = "line"
+    """Each switch is linked to the next one, as in a mesh."""
+    RING = "ring"
+    """The same, and the last switch to the first one, as in a torus."""
+    CLIQUE = "clique"
+    """Every two switches are linked, as in a HyperX."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Coordinates of the switches of one connected component.
+
+    Attributes
+    ----------
+    switches
+        int64[N], rows of the switches that have coordinates, ascending.
+    position
+        int64[N, D], their coordinates, each from 0 to the size of the dimension - 1.
+    size, kind
+        Size and kind of each dimension.  A ring has at least five switches, and a clique at least three.  A ring of
+        four is two lines of two.
+    """
+
+    switches: npt.NDArray[np.int64]
+    position: Columns
+    size: tuple[int, ...]
+    kind: tuple[Kind, ...]
+
+    @property
+    def dimensions(self) -> int:
+        """Number of dimensions (D)."""
+        return len(self.size)
+
+    @property
+    def text(self) -> str:
+        """Sizes of the dimensions and their kinds, such as ``ring 6 x ring 5``."""
+        return " x ".join(f"{kind.value} {size}" for kind, size in zip(self.kind, self.size, strict=True)) or "1 switch"
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Coordinates of a fabric.
+
+    Attributes
+    ----------
+    grids
+        A grid for each connected component; the one with the most switches comes first.
+    miscabled
+        int64[M], the links (rows of the fabric's cables) between switches that fit no coordinates.
+    """
+
+    grids: tuple[Grid, ...]
+    miscabled: npt.NDArray[np.int64]
+
+    def miscabled_names(self, fabric: Fabric) -> list[str]:
+        """Return both ends of each miscabled link with their ports, such as ``s1/3 - s7/2``."""
+        names, ends, ports = fabric.labels, fabric.link_device, fabric.link_port
+        return [
+            " - ".join(f"{names[int(ends[link, side])]}/{int(ports[link, side])}" for side in (0, 1))
+            for link in self.miscabled.tolist()
+        ]
+
+
+def find_coordinates(fabric: Fabric) -> Coordinates:
+    """Return the coordinates of the switches of a fabric.
+
+    The cables alone decide: no order of ports, names or GUIDs has an influence, except on the choice among symmetric
+    coordinates, which follows the order of GUIDs.  Links and switches may be missing.
+
+    Raises
+    ------
+    NotAGrid
+        A component of the fabric has no coordinates.
+
+    Notes
+    -----
+    Coordinates spread from one switch, in the order of certainty, and every link is compared with them at the end.
+    That quadrangles show opposite links is the relation of D. Djokovic, "Distance-preserving subgraphs of hypercubes",
+    J. Comb. Theory B 14, 1973.  Cost: O(S d^2 D) for S switches of degree d in D dimensions, for each start.
+    """
+    channels = fabric.channels
+    near = [
+        frozenset(channels.dst[channels.first[switch] : channels.first[switch + 1]].tolist())
+        for switch in range(fabric.switches)
+    ]
+    members = [np.flatnonzero(fabric.component == part) for part in range(int(fabric.component.max(initial=-1)) + 1)]
+    grids = [_grid_of(near, part.tolist()) for part in sorted(members, key=lambda part: (-len(part), int(part[0])))]
+    return Coordinates(tuple(grids), _misfitting_links(fabric, grids))
+
+
+def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
+    """Return the coordinates of a connected component.
+
+    Raises
+    ------
+    NotAGrid
+        There are none.
+    """
+    links = sum(len(near[switch]) for switch in component) // 2
+    most = max(FEWEST_STARTS, VISITS // max(links, 1))
+    starts = min(STARTS, most)
+    from_these = frames(near, component, starts, len(component) / LEAST_PRESENT)
+    best: tuple[int, Growth] | None = None
+    seen = 0
+    for attempt in range(starts + min(MOST_RANDOM, most) if from_these else 0):
+        # The second round takes doubtful positions at random, which helps where many links are missing.
+        chance = random.Random(attempt) if attempt >= starts else None
+        grown = Growth.of(near, from_these[attempt % len(from_these)], chance)
+        if attempt >= HOPELESS and (best is None or len(best[1].misfits()) > 2 + BAD * links):
+            break
+        if grown.is_hopeless:
+            continue
+        cost = grown.cost()
+        if best is None or cost < best[0]:
+            best = cost, grown
+        seen = seen + 1 if cost == best[0] and best[1] is not grown else 1 if best[1] is grown else seen
+        if (cost <= GOOD * links and not grown.misfits()) or seen >= AGREEING:
+            break
+    if best is None or not _is_plausible(near, component, best[1]):
+        raise NotAGrid(
+            f"{len(component)} switches have no coordinates of a mesh, torus, HyperX or hypercube, "
+            "not even one with missing links (use updn, nue or dfsssp)"
+        )
+    return _canonical(best[1])
+
+
+def _is_plausible(near: Neighbours, component: Sequence[int], grown: Growth) -> bool:
+    """Return whether few links do not fit, and few links and switches are missing."""
+    links = sum(len(near[switch]) for switch in component) // 2
+    misfits = len(grown.misfits())
+    if misfits > max(2, MOST_MISFITS * links) or len(grown.position) < len(component) - misfits:
+        return False
+    return (
+        links - misfits >= LEAST_PRESENT * grown.possible_links() and len(component) >= LEAST_PRESENT * grown.volume()
+    )
+
+
+def _canonical(grown: Growth) -> Grid:
+    """Return the coordinates that do not depend on the switch from which they spread."""
+    switches = np.array(sorted(grown.position), np.int64)
+    every = np.array([grown.position[switch] for switch in switches.tolist()], np.int64).reshape(len(switches), -1)
+    columns: list[tuple[Kind, int, Columns]] = []
+    for axis in range(every.shape[1]):
+        column = every[:, axis] - every[:, axis].min()
+        size, length = int(column.max()) + 1, grown.length[axis]
+        if grown.is_clique[axis] or length == 3:
+            columns.append(_clique(column))
+        elif length == 4:
+            columns += [_line(np.isin(every[:, axis], pair).astype(np.int64), 2) for pair in ((1, 2), (2, 3))]
+        elif length:
+            columns.append((Kind.RING, length, _ring(every[:, axis], length)))
+        else:
+            columns.append(_line(column, size))
+    columns = sorted((one for one in columns if one[1] > 1), key=lambda one: (-one[1], one[0].value, _first(one[2])))
+    position = np.stack([column for *_, column in columns], axis=1) if columns else every[:, :0]
+    return Grid(switches, position, tuple(size for _, size, _ in columns), tuple(kind for kind, *_ in columns))
+
+
+def _first(column: Columns) -> int:
+    """Return the first row whose coordinate differs from that of row 0."""
+    return int((column != column[0]).argmax())
+
+
+def _clique(column: Columns) -> tuple[Kind, int, Columns]:
+    _, first, label = np.unique(column, return_index=True, return_inverse=True)
+    by_first = np.empty(len(first), np.int64)
+    by_first[np.argsort(first)] = np.arange(len(first))
+    return (Kind.CLIQUE if len(first) > 2 else Kind.LINE), len(first), by_first[label]
+
+
+def _line(column: Columns, size: int) -> tuple[Kind, int, Columns]:
+    off_centre = np.flatnonzero(2 * column != size - 1)
+    if len(off_centre) and 2 * column[off_centre[0]] > size - 1:
+        column = size - 1 - column
+    return Kind.LINE, size, column
+
+
+def _ring(column: Columns, length: int) -> Columns:
+    column = (column - column[0]) % length
+    off_axis = np.flatnonzero(2 * column % length != 0)
+    if len(off_axis) and 2 * column[off_axis[0]] > length:
+        column = -column % length
+    return column
+
+
+def links_axis(grid: Grid, a: Columns, b: Columns) -> tuple[Columns, Columns]:
+    """Return the dimension and the step of links between positions.
+
+    Parameters
+    ----------
+    grid
+        The grid.
+    a, b
+        int64[N, D], positions at both ends of each link.
+
+    Returns
+    -------
+    axis : int64[N]
+        The dimension, -1 for a link that fits none.
+    step : int64[N]
+        The step along the dimension: 1 or -1 on lines and rings, the difference on cliques.
+    """
+    axis, step = np.full(len(a), -1, np.int64), np.zeros(len(a), np.int64)
+    differing = (a != b).sum(axis=1)
+    for one, (size, kind) in enumerate(zip(grid.size, grid.kind, strict=True)):
+        gap = b[:, one] - a[:, one]
+        if kind is Kind.RING:
+            gap = np.where(gap == size - 1, -1, np.where(gap == 1 - size, 1, gap))
+        fits = (differing == 1) & (gap != 0) & ((np.abs(gap) == 1) | (kind is Kind.CLIQUE))
+        axis[fits], step[fits] = one, gap[fits]
+    return axis, step
+
+
+def _misfitting_links(fabric: Fabric, grids: Sequence[Grid]) -> npt.NDArray[np.int64]:
+    channels = fabric.channels
+    fits = np.zeros(len(channels), bool)
+    for grid in grids:
+        row = np.full(fabric.switches, -1)
+        row[grid.switches] = np.arange(len(grid.switches))
+        inside = np.flatnonzero((row[channels.src] >= 0) & (row[channels.dst] >= 0))
+        a, b = grid.position[row[channels.src[inside]]], grid.position[row[channels.dst[inside]]]
+        fits[inside] = links_axis(grid, a, b)[0] >= 0
+    return np.unique(channels.link[~fits]).astype(np.int64)

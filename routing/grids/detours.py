@@ -1,0 +1,122 @@
+"""Detours around links and switches that are missing in a grid."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.symmetric_paths import LinkBundles
+from routing.fabric import Fabric
+
+NONE = 255
+
+
+def add_detours(
+    fabric: Fabric, bundles: LinkBundles, hop: npt.NDArray[np.uint8], regular: npt.NDArray[np.bool_]
+) -> None:
+    """Complete the paths to all destinations in place.
+
+    A switch at which a path ends takes a neighbour from which the destination is reached, one with the fewest hops.
+    All switches before it keep their next hop.  So a path turns as late as possible.
+
+    Parameters
+    ----------
+    fabric, bundles
+        The fabric and its bundles of parallel links.
+    hop
+        uint8[S, S] by destination and switch: index of the bundle, 255 where the path ends.
+    regular
+        bool[S, S]: set to False for paths over a next hop that is added here.
+
+    Notes
+    -----
+    Cost: O(S^2 log S) to find incomplete paths, O(S degree) for each destination that has one.
+    """
+    component = fabric.component
+    connected = component[:, None] == component[None, :]
+    ends = connected & (hop == NONE)
+    np.fill_diagonal(ends, False)
+    if not ends.any():
+        return  # every hop reduces the distance, so every path is complete
+    hops = count_hops(next_switches(bundles, hop))
+    incomplete = np.flatnonzero((connected & (hops < 0)).any(axis=1))
+    for root in incomplete.tolist():
+        _complete(fabric, bundles, root, hop[root], regular[root])
+
+
+def next_switches(bundles: LinkBundles, hop: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """Return int64[S, S], the next switch by destination and switch; the destination itself there, S where none is."""
+    switches = hop.shape[1]
+    there = np.append(bundles.dst, 0)[np.minimum(bundles.first[:-1][None, :] + hop, len(bundles.dst))]
+    following = np.where(hop == NONE, switches, there).astype(np.int64)
+    np.fill_diagonal(following, np.arange(switches))
+    return np.asarray(following)
+
+
+def count_hops(following: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return int64[S, S], the hops of paths by destination and switch; -1 where a path does not end there.
+
+    ``following`` is the result of :func:`next_switches`.  Cost: O(S^2 log S).
+    """
+    switches = len(following)
+    reached = np.pad(following, ((0, 0), (0, 1)), constant_values=switches)
+    hops = np.asarray(reached != np.arange(switches + 1), np.int64)
+    for _ in range(max(1, switches.bit_length())):
+        hops += np.take_along_axis(hops, reached, axis=1)
+        reached = np.take_along_axis(reached, reached, axis=1)
+    hops[reached != np.arange(switches)[:, None]] = -1
+    return np.ascontiguousarray(hops[:, :switches])
+
+
+def _complete(
+    fabric: Fabric, bundles: LinkBundles, root: int, row: npt.NDArray[np.uint8], regular: npt.NDArray[np.bool_]
+) -> None:
+    """Complete the paths to one destination; ``row`` and ``regular`` are rows of ``hop`` and ``regular``."""
+    hop = row.tolist()
+    first, dst = bundles.first.tolist(), bundles.dst.tolist()
+    members = np.flatnonzero(fabric.component == fabric.component[root]).tolist()
+    before: dict[int, list[int]] = {switch: [] for switch in members}
+    for switch in members:
+        if hop[switch] != NONE and switch != root:
+            before[dst[first[switch] + hop[switch]]].append(switch)
+    hops = {root: 0}
+    _reach(before, hops, root)
+    ended = [switch for switch in members if switch not in hops and hop[switch] == NONE]
+    while len(hops) < len(members):
+        # Switches at which a path ends come first; others change their next hop only if nothing else helps.
+        choices = _attachments(ended, hops, first, dst) or _attachments(members, hops, first, dst)
+        length, switch, index = min(choices)
+        if hop[switch] != NONE:
+            before[dst[first[switch] + hop[switch]]].remove(switch)
+        hop[switch] = index
+        hops[switch] = length
+        regular[switch] = False
+        reached = _reach(before, hops, switch)
+        regular[reached] = False
+        ended = [one for one in ended if one not in hops]
+    row[:] = hop
+
+
+def _reach(before: dict[int, list[int]], hops: dict[int, int], start: int) -> list[int]:
+    """Set the hops of all switches whose path leads over a switch, and return these switches."""
+    found, at = [start], 0
+    while at < len(found):
+        here = found[at]
+        for switch in before[here]:
+            hops[switch] = hops[here] + 1
+            found.append(switch)
+        at += 1
+    return found[1:]
+
+
+def _attachments(
+    switches: list[int], hops: dict[int, int], first: list[int], dst: list[int]
+) -> list[tuple[int, int, int]]:
+    """Return (hops, switch, index of the bundle) for switches without a path next to switches with one."""
+    return [
+        (hops[dst[bundle]] + 1, switch, bundle - first[switch])
+        for switch in switches
+        if switch not in hops
+        for bundle in range(first[switch], first[switch + 1])
+        if dst[bundle] in hops
+    ]

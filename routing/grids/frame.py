@@ -1,0 +1,145 @@
+"""First coordinates: how the neighbours of one switch lie around this switch."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Neighbours = Sequence[frozenset[int]]
+"""The neighbours of each switch; parallel links count once."""
+
+FRUITLESS = 20
+"""Switches without a possible frame after which the search for frames ends."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Dimensions at a switch, the origin, as its neighbours show them.
+
+    Attributes
+    ----------
+    origin
+        The switch.
+    cliques
+        Neighbours in each dimension whose switches are all linked to each other.
+    opposite
+        Pairs of neighbours on both sides of the origin in one dimension.
+    single
+        Neighbours that are alone in their dimension.
+    doubtful
+        Number of neighbours that could be opposite to several others.
+    """
+
+    origin: int
+    cliques: tuple[tuple[int, ...], ...]
+    opposite: tuple[tuple[int, int], ...]
+    single: tuple[int, ...]
+    doubtful: int
+
+    @property
+    def dimensions(self) -> int:
+        """Number of dimensions at the origin."""
+        return len(self.cliques) + len(self.opposite) + len(self.single)
+
+    @property
+    def least_volume(self) -> int:
+        """Least number of positions of a grid with these dimensions."""
+        cliques = math.prod(len(members) + 1 for members in self.cliques)
+        return int(cliques * 3 ** len(self.opposite) * 2 ** len(self.single))
+
+
+def frame_at(near: Neighbours, origin: int) -> Frame:
+    """Return the dimensions at a switch.
+
+    Two neighbours lie in different dimensions if they have a second common neighbour, the fourth corner of a square.
+    If a link of that square is missing, parallel squares decide.  Neighbours that are linked lie in one dimension.
+
+    Cost: O(d^2) set operations for d neighbours, O(d^3) where squares are missing.
+    """
+    around = sorted(near[origin])
+    group = {one: one for one in around}
+    for a, b in itertools.combinations(around, 2):
+        if b in near[a] or _is_linked_elsewhere(near, origin, a, b):
+            low, high = sorted((group[a], group[b]))
+            group = {one: low if root == high else root for one, root in group.items()}
+    by_root: dict[int, list[int]] = {}
+    for one, root in group.items():
+        by_root.setdefault(root, []).append(one)
+    cliques = tuple(tuple(members) for members in by_root.values() if len(members) > 1)
+    lone = [members[0] for members in by_root.values() if len(members) == 1]
+    partners: dict[int, list[int]] = {one: [] for one in lone}
+    for a, b in itertools.combinations(lone, 2):
+        if not _spans_square(near, origin, a, b):
+            partners[a].append(b)
+            partners[b].append(a)
+    opposite = _pair_up(partners)
+    paired = {one for pair in opposite for one in pair}
+    doubtful = sum(len(others) > 1 for others in partners.values())
+    return Frame(origin, cliques, opposite, tuple(one for one in lone if one not in paired), doubtful)
+
+
+def frames(near: Neighbours, component: Sequence[int], most: int, volume: float) -> list[Frame]:
+    """Return frames at up to ``most`` switches of a component; the most promising comes first.
+
+    A switch with many neighbours, none of which is doubtful, shows the dimensions best.  Frames whose grid has more
+    than ``volume`` positions are left out.
+    """
+    by_degree = sorted(component, key=lambda switch: (-len(near[switch]), switch))
+    found = []
+    for number, switch in enumerate(by_degree[: 5 * most]):
+        frame = frame_at(near, switch)
+        if frame.least_volume <= volume:
+            found.append(frame)
+        elif number >= FRUITLESS and not found:
+            return []
+    return sorted(found, key=lambda one: (one.doubtful - 2 * len(near[one.origin]), one.origin))[:most]
+
+
+def _spans_square(near: Neighbours, origin: int, a: int, b: int) -> bool:
+    """Return whether two neighbours of a switch are corners of a square, or parallel switches elsewhere are."""
+    if len(near[a] & near[b]) > 1:
+        return True
+    return any(
+        len(near[x] & near[y]) > 1
+        for c in near[origin] - {a, b}
+        for x, y in _shifted(near, origin, (a, b), c)
+        if x != y
+    )
+
+
+def _is_linked_elsewhere(near: Neighbours, origin: int, a: int, b: int) -> bool:
+    """Return whether the switches parallel to two neighbours of a switch are linked at least twice.
+
+    Links that are missing between the neighbours themselves, as in a full mesh, then do not matter.
+    """
+    if len(near[a] & near[b]) > 1:
+        return False
+    shifted = (pair for c in near[origin] - {a, b} for pair in _shifted(near, origin, (a, b), c))
+    return sum(y in near[x] for x, y in shifted) > 1
+
+
+def _shifted(near: Neighbours, origin: int, pair: tuple[int, int], c: int) -> list[tuple[int, int]]:
+    """Return the corners opposite to the origin in squares over ``c`` and each of a pair of neighbours."""
+    one, other = (near[neighbour] & near[c] - {origin} for neighbour in pair)
+    if len(one) != 1 or len(other) != 1:
+        return []
+    return [(min(one), min(other))]
+
+
+def _pair_up(partners: dict[int, list[int]]) -> tuple[tuple[int, int], ...]:
+    """Return pairs of possible partners; those with the fewest possible partners are paired first."""
+    rest = {one: set(others) for one, others in partners.items()}
+    pairs: list[tuple[int, int]] = []
+    while True:
+        open_ones = [one for one, others in rest.items() if others]
+        if not open_ones:
+            return tuple(sorted(pairs))
+        one = min(open_ones, key=lambda each: (len(rest[each]), each))
+        other = min(rest[one], key=lambda each: (len(rest[each]), each))
+        pairs.append((min(one, other), max(one, other)))
+        for gone in (one, other):
+            del rest[gone]
+        for others in rest.values():
+            others -= {one, other}

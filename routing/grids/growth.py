@@ -1,0 +1,368 @@
+"""Spread of coordinates from one switch over all switches that are connected to it."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from routing.grids.frame import Frame, Neighbours
+
+Position = tuple[int, ...]
+
+MISFIT = 5
+"""Cost of a link that does not fit, relative to 2 for a missing link."""
+MISSING = 2
+HOLE = 3
+"""Cost of a position without a switch, which counts in the comparison of complete coordinates."""
+BORDER = 4
+"""Cost of a position beyond a border of the mesh."""
+CLEAR = 3
+"""Difference in cost between the best and the second position from which the best one is certain."""
+MOST_WRONG = 0.25
+"""Share of links that do not fit, beyond a few, from which the fabric has no coordinates."""
+MOST_FORCED = 0.15
+"""Share of switches without a certain position, beyond a few, from which the fabric has no coordinates."""
+FEW = 12
+SHORTEST_RING = 3
+RADIUS = 4
+"""Hops around badly placed switches within which switches are placed again."""
+
+
+@dataclass(eq=False)
+class Growth:
+    """Coordinates of the switches of a connected component while they spread.
+
+    A switch gets the position that most links to placed switches agree with.  Switches whose position is certain come
+    first.  Coordinates along lines and rings are integers; a ring is closed when links between its ends show its
+    length.  Coordinates in a dimension where all switches are linked are labels, without an order.
+
+    Attributes
+    ----------
+    near
+        Neighbours of each switch.
+    is_clique, length
+        For each dimension: whether all switches of a row are linked; length of its rings, 0 if it has none.
+    position, at
+        Position of each placed switch, and the switch at each position.
+    labels
+        Number of labels in each dimension of cliques.
+    box
+        Lowest and highest coordinate that a position may have in each dimension; None: any.
+    chance
+        Source of random choices among positions that are not certain; None: the first one counts.
+    is_hopeless
+        Whether so many links do not fit that the search ended.
+    """
+
+    near: Neighbours
+    is_clique: list[bool]
+    length: list[int]
+    position: dict[int, Position] = field(default_factory=dict)
+    at: dict[Position, int] = field(default_factory=dict)
+    labels: list[int] = field(default_factory=list)
+    box: list[tuple[int, int]] | None = None
+    chance: random.Random | None = None
+    is_hopeless: bool = False
+    _closing: Counter[tuple[int, int]] = field(default_factory=Counter)
+    _slices: dict[tuple[int, int], set[int]] = field(default_factory=dict)
+    _placed_near: Counter[int] = field(default_factory=Counter)
+    _wrong: int = 0
+    _forced: int = 0
+    _joined: int = 0
+
+    @classmethod
+    def of(cls, near: Neighbours, frame: Frame, chance: random.Random | None = None) -> Growth:
+        """Return the coordinates of all switches that are connected to the origin of a frame."""
+        count, cliques = frame.dimensions, len(frame.cliques)
+        made = cls(near, [axis < cliques for axis in range(count)], [0] * count, labels=[1] * count, chance=chance)
+        made._put(frame.origin, (0,) * count)
+        for axis, members in enumerate(frame.cliques):
+            for label, switch in enumerate(members, 1):
+                made._put(switch, _unit(count, axis, label))
+        lines = [*((low, high) for low, high in frame.opposite), *((None, one) for one in frame.single)]
+        for axis, (low, high) in enumerate(lines, cliques):
+            made._put(high, _unit(count, axis, 1))
+            if low is not None:
+                made._put(low, _unit(count, axis, -1))
+        made._spread()
+        if not made.is_hopeless:
+            made._close_rings(at_end=True)
+            made._correct()
+        return made
+
+    def around(self, position: Position) -> Iterator[Position]:
+        """Yield the positions to which links from a position lead."""
+        for axis, here in enumerate(position):
+            if self.is_clique[axis]:
+                steps: Iterable[int] = (label for label in range(self.labels[axis] + 1) if label != here)
+            else:
+                length = self.length[axis]
+                steps = {(here - 1) % length, (here + 1) % length} if length else (here - 1, here + 1)
+            for there in steps:
+                if self.box is None or self.box[axis][0] <= there <= self.box[axis][1]:
+                    yield (*position[:axis], there, *position[axis + 1 :])
+
+    def fits(self, one: Position, other: Position) -> bool:
+        """Return whether a link may join two positions."""
+        differing = _differing(one, other)
+        if len(differing) != 1:
+            return False
+        axis = differing[0]
+        gap = abs(one[axis] - other[axis])
+        return self.is_clique[axis] or gap == 1 or gap + 1 == self.length[axis]
+
+    def misfits(self) -> list[tuple[int, int]]:
+        """Return the neighbouring switches whose positions do not fit, or that have no position."""
+        place = self.position
+        component = {*place, *(b for a in place for b in self.near[a])}
+        return [
+            (a, b)
+            for a in sorted(component)
+            for b in sorted(self.near[a])
+            if a < b and not (a in place and b in place and self.fits(place[a], place[b]))
+        ]
+
+    def possible_links(self) -> int:
+        """Return the number of links that the placed switches have in a grid without missing links."""
+        return sum(beside in self.at for position in self.at for beside in self.around(position)) // 2
+
+    def cost(self) -> int:
+        """Return the cost of links that do not fit, of missing links, and of positions without a switch."""
+        misfits, place = self.misfits(), self.position
+        links = sum(other in place for switch in place for other in self.near[switch]) // 2
+        fitting = links - sum(a in place and b in place for a, b in misfits)
+        missing, holes = self.possible_links() - fitting, self.volume() - len(place)
+        return MISFIT * len(misfits) + MISSING * missing + HOLE * holes
+
+    def volume(self) -> int:
+        """Return the number of positions within the extent of all dimensions."""
+        found = 1
+        for low, high in self.extent():
+            found *= high - low + 1
+        return found
+
+    def extent(self) -> list[tuple[int, int]]:
+        """Return the lowest and the highest coordinate in use in each dimension."""
+        return [(min(column), max(column)) for column in zip(*self.at, strict=True)]
+
+    def _put(self, switch: int, position: Position) -> None:
+        self.position[switch], self.at[position] = position, switch
+        for axis, here in enumerate(position):
+            self._slices.setdefault((axis, here), set()).add(switch)
+            if self.is_clique[axis] and here >= self.labels[axis]:
+                self.labels[axis] = here + 1
+        self._placed_near.update(self.near[switch])
+        for other in self.near[switch]:
+            there = self.position.get(other)
+            if there is None:
+                continue
+            self._joined += 1
+            if self.fits(position, there):
+                continue
+            differing = _differing(position, there)
+            if len(differing) == 1 and not self.length[differing[0]]:
+                axis = differing[0]  # a link between the ends of a row shows the length of the ring
+                self._closing[axis, abs(position[axis] - there[axis]) + 1] += 1
+            else:
+                self._wrong += 1
+                self.is_hopeless |= self._wrong > FEW + MOST_WRONG * self._joined
+
+    def _best(self, switch: int) -> tuple[int, Position | None]:
+        """Return by how much the best free position of a switch is better than the second, and this position."""
+        placed = [self.position[other] for other in self.near[switch] if other in self.position]
+        votes: Counter[Position] = Counter(
+            candidate for position in placed for candidate in self.around(position) if candidate not in self.at
+        )
+        if not votes:
+            return 0, None
+        most = max(votes.values())
+        costs = []
+        for candidate, fitting in votes.items():
+            if fitting >= most - 1:
+                linked = sum(beside in self.at for beside in self.around(candidate))
+                outside = self._is_outside(candidate)
+                costs.append((MISFIT * (len(placed) - fitting) + MISSING * (linked - fitting) + outside, candidate))
+        costs.sort()
+        if len(costs) > 1 and costs[1][0] - costs[0][0] < CLEAR:
+            costs = sorted(
+                (cost + self._square_cost(switch, candidate) + self._border_cost(candidate), candidate)
+                for cost, candidate in costs
+            )
+        if self.chance is not None:
+            ties = [one for one in costs if one[0] == costs[0][0]]
+            costs[: len(ties)] = self.chance.sample(ties, len(ties))
+        nowhere = MISFIT * len(placed)
+        second = costs[1][0] if len(costs) > 1 else nowhere + CLEAR
+        return second - costs[0][0], costs[0][1]
+
+    def _is_outside(self, candidate: Position) -> int:
+        """Return 1 if no placed switch shares one of the coordinates, so that the candidate extends the extent."""
+        return int(any(self.is_clique[axis] and here >= self.labels[axis] for axis, here in enumerate(candidate)))
+
+    def _square_cost(self, switch: int, candidate: Position) -> int:
+        """Return the cost of squares that contradict a position of a switch.
+
+        A placed neighbour has further neighbours.  One in the direction opposite to the switch shares no square with
+        the switch, and one in another dimension shares a square.
+        """
+        found = 0
+        for middle in self.near[switch]:
+            centre = self.position.get(middle)
+            if centre is None or not self.fits(centre, candidate):
+                continue
+            axis = _differing(centre, candidate)[0]
+            for corner in self.near[middle]:
+                there = self.position.get(corner)
+                if there is None or not self.fits(centre, there):
+                    continue
+                squares = len(self.near[switch] & self.near[corner]) > 1
+                if _differing(centre, there)[0] != axis:
+                    found += 0 if squares else 1
+                elif not self.is_clique[axis]:
+                    found += MISFIT if squares else 0
+        return found
+
+    def _border_cost(self, candidate: Position) -> int:
+        """Return the cost of a position beyond a border: next to a slice whose switches have no further neighbours."""
+        found = 0
+        for axis, here in enumerate(candidate):
+            if self.is_clique[axis] or self.length[axis] or self._slices.get((axis, here)):
+                continue
+            border = {*self._slices.get((axis, here - 1), ()), *self._slices.get((axis, here + 1), ())}
+            closed = sum(self._placed_near[switch] == len(self.near[switch]) for switch in border)
+            found += BORDER * closed // max(len(border), 1)
+        return found
+
+    def _spread(self) -> None:
+        """Place all switches that are connected to placed ones; those with certain positions first."""
+        waiting: dict[int, int] = Counter(
+            other for switch in self.position for other in self.near[switch] if other not in self.position
+        )
+        queue = [(-count, switch) for switch, count in waiting.items()]
+        heapq.heapify(queue)
+        while waiting and not self.is_hopeless:
+            chosen: tuple[int, Position] | None = None
+            while queue and chosen is None:
+                count, switch = heapq.heappop(queue)
+                if waiting.get(switch) == -count:
+                    margin, position = self._best(switch)
+                    if position is not None and margin >= CLEAR:
+                        chosen = switch, position
+            if chosen is None:
+                self._forced += 1
+                self.is_hopeless |= self._forced > FEW + MOST_FORCED * len(self.position)
+                ranked = [(*self._best(switch), switch) for switch in sorted(waiting)]
+                noise = [2 * self.chance.random() if self.chance else 0.0 for _ in ranked]
+                possible = [
+                    (extra - margin, -waiting[s], s, position)
+                    for (margin, position, s), extra in zip(ranked, noise, strict=True)
+                    if position is not None
+                ]
+                if not possible:
+                    return
+                _, _, switch, position = min(possible)
+                chosen = switch, position
+            switch, position = chosen
+            del waiting[switch]
+            self._put(switch, position)
+            for other in self.near[switch]:
+                if other not in self.position:
+                    waiting[other] = waiting.get(other, 0) + 1
+                    heapq.heappush(queue, (-waiting[other], other))
+            self._close_rings(at_end=False)
+
+    def _close_rings(self, *, at_end: bool) -> None:
+        """Close the rings of a dimension whose length links between both ends of rows show."""
+        for (axis, length), votes in sorted(self._closing.items(), key=lambda item: (-item[1], item[0])):
+            if self.length[axis] or length < SHORTEST_RING or (votes < 2 and not at_end):
+                continue
+            if at_end and 2 * votes < self._rows_to_close(axis, length):
+                continue
+            folded = {switch: _fold(position, axis, length) for switch, position in self.position.items()}
+            if len(set(folded.values())) < len(folded):
+                continue
+            self.length[axis] = length
+            self._set_all(folded)
+            for other in [key for key in self._closing if key[0] == axis]:
+                del self._closing[other]
+
+    def _rows_to_close(self, axis: int, length: int) -> int:
+        """Return the number of rows that have switches at both ends of a ring of this length."""
+        return sum(
+            (*position[:axis], position[axis] + length - 1, *position[axis + 1 :]) in self.at for position in self.at
+        )
+
+    def _correct(self) -> None:
+        """Place switches again that have links that do not fit, or that are nearly alone at the end of a dimension.
+
+        If that is no better, more and more switches around them are placed again.
+        """
+        radius = 0
+        while radius < RADIUS:
+            bad = self._misplaced()
+            if not bad:
+                return
+            for _ in range(radius):
+                bad |= {other for switch in bad for other in self.near[switch]}
+            before = self.cost(), dict(self.position), list(self.labels), list(self.length)
+            self._set_all({switch: place for switch, place in self.position.items() if switch not in bad})
+            if self.position:
+                self._closing.clear()
+                self._keep_inside()
+                self._spread()
+                self.box = None
+                self._spread()
+                self._close_rings(at_end=True)
+            if not self.position or self.cost() >= before[0]:
+                self._restore(before[1:])
+                radius += 1
+
+    def _restore(self, state: tuple[dict[int, Position], list[int], list[int]]) -> None:
+        position, self.labels, self.length = state
+        self._set_all(position)
+
+    def _set_all(self, position: dict[int, Position]) -> None:
+        """Replace the positions of all switches."""
+        self.position, self.at = position, {place: switch for switch, place in position.items()}
+        self._slices = {}
+        self._placed_near = Counter(other for switch in position for other in self.near[switch])
+        for switch, place in position.items():
+            for axis, here in enumerate(place):
+                self._slices.setdefault((axis, here), set()).add(switch)
+
+    def _misplaced(self) -> set[int]:
+        misfits = self.misfits()
+        count = Counter(switch for pair in misfits for switch in pair)
+        bad = {switch for switch, number in count.items() if 3 * number >= len(self.near[switch])}
+        for axis, (low, high) in enumerate(self.extent()):
+            if self.length[axis]:
+                continue
+            slices: dict[int, list[int]] = {}
+            for switch, position in self.position.items():
+                slices.setdefault(position[axis], []).append(switch)
+            usual = sorted(map(len, slices.values()))[len(slices) // 2]
+            ends = slices if self.is_clique[axis] else (low, high)
+            bad.update(s for end in ends if 2 * len(slices[end]) < usual for s in slices[end])
+        return bad
+
+    def _keep_inside(self) -> None:
+        """Restrict further positions to the present extent."""
+        self.box = self.extent()
+        for axis, length in enumerate(self.length):
+            if length:
+                self.box[axis] = (0, length - 1)
+
+
+def _differing(one: Position, other: Position) -> list[int]:
+    return [axis for axis, (here, there) in enumerate(zip(one, other, strict=True)) if here != there]
+
+
+def _unit(count: int, axis: int, value: int) -> Position:
+    return (0,) * axis + (value,) + (0,) * (count - axis - 1)
+
+
+def _fold(position: Position, axis: int, length: int) -> Position:
+    return (*position[:axis], position[axis] % length, *position[axis + 1 :])

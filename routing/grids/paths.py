@@ -1,0 +1,203 @@
+"""Dimension-ordered paths over coordinates, and detours where links or switches are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.symmetric_paths import LinkBundles
+from routing.fabric import Fabric
+from routing.grids.coordinates import Coordinates, Grid, Kind
+from routing.grids.detours import add_detours
+
+NONE = 255
+"""Index of a bundle where there is no path."""
+
+Hops = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class GridPaths:
+    """Paths between switches that use one dimension after the other.
+
+    A path half around a ring can use either side.  There are two sets of paths that use opposite sides, so that the
+    destinations can be spread over both sides.
+
+    Attributes
+    ----------
+    hop
+        uint8[2, S, S] by set, destination and switch: index of the bundle of parallel links among those of the switch,
+        255 at the destination and for switches that are not connected to it.
+    regular
+        bool[2, S, S]: whether the path takes no detour.
+    crossing
+        uint8[2, S, S]: for each ring dimension one bit, in the order of the dimensions: whether the path crosses the
+        dateline of its ring, between the last and the first position.
+    rings
+        Number of dimensions of rings.
+    """
+
+    hop: Hops
+    regular: npt.NDArray[np.bool_]
+    crossing: Hops
+    rings: int
+
+
+def dimension_order(grid: Grid, fabric: Fabric, bundles: LinkBundles) -> list[int]:
+    """Return the dimensions of a grid in the order in which paths use them.
+
+    The dimension whose links carry the most comes first, because flows are still small and easy to balance there.
+    """
+    load = []
+    for axis, (size, kind) in enumerate(zip(grid.size, grid.kind, strict=True)):
+        crossing = {
+            Kind.LINE: (size // 2) * ((size + 1) // 2) / size,
+            Kind.RING: (size // 2) * ((size + 1) // 2) / (2 * size),
+            Kind.CLIQUE: 1.0 / size,
+        }[kind]
+        load.append((-round(crossing * _slowness(grid, axis, fabric, bundles), 6), axis))
+    return [axis for _, axis in sorted(load)]
+
+
+def _slowness(grid: Grid, axis: int, fabric: Fabric, bundles: LinkBundles) -> float:
+    """Return the mean inverse capacity of the bundles of a dimension; 1 if there are none."""
+    row = np.full(fabric.switches, -1)
+    row[grid.switches] = np.arange(len(grid.switches))
+    src = np.repeat(np.arange(fabric.switches), np.diff(bundles.first))
+    inside = np.flatnonzero((row[src] >= 0) & (row[bundles.dst] >= 0))
+    a, b = grid.position[row[src[inside]]], grid.position[row[bundles.dst[inside]]]
+    along = inside[(a[:, axis] != b[:, axis]) & ((a != b).sum(axis=1) == 1)]
+    return float(bundles.inverse_capacity[along].mean()) if len(along) else 1.0
+
+
+def grid_paths(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles) -> GridPaths:
+    """Return dimension-ordered paths between all switches of each component.
+
+    Where a ring is broken, the path takes the other side of the ring.  Where a row does not connect two positions, the
+    path takes a detour (:func:`routing.grids.detours.add_detours`).
+
+    Cost: O(S^2 D), and O(S degree) for each destination with detours.
+    """
+    switches = fabric.switches
+    hop = np.full((2, switches, switches), NONE, np.uint8)
+    crossing = np.zeros((2, switches, switches), np.uint8)
+    most_rings = 0
+    for grid in coordinates.grids:
+        order = dimension_order(grid, fabric, bundles)
+        tables = [_row_tables(grid, axis, bundles) for axis in order]
+        here = np.ix_(grid.switches, grid.switches)
+        most_rings = max(most_rings, sum(kind is Kind.RING for kind in grid.kind))
+        for side in (0, 1):
+            hop[side][here], crossing[side][here] = _whole_paths(grid, order, tables, side)
+    regular = np.ones(hop.shape, bool)
+    for side in (0, 1):
+        add_detours(fabric, bundles, hop[side], regular[side])
+    return GridPaths(hop, regular, crossing, most_rings)
+
+
+def _row_tables(grid: Grid, axis: int, bundles: LinkBundles) -> tuple[Hops, Hops]:
+    """Return the first hop of paths along a dimension.
+
+    Returns
+    -------
+    hop : uint8[N, size]
+        Bundle of each switch towards each coordinate, 255 if the row does not lead there.
+    other : uint8[N, size]
+        The same, but by the other side of a ring if both sides are equally long.
+    """
+    size, kind = grid.size[axis], grid.kind[axis]
+    local = _bundle_index(bundles)
+    row_of = {switch: row for row, switch in enumerate(grid.switches.tolist())}
+    hop = np.full((len(grid.switches), size), NONE, np.uint8)
+    other = hop.copy()
+    rows: dict[tuple[int, ...], list[int]] = {}
+    for switch, place in zip(grid.switches.tolist(), grid.position.tolist(), strict=True):
+        members = rows.setdefault((*place[:axis], *place[axis + 1 :]), [-1] * size)
+        members[place[axis]] = switch
+    for members in rows.values():
+        steps = _clique_row(members, local) if kind is Kind.CLIQUE else _line_row(members, local, kind is Kind.RING)
+        for here, there, nearest, farther in steps:
+            row = row_of[members[here]]
+            hop[row, there] = local[members[here], members[nearest]]
+            other[row, there] = local[members[here], members[farther]]
+    return hop, other
+
+
+def _bundle_index(bundles: LinkBundles) -> dict[tuple[int, int], int]:
+    src = np.repeat(np.arange(len(bundles.first) - 1), np.diff(bundles.first))
+    index = np.arange(len(src)) - bundles.first[src]
+    return dict(zip(zip(src.tolist(), bundles.dst.tolist(), strict=True), index.tolist(), strict=True))
+
+
+def _line_row(
+    members: Sequence[int], local: dict[tuple[int, int], int], is_ring: bool
+) -> list[tuple[int, int, int, int]]:
+    """Return (coordinate, destination, next coordinate, next one on the other side) of the paths along a row."""
+    size = len(members)
+    linked = [(members[at], members[(at + 1) % size]) in local for at in range(size)]
+    if not is_ring:
+        linked[-1] = False
+    is_whole, found = all(linked), []
+    for here in range(size):
+        for step in (1, -1):
+            at = here
+            for gap in range(1, size):
+                if not linked[at if step == 1 else at - 1] or (is_whole and 2 * gap > size):
+                    break
+                at = (at + step) % size
+                if is_whole and 2 * gap == size and step == -1:
+                    continue
+                ahead, behind = (here + step) % size, (here - step) % size
+                found.append((here, at, ahead, behind if is_whole and 2 * gap == size else ahead))
+    return found
+
+
+def _clique_row(members: Sequence[int], local: dict[tuple[int, int], int]) -> list[tuple[int, int, int, int]]:
+    """Return the same for a row of a HyperX; a missing link is replaced by two hops over a higher coordinate.
+
+    Hops to a higher coordinate come before hops to a lower one, so such paths close no cycle of dependencies.
+    """
+    size, found = len(members), []
+    for here in range(size):
+        for there in range(size):
+            if here == there or members[here] < 0 or members[there] < 0:
+                continue
+            if (members[here], members[there]) in local:
+                found.append((here, there, there, there))
+                continue
+            over = [
+                middle
+                for middle in range(max(here, there) + 1, size)
+                if (members[here], members[middle]) in local and (members[middle], members[there]) in local
+            ]
+            if over:
+                chosen = over[(here + there) % len(over)]
+                found.append((here, there, chosen, chosen))
+    return found
+
+
+def _whole_paths(grid: Grid, order: Sequence[int], tables: Sequence[tuple[Hops, Hops]], side: int) -> tuple[Hops, Hops]:
+    """Return the first hops and the datelines crossed, uint8[N, N] each by destination and switch."""
+    count, position = len(grid.switches), grid.position
+    hop, crossing = np.full((count, count), NONE, np.uint8), np.zeros((count, count), np.uint8)
+    later = np.zeros((count, count), np.int64)  # sum of the coordinates that the path changes later
+    bit = sum(grid.kind[axis] is Kind.RING for axis in order)
+    for axis, (nearest, farther) in reversed(list(zip(order, tables, strict=True))):
+        size, own = grid.size[axis], position[:, axis]
+        here, goal = own[None, :], own[:, None]
+        towards, by_other = nearest.T[own], farther.T[own]
+        if grid.kind[axis] is Kind.RING:
+            bit -= 1
+            gap = (goal - here) % size
+            half = 2 * gap == size
+            inner = (here % max(size // 2, 1) + later + side) % 2 == 0
+            forward = np.where(half, inner == (here < goal), 2 * gap < size)
+            towards = np.where(half & ~forward, by_other, towards)
+            crosses = (here != goal) & np.where(forward, here > goal, here < goal)
+            crossing |= crosses.astype(np.uint8) << np.uint8(bit)
+        hop = np.where(here != goal, towards, hop)
+        later += here + goal
+    return hop, crossing

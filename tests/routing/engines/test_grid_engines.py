@@ -1,0 +1,130 @@
+"""dor and torus-2qos: dimension order, datelines, detours around faults."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from slow_proof import prove_slowly
+
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.errors import InputWarning, NotEnoughVLs
+from routing.faults.choose import between_switches
+from routing.faults.model import apply_faults
+from routing.faults.text import parse_fault
+from routing.grids.coordinates import NotAGrid, find_coordinates
+from routing.publish import verify
+from routing.quality import all_to_all_share, channel_loads
+from routing.topologies import generate
+
+LOOP_FREE = [("mesh", "5x4"), ("hyperx", "5x3"), ("hypercube", "4"), ("torus", "4x4x2")]
+
+
+def routed(engine, fabric, **options):
+    routing = ENGINES[engine].route(fabric, EngineOptions(threads=1, **options))
+    return routing, verify(fabric, routing, ENGINES[engine], threads=1).proof
+
+
+@pytest.mark.parametrize("engine", ["dor", "torus-2qos"])
+@pytest.mark.parametrize(("name", "size"), LOOP_FREE)
+def test_paths_use_one_dimension_after_the_other_on_one_vl(engine, name, size):
+    fabric = generate(name, [size], cas=2, lmc=1)
+    routing, proof = routed(engine, fabric, vls=1)
+    assert (proof.strength, proof.scope, routing.vls) == ("reversible", "all", 1)
+    position = find_coordinates(fabric).grids[0].position
+    orders = set()
+    for lid in fabric.endport_lid.tolist():
+        root = int(fabric.lids.switch[lid])
+        for start in range(fabric.switches):
+            at, axes = start, []
+            while at != root:
+                channel = fabric.channels.at_port[at, routing.lft[at, lid]]
+                axes.append(int(np.flatnonzero(position[at] != position[fabric.channels.dst[channel]])[0]))
+                at = int(fabric.channels.dst[channel])
+            runs = [axis for number, axis in enumerate(axes) if number == 0 or axes[number - 1] != axis]
+            assert len(set(runs)) == len(runs)
+            orders |= {(a, b) for number, a in enumerate(runs) for b in runs[number + 1 :]}
+    assert nx.is_directed_acyclic_graph(nx.DiGraph(orders))
+
+
+def test_dor_on_a_torus_says_that_it_is_not_loop_free():
+    fabric = generate("torus", ["5x5"], cas=1)
+    routing, proof = routed("dor", fabric, vls=1)
+    assert proof.complete and proof.credit_loop is not None
+    assert routing.provenance.options["loop_free"] == "no: the rings need more VLs than 1"
+    routing, proof = routed("dor", fabric, vls=4)
+    assert proof.certified and routing.vls <= 4 and "loop_free" not in routing.provenance.options
+
+
+@pytest.mark.parametrize(
+    ("size", "options", "share"),
+    [("4x4x4", {"cas": 4}, 0.498), ("6x5x5", {"cas": 4, "redundancy": 4}, 1.32), ("6x6", {"cas": 2}, 0.657)],
+)
+def test_torus_2qos_balances_on_two_vls(size, options, share):
+    fabric = generate("torus", [size], **options)
+    routing, proof = routed("torus-2qos", fabric)
+    assert proof.certified and routing.vls <= 2
+    assert all_to_all_share(fabric, channel_loads(fabric, routing)) >= share - 0.001
+
+
+@pytest.mark.parametrize("reversible", [False, True])
+def test_any_single_link_may_fail_on_two_vls(reversible):
+    for size in ("5x6", "4x4x4"):
+        fabric = generate("torus", [size], cas=1)
+        for link in between_switches(fabric).tolist()[::12]:
+            routing, proof = routed("torus-2qos", fabric.without_links([link]), vls=2, reversible=reversible)
+            assert proof.certified and (proof.strength == "reversible" or not reversible)
+            if size == "5x6":
+                assert routing.provenance.options["detours"] == 0  # the other side of the ring
+
+
+@pytest.mark.parametrize(
+    "faults", [["sw2.2"], ["sw2.2", "sw2.3"], ["sw0.0/2", "sw3.0/2"], ["sw1.1/2", "sw3.1/4", "sw4.4"]], ids=str
+)
+def test_detours_use_spare_vls(faults):
+    fabric = generate("torus", ["6x5"], cas=1)
+    broken = apply_faults(fabric, [parse_fault(fault, fabric) for fault in faults])
+    routing, proof = routed("torus-2qos", broken)
+    assert proof.certified and routing.provenance.options["detours"] > 0 and 2 < routing.vls <= 5
+    slow = prove_slowly(broken, routing)
+    assert nx.is_directed_acyclic_graph(slow.requests["all"])
+    assert slow.counts["undelivered"] == slow.dropped == 0
+    with pytest.raises(NotEnoughVLs):
+        routed("torus-2qos", broken, vls=2)
+
+
+def test_dor_takes_detours_where_a_row_is_broken():
+    fabric = generate("mesh", ["5x5"], cas=1)
+    for faults in (["sw2.2"], ["sw1.1/2", "sw3.3/4"]):
+        broken = apply_faults(fabric, [parse_fault(fault, fabric) for fault in faults])
+        routing, proof = routed("dor", broken)
+        assert proof.certified and routing.provenance.options["detours"] > 0
+
+
+def test_sls_stay_what_they_were_after_a_link_failed():
+    fabric = generate("torus", ["6x5"], cas=2)
+    before, _ = routed("torus-2qos", fabric)
+    after, _ = routed("torus-2qos", fabric.without_links([int(fabric.channels.link[0])]))
+    assert np.array_equal(before.sl, after.sl)
+    ports = {(switch, port) for switch, _, port, _ in np.argwhere(before.sl2vl != after.sl2vl).tolist()}
+    link = fabric.channels.link[0]
+    assert ports <= set(zip(fabric.link_device[link].tolist(), fabric.link_port[link].tolist(), strict=True))
+    assert np.mean(before.lft != after.lft) < 0.05
+
+
+def test_the_first_vl_shifts_sls_and_vls():
+    fabric = generate("torus", ["5x5"], cas=1)
+    plain, _ = routed("torus-2qos", fabric)
+    shifted, proof = routed("torus-2qos", fabric, first_vl=2)
+    assert proof.certified and shifted.vls == plain.vls + 2
+    assert np.array_equal(shifted.sl[:, fabric.endport_lid], plain.sl[:, fabric.endport_lid] + 2)
+
+
+@pytest.mark.parametrize("engine", ["dor", "torus-2qos"])
+def test_a_swapped_cable_is_a_warning_and_other_fabrics_an_error(engine):
+    fabric = generate("torus", ["5x6"], cas=1)
+    swapped = apply_faults(fabric, [parse_fault("swap sw0.0/2 sw3.3/4", fabric)])
+    with pytest.warns(InputWarning, match="fits no coordinates: it may be miscabled") as told:
+        routing, proof = routed(engine, swapped)
+    assert proof.certified and len(told) == len(routing.provenance.options["miscabled"]) == 2
+    with pytest.raises(NotAGrid):
+        routed(engine, generate("dragonfly", ["4", "2", "2"]))

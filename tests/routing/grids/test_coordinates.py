@@ -1,0 +1,125 @@
+"""Coordinates from cables: every link fits them, whatever is missing, and a swapped cable is named."""
+
+import random
+
+import numpy as np
+import pytest
+
+from routing.faults.choose import between_switches, every_switch
+from routing.faults.model import apply_faults
+from routing.faults.text import parse_fault
+from routing.grids.coordinates import Kind, NotAGrid, find_coordinates
+from routing.topologies import generate
+
+SHAPES = [
+    ("mesh", "5x4x3", ["line 3", "line 4", "line 5"]),
+    ("torus", "6x5x5", ["ring 5", "ring 5", "ring 6"]),
+    ("torus", "4x4x4", ["line 2"] * 6),  # a ring of four is two dimensions of two
+    ("torus", "3x7x2", ["clique 3", "line 2", "ring 7"]),
+    ("ring", "9", ["ring 9"]),
+    ("hypercube", "5", ["line 2"] * 5),
+    ("hyperx", "5x4x2", ["clique 4", "clique 5", "line 2"]),
+    ("full-mesh", "7", ["clique 7"]),
+    ("mesh", "6", ["line 6"]),
+]
+
+
+def shape(coordinates):
+    return sorted(coordinates.grids[0].text.split(" x "))
+
+
+def links_fit(fabric, coordinates):
+    """Walk over all cables: both ends differ in one coordinate, as the kind of that dimension says."""
+    place = {
+        switch: (grid, position)
+        for grid in coordinates.grids
+        for switch, position in zip(grid.switches.tolist(), grid.position.tolist(), strict=True)
+    }
+    assert len({(id(grid), *position) for grid, position in place.values()}) == len(place) == fabric.switches
+    for link in between_switches(fabric).tolist():
+        (grid, a), (_, b) = (place[end] for end in fabric.link_device[link].tolist())
+        gaps = [(axis, abs(x - y)) for axis, (x, y) in enumerate(zip(a, b, strict=True)) if x != y]
+        if len(gaps) != 1:
+            return False
+        ((axis, gap),) = gaps
+        kind, size = grid.kind[axis], grid.size[axis]
+        if not (kind is Kind.CLIQUE or gap == 1 or (kind is Kind.RING and gap == size - 1)):
+            return False
+    return True
+
+
+@pytest.mark.parametrize(("name", "size", "expected"), SHAPES, ids=[f"{row[0]} {row[1]}" for row in SHAPES])
+def test_whole_fabrics(name, size, expected):
+    fabric = generate(name, [size], cas=1)
+    found = find_coordinates(fabric)
+    assert shape(found) == expected and len(found.miscabled) == 0
+    assert links_fit(fabric, found)
+
+
+def broken(fabric, percent, kind, rng):
+    if kind == "switches":
+        faults = every_switch(fabric)
+        return apply_faults(fabric, rng.sample(faults, round(len(faults) * percent / 100)))
+    links = between_switches(fabric).tolist()
+    return fabric.without_links(rng.sample(links, round(len(links) * percent / 100)))
+
+
+@pytest.mark.parametrize("kind", ["links", "switches"])
+@pytest.mark.parametrize("percent", [2, 10])
+def test_links_fit_where_links_or_switches_are_missing(kind, percent):
+    rng = random.Random(f"{kind} {percent}")
+    for name, size, expected in SHAPES[:3] + SHAPES[5:7]:
+        for redundancy in (1, 2):
+            fabric = broken(generate(name, [size], cas=1, redundancy=redundancy), percent, kind, rng)
+            found = find_coordinates(fabric)
+            assert links_fit(fabric, found) and len(found.miscabled) == 0
+            assert shape(found) == expected
+
+
+def test_parts_have_coordinates_of_their_own():
+    fabric = generate("mesh", ["6x3"], cas=1)
+    cut = [
+        link
+        for link in between_switches(fabric).tolist()
+        if {fabric.switch_name[end][:3] for end in fabric.link_device[link].tolist()} == {"sw1", "sw2"}
+    ]
+    parts = find_coordinates(fabric.without_links(cut))
+    assert [grid.text for grid in parts.grids] == ["line 4 x line 3", "line 3 x line 2"]
+
+
+SWAPS = [
+    ("torus", "5x6", "swap sw0.0/2 sw3.3/4"),
+    ("mesh", "6x5", "swap sw1.1/2 sw4.3/4"),
+    ("hyperx", "5x4", "swap sw0.0/2 sw3.2/7"),
+    ("hypercube", "5", "swap sw0.0.0.0.0/2 sw1.1.1.0.1/4"),
+]
+
+
+@pytest.mark.parametrize(("name", "size", "swap"), SWAPS)
+def test_a_swapped_cable_is_named_and_the_rest_has_coordinates(name, size, swap):
+    fabric = generate(name, [size], cas=1)
+    swapped = apply_faults(fabric, [parse_fault(swap, fabric)])
+    found = find_coordinates(swapped)
+    assert shape(found) == shape(find_coordinates(fabric))
+    names, ports = swapped.labels, [end.rsplit("/", 1) for end in swap.split()[1:]]
+    told = found.miscabled_names(swapped)
+    assert len(told) == 2
+    for switch, port in ports:
+        assert any(f"{switch}/{port}" in line.split(" - ") for line in told)
+    assert all(end.rsplit("/", 1)[0] in names for line in told for end in line.split(" - "))
+
+
+@pytest.mark.parametrize(
+    ("name", "args"), [("kary-ntree", ["4", "3"]), ("dragonfly", ["4", "2", "2"]), ("random-regular", ["40", "5"])]
+)
+def test_other_fabrics_have_none(name, args):
+    with pytest.raises(NotAGrid, match="no coordinates of a mesh, torus, HyperX or hypercube"):
+        find_coordinates(generate(name, args))
+
+
+def test_coordinates_do_not_depend_on_missing_links():
+    """So SLs and tables stay what they were, wherever the fault does not matter."""
+    fabric = generate("torus", ["6x5"], cas=1)
+    whole = find_coordinates(fabric).grids[0].position
+    for link in between_switches(fabric).tolist()[::7]:
+        assert np.array_equal(find_coordinates(fabric.without_links([link])).grids[0].position, whole)
