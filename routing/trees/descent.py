@@ -210,14 +210,19 @@ def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:
 def _start(fabric: Fabric, order: TreeOrder, sweeps: int) -> TreeSlots:
     """Return the slots; without any, if the tree is not whole and there are sweeps enough for a start without slots."""
     tree = tree_slots(fabric, order)
-    src, dst, level = fabric.channels.src, fabric.channels.dst, order.level
+    if sweeps < FEW_SWEEPS or is_whole(fabric, tree):
+        return tree
+    return replace(tree, level=np.zeros_like(order.level))
+
+
+def is_whole(fabric: Fabric, tree: TreeSlots) -> bool:
+    """Return whether each switch is linked to all upper switches that links join: no link of the tree is missing."""
+    src, dst, level = fabric.channels.src, fabric.channels.dst, tree.level
     up = level[dst] == level[src] + 1
     upper = np.bincount(np.unique(src[up].astype(np.int64) * fabric.switches + dst[up]) // fabric.switches)
     linked = np.zeros(fabric.switches, np.int64)
     linked[: len(upper)] = upper
-    if sweeps < FEW_SWEEPS or (linked == tree.slots)[(tree.slots > 1) | (linked > 0)].all():
-        return tree
-    return replace(tree, level=np.zeros_like(level))
+    return bool((linked == tree.slots)[(tree.slots > 1) | (linked > 0)].all())
 
 
 def _joined(fabric: Fabric, kept: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:

@@ -72,7 +72,7 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
     shortest[~linked] = 0.0
     best: tuple[tuple[bool, float], npt.NDArray[np.int32], int] | None = None
     for position in _orders(fabric, level):
-        if not _reaches_all(fabric, position):
+        if not reaches_all(fabric, position):
             continue
         hops = updown_hops(fabric.channels, position, ends)[:, ends].T
         longer = np.where(linked & (hops >= 0), hops - shortest, 0.0)
@@ -88,7 +88,7 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
     return TreeOrder(level, best[1], best[2])
 
 
-def _reaches_all(fabric: Fabric, position: npt.NDArray[np.int32]) -> bool:
+def reaches_all(fabric: Fabric, position: npt.NDArray[np.int32]) -> bool:
     """Return whether all switches of a component but one have an earlier neighbour: it reaches all others."""
     channels = fabric.channels
     has_earlier = (
