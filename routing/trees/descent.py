@@ -17,8 +17,10 @@ FIRST_PRICE, LAST_PRICE = 0.03, 1.0
 """Cost of a unit of utilisation above a ceiling in the second and the last sweep, relative to all flow of a source."""
 DISCOUNT = 0.5
 """Discount of every other sweep.  With full discounts alone, the descent ends at tables with more pairs that meet."""
-THIN = 0.01
-"""Share of all senders behind cuts that have a ceiling of their own."""
+THIN, MOST_THIN = 0.01, 0.06
+"""Share of all senders behind cuts that have a ceiling of their own: always, and where that is worth it."""
+WORTH_IT = 1.15
+"""Factor by which the common ceiling falls if the cuts up to the second share have ceilings of their own."""
 MARGIN = 1.015
 """Ceiling relative to the utilisation that a cut makes necessary.
 
@@ -177,10 +179,13 @@ def ceilings(
     forced = np.maximum(forced, forced[fabric.channels.reverse])
     every, part = np.concatenate(cuts), np.concatenate(parts)
     falling = np.argsort(-every, kind="stable")
-    thick = falling[np.cumsum(part[falling]) > THIN]
-    least = float(every[thick[0]]) if len(thick) else 0.0
+    behind = np.cumsum(part[falling])
+    least, lower = (float(every[falling[behind > share]].max(initial=0.0)) for share in (THIN, MOST_THIN))
+    margin = MARGIN
+    if 0.0 < lower * WORTH_IT < least:
+        least, margin = lower, 1.0  # the cut that limits all-to-all traffic is filled evenly
     common = max(least * MARGIN, total / MOST_RATE, 1e-9)
-    return np.where(forced * MARGIN > common * (1.0 + 1e-6), forced * MARGIN, common), least
+    return np.where(forced * MARGIN > common * (1.0 + 1e-6), forced * margin, common), least
 
 
 def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:

@@ -12,8 +12,10 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.engines.destinations import Destinations, inverse_capacity
 from routing.errors import OptionError
+from routing.flows import Flows
 from routing.publish import verify
 from routing.quality import measure
+from routing.quality_parts import share_of
 from routing.topologies import generate
 from routing.trees.descent import affordable_sweeps, ceilings, tree_slots, tree_tables
 from routing.trees.levels import tree_order
@@ -149,6 +151,17 @@ def test_a_thin_leaf_has_a_ceiling_of_its_own():
     thin = fabric.channels.src == fabric.switch_name.index("leaf-management")
     assert (ceiling[thin] > 1.2 * least).all()
     assert least < np.median(ceiling) < 1.02 * least
+
+
+def test_a_slow_leaf_does_not_limit_the_traffic_of_all_others():
+    """The storage leaf has 3 % of the end ports and half of the rate; the next cut has 1.8 times its room."""
+    fabric = generate("rails", ["4x8x16", "8"], speed="NDR")
+    compute = [row for row, name in enumerate(fabric.endport_name) if name.startswith("node")]
+    routing = ENGINES["updn"].route(fabric, EngineOptions(threads=1))
+    flows = Flows.of(fabric, routing, 1)
+    assert share_of(fabric, flows.all_to_all()[0], len(flows.endports)) >= 0.255  # of .257
+    among = flows.among(np.array(compute))
+    assert share_of(fabric, among.all_to_all()[0], len(compute)) >= 0.43  # of .451
 
 
 FLOORS = [
