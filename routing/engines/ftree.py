@@ -39,8 +39,7 @@ class FatTree:
 
     On trees that are not regular, such as those of leaves with different numbers of end ports or links of different
     speeds, a balance by counts fills some channels more than necessary.  There the tables are also computed by descent
-    (:mod:`routing.trees.descent`), and those whose fullest channels are nearer to what the tree makes necessary are
-    taken.
+    (:mod:`routing.trees.descent`), and those whose channels exceed less what the tree makes necessary are taken.
 
     Pairs of upper switches without a path up and down have a longer path, in one order of the switches.  So the tables
     are complete and free of credit loops on one VL.  Replies are safe, too.
@@ -122,8 +121,9 @@ def better_by_descent(
 
     Notes
     -----
-    Tables are compared by their highest utilisation relative to the ceilings of :func:`routing.trees.descent.ceilings`.
-    Regular trees, tables under the ceilings, and fabrics where the descent exceeds the effort keep the closed form.
+    Tables are compared by their utilisation above the ceilings of :func:`routing.trees.descent.ceilings`, relative to
+    these and summed over the channels.  (A thin leaf may exceed its ceiling in any tables.)  Regular trees, tables under
+    the ceilings, and fabrics where the descent exceeds the effort keep the closed form.
 
     Cost: O(S L) for the comparison; see :func:`routing.trees.descent.tree_tables`.
     """
@@ -138,8 +138,13 @@ def better_by_descent(
         return None
     mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)
     limit = ceilings(fabric, level, slowness, sources, mass)[0]
-    excess = float((channel_loads(fabric, lft, threads=options.threads) * slowness / limit).max(initial=0.0))
-    if excess <= 1.0:
+
+    def excess(table: npt.NDArray[np.uint8]) -> float:
+        utilisation = channel_loads(fabric, table, threads=options.threads) * slowness
+        return float(np.maximum(utilisation / limit - 1.0, 0.0).sum())
+
+    given = excess(lft)
+    if given == 0.0:
         return None
     trees = tree_tables(
         fabric,
@@ -152,8 +157,7 @@ def better_by_descent(
         seed=options.seed,
     )
     found = forwarding_tables(fabric, destinations, trees)
-    reached = float((channel_loads(fabric, found, threads=options.threads) * slowness / limit).max(initial=0.0))
-    return found if reached < excess - 1e-9 else None
+    return found if excess(found) < given * (1.0 - 1e-9) else None
 
 
 def _order(fabric: Fabric, level: npt.NDArray[np.int32]) -> TreeOrder | None:
