@@ -122,7 +122,7 @@ def better_by_descent(
     Notes
     -----
     Tables are compared by their utilisation above the ceilings of :func:`routing.trees.descent.ceilings`, relative to
-    these and summed over the channels.  (A thin leaf may exceed its ceiling in any tables.)  Regular trees, tables under
+    these and summed over the channels: a thin leaf may exceed its ceiling in any tables.  Regular trees, tables under
     the ceilings, and fabrics where the descent exceeds the effort keep the closed form.
 
     Cost: O(S L) for the comparison; see :func:`routing.trees.descent.tree_tables`.
