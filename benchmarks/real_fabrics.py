@@ -3,11 +3,11 @@
 The fabrics are generated.  Trees are shown as they are, with an aggregation node on each switch, without their
 management leaf, and with a part of their links missing.  OpenSM runs on ibsim with QoS and 8 VLs.
 
-``a2a`` is the all-to-all share of all end ports that count, ``compute`` and ``storage`` that among the end ports of one
-class.  The limit of each follows from the links of the worst leaf, or of the worst group of leaves and spines.  ``ebb``
-is the effective bisection bandwidth.  ``stretch`` is the mean length of the paths relative to shortest paths, with the
-largest number of additional hops.  Seconds of ibnue are processor time of the engine.  Seconds of OpenSM are those of
-its log, which include sending the tables.
+``a2a`` is the all-to-all share of all end ports that count, ``compute`` that among the compute ports alone, without
+storage and management.  The limit of each follows from the links of the worst leaf, or of the worst group of leaves and
+spines.  ``ebb`` is the effective bisection bandwidth.  ``stretch`` is the mean length of the paths relative to shortest
+paths, with the largest number of additional hops.  Seconds of ibnue are processor time of the engine.  Seconds of
+OpenSM are those of its log, which include sending the tables.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import re
 import sys
 import tempfile
 import time
@@ -46,7 +47,7 @@ from routing.trees.levels import tree_levels
 
 CLASSES = PortClasses(patterns=(("storage*", PortClass.STORAGE), ("management*", PortClass.MANAGEMENT)))
 OURS = ("auto", "ftree", "updn", "nue", "dfsssp", "lash", "disjoint")
-COLUMNS = ("a2a", "compute", "storage", "ebb", "permutations", "mean hops", "max", "stretch")
+COLUMNS = ("a2a", "compute", "ebb", "permutations", "mean hops", "max", "stretch")
 HEAD = ("engine", *COLUMNS, "VLs", "seconds", "proof")
 MISSING = 0.03
 """Share of the links between switches that is missing from a tree with missing links."""
@@ -147,7 +148,6 @@ def cells(quality: Quality) -> list[str]:
     return [
         share(quality.all_to_all),
         share(classes.get("compute", math.nan)),
-        share(classes.get("storage", math.nan)),
         share(quality.bisection_mean),
         share(quality.permutation_mean),
         f"{quality.hops_mean:.2f}",
@@ -164,8 +164,10 @@ def row(name: str, fabric: Fabric, routing: Routing, vls: int, seconds: float | 
 
 
 def gave_up(name: str, reason: str) -> list[str]:
-    """Return the row of an engine without tables."""
-    return [name, *[""] * (len(COLUMNS) + 2), f"gave up: {reason}"]
+    """Return the row of an engine without tables, with the message of its error shortened."""
+    reason = reason.removeprefix("no routing engine could route this fabric: ")
+    reason = re.sub(r"^\w+: (ERR \w+: )?(updn: )?", "", reason)
+    return [name, *[""] * (len(COLUMNS) + 2), f"gave up: {re.split(': |, ', reason)[0]}"]
 
 
 def rows(fabric: Fabric, arguments: argparse.Namespace) -> Iterator[list[str]]:
@@ -211,11 +213,11 @@ def main(words: Sequence[str] | None = None) -> int:
         if arguments.only not in kind.title:
             continue
         fabric = kind.fabric()
-        limits = [share(cut_limit(fabric, each)) for each in (None, PortClass.COMPUTE, PortClass.STORAGE)]
-        print(f"\n**{kind.title}**: {fabric.switches} switches, {int(fabric.counted.sum())} CAs, ", end="")
+        limits = [share(cut_limit(fabric, each)) for each in (None, PortClass.COMPUTE)]
+        print(f"\n### {kind.title}\n\n{fabric.switches} switches, {int(fabric.counted.sum())} CAs, ", end="")
         print(f"{int(fabric.aggregation.sum())} aggregation nodes\n")
         print(line(HEAD), line(["---"] * len(HEAD)), sep="\n")
-        print(line(["limit by cuts", *limits, *[""] * (len(HEAD) - 4)]))
+        print(line(["limit by cuts", *limits, *[""] * (len(HEAD) - 3)]))
         for each in rows(fabric, arguments):
             print(line(each), flush=True)
     print(f"\n{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
