@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import Balanced, Targets
-from routing._kernels.descent import DescentCosts, TreeSlots, descend
+from routing._kernels.descent import NO_CHANNEL, DescentCosts, TreeSlots, descend
 from routing.fabric import Fabric
 from routing.flows import reference_rate
+from routing.trees.closed_form import Leaves, NotATree, route_tree
 from routing.trees.levels import TreeOrder
 
 FIRST_PRICE, LAST_PRICE = 0.03, 1.0
@@ -34,7 +35,9 @@ VISITS_PER_SECOND = 300_000_000
 LEAST_SWEEPS, MOST_SWEEPS = 3, 24
 """Sweeps at any effort.  On whole trees they end after the second, which changes nothing."""
 FEW_SWEEPS = 8
-"""Sweeps under which slots are a better start on any tree; with more, they are on whole trees only."""
+"""Sweeps under which slots or tables in closed form are a better start on any tree."""
+START_PASSES = 2
+"""Passes of the closed form over entries that it leaves open, for the start of few sweeps."""
 MOST_TURNS = 1 << 28
 """Turns (pairs of a channel and the next one) up to which the descent is affordable."""
 
@@ -92,7 +95,30 @@ def tree_tables(
             price=price * float(mass.sum()),
         ),
         seed=seed,
+        start=_start_tables(fabric, order, lid, inverse_capacity) if sweeps < FEW_SWEEPS else None,
     )
+
+
+def _start_tables(
+    fabric: Fabric,
+    order: TreeOrder,
+    lid: npt.NDArray[np.int32],
+    inverse_capacity: npt.NDArray[np.float64],
+) -> npt.NDArray[np.uint8] | None:
+    """Return the tables in closed form as a start where links are missing; None on whole trees and other fabrics.
+
+    The result is uint8[D, S], the index of each switch's channel.  Few sweeps cannot balance such a tree from slots.
+    """
+    if is_whole(fabric, tree_slots(fabric, order)):
+        return None
+    leaves = Leaves(np.ones(fabric.endports, bool))
+    try:
+        tables, _ = route_tree(fabric, leaves, inverse_capacity, passes=START_PASSES, threads=1)
+    except NotATree:
+        return None
+    channels, rows = fabric.channels, np.arange(fabric.switches)[:, np.newaxis]
+    number = channels.at_port[rows, tables.lft[:, lid]] - channels.first[:-1, np.newaxis]
+    return np.where(number >= 0, number, NO_CHANNEL).astype(np.uint8).T
 
 
 def _schedule(sweeps: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

@@ -198,3 +198,18 @@ def test_effort_buys_sweeps_within_limits():
     fabric = generate("kary-ntree", ["6", "3"])
     counts = [affordable_sweeps(fabric, 300, effort) for effort in (0.0, 0.2, 1.0, 1000.0)]
     assert counts == sorted(counts) and counts[0] >= 1 and counts[-1] == 24
+
+
+def test_a_switch_with_one_path_down_sends_up_by_all_others():
+    """Where a top has lost its link to the pod of the first leaf, another spine comes before the top in the order.
+
+    This spine has one path down and 15 paths up of the same length.  Going down made it carry a single channel's rate.
+    """
+    whole = generate("kary-ntree", ["16", "3"])
+    cables = np.unique(whole.channels.link)
+    gone = np.random.default_rng(2).choice(cables, len(cables) // 20, replace=False)
+    fabric = whole.without_links(gone.tolist())
+    routing = ENGINES["updn"].route(fabric, EngineOptions(effort=0.1, threads=1))
+    found = measure(fabric, routing, shifts=0, permutations=0, bisections=0)
+    links = np.bincount(fabric.channels.src)[fabric.senders_at > 0].min()
+    assert found.all_to_all >= 0.97 * 4095 * links / (16 * 4080)

@@ -7,7 +7,8 @@
  * where a channel costs the weight of the others on it that do not go on by the same next channel.
  *
  * The first sweep routes all destinations in the order of their leaves.  Where the tree is whole, destinations in turn
- * take the switches above a switch (D-mod-K), which is already the best.  A further sweep removes each destination and
+ * take the switches above a switch (D-mod-K), which is already the best.  Where links are missing, it can start with
+ * other tables.  A further sweep removes each destination and
  * routes it again, in random order.  Channels above their ceiling cost more from sweep to sweep, which balances
  * all-to-all traffic. */
 #include "trees/descent.h"

@@ -10,6 +10,7 @@ typedef struct {
     const int32_t *slots;      /* [S], number of slots above each switch, at least 1 */
     const int32_t *stride;     /* [S], consecutive destinations that take the same slot above the switch at first */
     const int32_t *order;      /* [D], destinations in the order of the first sweep */
+    const uint8_t *start;      /* [D, S], number of the channel that each switch takes first; 255: by its slot */
     const double *meet_source; /* [S], weight of the flows of each switch where they meet others */
     const double *meet_target; /* [D], factor of that weight for each destination */
     const double *ceiling;     /* [C], highest utilisation that costs nothing; the lowest is the common ceiling */
