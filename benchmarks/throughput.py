@@ -3,8 +3,9 @@
 The fabrics are those of benchmarks.published_fabrics.  OpenSM's tables, including SLs, come from a real OpenSM on
 ibsim.  The figure is what a CA receives on average until the last message has arrived, as a share of its link.  So the
 slowest flow counts, as it does for an application that waits for the exchange.  Every switch has virtual output queues,
-round-robin arbitration, and a buffer of 4 packets for each VL and input.  After a deadlock, the share of delivered
-messages is printed.  A star marks tables that have a credit loop for some traffic.
+round-robin arbitration, and a buffer of 4 packets for each VL and input.  The speedup of a crossbar is the number of
+packets that an input can send at once.  With several speedups, cells have a figure for each.  After a deadlock, the
+share of delivered messages is printed.  A star marks tables that have a credit loop for some traffic.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from routing.formats.fabric_files import write_net
 from routing.numerals import parse_decimal
 from routing.processes import fork_server
 from routing.simulate.network import build_network
+from routing.simulate.options import Switching
 from routing.simulate.run import simulate
 from routing.simulate.state import StopReason
 from routing.simulate.traffic import all_to_all, senders
@@ -54,52 +56,58 @@ class Result:
     ----------
     fabric, engine
         Names of the fabric and the engine.
-    share
-        What a CA receives on average, as a share of its link; None if there is no result.
-    note, reason
-        Short text to print instead of the share, and the cause in detail.
+    shares
+        What a CA receives on average, as a share of its link, for each speedup; None if there is no result.
+    notes, reason
+        For each speedup a short text to print instead of the share, and the cause in detail.
     certified
         Whether the tables were proven free of credit loops.
     """
 
     fabric: str
     engine: str
-    share: float | None
-    note: str = ""
+    shares: tuple[float | None, ...]
+    notes: tuple[str, ...]
     certified: bool = False
     reason: str = ""
 
 
-def exchange(name: str, engine: str, fabric: Fabric, routing: Routing) -> Result:
-    """Simulate the all-to-all exchange with given tables, and return the result."""
-    simulation = simulate(build_network(fabric, routing), all_to_all(fabric, bytes=MESSAGE, mtu=MESSAGE))
+def one_exchange(fabric: Fabric, routing: Routing, speedup: int) -> tuple[float | None, str]:
+    """Simulate the all-to-all exchange, and return the share of its link that a CA receives, or None with a note."""
+    simulation = simulate(
+        build_network(fabric, routing),
+        all_to_all(fabric, bytes=MESSAGE, mtu=MESSAGE),
+        switching=Switching(speedup=speedup),
+    )
     stop = simulation.run(LIMIT, stop_at_standstill=True)
     simulation.check()
-    totals = simulation.totals()
-    certified = prove(fabric, routing).certified
+    totals, cas = simulation.totals(), len(senders(fabric))
     if stop.reason is not StopReason.FINISHED:
-        cas = len(senders(fabric))
         done = totals["delivered"] / (cas * (cas - 1))
         word = "deadlock" if stop.reason is StopReason.STANDSTILL else stop.reason.name.lower()
-        return Result(name, engine, None, f"{word} after {done:.0%}", certified)
-    cas = len(senders(fabric))
+        return None, f"{word} after {done:.0%}"
     slowest = fabric.link_capacity[fabric.endport_link].min() / 8  # in bytes per nanosecond
-    share = totals["delivered_bytes"] / (stop.time * cas * slowest)
-    return Result(name, engine, float(share), "", certified)
+    return float(totals["delivered_bytes"] / (stop.time * cas * slowest)), ""
 
 
-def ours(name: str, engine: str) -> Result:
+def exchange(name: str, engine: str, fabric: Fabric, routing: Routing, speedups: Sequence[int]) -> Result:
+    """Simulate the all-to-all exchange with given tables for each speedup, and return the result."""
+    shares, notes = zip(*(one_exchange(fabric, routing, speedup) for speedup in speedups), strict=True)
+    return Result(name, engine, shares, notes, prove(fabric, routing).certified)
+
+
+def ours(name: str, engine: str, speedups: Sequence[int]) -> Result:
     """Route with an ibnue engine, given as name or name/VLs, and simulate the all-to-all exchange."""
     fabric = PUBLISHED[name]()
     kind, _, vls = engine.partition("/")
     try:
         routing = ENGINES[kind].route(fabric, EngineOptions(vls=int(vls or VLS), threads=1))
     except IbnueError as error:
-        return Result(name, f"ibnue {engine}", None, "gave up", reason=str(error))
-    return exchange(name, f"ibnue {engine}", fabric, routing)
+        return Result(name, f"ibnue {engine}", (None,), ("gave up",), reason=str(error))
+    return exchange(name, f"ibnue {engine}", fabric, routing, speedups)
 
 
-def theirs(name: str, engine: str) -> Result:
+def theirs(name: str, engine: str, speedups: Sequence[int]) -> Result:
     """Route with an OpenSM engine, and simulate the all-to-all exchange."""
     with tempfile.TemporaryDirectory(prefix="ibnue-throughput-") as folder:
         net = Path(folder) / "fabric.net"
@@ -108,15 +116,16 @@ def theirs(name: str, engine: str) -> Result:
             routed = opensm_tables(net, engine, vls=VLS, timeout=300)
         except LabError as error:
             reason = str(error).split("\n")[0].removeprefix("OpenSM: ")
-            return Result(name, f"OpenSM {engine}", None, "gave up", reason=reason)
+            return Result(name, f"OpenSM {engine}", (None,), ("gave up",), reason=reason)
     fabric = dataclasses.replace(routed.fabric, name=name)
-    return exchange(name, f"OpenSM {engine}", fabric, routed.routing)
+    return exchange(name, f"OpenSM {engine}", fabric, routed.routing, speedups)
 
 
 def results(arguments: argparse.Namespace) -> Iterator[Result]:
     """Run all simulations in parallel, and yield the results ordered by engine."""
-    jobs = [(ours, name, engine) for engine in arguments.ours for name in arguments.fabrics]
-    jobs += [(theirs, name, engine) for engine in arguments.opensm for name in arguments.fabrics]
+    speedups = arguments.speedup
+    jobs = [(ours, name, engine, speedups) for engine in arguments.ours for name in arguments.fabrics]
+    jobs += [(theirs, name, engine, speedups) for engine in arguments.opensm for name in arguments.fabrics]
     with concurrent.futures.ProcessPoolExecutor(arguments.jobs, mp_context=fork_server()) as pool:
         for future in [pool.submit(*job) for job in jobs]:
             yield future.result()
@@ -134,9 +143,11 @@ def table(found: Iterable[Result], fabrics: Sequence[str]) -> Iterator[str]:
 
 
 def _cell(result: Result) -> str:
-    if result.share is None:
-        return result.note
-    return f"{result.share:.3f}" + ("" if result.certified else "*")
+    star = "" if result.certified else "*"
+    cells = (
+        note if share is None else f"{share:.3f}{star}" for share, note in zip(result.shares, result.notes, strict=True)
+    )
+    return " / ".join(cells)
 
 
 def _told(coming: Iterable[Result], found: list[Result]) -> Iterator[Result]:
@@ -156,7 +167,7 @@ def plot(found: Sequence[Result], fabrics: Sequence[str], path: Path) -> None:
     from matplotlib import pyplot  # noqa: PLC0415
 
     engines = list(dict.fromkeys(result.engine for result in found))
-    by_position = {(result.engine, result.fabric): result.share or 0.0 for result in found}
+    by_position = {(result.engine, result.fabric): result.shares[0] or 0.0 for result in found}
     figure, axes = pyplot.subplots(figsize=(14, 5))
     width, colour = 0.85 / len(engines), mpl.colormaps["tab20"]
     for number, engine in enumerate(engines):
@@ -192,6 +203,13 @@ def processes(text: str) -> int:
     return int(text)
 
 
+def speedup_list(text: str) -> list[int]:
+    speedups = [parse_decimal(part) for part in listed(text)]
+    if not speedups or any(speedup is None for speedup in speedups):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers")
+    return [speedup for speedup in speedups if speedup is not None]
+
+
 def chart(text: str) -> Path:
     path = Path(text)
     if not path.parent.is_dir():
@@ -207,6 +225,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--ours", type=our_engines, default=list(OURS), help="name[/VLs], with commas")
     parser.add_argument("--opensm", type=listed, default=list(OPENSM), help="engines of OpenSM, with commas")
     parser.add_argument("--plot", type=chart, help="an SVG or PNG file to draw (needs matplotlib)")
+    parser.add_argument(
+        "--speedup", type=speedup_list, default=[1], help="of the crossbars, with commas; 0: unlimited (default: 1)"
+    )
     parser.add_argument("-j", "--jobs", type=processes, default=2)
     arguments = parser.parse_args(words)
     arguments.fabrics = arguments.fabrics or list(PUBLISHED)

@@ -22,6 +22,7 @@ from osm_plugin.decision import Decision, Start, decide, decide_pinned
 from osm_plugin.historian import Desk, Historian, Pinned
 from osm_plugin.job import Job, Outcome, Unsettled, describe
 from osm_plugin.last_good import LastGood, from_message
+from osm_plugin.multicast import choose_tree
 from osm_plugin.opensm_conf import AcceptedOptions, OpensmConf, describe_left_out, foreign_options, take_over
 from osm_plugin.options import admit_to_opensm, options_of, port_classes, roots_there, threads_of
 from osm_plugin.policies import POLICIES, PolicyDesk
@@ -210,11 +211,15 @@ class RequestHandler:
         kept, base, change = self._changes.change(snapshot, kept, config)
         clock.lap("rounds")
         schedule = None if change is None else change.schedule
+        multicast = choose_tree(
+            tables.fabric, tables.routing, tables.proof, job.multicast_roots, threads=threads_of(config)
+        )
+        clock.lap("multicast")
         write_answer(
             self._memory, snapshot.answer_at, tables,
             sequence=snapshot.sequence, deferred=kept.deferred, plan=plan_number(kept), wait=config.round_wait,
             first_draining_round=0 if schedule is None else schedule.first_draining_round,
-            multicast_roots=job.multicast_roots, classes=classes,
+            multicast=multicast.tree, classes=classes,
         )  # fmt: skip
         clock.lap("write")
         outcome = Outcome(made, kept, base, change)
@@ -222,7 +227,7 @@ class RequestHandler:
         figures = made.figures if base is None else {**made.figures, "changed": base.changed}
         line = describe(job, outcome, self._state.take_remarks())
         self._report = Answer(snapshot.sequence, kept, change, made.how, figures, clock.seconds())
-        return f"{line}; {clock}"
+        return f"{line}; {multicast.describe()}; {clock}"
 
     def _job(self, request: Mapping[str, Any], config: PluginConfig, clock: Clock) -> Job:
         """Read a request, and decide which tables the new ones are computed from."""

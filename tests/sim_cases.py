@@ -15,7 +15,7 @@ from routing.topologies import generate
 PACKET = 32
 """Blocks, and cycles on a wire, of a packet of 2048 bytes."""
 RING = ("11", "23", "12", "22")
-PLAIN, NOTHING = Switching(), Remedies()
+PLAIN, NOTHING = Switching(speedup=2), Remedies()  # the sources of the rings do not limit the crossbars
 
 
 def cycles(buffer, *, wire=1, switch=0):

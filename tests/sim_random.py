@@ -40,8 +40,9 @@ def any_network(rng, blocks):
 def any_behaviour(rng, blocks):
     tables = rng.choice([None, None, replace(TABLES, limit=rng.choice([0, 1, 255]))])
     switching = Switching(
-        Arbitration(rng.randrange(3)), Inputs(rng.randrange(2)), rng.choice([0, 0, 7, 30]), tables, rng.randrange(1000)
-    )
+        Arbitration(rng.randrange(3)), Inputs(rng.randrange(2)), rng.choice([0, 0, 7, 30]), tables,
+        rng.randrange(1000), speedup=rng.choice([0, 1, 1, 2]),
+    )  # fmt: skip
     remedy = Remedy(
         hoq=rng.choice([0, 0, 20, 60]), stall_count=rng.choice([0, 1, 3]), breaker=Breaker(rng.choice([0, 0, 1, 2])),
         detect=rng.choice([10, 40]), repeat=rng.choice([3, 8]), release=rng.choice([5, 40]), extra=blocks * 64,

@@ -113,7 +113,8 @@ class SlowAdaptive(Sources):
         flow = packet.flow
         if packet.vc is not None:
             self.vc[packet.vc].flying -= packet.blocks
-            self.vc[packet.vc].credits += packet.blocks
+            self.vc[packet.vc].returning += packet.blocks
+            self.soon[self.now + self.wire[packet.channel]].append((self.credit, packet.vc, packet.blocks))
         flow.got_packets += 1
         flow.got_bytes += packet.bytes
         flow.latency += self.now - packet.born

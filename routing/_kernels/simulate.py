@@ -44,6 +44,8 @@ class OptionArrays:
         Order in which an output serves its inputs; 0: round robin, 1: by arrival, 2: random.
     single_fifo
         1: one queue per input and VL; 0: one per input, output and VL (VOQ).
+    speedup
+        Packets that an input of a switch can send at once, to different outputs; 0: any number.
     fcp_period
         Ticks between flow control packets; 0: credits return at once.
     wheel_bits
@@ -81,6 +83,7 @@ class OptionArrays:
 
     arbitration: int
     single_fifo: int
+    speedup: int
     fcp_period: int
     wheel_bits: int
     stall_multiple: int

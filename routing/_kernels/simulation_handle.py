@@ -20,6 +20,9 @@ FLOW_NUMBERS = (
 )  # fmt: skip
 FLOW_REALS = ("mean", "factor", "burst", "gap", "hot", "spare")
 
+LATENCY_BUCKETS = 2048
+"""Buckets of a histogram of latencies (``IBN_LATENCY_BUCKETS`` of the kernel)."""
+
 Ints = npt.NDArray[np.int64]
 
 
@@ -191,6 +194,15 @@ class SimulationHandle:
     def totals(self) -> dict[str, int]:
         """Return the totals of the simulation by name; ``fields.totals`` lists the names."""
         return dict(zip(self.fields.totals, self._rows("totals", 1, self.fields.totals)[0].tolist(), strict=True))
+
+    def latencies(self) -> Ints:
+        """Return int64[2, 2048]: number of packets, and of messages, with a latency in each bucket.
+
+        Latencies below 64 ticks have a bucket each.  Above, each power of two has 32 buckets.
+        """
+        buckets = np.zeros((2, LATENCY_BUCKETS), np.int64)
+        self._function("latencies")(self._sim, pointer(buckets))
+        return buckets
 
     def channels(self) -> Ints:
         """Return the counters of all channels: int64[N, ...], with the columns ``fields.channel``."""

@@ -53,6 +53,8 @@ class Result:
         Time series for charts; None if the case has no time series.
     events
         Time (in packet times) and text of each drop and each action of a deadlock breaker.
+    origin, chosen
+        Origin of the expected figures, and settings chosen for them, as the case states them.
     """
 
     scenario: str
@@ -63,6 +65,8 @@ class Result:
     wrong: tuple[str, ...]
     series: Series | None = field(default=None, compare=False)
     events: tuple[tuple[float, str], ...] = ()
+    origin: str | None = None
+    chosen: str = ""
 
     @property
     def right(self) -> bool:
@@ -229,5 +233,14 @@ def run_case(scenario: Scenario, case: Case) -> Result:
         )
     wrong = compare_with_expected(output.found, case.expect)
     return Result(
-        scenario.name, case.name, output.stated, output.found, case.expect, wrong, output.series, output.events
+        scenario.name,
+        case.name,
+        output.stated,
+        output.found,
+        case.expect,
+        wrong,
+        output.series,
+        output.events,
+        case.origin,
+        case.chosen,
     )

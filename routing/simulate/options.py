@@ -29,6 +29,8 @@ TABLE_ENTRIES = 64
 MOST, MOST_SEED = (1 << 31) - 1, (1 << 63) - 1
 MOST_STALL = (1 << 16) - 1
 """Largest threshold of consecutive drops, because the kernel counts the drops of a virtual channel in 16 bits."""
+MOST_SPEEDUP = 255
+"""Largest speedup of a crossbar, because the kernel counts the packets that an input is sending in 8 bits."""
 WHEEL_BITS = (10, 16)
 MOST_ROOM = 1 << 26
 """Largest number of bytes that Deadlock Breaker can add to a buffer."""
@@ -220,6 +222,9 @@ class Switching:
     arbitration, inputs
         Arbitration at outputs, and organisation of the input queues.  Whether a credit loop deadlocks can depend on
         them, so every printed result must name them.
+    speedup
+        Packets that an input of a switch can send at once, each to another output at the rate of its link.  Crossbars
+        of switches have a speedup of 1 to 2; 0: any number, an ideal crossbar.
     fcp_period
         Ticks between flow control packets; 0: credits return to the sender without waiting for one.
     vlarb
@@ -236,6 +241,7 @@ class Switching:
     vlarb: VLArb | None = None
     seed: int = 1
     pauses: Pauses | None = None
+    speedup: int = 1
 
 
 def _remedy_of(network: Network, remedies: Remedies) -> list[Remedy]:
@@ -331,6 +337,7 @@ def option_arrays(network: Network, switching: Switching, remedies: Remedies, mt
         A value is out of range, or a port does not exist.
     """
     _check_int("fcp_period", switching.fcp_period, 0, LONGEST)
+    _check_int("speedup", switching.speedup, 0, MOST_SPEEDUP)
     _check_int("seed", switching.seed, 0, MOST_SEED)
     if not isinstance(switching.arbitration, Arbitration) or not isinstance(switching.inputs, Inputs):
         raise OptionError(f"switches cannot be {switching.arbitration!r} and {switching.inputs!r}")
@@ -347,6 +354,7 @@ def option_arrays(network: Network, switching: Switching, remedies: Remedies, mt
     return OptionArrays(
         arbitration=int(switching.arbitration),
         single_fifo=int(switching.inputs),
+        speedup=switching.speedup,
         fcp_period=switching.fcp_period,
         wheel_bits=_wheel_bits(network, mtu),
         stall_multiple=STALL_MULTIPLE,

@@ -256,6 +256,7 @@ def _stated(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
     stated = {
         "arbitration": switching.arbitration.name.lower().replace("_", "-"),
         "inputs": switching.inputs.name.lower(),
+        **({} if switching.speedup == 1 else {"speedup": switching.speedup or "unlimited"}),
         "buffer": count_noun(simulation.network.timing.buffer, "block"),
         "seed": switching.seed,
         **({} if switching.pauses is None else {"pauses": case.table["pauses"]}),

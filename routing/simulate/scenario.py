@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from routing.errors import EnvironmentProblem, InputError, OptionError, ParseError
 from routing.formats.toml_text import Toml, Where
 from routing.simulate.scenario_lint import PACKETS, check_unused_keys
-from routing.simulate.scenario_schema import TOLERANCE, check_expected, check_table, check_value
+from routing.simulate.scenario_schema import ORIGINS, TOLERANCE, check_expected, check_table, check_value
 
 FOLDER = Path(__file__).parent / "scenarios"
 """Folder of the scenario files in this package.  A scenario has the name of its file without the suffix."""
@@ -37,6 +37,10 @@ class Case:
         Table of the case as in the file.
     expect
         Expected figures by name.
+    origin
+        Origin of the expected figures, one of ``ORIGINS``; None if the file does not state it.
+    chosen
+        Settings that were chosen so that the expected figures come out, and the range in which they do; may be empty.
     where
         Location of the case in the file, for error messages.
     """
@@ -45,6 +49,8 @@ class Case:
     what: str
     table: Mapping[str, Any]
     expect: Mapping[str, Any]
+    origin: str | None
+    chosen: str
     where: Where
 
 
@@ -161,7 +167,9 @@ def read_scenario(path: Path) -> Scenario:
     for number, name in enumerate(called):
         if name in called[:number]:
             raise file.error(f"two flows are called {name!r}", "flow", number)
-    cases = [_case(file, row, "case", number) for number, row in enumerate(document["case"])]
+    if "origin" in document:
+        _check_origin(file, document["origin"], "origin")
+    cases = [_case(file, row, document.get("origin"), "case", number) for number, row in enumerate(document["case"])]
     names = [case.name for case in cases]
     for number, case in enumerate(cases):
         if case.name in names[:number]:
@@ -171,8 +179,19 @@ def read_scenario(path: Path) -> Scenario:
     return Scenario(path.stem, file, title, source, about, tables, tuple(flows), tuple(cases))
 
 
-def _case(file: Toml, row: Mapping[str, Any], *where: str | int) -> Case:
-    """Check the table of one simulation case, and return the case."""
+def _check_origin(file: Toml, origin: str, *where: str | int) -> None:
+    """Raise ParseError if an origin of expected figures is unknown."""
+    if origin not in ORIGINS:
+        raise file.error(f"{origin!r} is not an origin of figures", *where, remedy=f"use {', '.join(ORIGINS)}")
+
+
+def _case(file: Toml, row: Mapping[str, Any], origin: str | None, *where: str | int) -> Case:
+    """Check the table of one simulation case, and return the case.
+
+    ``origin`` is the origin of the figures of those cases that do not state their own.
+    """
+    if "origin" in row:
+        _check_origin(file, row["origin"], *where, "origin")
     of_case = f"of case {row['name']!r}"
     for part in ("remedy", "graph", "change", "pauses", "chain", "adaptive"):
         if part in row:
@@ -190,7 +209,15 @@ def _case(file: Toml, row: Mapping[str, Any], *where: str | int) -> Case:
         if not isinstance(fault, dict):
             raise file.error(f"fault {of_case} has to be tables", *where, "fault")
         check_table(file, fault, "fault", f"fault {of_case}", *where, "fault", number)
-    return Case(row["name"], row.get("what", PACKETS), row, row["expect"], where)
+    return Case(
+        row["name"],
+        row.get("what", PACKETS),
+        row,
+        row["expect"],
+        row.get("origin", origin),
+        row.get("chosen", ""),
+        where,
+    )
 
 
 def scenarios() -> dict[str, Path]:

@@ -17,15 +17,15 @@ Table = Mapping[str, Any]
 
 PACKETS = "packets"
 """Kind of a simulation case (value of its key ``what``) if the case does not name one."""
-_ALWAYS = {"name", "what", "expect"}
+_ALWAYS = {"name", "what", "expect", "origin", "chosen"}
 _TABLES = _ALWAYS | {"without", "engine", "vls", "routing"}
-_RUN = _TABLES | {"arbitration", "inputs", "buffer", "wire", "pauses", "until"}
+_RUN = _TABLES | {"arbitration", "inputs", "buffer", "wire", "pauses", "until", "speedup"}
 READ_BY: Mapping[str, set[str]] = {
     PACKETS: _RUN | {"load", "window", "seed", "from", "remedy", "change", "fault"},
     "lock-times": (_RUN | {"load", "window", "seed", "remedy", "buffers"}) - {"buffer"},
     "seeds": _RUN | {"load", "window", "remedy", "seeds"},
     "shifts": _RUN | {"seed", "from"},
-    "adaptive": _RUN | {"window", "seed", "from", "loads", "adaptive"},
+    "adaptive": (_RUN | {"window", "seed", "from", "loads", "adaptive"}) - {"speedup"},
     "pauses": _TABLES,
     "graph": _ALWAYS | {"graph"},
     "dependencies": _TABLES | {"tables"},

@@ -47,6 +47,7 @@ LOAD = Key(NUMBER, least=1e-6, most=1)
 TIME = Key(NUMBER, least=0, most=LONGEST)
 NEEDED_TIME = Key(NUMBER, True, 0, LONGEST)
 SEED = Key(INTEGER, least=0, most=2**31 - 1)
+SPEEDUP = Key(INTEGER, least=0, most=255)
 ROOM = Key(NUMBER, least=0, most=2048)
 NEEDED_ROOM = Key(NUMBER, True, 0, 2048)
 DELAY = Key(INTEGER, least=0, most=2**30 - 1)
@@ -59,7 +60,8 @@ NAMES = Key(LIST, item=Key(TEXT))
 
 TABLES: Mapping[str, Mapping[str, Key]] = {
     "": {
-        "title": Key(TEXT, True), "source": Key(TEXT), "about": Key(TEXT), "fabric": Key(TABLE),
+        "title": Key(TEXT, True), "source": Key(TEXT), "about": Key(TEXT), "origin": Key(TEXT),
+        "fabric": Key(TABLE),
         "routing": Key(TABLE), "timing": Key(TABLE), "flow": Key(LIST), "traffic": Key(TABLE), "run": Key(TABLE),
         "case": Key(LIST, True),
     },
@@ -83,9 +85,10 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "by": Key(INTEGER, least=-(2**31), most=2**31 - 1), "rounds": Key(INTEGER, least=1, most=10**9), "hot": NAMES,
         "hot_share": Key(NUMBER, least=0, most=1), "window": WINDOW,
     },
-    "run": {"until": TIME, "from": TIME, "sample": TIME, "seed": SEED},
+    "run": {"until": TIME, "from": TIME, "sample": TIME, "seed": SEED, "speedup": SPEEDUP},
     "case": {
-        "name": Key(TEXT, True), "what": Key(TEXT), "arbitration": Key(TEXT), "inputs": Key(TEXT),
+        "name": Key(TEXT, True), "what": Key(TEXT), "origin": Key(TEXT), "chosen": Key(TEXT),
+        "arbitration": Key(TEXT), "inputs": Key(TEXT), "speedup": SPEEDUP,
         "buffer": ROOM, "load": LOAD, "seed": SEED, "until": TIME, "without": NAMES,
         "engine": Key(TEXT), "vls": VLS, "remedy": Key(TABLE), "expect": Key(TABLE, True),
         "from": TIME, "buffers": Key(LIST, item=ROOM), "seeds": Key(INTEGER, least=0, most=10**6), "graph": Key(TABLE),
@@ -120,6 +123,11 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
 """Schema of every table of a scenario file.
 
 The table ``expect`` is not included: its keys depend on the kind of the case (:mod:`routing.simulate.case_runners`).
+"""
+
+ORIGINS = ("paper", "theory", "program", "regression")
+"""Origins of expected figures: the text of the source, a formula or theorem, the output of another program, or earlier
+output of ibnue itself.
 """
 
 RENAMED: Mapping[str, str] = {"way": "path", "ways": "paths", "waits": "dependencies"}

@@ -242,12 +242,13 @@ def _sent(scenario: Scenario, case: Case, network: Network, flows: Sequence[Mapp
 
 
 def switching_of(scenario: Scenario, case: Case) -> Switching:
-    """Return arbitration, organisation of inputs, pause thresholds and random seed of a simulation case."""
+    """Return arbitration, organisation of inputs, speedup, pause thresholds and random seed of a simulation case."""
     pauses, packet = case.table.get("pauses"), packet_ticks(scenario)
     return Switching(
         arbitration=scenario.choice("arbitration", case.table.get("arbitration", "round-robin"), ARBITRATIONS),
         inputs=scenario.choice("kind of input", case.table.get("inputs", "voq"), INPUTS),
         seed=case.table.get("seed", scenario.tables["run"].get("seed", 1)),
+        speedup=case.table.get("speedup", scenario.tables["run"].get("speedup", 1)),
         pauses=None if pauses is None else Pauses(*(round(float(pauses[name]) * packet) for name in ("xoff", "xon"))),
     )
 

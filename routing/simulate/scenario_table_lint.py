@@ -19,9 +19,11 @@ _ENDS = frozenset({"from", "to"})
 _SENT = frozenset(TABLES["flow"]) - {"name", "path", "then", "sl"}
 READ_OF: Mapping[str, Mapping[str, Collection[str]]] = {
     "packets": {"timing": _TIMING, "run": TABLES["run"], "traffic": _TRAFFIC, "flow": _SENT},
-    "lock-times": {"timing": _TIMING - {"buffer"}, "run": ("until", "seed"), "traffic": _TRAFFIC, "flow": _SENT},
-    "seeds": {"timing": _TIMING, "run": ("until",), "traffic": _TRAFFIC, "flow": _SENT},
-    "shifts": {"timing": _TIMING, "run": ("until", "from", "seed")},
+    "lock-times": {
+        "timing": _TIMING - {"buffer"}, "run": ("until", "seed", "speedup"), "traffic": _TRAFFIC, "flow": _SENT,
+    },
+    "seeds": {"timing": _TIMING, "run": ("until", "speedup"), "traffic": _TRAFFIC, "flow": _SENT},
+    "shifts": {"timing": _TIMING, "run": ("until", "from", "seed", "speedup")},
     "adaptive": {
         "timing": _TIMING, "run": ("until", "from", "seed"), "traffic": _TRAFFIC - {"load"}, "flow": _SENT - {"load"},
     },
@@ -38,7 +40,7 @@ For the tables ``fabric`` and ``routing`` see :data:`BARE`.
 
 BARE = {"graph", "message-types"}
 """Kinds of cases (values of ``what``) that use neither a fabric nor routing tables."""
-BY_CASE = ("buffer", "wire", "until", "from", "seed", "load", "window")
+BY_CASE = ("buffer", "wire", "until", "from", "seed", "load", "window", "speedup")
 """Keys that a simulation case can override: its own value replaces that in ``[timing]``, ``[run]``, ``[traffic]`` or a
 flow.
 """

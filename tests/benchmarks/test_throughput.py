@@ -16,7 +16,7 @@ def _small(monkeypatch):
 
 def results_here(arguments):
     """In this process, which alone has the small fabric."""
-    return (throughput.ours(name, engine) for engine in arguments.ours for name in arguments.fabrics)
+    return (throughput.ours(name, engine, arguments.speedup) for engine in arguments.ours for name in arguments.fabrics)
 
 
 @pytest.mark.usefixtures("_small")
@@ -29,6 +29,7 @@ def results_here(arguments):
         ("--ours nue/0", "'nue/0' has no number of VLs from 1 to 15"),
         ("--ours nue/16", "'nue/16' has no number of VLs from 1 to 15"),
         ("--jobs 0", "'0' is not a number of processes"),
+        ("--speedup x", "'x' is not a list of numbers"),
         ("--plot nowhere/chart.svg", "nowhere is not a folder"),
         ("--ours , --opensm ,", "no engine is left to run"),
     ],
@@ -55,6 +56,14 @@ def test_a_table_of_shares(capsys):
 
 
 @pytest.mark.usefixtures("_small")
+def test_a_cell_has_a_figure_for_each_speedup(capsys):
+    assert throughput.main(["--ours", "updn", "--opensm", ",", "--speedup", "1,0"]) == 0
+    row = capsys.readouterr().out.splitlines()[2]
+    one, unlimited = row.removeprefix("| ibnue updn | ").removesuffix(" |").split(" / ")
+    assert 0 < float(one) <= float(unlimited) < 1
+
+
+@pytest.mark.usefixtures("_small")
 def test_an_engine_that_gives_up_says_why_beside_the_table(capsys, monkeypatch):
     monkeypatch.setattr(throughput, "PUBLISHED", {"ring": lambda: generate("ring", ["5"], speed="QDR")})
     assert throughput.main(["--ours", "dfsssp/1", "--opensm", ","]) == 0
@@ -64,11 +73,11 @@ def test_an_engine_that_gives_up_says_why_beside_the_table(capsys, monkeypatch):
 
 
 def test_a_line_of_the_table_comes_as_soon_as_its_last_figure():
-    figures = (throughput.Result(name, engine, 0.5, certified=engine == "a") for engine in "ab" for name in "xy")
+    figures = (throughput.Result(name, engine, (0.5,), ("",), engine == "a") for engine in "ab" for name in "xy")
     lines = throughput.table(figures, ["x", "y"])
     assert [next(lines), next(lines)] == ["| engine | x | y |", "| --- | --- | --- |"]
     assert next(lines) == "| a | 0.500 | 0.500 |"
-    assert next(figures) == throughput.Result("x", "b", 0.5)  # which was not taken yet
+    assert next(figures) == throughput.Result("x", "b", (0.5,), ("",))  # which was not taken yet
     assert list(lines) == ["| b | 0.500* |"]
 
 

@@ -18,6 +18,7 @@ from slow_simulate.kinds import (
     FREED,
     HEAD,
     INJECT,
+    INPUT,
     PAUSE,
     SAMPLE,
     UNSTALL,
@@ -67,7 +68,7 @@ class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Rows):
 
     def start_channels(self):
         self.busy, self.carry, self.since = [0] * self.count, [0] * self.count, [0] * self.count
-        self.next_vl = [0] * self.count
+        self.next_vl, self.sending = [0] * self.count, {}
         self.tables = [SimpleNamespace(at=[0, 0], left=[0, 0], limit=0) for _ in range(self.count)]
         self.counters = [dict.fromkeys(COUNTERS, 0) for _ in range(self.count)]
         ports = zip(self.net.src, self.net.src_port, strict=True)
@@ -115,6 +116,8 @@ class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Rows):
         elif kind == INJECT:
             self.flows[subject].called = False
             self.prepare(self.flows[subject])
+        elif kind == INPUT:
+            self.sending[subject] -= 1
         elif kind == EXPOSE:
             self.expose(subject)
         elif kind == HEAD:
@@ -144,7 +147,7 @@ class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Rows):
             self.look_full()
             for _, vc, blocks in tails:
                 self.handle(FREED, vc, blocks)
-            for c in range(self.count):
+            for c in self.in_order():
                 if self.busy[c] <= self.now and (chosen := self.choose(c)):
                     self.send(c, *chosen)
             self.look_empty()

@@ -2,32 +2,56 @@
 
 from slow_numbers import key_of, number
 
-from slow_simulate.kinds import ARRIVE, DELIVER, EXPOSE, FREE
+from slow_simulate.kinds import ARRIVE, DELIVER, EXPOSE, FREE, INPUT
 
 
 class Outputs:
-    def choose_input(self, vc):
+    def choose_input(self, vc, passed_over):
         c, vl = divmod(vc, self.vls)
+        have = [i for i in range(self.inputs[c]) if self.queues[c, vl, i] and i not in passed_over]
         if self.only[vc] is not None:
-            return self.only[vc] if self.queues[c, vl, self.only[vc]] else None
-        have = [i for i in range(self.inputs[c]) if self.queues[c, vl, i]]
+            return self.only[vc] if self.only[vc] in have else None
+        if not have:
+            return None
         in_turn = sorted(have, key=lambda i: (i - self.turn[vc]) % self.inputs[c])
         if self.opt.arbitration == 0:
             return in_turn[0]
         if self.opt.arbitration == 1:
             return self.first_come(c, vl, in_turn)
-        drawn = number(key_of(self.opt.seed, 3, c), self.counters[c]["packets"])
+        kind = 10 + len(passed_over) if passed_over else 3
+        drawn = number(key_of(self.opt.seed, kind, c), self.counters[c]["packets"])
         return have[(drawn >> 32) * len(have) >> 32]
 
     def first_come(self, c, vl, in_turn):
         return min(in_turn, key=lambda i: self.queues[c, vl, i][0].ready)
 
+    def free(self, c, i):
+        """Return whether input i may send one packet more to channel c."""
+        switch = int(self.net.src[c])
+        return not self.opt.speedup or self.sending.get((switch, i), 0) < self.opt.speedup
+
     def input_that_fits(self, c, vl):
         vc = c * self.vls + vl
-        if self.let_go[vc] and self.queues[c, vl, self.let_go_input[vc]]:
-            return self.let_go_input[vc]
-        i = self.choose_input(vc)
-        return i if i is not None and self.may_send(vc, self.queues[c, vl, i][0]) else None
+        i = self.let_go_input[vc]
+        if self.let_go[vc] and self.queues[c, vl, i] and self.free(c, i):
+            return i
+        passed_over = []
+        while (i := self.choose_input(vc, passed_over)) is not None:
+            if not self.may_send(vc, self.queues[c, vl, i][0]):
+                return None
+            if self.free(c, i):
+                return i
+            passed_over.append(i)
+        return None
+
+    def in_order(self):
+        """Return the channels in the order in which they may choose: those of a switch in turn, from a random one."""
+        order = []
+        for device in range(self.net.devices):
+            own = [c for c in range(self.count) if self.net.src[c] == device]
+            first = (number(key_of(self.opt.seed, 8, device), self.now) >> 32) * len(own) >> 32
+            order += own[first:] + own[:first]
+        return order
 
     def from_table(self, c, which, table, can, inputs):
         state = self.tables[c]
@@ -91,6 +115,9 @@ class Outputs:
             packet.flow.sent_packets += 1
         else:
             self.held[packet.vc] -= packet.blocks
+            at = (int(self.net.src[c]), i)
+            self.sending[at] = self.sending.get(at, 0) + 1
+            self.at(end, INPUT, at)
             self.give_back(packet.vc, packet.blocks, end)
             if self.opt.single_fifo:
                 self.at(end, EXPOSE, packet.vc)

@@ -86,7 +86,10 @@ class Switches:
     def deliver(self, packet):
         flow = packet.flow
         self.flying[packet.vc] -= packet.blocks
-        self.fccl[packet.vc] += packet.blocks
+        if self.opt.xoff:
+            self.fccl[packet.vc] += packet.blocks
+        else:
+            self.give_back(packet.vc, packet.blocks, self.now)
         if self.net.lid_device[packet.lid] != self.net.dst[packet.channel]:
             self.counters[packet.channel]["relay"] += 1
             self.gone(packet)

@@ -1,4 +1,4 @@
-"""Which of two heads of one tick is first.  The kernel lets them take turns; published runs depend on it."""
+"""Which of two heads of one tick is first.  The kernel lets them take turns; runs of the prototype depend on it."""
 
 from slow_simulate.machine import Slow
 

@@ -16,7 +16,7 @@ from routing.simulate.state import Event, StopReason
 from routing.simulate.traffic import traffic_arrays
 
 LIFETIME = 20 * PACKET
-NO_CREDITS = Switching(fcp_period=1 << 40)
+NO_CREDITS = Switching(fcp_period=1 << 40, speedup=2)
 
 
 def rows(simulation, *events):
@@ -166,7 +166,7 @@ def test_deadlock_breaker_keeps_every_flow_going_without_a_drop(detect, release,
 def test_deadlock_breaker_keeps_every_flow_going_by_arrival_and_at_random_too(arbitration):
     detect, release = 100, 10
     remedy = Remedy(breaker=Breaker.DEADLOCK, detect=detect * PACKET, repeat=PACKET, release=release * PACKET)
-    how = {"switching": Switching(arbitration), "remedies": Remedies(port=remedy, sample=PACKET)}
+    how = {"switching": Switching(arbitration, speedup=2), "remedies": Remedies(port=remedy, sample=PACKET)}
     simulation = fig4_simulation(True, 8, wire=16, **how)
     window, most = (107 + detect + release) * PACKET, 0
     for stop in range(window, 40 * window, window):
@@ -184,7 +184,7 @@ def test_deadlock_breaker_keeps_every_flow_going_by_arrival_and_at_random_too(ar
 @pytest.mark.parametrize("arbitration", [Arbitration.ARRIVAL, Arbitration.RANDOM])
 def test_dropped_heads_let_the_ring_creep_by_arrival_and_at_random_too(arbitration):
     remedies = Remedies(port=Remedy(hoq=100 * PACKET, stall_count=0))
-    simulation = fig4_simulation(True, 8, wire=16, switching=Switching(arbitration), remedies=remedies)
+    simulation = fig4_simulation(True, 8, wire=16, switching=Switching(arbitration, speedup=2), remedies=remedies)
     simulation.run(4_000_000)
     share = simulation.flows().bytes / 64 / 4_000_000
     assert share.min() > 0.007
@@ -193,12 +193,12 @@ def test_dropped_heads_let_the_ring_creep_by_arrival_and_at_random_too(arbitrati
 
 
 @pytest.mark.parametrize(("detect", "release", "shares"), BREAKER)
-def test_an_oracle_in_place_of_messages_gives_the_published_shares(detect, release, shares):
+def test_an_oracle_in_place_of_messages_gives_the_shares_of_the_prototype(detect, release, shares):
     """Which knows of every lock when it has lasted long enough, and releases all ports of the loop together."""
     fabric, routing, paths = fig4(True)
     network = build_network(fabric, routing, cycles(8 * PACKET, wire=16))
     loop = [network.channel_between(RING[n], RING[(n + 1) % 4]) for n in range(4)]
-    options = option_arrays(network, Switching(), Remedies(), 2048)
+    options = option_arrays(network, Switching(speedup=2), Remedies(), 2048)
     options = replace(options, extra=np.full(network.channels, PACKET, np.int32))
     arrays = traffic_arrays(network, flows_along(fabric, paths))
     how = {"detect": detect * PACKET, "release": release * PACKET, "extra": PACKET}
@@ -220,7 +220,9 @@ def test_one_master_and_that_with_the_smallest_number_over_a_thousand_seeds():
     network = build_network(fabric, routing, cycles(8 * PACKET))
     masters = set()
     for seed in range(1000):
-        simulation = simulate(network, flows_along(fabric, paths), switching=Switching(seed=seed), remedies=LOOPS)
+        simulation = simulate(
+            network, flows_along(fabric, paths), switching=Switching(seed=seed, speedup=2), remedies=LOOPS
+        )
         simulation.run(160 * PACKET)
         suspected, chosen = rows(simulation, Event.SUSPECTED), rows(simulation, Event.MASTER)
         assert len(chosen) == 1
@@ -233,7 +235,7 @@ def test_one_master_and_that_with_the_smallest_number_over_a_thousand_seeds():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_loop_breaker_ends_the_deadlock(seed):
-    simulation = fig4_simulation(True, 8, switching=Switching(seed=seed), remedies=LOOPS)
+    simulation = fig4_simulation(True, 8, switching=Switching(seed=seed, speedup=2), remedies=LOOPS)
     simulation.run(2_000 * PACKET)
     before = simulation.flows().bytes
     simulation.run(6_000 * PACKET)
@@ -291,7 +293,9 @@ def ring_with_a_feeder(seed, rounds):
     paths = [*paths, ("y", "f", "11", "23", "h23")]
     network = build_network(fabric, tables_from_paths(fabric, paths, fill=True), cycles(8 * PACKET))
     remedies = replace(LOOPS, rounds=rounds)
-    simulation = simulate(network, flows_along(fabric, paths), switching=Switching(seed=seed), remedies=remedies)
+    simulation = simulate(
+        network, flows_along(fabric, paths), switching=Switching(seed=seed, speedup=2), remedies=remedies
+    )
     simulation.run(1_000 * PACKET)
     return simulation, network.channel_between("f", "11")
 

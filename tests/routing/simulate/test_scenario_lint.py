@@ -29,13 +29,18 @@ VALUES = {
     "from": "1", "until": "9", "remedy": "{ hoq = 100 }", "change": '{ how = "at once", at = 10 }', "wire": "2",
     "fault": '[{ cable = ["a", "b"], at = 10 }]', "arbitration": '"random"', "inputs": '"fifo"', "buffer": "9",
     "pauses": "{ xoff = 4, xon = 2 }", "without": '["f0"]', "engine": '"updn"', "vls": "2", "window": "7",
+    "speedup": "2",
     "routing": '{ tables = "none" }',
 }  # fmt: skip
 
 
 def test_every_kind_of_case_and_every_key_is_reported():
     assert set(READ_BY) == set(CASE_RUNNERS)
-    assert set().union(*READ_BY.values()) == set(TABLES["case"]) == set(VALUES) | {"name", "what", "expect"}
+    assert (
+        set().union(*READ_BY.values())
+        == set(TABLES["case"])
+        == set(VALUES) | {"name", "what", "expect", "origin", "chosen"}
+    )
 
 
 @pytest.mark.parametrize(

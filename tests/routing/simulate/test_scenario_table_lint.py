@@ -30,7 +30,7 @@ CASES = {
 }
 VALUES = {
     "timing": {"packet": "512", "wire": "2", "switch": "1", "buffer": "9"},
-    "run": {"until": "300", "from": "10", "sample": "5", "seed": "2"},
+    "run": {"until": "300", "from": "10", "sample": "5", "seed": "2", "speedup": "2"},
     "flow": {"pattern": '"cycle"', "message": "128", "messages": "9", "start": "1", "window": "2"},
 }  # fmt: skip
 

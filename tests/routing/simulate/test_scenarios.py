@@ -7,6 +7,7 @@ from routing.errors import NotEnoughVLs, ParseError
 from routing.simulate.case_runners import compare_with_expected, run_case
 from routing.simulate.scenario import find_scenario, read_scenario, scenarios
 from routing.simulate.scenario_fabric import enough_vls, scenario_fabric
+from routing.simulate.scenario_schema import ORIGINS
 
 CASES = [(name, case.name) for name in scenarios() for case in find_scenario(name).cases]
 
@@ -17,6 +18,12 @@ def test_comes_out_as_it_says(name, case):
     (chosen,) = [one for one in scenario.cases if one.name == case]
     result = run_case(scenario, chosen)
     assert result.wrong == ()
+
+
+@pytest.mark.parametrize(("name", "case"), CASES)
+def test_states_where_its_figures_come_from(name, case):
+    (chosen,) = [one for one in find_scenario(name).cases if one.name == case]
+    assert chosen.origin in ORIGINS
 
 
 def test_another_outcome_is_reported():
@@ -48,6 +55,8 @@ expect = { outcome = "progress" }
     [
         ("title", "titel", "there is no 'titel'"),
         ('title = "t"', "title = 1", "title has to be str"),
+        ('title = "t"', 'title = "t"\norigin = "hearsay"', "'hearsay' is not an origin of figures .*[(]use paper, "),
+        ('name = "c"', 'name = "c"\norigin = "hearsay"', "'hearsay' is not an origin of figures"),
         ("[[case]]", "[[case", "not TOML"),
         ('["a", "b"]]', '["a", "z"]]', "there is no device 'z'"),
         ('"b", "y"]', '"y"]', "there is no cable between a and y"),

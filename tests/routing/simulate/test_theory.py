@@ -1,17 +1,20 @@
 """Figures that are known without simulating."""
 
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from sim_cases import PACKET, cycles, fat_tree, fig4_simulation, flows_along, star, torus_dor
 
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
 from routing.simulate.handmade import literal_fabric, tables_from_paths
 from routing.simulate.network import build_network
 from routing.simulate.options import Arbitration, Inputs, Switching, VLArb
 from routing.simulate.run import simulate
 from routing.simulate.state import StopReason
-from routing.simulate.traffic import Process, all_to_all, shift, uniform
+from routing.simulate.traffic import Flow, Process, Traffic, all_to_all, shift, uniform
 
 
 @pytest.mark.parametrize("load", [0.5, 0.8])
@@ -50,6 +53,38 @@ def test_credits_limit_a_vl(packets, wire):
     assert share == pytest.approx(min(1.0, packets * PACKET / round_trip), rel=0.01)
 
 
+@pytest.mark.parametrize("packets", [1, 2, 4, 8])
+@pytest.mark.parametrize("wire", [1, 100])
+def test_credits_limit_the_vl_to_a_ca(packets, wire):
+    # Four sources together could fill the link.  A packet frees the buffer of its CA when its tail has arrived.  So
+    # the blocks of a buffer are sent once in the time of a packet and of a wire there and back.
+    fabric, routing, paths = star(4)
+    network = build_network(fabric, routing, cycles(packets * PACKET, wire=wire, switch=0))
+    simulation = simulate(network, flows_along(fabric, paths))
+    simulation.run(100_000)
+    share = simulation.flows().bytes.sum() / 64 / 100_000
+    assert share == pytest.approx(min(1.0, packets * PACKET / (PACKET + 2 * wire)), rel=0.01)
+
+
+@pytest.mark.parametrize("inputs", list(Inputs))
+@pytest.mark.parametrize(("speedup", "expected"), [(1, 0.5), (2, 1.0), (3, 1.0), (0, 1.0)])
+def test_the_speedup_of_the_crossbar_limits_an_input(speedup, expected, inputs):
+    # One CA sends to two others by turns, at twice the rate of their links.  So its input has to feed two outputs at
+    # once to keep up.  A single queue for each VL (FIFO) lets one packet leave at a time.
+    fabric, _, _ = star(3)
+    routing = ENGINES["minhop"].route(fabric, EngineOptions(threads=1))
+    network = build_network(fabric, routing, cycles(8 * PACKET))
+    arrays = network.arrays
+    slow = np.where(arrays.dst >= arrays.switches, 2 * arrays.cost, arrays.cost)
+    network = replace(network, arrays=replace(arrays, cost=slow))
+    lids = tuple(fabric.endport_lid.tolist())
+    traffic = Traffic((Flow(0, lids[1:3], bytes=64 * PACKET),), 64 * PACKET)
+    simulation = simulate(network, traffic, switching=Switching(inputs=inputs, speedup=speedup))
+    simulation.run(100_000)
+    share = simulation.flows().bytes.sum() / 64 / 100_000
+    assert share == pytest.approx(0.5 if inputs is Inputs.FIFO else expected, rel=0.01)
+
+
 @pytest.mark.parametrize("window", [1, 2, 3, 7])
 @pytest.mark.parametrize("wire", [1, 50])
 def test_a_window_limits_a_flow(window, wire):
@@ -83,7 +118,7 @@ def test_the_ring_without_it_runs_for_ever_in_turn_and_locks_by_arrival(packets)
     assert simulation.run(200_000).reason is StopReason.TIME
     np.testing.assert_allclose(simulation.flows().bytes / 64 / 200_000, 0.5, rtol=0.01)
     assert not simulation.wait_graph().deadlocks
-    locked = fig4_simulation(False, packets, switching=Switching(arbitration=Arbitration.ARRIVAL))
+    locked = fig4_simulation(False, packets, switching=Switching(arbitration=Arbitration.ARRIVAL, speedup=2))
     assert locked.run(200_000, stop_at_standstill=True).reason is StopReason.STANDSTILL
 
 

@@ -28,6 +28,7 @@ ibn_adaptive *ibn_adaptive_new(const ibn_sim_network *network, const ibn_adaptiv
 void ibn_adaptive_free(ibn_adaptive *sim);
 int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *told);
 void ibn_adaptive_totals(const ibn_adaptive *sim, int64_t *totals);
+void ibn_adaptive_latencies(const ibn_adaptive *sim, int64_t *buckets);
 void ibn_adaptive_channels(const ibn_adaptive *sim, int64_t *rows);
 void ibn_adaptive_lanes(const ibn_adaptive *sim, int64_t *rows);
 void ibn_adaptive_flows(const ibn_adaptive *sim, int64_t *rows);

@@ -35,6 +35,7 @@ void ibn_av_at(ibn_adaptive *sim, int64_t time, int kind, int32_t subject, int32
     *slot = e;
     sim->pending++;
     sim->moving += kind < AV_LATER;
+    sim->crediting += kind == AV_CREDIT;
 }
 
 /* Take a packet from the free list; return IBN_NONE if memory runs out. */

@@ -251,16 +251,16 @@ void ibn_av_serve(ibn_adaptive *sim, int32_t d)
         serve_ca(sim, d);
 }
 
-/* Deliver a packet whose tail has reached a CA; its credits return to the sender at once. */
+/* Deliver a packet whose tail has reached a CA, which returns its credits over the wire. */
 void ibn_av_deliver(ibn_adaptive *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
     if (packet->vc != IBN_NONE) {
         sim->vc[packet->vc].flying -= packet->blocks;
-        sim->vc[packet->vc].credits += packet->blocks;
-        ibn_av_touch(sim, sim->channel[packet->channel].src);
+        sim->vc[packet->vc].returning += packet->blocks;
+        ibn_av_at(sim, sim->now + sim->channel[packet->channel].wire, AV_CREDIT, packet->vc, packet->blocks);
     }
-    ibn_flow_got(&sim->flow[packet->flow], packet, sim->now);
+    ibn_flow_got(&sim->flow[packet->flow], packet, sim->now, sim->latencies);
     if (ibn_flow_opens(&sim->flow[packet->flow]))
         ibn_av_at(sim, sim->now + 1, AV_INJECT, packet->flow, 0);
     sim->delivered++;

@@ -42,6 +42,11 @@ void ibn_adaptive_totals(const ibn_adaptive *sim, int64_t *totals)
     memcpy(totals, values, sizeof values);
 }
 
+void ibn_adaptive_latencies(const ibn_adaptive *sim, int64_t *buckets)
+{
+    memcpy(buckets, sim->latencies, sizeof sim->latencies);
+}
+
 void ibn_adaptive_channels(const ibn_adaptive *sim, int64_t *rows)
 {
     for (int32_t c = 0; c < sim->channels; c++, rows += 3) {

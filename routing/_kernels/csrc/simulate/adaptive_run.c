@@ -112,6 +112,7 @@ static void happen(ibn_adaptive *sim)
             continue;
         }
         sim->moving--;
+        sim->crediting -= event.kind == AV_CREDIT;
         handle(sim, event.kind, event.subject, event.value);
     }
     if (sim->later_count > 1)
@@ -138,14 +139,17 @@ int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t s
 {
     int64_t reason = STOP_TIME, most = sim->handled + events, last = sim->now, handled = sim->handled;
     while (sim->now < until) {
-        if (!sim->moving && (stop_at_standstill || !sim->pending || sim->injected == sim->delivered)) {
-            int over = sim->injected == sim->delivered && !ibn_flow_pressing(sim->flow, sim->flows);
-            if (over || stop_at_standstill || !sim->pending) {
-                reason = over ? STOP_EMPTY : STOP_STANDSTILL;
-                if (!over && !stop_at_standstill)
-                    sim->now = until;
-                break;
-            }
+        /* The last packet ends the run, not the credits that return for it. */
+        if (sim->moving == sim->crediting && sim->injected == sim->delivered
+            && !ibn_flow_pressing(sim->flow, sim->flows)) {
+            reason = STOP_EMPTY;
+            break;
+        }
+        if (!sim->moving && (stop_at_standstill || !sim->pending)) {
+            reason = STOP_STANDSTILL;
+            if (!stop_at_standstill)
+                sim->now = until;
+            break;
         }
         if (sim->handled >= most) {
             reason = STOP_EVENTS;

@@ -2,6 +2,9 @@
  *
  * An input is a channel into the switch, or a flow of a CA.  Functions with the argument `plain` are compiled twice.
  * The copy for plain = 1 skips the code for rarely used options. */
+#include <string.h>
+
+#include "simulate/internal/crossbar.h"
 #include "simulate/internal/flow.h"
 #include "simulate/internal/queue.h"
 
@@ -9,18 +12,24 @@
 #define VLARB_WIDTH (4 + 4 * VLARB_ENTRIES)
 #define VLARB_NO_LIMIT 255
 
-/* Choose a random input among those that have packets queued for VC l. */
-static int32_t input_at_random(const ibn_sim *sim, int32_t c, int32_t l)
+/* Inputs among which the next one is chosen: a bit mask of `words` words, and how often it was chosen in vain. */
+typedef struct {
+    const uint64_t *mask; /* [words] bit set if the input is a candidate */
+    int32_t words,        /* number of words */
+        attempt;          /* candidates that were chosen before, but are not free */
+} candidates_of;
+
+/* Choose a random candidate. */
+static int32_t input_at_random(const ibn_sim *sim, int32_t c, const candidates_of *from)
 {
-    const uint64_t *mask = ibn_mask(sim, l);
     int32_t count = 0;
-    for (int32_t w = 0; w < sim->words; w++)
-        count += __builtin_popcountll(mask[w]);
-    uint64_t key = ibn_key(sim->options.seed, 3, (uint64_t)c);
+    for (int32_t w = 0; w < from->words; w++)
+        count += __builtin_popcountll(from->mask[w]);
+    uint64_t key = ibn_key(sim->options.seed, from->attempt ? 10 + (uint64_t)from->attempt : 3, (uint64_t)c);
     uint64_t number = ibn_number(key, (uint64_t)sim->channel[c].packets) >> 32;
     int32_t left = (int32_t)((number * (uint64_t)count) >> 32);
-    for (int32_t w = 0; w < sim->words; w++) {
-        uint64_t word = mask[w];
+    for (int32_t w = 0; w < from->words; w++) {
+        uint64_t word = from->mask[w];
         int32_t here = __builtin_popcountll(word);
         if (left >= here) {
             left -= here;
@@ -33,37 +42,31 @@ static int32_t input_at_random(const ibn_sim *sim, int32_t c, int32_t l)
     return IBN_NONE;
 }
 
-/* Choose the next input with packets queued for VC l in cyclic order, beginning with input `from`. */
-static inline int32_t input_in_turn(const ibn_sim *sim, int32_t l, int32_t from)
+/* Choose the next candidate in cyclic order, beginning with input `first`. */
+static inline int32_t input_in_turn(const candidates_of *from, int32_t first)
 {
-    const uint64_t *mask = ibn_mask(sim, l);
-    if (sim->words == 1) {
-        uint64_t ahead = mask[0] & (~0ull << from);
-        return __builtin_ctzll(ahead ? ahead : mask[0]);
-    }
-    /* The first word is visited again at the end, because it may have inputs below `from`. */
-    for (int32_t step = 0; step <= sim->words; step++) {
-        int32_t w = ((from >> 6) + step) % sim->words;
-        uint64_t word = step ? mask[w] : mask[w] & (~0ull << (from & 63));
+    /* The first word is visited again at the end, because it may have inputs below `first`. */
+    for (int32_t step = 0; step <= from->words; step++) {
+        int32_t w = ((first >> 6) + step) % from->words;
+        uint64_t word = step ? from->mask[w] : from->mask[w] & (~0ull << (first & 63));
         if (word)
             return w * 64 + __builtin_ctzll(word);
     }
     return IBN_NONE;
 }
 
-/* Choose the input whose first packet arrived first; of equal ones, the next in cyclic order. */
-static int32_t input_by_arrival(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl)
+/* Choose the candidate whose first packet arrived first; of equal ones, the next in cyclic order. */
+static int32_t input_by_arrival(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl, const candidates_of *from)
 {
     const ibn_channel *channel = &sim->channel[c];
-    const uint64_t *mask = ibn_mask(sim, l);
     const ibn_fifo *queue = &sim->queue[channel->queues + vl * channel->inputs];
-    int32_t best = IBN_NONE, from = sim->vc[l].next_input, best_turn = 0;
+    int32_t best = IBN_NONE, first = sim->vc[l].next_input, best_turn = 0;
     int64_t best_time = 0;
-    for (int32_t w = 0; w < sim->words; w++) {
-        for (uint64_t word = mask[w]; word; word &= word - 1) {
+    for (int32_t w = 0; w < from->words; w++) {
+        for (uint64_t word = from->mask[w]; word; word &= word - 1) {
             int32_t input = w * 64 + __builtin_ctzll(word);
             int64_t time = sim->packet[queue[input].head].ready;
-            int32_t turn = input >= from ? input - from : input - from + channel->inputs;
+            int32_t turn = input >= first ? input - first : input - first + channel->inputs;
             if (best == IBN_NONE || time < best_time || (time == best_time && turn < best_turn)) {
                 best = input;
                 best_time = time;
@@ -74,38 +77,67 @@ static int32_t input_by_arrival(const ibn_sim *sim, int32_t c, int32_t l, int32_
     return best;
 }
 
-/* Choose the input to serve next on VC l by the arbitration of the simulation.
+/* Choose one of the candidates to serve next on VC l by the arbitration of the simulation.
  *
  * If a rule of Deadlock Breaker reserves the VC for one input whose queue is empty, the result is IBN_NONE. */
-static int32_t choose_input(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl)
+static int32_t choose_input(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl, const candidates_of *from)
 {
     const ibn_vc *vc = &sim->vc[l];
     if (vc->only != IBN_NONE) {
-        uint64_t word = ibn_mask(sim, l)[vc->only >> 6];
+        uint64_t word = (vc->only >> 6) < from->words ? from->mask[vc->only >> 6] : 0;
         return (word >> (vc->only & 63)) & 1 ? vc->only : IBN_NONE;
     }
     if (sim->options.arbitration == ARBITER_ROUND_ROBIN)
-        return input_in_turn(sim, l, vc->next_input);
+        return input_in_turn(from, vc->next_input);
     if (sim->options.arbitration == ARBITER_ARRIVAL)
-        return input_by_arrival(sim, c, l, vl);
-    return input_at_random(sim, c, l);
+        return input_by_arrival(sim, c, l, vl, from);
+    return input_at_random(sim, c, from);
+}
+
+/* Return whether an input can send to channel c now, as far as the crossbar is concerned; if not, c awaits an input. */
+static int crossbar_allows(ibn_sim *sim, int32_t c, int32_t input)
+{
+    if (!sim->options.speedup || !sim->channel[c].from_switch || !ibn_input_full(sim, sim->channel[c].src, input))
+        return 1;
+    ibn_await_input(sim, c);
+    return 0;
 }
 
 /* Choose the input to serve on a VL; return IBN_NONE if its packet needs more credits than there are.
  *
- * A packet that Loop Breaker lets go without credit is chosen first. */
-static int32_t input_that_fits(const ibn_sim *sim, int32_t c, int32_t vl)
+ * A packet that Loop Breaker lets go without credit is chosen first.  An input that the crossbar does not allow to
+ * send another packet is passed over, if its packet has credits. */
+static int32_t input_that_fits(ibn_sim *sim, int32_t c, int32_t vl)
 {
     const ibn_channel *channel = &sim->channel[c];
     int32_t l = c * sim->vls + vl;
     const ibn_vc *vc = &sim->vc[l];
-    if (vc->pass && (ibn_mask(sim, l)[vc->pass_input >> 6] >> (vc->pass_input & 63)) & 1)
+    uint64_t rest[IBN_PORT_WORDS];
+    candidates_of from = {ibn_mask(sim, l), sim->words, 0};
+    if (vc->pass && (from.mask[vc->pass_input >> 6] >> (vc->pass_input & 63)) & 1
+        && crossbar_allows(sim, c, vc->pass_input))
         return vc->pass_input;
-    int32_t input = choose_input(sim, c, l, vl);
-    if (input == IBN_NONE)
-        return input;
-    int32_t p = sim->queue[channel->queues + vl * channel->inputs + input].head;
-    return sim->packet[p].blocks <= ibn_credits(vc) ? input : IBN_NONE;
+    for (;;) {
+        int32_t input = choose_input(sim, c, l, vl, &from);
+        if (input == IBN_NONE)
+            return input;
+        int32_t p = sim->queue[channel->queues + vl * channel->inputs + input].head;
+        if (sim->packet[p].blocks > ibn_credits(vc))
+            return IBN_NONE;
+        if (crossbar_allows(sim, c, input))
+            return input;
+        if (!from.attempt++) {
+            from.words = sim->words < IBN_PORT_WORDS ? sim->words : IBN_PORT_WORDS;
+            memcpy(rest, from.mask, (size_t)from.words * sizeof *rest);
+            from.mask = rest;
+        }
+        rest[input >> 6] &= ~(1ull << (input & 63));
+        uint64_t left = 0;
+        for (int32_t w = 0; w < from.words; w++)
+            left |= rest[w];
+        if (!left)
+            return IBN_NONE;
+    }
 }
 
 /* Return the size in blocks of the first packet in an input's queue. */
@@ -188,11 +220,11 @@ static int choose_by_tables(ibn_sim *sim, int32_t c, int32_t *input)
 /* Return the input to serve on a VL, or IBN_NONE if its packet needs more credits than there are.
  *
  * The common case, round robin without exceptions, is handled here without a call. */
-IBN_SPECIALIZED int32_t input_to_serve(const ibn_sim *sim, int32_t c, const ibn_channel *channel, int32_t l, int vl,
+IBN_SPECIALIZED int32_t input_to_serve(ibn_sim *sim, int32_t c, const ibn_channel *channel, int32_t l, int vl,
                                        int plain)
 {
     const ibn_vc *vc = &sim->vc[l];
-    if (!plain && (!sim->in_turn || vc->pass || vc->only != IBN_NONE))
+    if (!plain && (!sim->in_turn || sim->options.speedup || vc->pass || vc->only != IBN_NONE))
         return input_that_fits(sim, c, vl);
     uint64_t ahead = vc->mask & (~0ull << vc->next_input);
     int32_t input = __builtin_ctzll(ahead ? ahead : vc->mask), p = ibn_queue(sim, channel, vl, input)->head;
@@ -228,6 +260,8 @@ IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int pl
     }
     sim->vc[packet->vc].held -= packet->blocks;
     ibn_give_back(sim, packet->channel, packet->vc, packet->blocks, end, plain);
+    if (!plain && sim->options.speedup)
+        ibn_occupy_input(sim, packet->channel, end);
     if (!plain && sim->options.single_fifo)
         ibn_at(sim, end, EV_EXPOSE, packet->vc, 0);
 }
@@ -319,6 +353,8 @@ IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
 /* Arbitrate all channels that events of this tick concern. */
 void ibn_sim_arbitrate(ibn_sim *sim)
 {
+    if (sim->options.speedup && sim->touches > 1)
+        ibn_sim_order_touched(sim);
     if (sim->plain)
         arbitrate_touched(sim, 1);
     else

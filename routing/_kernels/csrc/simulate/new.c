@@ -1,4 +1,5 @@
 /* Creation and release of a simulation, and replacement of its routing tables during a run. */
+#include "simulate/internal/crossbar.h"
 #include "simulate/internal/flow.h"
 
 #include <stdlib.h>
@@ -77,6 +78,10 @@ static void copy_network(ibn_sim *sim, const ibn_sim_network *network)
     sim->watch = copy(NULL, (int64_t)sizeof(ibn_watch) * sim->vcs, failed);
     sim->touched = copy(NULL, 4LL * sim->channels, failed);
     sim->marked = copy(NULL, 2LL * sim->channels, failed);
+    int64_t ports = sim->options.speedup ? 8LL * IBN_PORT_WORDS * sim->switches : 0;
+    sim->full_inputs = copy(NULL, ports, failed);
+    sim->awaiting = copy(NULL, ports, failed);
+    sim->touch_key = copy(NULL, sim->options.speedup ? 8LL * sim->channels : 0, failed);
     sim->looked = copy(NULL, sim->options.xoff ? 4 * sim->vcs : 0, failed);
 }
 
@@ -138,8 +143,8 @@ static void set_queues(ibn_sim *sim)
     }
     sim->words = (most + 63) / 64;
     sim->in_turn = sim->words == 1 && sim->options.arbitration == ARBITER_ROUND_ROBIN;
-    sim->plain =
-        sim->in_turn && !sim->options.arbiters && !sim->options.single_fifo && !sim->freed_first && !sim->aging;
+    sim->plain = sim->in_turn && !sim->options.arbiters && !sim->options.single_fifo && !sim->freed_first && !sim->aging
+                 && !sim->options.speedup;
     sim->failed |= queues > INT32_MAX;
     sim->queue = sim->failed ? NULL : none(2 * queues, &sim->failed);
     sim->mask = sim->words > 1 ? copy(NULL, 8LL * sim->vcs * sim->words, &sim->failed) : NULL;
@@ -217,12 +222,13 @@ ibn_sim *ibn_sim_new(const ibn_sim_network *network, const ibn_sim_options *opti
 void ibn_sim_free(ibn_sim *sim)
 {
     void *parts[] = {
-        sim->channel,  sim->far_end,     sim->counters,    sim->vc,    sim->watch,    sim->queue,    sim->mask,
-        sim->at_port,  sim->out_first,   sim->out_channel, sim->lft,   sim->sl2vl,    sim->ca_sl2vl, sim->sl,
-        sim->distance, sim->lid_switch,  sim->lid_device,  sim->hoq,   sim->lifetime, sim->detect,   sim->repeat,
-        sim->release,  sim->stall_count, sim->breaker,     sim->extra, sim->vlarb,    sim->flow,     sim->lists,
-        sim->trace,    sim->event,       sim->slot,        sim->heap,  sim->later,    sim->touched,  sim->marked,
-        sim->looked,   sim->busy_slots,  sim->packet,      sim->clcm,  sim->log,
+        sim->channel,   sim->far_end,     sim->counters,    sim->vc,    sim->watch,    sim->queue,       sim->mask,
+        sim->at_port,   sim->out_first,   sim->out_channel, sim->lft,   sim->sl2vl,    sim->ca_sl2vl,    sim->sl,
+        sim->distance,  sim->lid_switch,  sim->lid_device,  sim->hoq,   sim->lifetime, sim->detect,      sim->repeat,
+        sim->release,   sim->stall_count, sim->breaker,     sim->extra, sim->vlarb,    sim->flow,        sim->lists,
+        sim->trace,     sim->event,       sim->slot,        sim->heap,  sim->later,    sim->touched,     sim->marked,
+        sim->looked,    sim->busy_slots,  sim->packet,      sim->clcm,  sim->log,      sim->full_inputs, sim->awaiting,
+        sim->touch_key,
     };
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
         free(parts[i]);

@@ -61,6 +61,11 @@ void ibn_sim_totals(const ibn_sim *sim, int64_t *totals)
     memcpy(totals, values, sizeof values);
 }
 
+void ibn_sim_latencies(const ibn_sim *sim, int64_t *buckets)
+{
+    memcpy(buckets, sim->latencies, sizeof sim->latencies);
+}
+
 void ibn_sim_channels(const ibn_sim *sim, int64_t *rows)
 {
     for (int32_t c = 0; c < sim->channels; c++, rows += 12) {

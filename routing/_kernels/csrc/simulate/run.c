@@ -109,6 +109,9 @@ static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value
     case EV_FREED:
         freed(sim, subject, value);
         break;
+    case EV_INPUT:
+        ibn_sim_input_free(sim, subject);
+        break;
     case EV_INJECT:
         sim->flow[subject].called = 0;
         ibn_sim_prepare(sim, subject);
@@ -128,6 +131,7 @@ static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, i
         int32_t first = ibn_first_event(place);
         sim->handled += place - first;
         sim->moving -= place - first;
+        sim->crediting -= kind == EV_CREDIT ? place - first : 0;
         if (kind == EV_ARRIVE)
             ibn_sim_arrive(sim, first, place);
         else if (kind == EV_DELIVER)
@@ -169,6 +173,7 @@ static void tick(ibn_sim *sim, int64_t time)
     if (!sim->options.xoff)
         handle_batches(sim, EV_FREED, places[EV_FREED]);
     handle_batches(sim, EV_EXPOSE, places[EV_EXPOSE]);
+    handle_batches(sim, EV_INPUT, places[EV_INPUT]);
     handle_batches(sim, EV_PAUSE, places[EV_PAUSE]);
     for (int kind = EV_LATER; kind < EV_KINDS; kind++)
         if (places[kind])
@@ -190,7 +195,8 @@ int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_sta
     int64_t reason = STOP_TIME, most = sim->handled + events;
     for (;;) {
         int64_t inside = sim->injected - sim->delivered - sim->dropped, time;
-        if (!sim->moving && !inside && !ibn_flow_pressing(sim->flow, sim->flows)) {
+        /* The last packet ends the run, not the credits that return for it. */
+        if (sim->moving == sim->crediting && !inside && !ibn_flow_pressing(sim->flow, sim->flows)) {
             reason = STOP_EMPTY;
             break;
         }

@@ -100,21 +100,25 @@ void ibn_sim_expose(ibn_sim *sim, int32_t l)
     }
 }
 
-/* Deliver a packet to a CA; its credits return to the sender at once. */
+/* Deliver a packet to a CA, which frees its buffer as soon as the packet's tail has arrived.
+ *
+ * The credits take the wire's delay to reach the switch, as those of a switch do.  With pauses there are no credits to
+ * return, and a CA never fills up. */
 static inline void deliver(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
     ibn_vc *vc = &sim->vc[packet->vc];
     vc->flying -= packet->blocks;
-    vc->fccl += (uint32_t)packet->blocks;
-    if (vc->waiting && sim->channel[packet->channel].busy <= sim->now)
-        ibn_touch(sim, packet->channel);
+    if (sim->options.xoff)
+        vc->fccl += (uint32_t)packet->blocks;
+    else
+        ibn_give_back(sim, packet->channel, packet->vc, packet->blocks, sim->now, 0);
     if (sim->lid_device[packet->lid] != sim->far_end[packet->channel].device) {
         sim->counters[packet->channel].relay++; /* the tables have changed, and this CA does not own the LID */
         ibn_sim_gone(sim, p);
         return;
     }
-    ibn_flow_got(&sim->flow[packet->flow], packet, sim->now);
+    ibn_flow_got(&sim->flow[packet->flow], packet, sim->now, sim->latencies);
     if (ibn_flow_opens(&sim->flow[packet->flow]))
         ibn_at(sim, sim->now + 1, EV_INJECT, packet->flow, 0);
     sim->delivered++;

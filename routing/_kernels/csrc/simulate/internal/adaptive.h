@@ -138,7 +138,8 @@ struct ibn_adaptive {
         event_free,            /* first event of the free list, or IBN_NONE */
         slot[AV_SLOTS];        /* first event of each slot of the timing wheel, or IBN_NONE */
     int64_t pending,           /* number of scheduled events */
-        moving;                /* of these, events that move data */
+        moving,                /* of these, events that move data */
+        crediting;             /* of these, AV_CREDIT events */
     ibn_adaptive_event *later; /* [later_room] events of the present tick with kinds from AV_LATER on, to be sorted */
     int32_t later_count,       /* events in `later` */
         later_room;            /* events allocated in `later` */
@@ -166,6 +167,7 @@ struct ibn_adaptive {
         pings,                 /* pings sent */
         loops,                 /* cycles that pings have found */
         bubbles;               /* packets moved to a spare buffer, so that the others of a cycle can move */
+    int64_t latencies[2][IBN_LATENCY_BUCKETS]; /* latencies counted by bucket: of packets, and of messages */
 };
 
 #pragma GCC visibility push(hidden)

@@ -17,6 +17,7 @@ enum {
     EV_DELIVER,         /* the tail of a packet has reached a CA; subject: packet */
     EV_INJECT,          /* a flow can send its next packet; subject: flow */
     EV_EXPOSE,          /* the next packet of a single FIFO can be forwarded; subject: VC */
+    EV_INPUT,           /* an input of a switch has finished sending a packet; subject: channel into the switch */
     EV_PAUSE,           /* a pause message reaches its sender; subject: VC, value: number of the message */
     EV_LATER,           /* first of the kinds that are handled after the others of a tick, in sorted order */
     EV_HEAD = EV_LATER, /* a head packet may have exceeded a lifetime limit; subject: VC */
@@ -61,6 +62,7 @@ enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 #define IBN_NONE (-1)
 #define IBN_BATCH 16 /* entries of a batch of events, of which one is the link to the previous batch */
 #define IBN_NEVER INT64_MAX
+#define IBN_LATENCY_BUCKETS 2048 /* buckets of a histogram of latencies, see ibn_latency_bucket in flow.h */
 #define IBN_SLOT 16          /* kinds of events for which a slot of the timing wheel has room; they fill a cache line */
 #define IBN_CLCM_PORTS 64    /* largest number of entries of a control message */
 #define IBN_LOG_WIDTH 6      /* columns of the log: tick, kind, four numbers */
@@ -170,8 +172,9 @@ typedef struct {
         from_switch,     /* 1: the sender is a switch, 0: a CA or router */
         to_switch,       /* 1: the receiver is a switch, 0: a CA or router */
         dst_port,        /* port number at the receiver */
-        ages;            /* 1: packets queued for the channel have a lifetime limit, else 0 */
-    uint8_t spare[29];   /* unused bytes, which fill the second cache line */
+        ages,            /* 1: packets queued for the channel have a lifetime limit, else 0 */
+        sending;       /* packets that the channel's input at the receiver is sending; counted if there is a speedup */
+    uint8_t spare[28]; /* unused bytes, which fill the second cache line */
 } ibn_channel;
 
 /* Part of a channel's state that the receiving device needs to forward a packet; a copy in a smaller array. */
@@ -315,19 +318,23 @@ struct ibn_sim {
         *looked;       /* [vcs] VCs whose occupancy has changed in this tick, so that a pause may begin or end */
     ibn_distant *heap; /* [heap_room] events beyond the timing wheel, a binary heap by time */
     ibn_event *later;  /* [later_room] events of one kind while they are sorted */
-    uint64_t *busy_slots; /* [slots / 64] one bit per slot of the timing wheel, set if the slot has events */
-    int32_t in_turn;      /* 1: arbitration is round robin, and one word has a bit for each input; else 0 */
-    int32_t plain;        /* 1: in_turn, and no option is set for which a hop needs the general code; else 0 */
-    int32_t aging;        /* 1: some channel has a lifetime limit, or there are breakers; else 0 */
-    uint16_t *marked;     /* [channels] 1: the channel is in `touched`, else 0 */
-    int32_t slots,        /* number of slots of the timing wheel, one for each tick */
-        heap_size,        /* events in `heap` */
-        heap_room,        /* events allocated in `heap` */
-        later_room,       /* events allocated in `later` */
-        touches,          /* channels in `touched` */
-        looks;            /* VCs in `looked` */
-    int32_t freed_first;  /* 1: freed room is handled at the receiver (EV_FREED) before its credits leave; else 0 */
-    int64_t moving;       /* pending events that move data; 0 while packets are in flight means a standstill */
+    uint64_t *full_inputs, /* [switches][4] bit set if an input sends as many packets as the speedup allows */
+        *awaiting;         /* [switches][4] bit set if an output has packets that wait for such an input */
+    int64_t *touch_key;    /* [channels] sort key of each channel in `touched`; allocated if there is a speedup */
+    uint64_t *busy_slots;  /* [slots / 64] one bit per slot of the timing wheel, set if the slot has events */
+    int32_t in_turn;       /* 1: arbitration is round robin, and one word has a bit for each input; else 0 */
+    int32_t plain;         /* 1: in_turn, and no option is set for which a hop needs the general code; else 0 */
+    int32_t aging;         /* 1: some channel has a lifetime limit, or there are breakers; else 0 */
+    uint16_t *marked;      /* [channels] 1: the channel is in `touched`, else 0 */
+    int32_t slots,         /* number of slots of the timing wheel, one for each tick */
+        heap_size,         /* events in `heap` */
+        heap_room,         /* events allocated in `heap` */
+        later_room,        /* events allocated in `later` */
+        touches,           /* channels in `touched` */
+        looks;             /* VCs in `looked` */
+    int32_t freed_first;   /* 1: freed room is handled at the receiver (EV_FREED) before its credits leave; else 0 */
+    int64_t moving,        /* pending events that move data; 0 while packets are in flight means a standstill */
+        crediting;         /* of these, EV_CREDIT events */
 
     /* Packets, control messages and the event log. */
     ibn_packet *packet;   /* [packets_made] packets, in use or free */
@@ -353,6 +360,10 @@ struct ibn_sim {
         hops,            /* packets sent by all channels */
         handled,         /* events handled */
         last_move;       /* tick at which a packet was last sent */
+
+    /* Latencies since the due time of the message, counted by bucket: of packets, and of messages (whose last packet
+     * has been delivered). */
+    int64_t latencies[2][IBN_LATENCY_BUCKETS];
 };
 
 _Static_assert(EV_KINDS <= IBN_SLOT, "every kind of event has a place in a slot");
@@ -441,6 +452,7 @@ static inline int32_t ibn_batch_before(ibn_sim *sim, int32_t place)
 static inline void ibn_at(ibn_sim *sim, int64_t time, int kind, int32_t subject, int32_t value)
 {
     sim->moving += ibn_moves(kind);
+    sim->crediting += kind == EV_CREDIT;
     if (time - sim->now < sim->slots)
         ibn_put(sim, (int32_t)(time & (sim->slots - 1)), kind, subject, value);
     else
@@ -487,6 +499,9 @@ void ibn_sim_lose(ibn_sim *sim, int32_t p);
 void ibn_sim_gone(ibn_sim *sim, int32_t p);
 /* Function of arbiter.c: arbitration of channels. */
 void ibn_sim_arbitrate(ibn_sim *sim);
+/* Functions of crossbar.c: inputs that become free, and order of the outputs. */
+void ibn_sim_input_free(ibn_sim *sim, int32_t c);
+void ibn_sim_order_touched(ibn_sim *sim);
 /* Functions of source.c: traffic sources. */
 void ibn_sim_prepare(ibn_sim *sim, int32_t f);
 void ibn_sim_start_flows(ibn_sim *sim);

@@ -1,0 +1,52 @@
+/* Inputs of a switch that become free again, and the order in which outputs compete for inputs. */
+#include "simulate/internal/crossbar.h"
+
+#define KEY_PORTS 256
+
+/* Free an input that has finished sending a packet; all outputs that await an input of the switch are arbitrated. */
+void ibn_sim_input_free(ibn_sim *sim, int32_t c)
+{
+    ibn_channel *channel = &sim->channel[c];
+    int32_t device = channel->dst, input = channel->in_index;
+    channel->sending--;
+    sim->full_inputs[device * IBN_PORT_WORDS + (input >> 6)] &= ~(1ull << (input & 63));
+    for (int32_t w = 0; w < IBN_PORT_WORDS; w++) {
+        uint64_t *awaiting = &sim->awaiting[device * IBN_PORT_WORDS + w];
+        for (; *awaiting; *awaiting &= *awaiting - 1)
+            ibn_touch(sim, sim->out_first[device] + w * 64 + __builtin_ctzll(*awaiting));
+    }
+}
+
+/* Return the sort key of a channel: outputs of one switch follow each other in cyclic order from a random one. */
+static int64_t key_of(const ibn_sim *sim, int32_t c)
+{
+    int32_t device = sim->channel[c].src, first = sim->out_first[device];
+    int32_t outputs = sim->out_first[device + 1] - first;
+    uint64_t number = ibn_number(ibn_key(sim->options.seed, 8, (uint64_t)device), (uint64_t)sim->now) >> 32;
+    int32_t start = (int32_t)((number * (uint64_t)outputs) >> 32), turn = c - first - start;
+    return (int64_t)device * KEY_PORTS + (turn < 0 ? turn + outputs : turn);
+}
+
+/* Sort the channels that this tick concerns, because the first output of a switch that wants an input gets it.
+ *
+ * So the result does not depend on the order of events within a tick.  Shell sort is used as in events.c. */
+void ibn_sim_order_touched(ibn_sim *sim)
+{
+    int32_t gap = 1;
+    for (int32_t i = 0; i < sim->touches; i++)
+        sim->touch_key[i] = key_of(sim, sim->touched[i]);
+    while (gap < sim->touches / 3)
+        gap = 3 * gap + 1;
+    for (; gap > 0; gap /= 3) {
+        for (int32_t i = gap; i < sim->touches; i++) {
+            int64_t key = sim->touch_key[i];
+            int32_t c = sim->touched[i], at = i;
+            for (; at >= gap && key < sim->touch_key[at - gap]; at -= gap) {
+                sim->touch_key[at] = sim->touch_key[at - gap];
+                sim->touched[at] = sim->touched[at - gap];
+            }
+            sim->touch_key[at] = key;
+            sim->touched[at] = c;
+        }
+    }
+}
