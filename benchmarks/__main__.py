@@ -24,6 +24,7 @@ NAMES = (
     "resweep_seconds",
     "sweep_scale",
     "quality_table",
+    "real_fabrics",
     "nue_curve",
     "nue_tori",
     "simulate",

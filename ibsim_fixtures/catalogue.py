@@ -50,7 +50,7 @@ class Fixture:
     connected
         Whether every end port is cabled to a switch and all switches are connected.
     layout
-        Layout of the switches in the picture: circle, grid, levels or groups.
+        Layout of the switches in the picture: circle, grid, levels, tiers or groups.
     recipe
         How the net file is generated; None if it was written by hand.
     """

@@ -21,15 +21,26 @@ GAP = 78.0
 REACH = 30.0
 """Distance between a switch and its CAs, in pixels."""
 DOWN = math.pi / 2
+TIERS = ("leaf", "spine", "top")
+"""Words for the levels of a tree with which the names of switches begin in the layout ``tiers``, from the bottom up."""
 
 
 def switch_places(fabric: Fabric, layout: str) -> list[Point]:
-    """Compute the coordinates of each switch in one of the layouts ``circle``, ``grid``, ``levels`` or ``groups``.
+    """Compute the coordinates of each switch in the layout ``circle``, ``grid``, ``levels``, ``tiers`` or ``groups``.
 
-    All layouts except ``circle`` use the numbers in the switches' names.  These are the coordinates (``grid``), the
-    tree level and number (``levels``), or the group and number (``groups``).
+    All layouts except ``circle`` use the switches' names.  Numbers in a name are the coordinates (``grid``), the tree
+    level and number (``levels``), or the group and number (``groups``).  A name begins with its tree level in words
+    (``tiers``), see :data:`TIERS`.
     """
+    if layout == "tiers":
+        return _levels(_tiers(fabric.switch_name))
     return _LAYOUTS[layout]([tuple(map(int, re.findall(r"\d+", name))) for name in fabric.switch_name])
+
+
+def _tiers(names: Sequence[str]) -> list[tuple[int, ...]]:
+    """Return the tree level of each switch, and its number among the switches of this level."""
+    tiers = [next(tier for tier, word in enumerate(TIERS) if name.startswith(word)) for name in names]
+    return [(tier, tiers[:row].count(tier)) for row, tier in enumerate(tiers)]
 
 
 def _circle(labels: Sequence[tuple[int, ...]]) -> list[Point]:
@@ -122,7 +133,7 @@ def _direction(layout: str, anchor: Point, centre: Point) -> float:
 
     It is down for levels, diagonal for grids, and away from the centre otherwise.
     """
-    if layout == "levels":
+    if layout in ("levels", "tiers"):
         return DOWN
     if layout == "grid":
         return DOWN / 2

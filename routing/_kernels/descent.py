@@ -11,6 +11,9 @@ from routing._kernels.balance import Balanced, Targets, network_of, targets_of
 from routing._kernels.native import check, ffi, lib, point, pointer
 from routing.fabric import Channels
 
+NO_CHANNEL = 255
+"""Index of a channel where none is given."""
+
 
 def updown_hops(
     channels: Channels, position: npt.NDArray[np.int32], roots: npt.NDArray[np.int32]
@@ -102,6 +105,7 @@ def descend(
     order: npt.NDArray[np.int32],
     costs: DescentCosts,
     seed: int,
+    start: npt.NDArray[np.uint8] | None = None,
 ) -> Balanced:
     """Compute trees with few pairs of flows that meet, along shortest paths up and then down.
 
@@ -123,6 +127,9 @@ def descend(
         Weights, ceilings, and the costs of each sweep.
     seed
         Seed of the random order of destinations, and of switches at one distance.
+    start
+        uint8[D, S], index of each switch's channel that the first sweep takes where it leads to a shortest path; 255:
+        by the slots.  None: 255 everywhere.
 
     Returns
     -------
@@ -140,6 +147,8 @@ def descend(
     point(options, position=tree.position, level=tree.level, slot=tree.slot, slots=tree.slots, stride=tree.stride)
     point(options, order=order, meet_source=costs.meet_source, meet_target=costs.meet_target, ceiling=costs.ceiling)
     point(options, discount=costs.discount, price=costs.price)
+    first = np.full((count, switches), NO_CHANNEL, np.uint8) if start is None else np.ascontiguousarray(start)
+    point(options, start=first)
     next_channel = np.empty((count, switches), np.uint8)
     load = np.zeros(len(channels))
     check(lib.ibn_trees_descend(network, aims, options, pointer(next_channel), pointer(load)))

@@ -7,19 +7,27 @@ import time
 import numpy as np
 import numpy.typing as npt
 
+from routing._kernels.closed_form import TreeGraph
 from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, refuse_unsupported
-from routing.engines.destinations import Destinations, inverse_capacity
+from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.provenance import provenance
 from routing.engines.roots import named_roots
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
 from routing.formats.guid_files import read_guid_list
+from routing.quality import channel_loads
 from routing.tables import Routing
 from routing.trees.closed_form import Leaves, route_tree
+from routing.trees.descent import LEAST_SWEEPS, affordable_sweeps, ceilings, is_whole, tree_slots, tree_tables
+from routing.trees.levels import TreeOrder, reaches_all, tree_order
 
 PASSES = 2
 """Passes after the first over the entries that the closed form leaves open, at effort 1."""
 MOST_PASSES = 8
+TOLERANCE = 0.02
+"""Utilisation above a ceiling, relative to the ceiling, up to which the closed form is kept."""
+MOST_VISITS = 600_000_000
+"""Allowed channels that the fewest sweeps of the descent may compare, at effort 1: about two seconds."""
 
 
 class FatTree:
@@ -30,6 +38,10 @@ class FatTree:
     On whole k-ary n-trees and XGFTs this is D-mod-K (E. Zahavi, 2010), which carries every cyclic shift of the end
     ports at full rate.  Where links are missing, the tops follow from counts, as in J. Gliksberg et al., "High-Quality
     Fault Resiliency in Fat Trees", 2019 (Dmodc).  Entries without a path to their top take the least loaded path.
+
+    On trees that are not regular, such as those of leaves with different numbers of end ports or links of different
+    speeds, a balance by counts fills some channels more than necessary.  There the tables are also computed by descent
+    (:mod:`routing.trees.descent`), and those whose channels exceed less what the tree makes necessary are taken.
 
     Pairs of upper switches without a path up and down have a longer path, in one order of the switches.  So the tables
     are complete and free of credit loops on one VL.  Replies are safe, too.
@@ -66,11 +78,14 @@ class FatTree:
             passes=_passes(options),
             threads=options.threads,
         )
+        descended = None
+        if options.cn_guid_file is None and options.io_guid_file is None:
+            descended = better_by_descent(fabric, tables.lft, level, options)
         sl = np.zeros(len(fabric.lids), np.uint8)
         if vls > 1:
             sl = round_robin_sls(Destinations.of(fabric), len(fabric.lids), vls)
         return Routing(
-            lft=tables.lft,
+            lft=tables.lft if descended is None else descended,
             **vl_tables(sl, vls, options),
             vls_needed=1,
             provenance=provenance(
@@ -81,12 +96,85 @@ class FatTree:
                 levels=int(level.max(initial=0)) + 1,
                 searched=tables.searched,
                 longer_paths=tables.filled_between_leaves,
+                descent=descended is not None,
                 **({"roots": [f"{int(guid):#018x}" for guid in fabric.switch_guid[list(roots)]]} if roots else {}),
             ),
         )
 
 
 ENGINE = FatTree()
+
+
+def better_by_descent(
+    fabric: Fabric, lft: npt.NDArray[np.uint8], level: npt.NDArray[np.int32], options: EngineOptions
+) -> npt.NDArray[np.uint8] | None:
+    """Return tables by descent, uint8[S, L], if they are better balanced than those of the closed form; None if not.
+
+    Parameters
+    ----------
+    fabric
+        The fabric.
+    lft
+        uint8[S, L], the tables of the closed form.
+    level
+        int32[S], level of each switch.
+    options
+        Options of the engine.
+
+    Notes
+    -----
+    Tables are compared by their utilisation above the ceilings of :func:`routing.trees.descent.ceilings`, relative to
+    these and summed over the channels: a thin leaf may exceed its ceiling in any tables.  Regular trees, tables under
+    the ceilings, and fabrics where the descent exceeds the effort keep the closed form.
+
+    Cost: O(S L) for the comparison; see :func:`routing.trees.descent.tree_tables`.
+    """
+    slowness, sources = inverse_capacity(fabric, options.link_weights), fabric.source_weight_at.astype(np.float64)
+    destinations = Destinations.of(fabric)
+    sweeps = affordable_sweeps(fabric, len(destinations.lid), options.effort)
+    visits = LEAST_SWEEPS * len(destinations.lid) * len(fabric.channels) / 2
+    if sweeps == 0 or visits > MOST_VISITS * options.effort:
+        return None
+    order = _order(fabric, level)
+    if order is None:
+        return None
+    mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)
+    limit = ceilings(fabric, level, slowness, sources, mass)[0]
+
+    def excess(table: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+        utilisation = channel_loads(fabric, table, threads=options.threads) * slowness
+        return np.maximum(utilisation / limit - 1.0, 0.0)
+
+    given = excess(lft)
+    if given.max(initial=0.0) <= TOLERANCE:
+        return None
+    trees = tree_tables(
+        fabric,
+        order,
+        destinations.targets(),
+        lid=destinations.lid,
+        inverse_capacity=slowness,
+        sources=sources,
+        sweeps=sweeps if options.passes is None else options.passes + 1,
+        seed=options.seed,
+    )
+    found = forwarding_tables(fabric, destinations, trees)
+    return found if float(excess(found).sum()) < float(given.sum()) * (1.0 - 1e-9) else None
+
+
+def _order(fabric: Fabric, level: npt.NDArray[np.int32]) -> TreeOrder | None:
+    """Return the order for a descent with the given levels (int32[S]); None if there is none, or the tree is regular.
+
+    A tree is regular if no link is missing, all links have one speed, and all leaves the same number of end ports.
+    """
+    order = TreeOrder(level, TreeGraph.of(fabric.channels, level, inverse_capacity(fabric)).position, 0)
+    ends, speeds = np.unique(fabric.senders_at[fabric.senders_at > 0]), np.unique(fabric.channels.capacity)
+    if len(ends) <= 1 and len(speeds) <= 1 and is_whole(fabric, tree_slots(fabric, order)):
+        return None
+    found = tree_order(fabric)
+    if found is not None and found.longer == 0 and np.array_equal(found.level, level):
+        return found
+    return order if reaches_all(fabric, order.position) else None
 
 
 def compute_nodes(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np.bool_]:

@@ -7,46 +7,28 @@ paths along which the channels increase in a topological order of a VL: longer o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.up_down import is_increasing
 from routing.cdg.acyclic import Cdg
 from routing.cdg.trace import trace_cdg, vl_bits
-from routing.engines.orders import breadth_first, central_switch, top_switches
-from routing.fabric import NO_PORT, Channels, Fabric
+from routing.engines.inner_columns import (
+    MOST_TRIALS,
+    Column,
+    Inner,
+    bases,
+    columns_of,
+    increasing_column,
+    nearest_order,
+    of_vls,
+    with_columns,
+)
+from routing.fabric import Fabric
 from routing.tables import Routing
-
-MOST_ORDERS = 8
-"""Orders that are tried for one VL."""
-
-MOST_TRIALS = 200
-"""Paths that each order tries to include."""
-
-_AT_TARGET = np.iinfo(np.int32).max
-
-
-@dataclass(frozen=True, eq=False)
-class _Inner:
-    """Tables, and the switches between which paths are missing.
-
-    Attributes
-    ----------
-    fabric, routing
-        The fabric without the end ports that do not count, and its tables, with one SL-to-VL table for all ports.
-    inner
-        bool[S], switches without end ports that count.
-    senders
-        bool[S], inner switches with end ports that do not count.  A pair of inner switches needs a path if one of them
-        is marked.
-    """
-
-    fabric: Fabric
-    routing: Routing
-    inner: npt.NDArray[np.bool_]
-    senders: npt.NDArray[np.bool_]
 
 
 def connect_inner_switches(
@@ -73,7 +55,7 @@ def connect_inner_switches(
     Cost: that of two proofs, and O(C hops) for each VL and each inner switch.
     """
     bits = vl_bits(routing.sl2vl)
-    job = _Inner(fabric, routing, fabric.senders_at == 0, senders)
+    job = Inner(fabric, routing, fabric.senders_at == 0, senders)
     for replies in (True, False):
         whole = trace_cdg(fabric, routing, bits, replies=replies, switch_pairs=True, threads=1)
         if whole.sorted(routing.vls, threads=1) is not None:
@@ -82,177 +64,163 @@ def connect_inner_switches(
         if counted.sorted(routing.vls, threads=1) is None:
             continue
         if routing.sl.ndim == 2 and len(routing.sl) != fabric.switches:
-            return None  # SLs by pair of LIDs are fixed already
-        found = _by_lid(job, counted, replies=replies) if routing.sl.ndim == 1 else _on_one_vl(job, counted)
+            return None  # with SLs by pair of LIDs, the SL of a path is not free
+        if routing.sl.ndim == 1:
+            found = _by_lid(job, counted, replies=replies)
+        else:
+            found = _on_one_vl(job, counted) or _by_pair(job, counted, replies=replies)
         if found is not None or reversible or routing.sl.ndim == 2:
             return found
     return None
 
 
-def _on_one_vl(job: _Inner, counted: Cdg) -> Routing | None:
+def _on_one_vl(job: Inner, counted: Cdg) -> Routing | None:
     """Return the tables with all paths between inner switches on one SL; None if no SL admits them."""
     for sl in np.unique(job.routing.sl).tolist():
-        columns = _columns(job, np.flatnonzero(job.inner), _of_vls(counted, 1 << int(job.routing.sl2vl[sl])))
+        columns = columns_of(job, np.flatnonzero(job.inner), of_vls(counted, 1 << int(job.routing.sl2vl[sl])))
         if columns is not None:
-            return _with_columns(job, columns, sl)
+            return with_columns(job, columns, sl)
     return None
 
 
-def _by_lid(job: _Inner, counted: Cdg, *, replies: bool) -> Routing | None:
+def _by_pair(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
+    """Return the tables with an SL for each path between inner switches; None if a path fits on none.
+
+    With ``replies``, the paths of a pair in both directions have the same SL.  Several orders are tried for the paths.
+    Cost: a topological order for each pair whose paths do not follow those of the VLs.
+    """
+    sls = np.unique(job.routing.sl).tolist()
+    bits = [1 << int(job.routing.sl2vl[sl]) for sl in sls]
+    targets = np.flatnonzero(job.inner & (job.fabric.switch_lid > 0)).tolist()
+    for base in bases(job.fabric):
+        orders = [nearest_order(of_vls(counted, bit), base) for bit in bits]
+        for order in (base, *orders):
+            columns = {target: increasing_column(job, target, order) for target in targets}
+            columns = _mirrored(job, columns, order) if replies else columns
+            chosen = _fit_pairs(job, counted, columns, bits, orders, replies=replies)
+            if chosen is not None:
+                found = with_columns(job, list(columns.values()), None)
+                rows = np.array(list(chosen), np.int64).reshape(-1, 2)
+                found.sl[rows[:, 0], job.fabric.switch_lid[rows[:, 1]]] = [sls[number] for number in chosen.values()]
+                return found
+    return None
+
+
+def _mirrored(job: Inner, columns: Mapping[int, Column], order: npt.NDArray[np.int32]) -> dict[int, Column]:
+    """Return the columns, where a path that counts and does not increase is also taken in the other direction.
+
+    The dependencies of both directions are then on the VL on which the path that counts is.
+    """
+    channels = job.fabric.channels
+    preset: dict[int, dict[int, int]] = {target: {} for target in columns}
+    for target, column in columns.items():
+        for switch in np.flatnonzero(job.inner & column.fixed & (column.first < 0) & (column.following >= 0)).tolist():
+            for channel in column.whole_path(channels, switch) if switch in columns else []:
+                preset[switch].setdefault(int(channels.dst[channel]), int(channels.reverse[channel]))
+        assert target not in preset[target]
+    return {target: increasing_column(job, target, order, preset[target]) for target in columns}
+
+
+def _fit_pairs(
+    job: Inner,
+    counted: Cdg,
+    columns: Mapping[int, Column],
+    bits: Sequence[int],
+    orders: Sequence[npt.NDArray[np.int32]],
+    *,
+    replies: bool,
+) -> dict[tuple[int, int], int] | None:
+    """Return the number of the SL for each path between inner switches; None if a path fits on none.
+
+    Parameters
+    ----------
+    job, counted
+        The tables, and the edges of all other paths.
+    columns
+        The paths to each inner switch.
+    bits, orders
+        For each SL the mask of its VL, and a topological order (int32[C]) of the edges that are used on it.
+    replies
+        Whether the paths of a pair in both directions have the same SL.
+    """
+    fabric, masks = job.fabric, counted.masks.copy()
+    chosen: dict[tuple[int, int], int] = {}
+    late: list[tuple[int, int, _Pair]] = []
+
+    def choose(a: int, b: int, pair: _Pair, number: int) -> None:
+        masks[pair.edges] |= np.uint16(bits[number])
+        chosen[a, b] = number
+        if replies:
+            chosen[b, a] = number
+
+    for a, b in (itertools.combinations if replies else itertools.permutations)(columns, 2):
+        if not (job.senders[a] or job.senders[b]) or columns[b].following[a] < 0:
+            continue
+        back = columns[a].whole_path(fabric.channels, b) if replies else []
+        pair = _Pair.of(fabric, columns[b].whole_path(fabric.channels, a), back)
+        number = next((n for n, order in enumerate(orders) if pair.increases(order)), None)
+        if number is None:
+            late.append((a, b, pair))
+            if len(late) > MOST_TRIALS:
+                return None
+        else:
+            choose(a, b, pair, number)
+    for a, b, pair in late:
+        number = next((n for n, bit in enumerate(bits) if pair.closes_no_cycle(fabric, masks, bit)), None)
+        if number is None:
+            return None
+        choose(a, b, pair, number)
+    return chosen
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """Dependencies of the paths between two switches, in both directions.
+
+    Attributes
+    ----------
+    before, after
+        int64[N], the channels that each dependency joins.
+    edges
+        int64[N], the numbers of the dependencies as edges of the CDG.
+    """
+
+    before: npt.NDArray[np.int64]
+    after: npt.NDArray[np.int64]
+    edges: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, fabric: Fabric, one: list[int], other: list[int]) -> _Pair:
+        """Return the dependencies of two paths, each a list of channels."""
+        before, after = (np.array([*a, *b], np.int64) for a, b in ((one[:-1], other[:-1]), (one[1:], other[1:])))
+        edges = fabric.channels.edges
+        return cls(before, after, edges.first[before] + after - edges.after[before])
+
+    def increases(self, order: npt.NDArray[np.int32]) -> bool:
+        """Return whether all dependencies lead to a later channel in an order (int32[C])."""
+        return bool((order[self.before] < order[self.after]).all())
+
+    def closes_no_cycle(self, fabric: Fabric, masks: npt.NDArray[np.uint16], bit: int) -> bool:
+        """Return whether the dependencies on the VL of a bit close no cycle with those of ``masks``."""
+        own = (masks & np.uint16(bit) != 0).astype(np.uint16)
+        if own[self.edges].all():
+            return True
+        own[self.edges] = 1
+        return Cdg(fabric, own).sorted(1, threads=1) is not None
+
+
+def _by_lid(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
     """Return the tables with each path between inner switches on the VL of its LID; None if a VL does not admit them.
 
     A reply uses the VL of the request, so that with ``replies`` all VLs follow one order.
     """
     inner = np.flatnonzero(job.inner)
     vls = job.routing.sl2vl[job.routing.sl[job.fabric.switch_lid[inner]]]
-    columns: list[_Column] = []
+    columns: list[Column] = []
     for vl in np.unique(vls).tolist() if not replies else [None]:
-        own = _of_vls(counted, 0xFFFF if vl is None else 1 << vl)
-        found = None if own.sorted(1, threads=1) is None else _columns(job, inner[(vls == vl) | (vl is None)], own)
+        own = of_vls(counted, 0xFFFF if vl is None else 1 << vl)
+        found = None if own.sorted(1, threads=1) is None else columns_of(job, inner[(vls == vl) | (vl is None)], own)
         if found is None:
             return None
         columns += found
-    return _with_columns(job, columns, None)
-
-
-def _of_vls(cdg: Cdg, mask: int) -> Cdg:
-    """Return the edges that are used on any of these VLs, as a CDG with one VL."""
-    return Cdg(cdg.fabric, (cdg.masks & np.uint16(mask) != 0).astype(np.uint16))
-
-
-@dataclass(frozen=True, eq=False)
-class _Column:
-    """Paths of all switches to an inner switch.
-
-    Attributes
-    ----------
-    target
-        The inner switch.
-    ports, following
-        uint8[S], int64[S]: the out-ports, and their channels (-1: none).
-    fixed
-        bool[S], switches whose entries stay, because paths that count use them.
-    first
-        int64[S], position of the first channel of each path whose channels increase in the order; -1 for others.
-    """
-
-    target: int
-    ports: npt.NDArray[np.uint8]
-    following: npt.NDArray[np.int64]
-    fixed: npt.NDArray[np.bool_]
-    first: npt.NDArray[np.int64]
-
-    def path(self, channels: Channels, first: int) -> list[int]:
-        """Return the channels of the path that begins with a channel."""
-        found = [first]
-        while (switch := int(channels.dst[found[-1]])) != self.target and len(found) < len(self.ports):
-            found.append(int(self.following[switch]))
-        return found
-
-
-def _columns(job: _Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[_Column] | None:
-    """Return paths to the targets from all inner switches that need them; None if they were not found.
-
-    The paths increase in an order near that of a tree.  Where that is impossible, the order changes: it includes the
-    paths that were found, and one more.
-    """
-    fabric, edges = job.fabric, job.fabric.channels.edges
-    base = is_increasing(fabric.channels, breadth_first(fabric, top_switches(fabric) or [central_switch(fabric)]))
-    masks = own.masks.copy()
-    targets = targets[fabric.switch_lid[targets] > 0]
-    for _ in range(MOST_ORDERS):
-        order = _nearest_order(Cdg(fabric, masks), base)
-        found = [_column(job, target, order) for target in targets.tolist()]
-        missing = [(column, int(switch)) for column in found for switch in np.flatnonzero(_lacks_path(job, column))]
-        if not missing:
-            return found
-        for column in found:
-            reached = np.flatnonzero(job.inner & (column.first >= 0) & (column.following >= 0))
-            after = column.following[fabric.channels.dst[column.following[reached]]]
-            before = column.following[reached][after >= 0]
-            masks[edges.first[before] + after[after >= 0] - edges.after[before]] = 1
-        admitted = [_admit(fabric, masks, column, switch) for column, switch in missing[:MOST_TRIALS]]
-        if not any(admitted):
-            return None
-    return None
-
-
-def _lacks_path(job: _Inner, column: _Column) -> npt.NDArray[np.bool_]:
-    """Return bool[S], the inner switches that need a path of the column and have none that increases."""
-    has_entry = job.routing.lft[:, job.fabric.switch_lid[column.target]] != NO_PORT
-    needed = job.inner & (job.senders | job.senders[column.target]) & has_entry
-    return np.asarray(needed & (column.first < 0))
-
-
-def _admit(fabric: Fabric, masks: npt.NDArray[np.uint16], column: _Column, switch: int) -> bool:
-    """Add the edges of a path from a switch to the target of a column, unless they close a cycle with ``masks``."""
-    channels, edges = fabric.channels, fabric.channels.edges
-    choices = np.arange(channels.first[switch], channels.first[switch + 1])
-    leads = column.first[channels.dst[choices]] >= 0
-    choices = column.following[[switch]] if column.fixed[switch] else choices[leads]
-    for choice in choices.tolist():
-        path = np.array(column.path(channels, choice))
-        new = edges.first[path[:-1]] + path[1:] - edges.after[path[:-1]]
-        new = new[masks[new] == 0]
-        masks[new] = 1
-        if Cdg(fabric, masks).sorted(1, threads=1) is not None:
-            return True
-        masks[new] = 0
-    return False
-
-
-def _nearest_order(cdg: Cdg, base: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return int32[C], a topological order of an acyclic CDG with one VL that follows ``base`` as far as possible.
-
-    A channel moves behind those before it in the CDG, and no farther.
-    """
-    channels = cdg.fabric.channels
-    used = cdg.masks[channels.edges.numbers()] != 0
-    before, after = (ends[used] for ends in channels.edges.channels())
-    key = base.astype(np.int64) * (len(channels) + 1)
-    while (key[after] <= key[before]).any():
-        np.maximum.at(key, after, key[before] + 1)
-    order = np.empty(len(channels), np.int32)
-    order[np.argsort(key, kind="stable")] = np.arange(len(channels), dtype=np.int32)
-    return order
-
-
-def _column(job: _Inner, target: int, order: npt.NDArray[np.int32]) -> _Column:
-    """Compute an LFT column in which the entries of all paths that count stay."""
-    channels, rows = job.fabric.channels, np.arange(job.fabric.switches)
-    ports = job.routing.lft[:, job.fabric.switch_lid[target]].copy()
-    following = channels.at_port[rows, ports].astype(np.int64)
-    following[target] = -1
-    fixed, reached = ~job.inner, ~job.inner
-    while reached.any():
-        ahead = np.zeros_like(fixed)
-        ahead[channels.dst[following[reached & (following >= 0)]]] = True
-        reached = ahead & ~fixed
-        fixed = fixed | ahead
-    first = np.full(len(rows), -1, np.int64)
-    first[target] = _AT_TARGET
-    while True:
-        open_to = (first[channels.src] < 0) & (order < first[channels.dst])
-        kept = following[channels.src] == np.arange(len(channels))
-        usable = np.flatnonzero(open_to & (kept | ~fixed[channels.src]))
-        if not len(usable):
-            return _Column(target, ports, following, fixed, first)
-        # The channel that is the last in the order leaves most room for the paths of other switches.
-        by_source = usable[np.lexsort((order[usable], channels.src[usable]))]
-        chosen = by_source[np.append(np.diff(channels.src[by_source]) != 0, True)]
-        switches = channels.src[chosen]
-        first[switches], following[switches], ports[switches] = order[chosen], chosen, channels.port[chosen]
-
-
-def _with_columns(job: _Inner, columns: list[_Column], sl: int | None) -> Routing:
-    """Return the tables with the paths of ``columns`` between inner switches.
-
-    The paths use the SL ``sl``; None: the SL that the destination LID already has.
-    """
-    lft, sls = job.routing.lft.copy(), job.routing.sl.copy()
-    for column in columns:
-        lid, fits = int(job.fabric.switch_lid[column.target]), column.first >= 0
-        lft[:, lid] = np.where(fits, column.ports, lft[:, lid])
-        if sl is not None:
-            sls[fits & job.inner, lid] = sl
-    return replace(job.routing, lft=lft, sl=sls)
+    return with_columns(job, columns, None)

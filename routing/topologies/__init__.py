@@ -21,6 +21,7 @@ from routing.topologies.director import director
 from routing.topologies.grids import full_mesh, hypercube, hyperx, mesh, ring, torus
 from routing.topologies.low_diameter import dragonfly, kautz, slimfly
 from routing.topologies.options import DEFAULTS, TopologyOptions
+from routing.topologies.rails import rails
 from routing.topologies.random_graphs import random_regular
 from routing.topologies.trees import kary_ntree, xgft
 
@@ -41,6 +42,7 @@ __all__ = [
     "kary_ntree",
     "kautz",
     "mesh",
+    "rails",
     "random_regular",
     "ring",
     "slimfly",
@@ -138,6 +140,15 @@ _ALL = (
         lists=True,
     ),
     Topology(
+        "rails",
+        "GxRxN S",
+        "G groups of N nodes on R leaves (rails), S spines, uneven, with a slower storage and a management leaf",
+        ("2x4x4", "4"),
+        _lists(rails),
+        (2,),
+        lists=True,
+    ),
+    Topology(
         "dragonfly",
         "A P H [G]",
         "G groups of A switches with P CAs and H global links each (G default: A H + 1)",
@@ -147,11 +158,11 @@ _ALL = (
     ),
     Topology(
         "cascade",
-        "G [H]",
-        "G groups of 6 chassis with 16 switches, H global links each (default 2)",
+        "G [H] [C B]",
+        "G groups of C chassis with B switches (default 6 with 16), H global links each (default 2)",
         ("2",),
         _numbers(cascade),
-        (1, 2),
+        (1, 2, 4),
     ),
     Topology(
         "director",

@@ -18,7 +18,9 @@ CHASSIS_LINKS = 3
 """Number of parallel links between two switches at the same position in two chassis of a group."""
 
 
-def cascade(groups: int, h: int = 2, options: TopologyOptions = DEFAULTS) -> Fabric:
+def cascade(
+    groups: int, h: int = 2, chassis: int = CHASSIS, blades: int = BLADES, options: TopologyOptions = DEFAULTS
+) -> Fabric:
     """Make a Cascade fabric (Faanes et al., SC 2012): groups of 6 x 16 switches with h global links per switch.
 
     Within a chassis, any two of the 16 switches have one link.  Within a group, any two switches at the same position
@@ -32,6 +34,8 @@ def cascade(groups: int, h: int = 2, options: TopologyOptions = DEFAULTS) -> Fab
         Number of groups, 1 to 96 h + 1.
     h
         Number of global links (links to other groups) of each switch.
+    chassis, blades
+        Number of chassis in a group, and of switches in a chassis, for smaller or larger groups.
     options
         Options: CAs per switch (default 8), redundancy, link width and speed, LMC.
 
@@ -40,7 +44,12 @@ def cascade(groups: int, h: int = 2, options: TopologyOptions = DEFAULTS) -> Fab
     OptionError
         A number is out of range, or the fabric needs more LIDs than a subnet has.
     """
-    switches = CHASSIS * BLADES
+    switches = chassis * blades
+    if switches < 1:
+        raise OptionError(
+            f"a group of {count_noun(chassis, 'chassis', 'chassis')} with {count_noun(blades, 'switch')}",
+            remedy="take numbers of at least 1",
+        )
     if h < 0 or not 1 <= groups <= switches * h + 1:
         raise OptionError(
             f"a Cascade of {count_noun(groups, 'group')} with {count_noun(h, 'global link')} a switch",
@@ -48,15 +57,16 @@ def cascade(groups: int, h: int = 2, options: TopologyOptions = DEFAULTS) -> Fab
         )
     cas = options.cas_or(8)
     check_size(groups * switches, groups * switches * cas, options)
-    labels = list(itertools.product(range(groups), range(CHASSIS), range(BLADES)))
-    pairs = itertools.chain(_group_pairs(groups), global_pairs(switches, h, groups))
-    return fabric_of_graph(f"cascade-{groups}-h{h}", labels, pairs, cas, options)
+    labels = list(itertools.product(range(groups), range(chassis), range(blades)))
+    pairs = itertools.chain(_group_pairs(groups, chassis, blades), global_pairs(switches, h, groups))
+    size = "" if (chassis, blades) == (CHASSIS, BLADES) else f"-{chassis}x{blades}"
+    return fabric_of_graph(f"cascade-{groups}-h{h}{size}", labels, pairs, cas, options)
 
 
-def _group_pairs(groups: int) -> Iterator[tuple[int, int]]:
-    for base in range(0, groups * CHASSIS * BLADES, CHASSIS * BLADES):
-        for chassis, (i, j) in itertools.product(range(CHASSIS), itertools.combinations(range(BLADES), 2)):
-            yield base + chassis * BLADES + i, base + chassis * BLADES + j
-        for position, (i, j) in itertools.product(range(BLADES), itertools.combinations(range(CHASSIS), 2)):
+def _group_pairs(groups: int, chassis: int, blades: int) -> Iterator[tuple[int, int]]:
+    for base in range(0, groups * chassis * blades, chassis * blades):
+        for number, (i, j) in itertools.product(range(chassis), itertools.combinations(range(blades), 2)):
+            yield base + number * blades + i, base + number * blades + j
+        for position, (i, j) in itertools.product(range(blades), itertools.combinations(range(chassis), 2)):
             for _ in range(CHASSIS_LINKS):
-                yield base + i * BLADES + position, base + j * BLADES + position
+                yield base + i * blades + position, base + j * blades + position

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from routing.errors import OptionError
-from routing.fabric import Fabric, NodeKind
-from routing.fabric_builder import MAX_SWITCH_PORTS, FabricBuilder
+from routing.fabric import Fabric
 from routing.rates import WIDTHS
+from routing.topologies.cabling import Cabling
 from routing.topologies.options import DEFAULTS, TopologyOptions
-from routing.topologies.plan import FIRST_CA_GUID, FIRST_SWITCH_GUID, add_aggregation_nodes, check_size
+from routing.topologies.plan import check_size
 
 MANAGEMENT_CAS, MANAGEMENT_LINKS = 5, 2
 """Largest number of CAs on the management leaf, and number of its links to the first top switch."""
@@ -50,75 +50,34 @@ def cluster(lower: Sequence[int], upper: Sequence[int], options: TopologyOptions
     sizes = [leaves // 2 + 1 if pod % SMALL_POD == SMALL_POD - 1 else leaves for pod in range(pods)]
     switches = sum(sizes) + pods * spines + spines * tops + 1
     check_size(switches, sum(sizes) * nodes + min(nodes, MANAGEMENT_CAS), options)
-    return _Cluster(sizes, nodes, spines, tops, options).build()
+    name = f"cluster-{len(sizes)}x{max(sizes)}x{nodes}-{spines}x{tops}"
+    return _build(sizes, nodes, spines, tops, Cabling(name, options))
 
 
-class _Cluster:
-    """Builder of one cluster fabric, which knows the next free port of each switch."""
-
-    def __init__(self, sizes: Sequence[int], nodes: int, spines: int, tops: int, options: TopologyOptions) -> None:
-        self.sizes, self.nodes, self.spines, self.tops, self.options = sizes, nodes, spines, tops, options
-        name = f"cluster-{len(sizes)}x{max(sizes)}x{nodes}-{spines}x{tops}"
-        self.builder = FabricBuilder(options.name or name)
-        self.handles: list[int] = []
-        self.next_port: dict[int, int] = {}
-        self.managers = min(nodes, MANAGEMENT_CAS)
-        self.cas = 0
-
-    def build(self) -> Fabric:
-        pods, links = range(len(self.sizes)), self.options.redundancy
-        planes = range(self.spines)
-        own = 1 if self.options.aggregation else 0
-        tops = [
-            [self.switch(f"top{plane}.{top}", (len(pods) + MANAGEMENT_LINKS) * links + own) for top in range(self.tops)]
-            for plane in planes
-        ]
-        management = self.switch("leaf-management", self.managers + MANAGEMENT_LINKS * links + own)
-        for pod, size in enumerate(self.sizes):
-            spines = [self.switch(f"spine{pod}.{i}", (size + self.tops) * links + own) for i in planes]
-            for number in range(size):
-                leaf = self.switch(f"leaf{pod}.{number}", self.nodes + self.spines * links + own)
-                storage = pod == 0 and number == size - 1
-                for node in range(self.nodes):
-                    self.ca(f"{'storage' if storage else 'node'}{pod}.{number}.{node}", leaf, narrow=storage)
-                for spine in spines:
-                    self.link(leaf, spine, links)
-            for spine, above in zip(spines, tops, strict=True):
-                for top in above:
-                    self.link(spine, top, links)
-        for number in range(self.managers):
-            self.ca(f"management{number}", management)
-        self.link(management, tops[0][0], MANAGEMENT_LINKS * links)
-        if own:
-            ports = [self.take(handle) for handle in self.handles]
-            add_aggregation_nodes(self.builder, self.handles, ports, FIRST_CA_GUID + 2 * self.cas, self.options)
-        return self.builder.build(lmc=self.options.lmc)
-
-    def switch(self, name: str, ports: int) -> int:
-        if ports > MAX_SWITCH_PORTS:
-            raise OptionError(
-                f"a switch would need {ports} ports, and {MAX_SWITCH_PORTS} is the most that InfiniBand has",
-                remedy="take smaller arguments, or less redundancy",
-            )
-        guid = FIRST_SWITCH_GUID + len(self.handles)
-        self.handles.append(self.builder.add_device(NodeKind.SWITCH, guid, name, ports))
-        self.next_port[self.handles[-1]] = 1
-        return self.handles[-1]
-
-    def take(self, switch: int) -> int:
-        """Return the next free port of a switch, and mark it as used."""
-        port = self.next_port[switch]
-        self.next_port[switch] = port + 1
-        return port
-
-    def ca(self, name: str, leaf: int, *, narrow: bool = False) -> None:
-        device = self.builder.add_device(NodeKind.CA, FIRST_CA_GUID + 2 * self.cas, name, 1)
-        self.cas += 1
-        width = self.options.width if not narrow else max([w for w in WIDTHS if w < self.options.width], default=1)
-        self.builder.connect(device, 1, leaf, self.take(leaf), width=width, speed=self.options.rate)
-
-    def link(self, lower: int, upper: int, count: int) -> None:
-        for _ in range(count):
-            self.builder.connect(
-                lower, self.take(lower), upper, self.take(upper), width=self.options.width, speed=self.options.rate
-            )
+def _build(sizes: Sequence[int], nodes: int, spines: int, tops: int, cabling: Cabling) -> Fabric:
+    """Build a cluster from the number of leaves of each pod."""
+    options, planes = cabling.options, range(spines)
+    links, managers = options.redundancy, min(nodes, MANAGEMENT_CAS)
+    narrow = max([width for width in WIDTHS if width < options.width], default=1)
+    top = [
+        [cabling.switch(f"top{plane}.{number}", (len(sizes) + MANAGEMENT_LINKS) * links) for number in range(tops)]
+        for plane in planes
+    ]
+    management = cabling.switch("leaf-management", managers + MANAGEMENT_LINKS * links)
+    for pod, size in enumerate(sizes):
+        above = [cabling.switch(f"spine{pod}.{plane}", (size + tops) * links) for plane in planes]
+        for number in range(size):
+            leaf = cabling.switch(f"leaf{pod}.{number}", nodes + spines * links)
+            storage = pod == 0 and number == size - 1
+            for node in range(nodes):
+                name = f"{'storage' if storage else 'node'}{pod}.{number}.{node}"
+                cabling.ca(name, leaf, width=narrow if storage else None)
+            for spine in above:
+                cabling.link(leaf, spine, links)
+        for spine, plane_tops in zip(above, top, strict=True):
+            for each in plane_tops:
+                cabling.link(spine, each, links)
+    for number in range(managers):
+        cabling.ca(f"management{number}", management)
+    cabling.link(management, top[0][0], MANAGEMENT_LINKS * links)
+    return cabling.build()

@@ -17,9 +17,12 @@ from routing._kernels.closed_form import TreeGraph, TreeLids, TreeTables, closed
 from routing.errors import RoutingError
 from routing.fabric import Fabric
 from routing.numerals import count_noun
+from routing.trees.levels import even_leaves
 
-MOST_LONGER = 0.25
+MOST_LONGER = 0.41
 """Largest share of the entries between leaves without a path up and down; with more, the fabric is not a tree."""
+FEW_LONGER = 0.25
+"""Share of these entries up to which no other levels are tried."""
 
 REMEDY = "use updn or nue, or name the roots"
 
@@ -81,6 +84,7 @@ def route_tree(
     """
     lids = lids_of(fabric, leaves)
     problem: NotATree | None = None
+    best: tuple[float, TreeTables, npt.NDArray[np.int32]] | None = None
     for level in _candidates(fabric, leaves):
         try:
             _check_links(fabric, level)
@@ -98,10 +102,15 @@ def route_tree(
         )
         leaf = (level == 0) & (fabric.senders_at > 0)
         delivers = np.repeat(leaf[lids.at], np.diff(lids.first))
-        pairs = np.count_nonzero(leaf) * np.count_nonzero(lids.share[delivers])
-        if tables.filled_between_leaves <= MOST_LONGER * pairs:
+        pairs = int(np.count_nonzero(leaf)) * int(np.count_nonzero(lids.share[delivers]))
+        longer = tables.filled_between_leaves / max(pairs, 1)
+        if longer <= FEW_LONGER:
             return tables, level
+        if best is None or longer < best[0]:
+            best = longer, tables, level
         problem = problem or _unrelated(fabric, level)
+    if best is not None and best[0] <= MOST_LONGER:
+        return best[1], best[2]
     assert problem is not None  # there is a candidate for every fabric
     raise problem
 
@@ -148,7 +157,7 @@ def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[npt.NDArray[np.int32
 
     I/O nodes and managers can be on switches of any level.  If the levels are not those of a tree with all switches as
     leaves that have end ports, only those are leaves that share a neighbour with another one, that have many end ports,
-    or that have the fewest neighbours.
+    that have the fewest neighbours, or whose distances are even.
     """
     if leaves.roots:
         depth = _distances(fabric, leaves.roots)
@@ -169,6 +178,9 @@ def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[npt.NDArray[np.int32
         if found not in given:
             given.append(found)
             yield _lower(fabric, _distances(fabric, found), ports > 0)
+    even = even_leaves(fabric, ports.astype(np.float64))
+    if even is not None:
+        yield _lower(fabric, _distances(fabric, np.flatnonzero(even).tolist()), ports > 0)
 
 
 def _neighbours(fabric: Fabric) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:

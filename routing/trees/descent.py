@@ -8,15 +8,22 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import Balanced, Targets
-from routing._kernels.descent import DescentCosts, TreeSlots, descend
+from routing._kernels.descent import NO_CHANNEL, DescentCosts, TreeSlots, descend
 from routing.fabric import Fabric
 from routing.flows import reference_rate
+from routing.trees.closed_form import Leaves, NotATree, route_tree
 from routing.trees.levels import TreeOrder
 
 FIRST_PRICE, LAST_PRICE = 0.03, 1.0
 """Cost of a unit of utilisation above a ceiling in the second and the last sweep, relative to all flow of a source."""
 DISCOUNT = 0.5
-"""Discount of every second sweep; the other sweeps have the full discount.
+"""Discount of every other sweep.  With full discounts alone, the descent ends at tables with more pairs that meet."""
+THIN, MOST_THIN = 0.01, 0.06
+"""Share of all senders behind cuts that have a ceiling of their own: always, and where that is worth it."""
+WORTH_IT = 1.15
+"""Factor by which the common ceiling falls if the cuts up to the second share have ceilings of their own."""
+MARGIN = 1.015
+"""Ceiling relative to the utilisation that a cut makes necessary.
 
 If all had the full discount, the descent would end at tables with more pairs of flows that meet."""
 THIN = 0.01
@@ -37,7 +44,9 @@ LEAST_SWEEPS, MOST_SWEEPS = 3, 24
 """Least and largest number of sweeps.  On trees without missing links the second sweep changes nothing, and is the
 last."""
 FEW_SWEEPS = 8
-"""With fewer sweeps than this, every tree begins with slots; with more, only trees without missing links do."""
+"""Sweeps under which slots or tables in closed form are a better start on any tree."""
+START_PASSES = 2
+"""Passes of the closed form over entries that it leaves open, for the start of few sweeps."""
 MOST_TURNS = 1 << 28
 """Largest number of turns (pairs of a channel and the next one) for which the descent is used."""
 
@@ -95,7 +104,30 @@ def tree_tables(
             price=price * float(mass.sum()),
         ),
         seed=seed,
+        start=_start_tables(fabric, order, lid, inverse_capacity) if sweeps < FEW_SWEEPS else None,
     )
+
+
+def _start_tables(
+    fabric: Fabric,
+    order: TreeOrder,
+    lid: npt.NDArray[np.int32],
+    inverse_capacity: npt.NDArray[np.float64],
+) -> npt.NDArray[np.uint8] | None:
+    """Return the tables in closed form as a start where links are missing; None on whole trees and other fabrics.
+
+    The result is uint8[D, S], the index of each switch's channel.  Few sweeps cannot balance such a tree from slots.
+    """
+    if is_whole(fabric, tree_slots(fabric, order)):
+        return None
+    leaves = Leaves(np.ones(fabric.endports, bool))
+    try:
+        tables, _ = route_tree(fabric, leaves, inverse_capacity, passes=START_PASSES, threads=1)
+    except NotATree:
+        return None
+    channels, rows = fabric.channels, np.arange(fabric.switches)[:, np.newaxis]
+    number = channels.at_port[rows, tables.lft[:, lid]] - channels.first[:-1, np.newaxis]
+    return np.where(number >= 0, number, NO_CHANNEL).astype(np.uint8).T
 
 
 def _schedule(sweeps: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -182,10 +214,13 @@ def ceilings(
     forced = np.maximum(forced, forced[fabric.channels.reverse])
     every, part = np.concatenate(cuts), np.concatenate(parts)
     falling = np.argsort(-every, kind="stable")
-    thick = falling[np.cumsum(part[falling]) > THIN]
-    least = float(every[thick[0]]) if len(thick) else 0.0
+    behind = np.cumsum(part[falling])
+    least, lower = (float(every[falling[behind > share]].max(initial=0.0)) for share in (THIN, MOST_THIN))
+    margin = MARGIN
+    if 0.0 < lower * WORTH_IT < least:
+        least, margin = lower, 1.0  # the cut that limits all-to-all traffic is filled evenly
     common = max(least * MARGIN, total / MOST_RATE, 1e-9)
-    return np.where(forced * MARGIN > common * (1.0 + 1e-6), forced * MARGIN, common), least
+    return np.where(forced * MARGIN > common * (1.0 + 1e-6), forced * margin, common), least
 
 
 def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:
@@ -218,14 +253,19 @@ def _start(fabric: Fabric, order: TreeOrder, sweeps: int) -> TreeSlots:
     If links of the tree are missing, and there are enough sweeps, the first sweep begins without slots.
     """
     tree = tree_slots(fabric, order)
-    src, dst, level = fabric.channels.src, fabric.channels.dst, order.level
+    if sweeps < FEW_SWEEPS or is_whole(fabric, tree):
+        return tree
+    return replace(tree, level=np.zeros_like(order.level))
+
+
+def is_whole(fabric: Fabric, tree: TreeSlots) -> bool:
+    """Return whether each switch is linked to all upper switches that links join: no link of the tree is missing."""
+    src, dst, level = fabric.channels.src, fabric.channels.dst, tree.level
     up = level[dst] == level[src] + 1
     upper = np.bincount(np.unique(src[up].astype(np.int64) * fabric.switches + dst[up]) // fabric.switches)
     linked = np.zeros(fabric.switches, np.int64)
     linked[: len(upper)] = upper
-    if sweeps < FEW_SWEEPS or (linked == tree.slots)[(tree.slots > 1) | (linked > 0)].all():
-        return tree
-    return replace(tree, level=np.zeros_like(level))
+    return bool((linked == tree.slots)[(tree.slots > 1) | (linked > 0)].all())
 
 
 def _joined(fabric: Fabric, kept: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:

@@ -72,7 +72,7 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
     shortest[~linked] = 0.0
     best: tuple[tuple[bool, float, float], npt.NDArray[np.int32], int] | None = None
     for position in _orders(fabric, level, senders):
-        if not _reaches_all(fabric, position):
+        if not reaches_all(fabric, position):
             continue
         hops = updown_hops(fabric.channels, position, ends)[:, ends].T
         longer = np.where(linked & (hops >= 0), hops - shortest, 0.0)
@@ -89,7 +89,7 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
     return TreeOrder(level, best[1], best[2])
 
 
-def _reaches_all(fabric: Fabric, position: npt.NDArray[np.int32]) -> bool:
+def reaches_all(fabric: Fabric, position: npt.NDArray[np.int32]) -> bool:
     """Return whether all switches of a component but one have an earlier neighbour: it reaches all others."""
     channels = fabric.channels
     has_earlier = (
@@ -117,12 +117,49 @@ def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray
             if best is None or across < best[0]:
                 best = across, found, level
     assert best is not None
+    if best[0] > 0 and (even := even_leaves(fabric, senders)) is not None:
+        best = 0, even, _distances(fabric, even)
     across, leaf, level = best
     level = _lower_high_leaves(fabric, level, senders > 0)
     above = float(senders[_has_below(fabric, level)].sum())
     if across > MOST_ACROSS * len(src) or above > MOST_ABOVE * float(senders.sum()) or not level.any():
         return None
     return level
+
+
+def even_leaves(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_] | None:
+    """Return bool[S], the switches with senders at an even distance from each other; None if these are not leaves.
+
+    In a tree every link joins two levels, so that the levels of neighbours differ in parity.  Leaves have level 0.
+    A management leaf at the top may have another parity, whatever links are missing.
+
+    Parameters
+    ----------
+    fabric
+        The fabric.
+    senders
+        float64[S], weight of the end ports at each switch.
+
+    Returns
+    -------
+    leaf : bool[S] or None
+        In each component the side with the most senders.  None if a cycle of links is odd, or if over
+        :data:`MOST_ABOVE` of all senders are on the other sides.
+
+    Notes
+    -----
+    Cost: O(C).
+    """
+    bipartite, odd = fabric.graph.is_bipartite(return_types=True)
+    if not bipartite:
+        return None
+    side = np.asarray(odd, np.int64)
+    weight = np.zeros((int(fabric.component.max(initial=0)) + 1, 2))
+    np.add.at(weight, (fabric.component, side), senders)
+    leaf: npt.NDArray[np.bool_] = (senders > 0) & (side == weight.argmax(axis=1)[fabric.component])
+    if senders[~leaf].sum() > MOST_ABOVE * senders.sum() or not leaf.any():
+        return None
+    return leaf
 
 
 def _has_below(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:

@@ -27,7 +27,7 @@ def test_index_and_folder_agree():
 def test_entry(fixture):
     assert fixture.purpose
     assert "\n" not in fixture.purpose
-    assert fixture.layout in ("circle", "grid", "levels", "groups")
+    assert fixture.layout in ("circle", "grid", "levels", "tiers", "groups")
     fabric = read_fabric(fixture.path)
     in_one_piece = len(np.unique(fabric.component)) == 1 and bool((fabric.endport_switch >= 0).all())
     assert fixture.connected == in_one_piece
@@ -105,3 +105,8 @@ def test_what_purposes_promise():
     assert own.endport_lmc.tolist() == [0, 0, 2]
     guids = fabrics["own-guids"]
     assert guids.switch_name == ("MF0;rack 1:leaf b/U1", "MF0;rack 2:spine/U1", "MF0;rack 1:leaf a/U1")
+    rails, cluster = fabrics["rails-uneven"], fabrics["cluster-uneven"]
+    assert rails.aggregation.sum() == rails.switches and cluster.aggregation.sum() == cluster.switches
+    assert len(set(rails.link_speed.tolist())) == 2 and set(cluster.link_width.tolist()) == {2, 4}
+    down = {name: int(n) for name, n in zip(rails.switch_name, np.diff(rails.channels.first), strict=True)}
+    assert [down[f"spine{number}"] for number in range(3)] == [8, 6, 4]

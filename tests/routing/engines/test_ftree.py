@@ -293,3 +293,30 @@ def test_a_slow_link_up_carries_less():
     slow = fabric.channels.capacity < fabric.channels.capacity.max()
     assert np.count_nonzero(slow) == 2
     assert load[slow].max() < load[~slow].min()
+
+
+UNEVEN = [
+    # fabric, options, share of the links that are missing
+    (["rails", "4x6x8", "6"], {"speed": "EDR", "aggregation": 1}, 0.0),
+    (["rails", "2x4x12", "5"], {"speed": "NDR", "redundancy": 2}, 0.06),
+    (["cluster", "2x3x4", "2x2"], {}, 0.0),
+    (["cluster", "4x8x8", "8x4"], {"aggregation": 1, "lmc": 1}, 0.03),
+]
+
+
+@pytest.mark.parametrize(("words", "options", "missing"), UNEVEN, ids=[" ".join(row[0]) for row in UNEVEN])
+def test_an_uneven_tree_is_as_well_balanced_as_by_updn(words, options, missing):
+    fabric = broken(generate(words[0], words[1:], **options), missing, 1)
+    routing, other = route(fabric), ENGINES["updn"].route(fabric, EngineOptions(threads=1))
+    proof = prove(fabric, routing, threads=1)
+    assert proof.certified and proof.complete and proof.strength == "reversible" and routing.vls_needed == 1
+    shares = [all_to_all_share(fabric, channel_loads(fabric, each)) for each in (routing, other)]
+    assert shares[0] > 0.97 * shares[1]
+
+
+def test_regular_trees_and_named_compute_nodes_keep_the_closed_form(tmp_path):
+    assert route(kary_ntree(4, 3)).provenance.options["descent"] is False
+    fabric = generate("cluster", ["2x3x4", "2x2"])
+    assert route(fabric).provenance.options["descent"] is True
+    (tmp_path / "cn").write_text("".join(f"{guid:#x}\n" for guid in fabric.terminal_guid.tolist()))
+    assert route(fabric, cn_guid_file=tmp_path / "cn").provenance.options["descent"] is False

@@ -20,6 +20,7 @@ from routing.topologies import (
     kary_ntree,
     kautz,
     mesh,
+    rails,
     random_regular,
     ring,
     slimfly,
@@ -224,7 +225,7 @@ def _undirected(graph):
 
 @pytest.mark.parametrize(("groups", "h", "across"), [(1, 0, 0), (2, 2, 192), (3, 1, 144), (5, 2, 480)])
 def test_cascade(groups, h, across):
-    fabric = cascade(groups, h, TopologyOptions(cas=1))
+    fabric = cascade(groups, h, options=TopologyOptions(cas=1))
     inside = 6 * math.comb(16, 2) + 16 * math.comb(6, 2) * 3
     assert counts(fabric)[:3] == (96 * groups, 96 * groups, groups * inside + across)
     assert simple(fabric).is_connected()
@@ -236,6 +237,35 @@ def test_cascade(groups, h, across):
 def test_cascade_of_two_groups_is_that_of_the_nue_experiments():
     fabric = cascade(2)
     assert (fabric.switches, fabric.terminals, between_switches(fabric)) == (192, 1536, 3072)
+
+
+@pytest.mark.parametrize(("groups", "h", "chassis", "blades"), [(3, 1, 2, 4), (2, 2, 3, 3)])
+def test_a_small_cascade(groups, h, chassis, blades):
+    fabric = cascade(groups, h, chassis, blades, TopologyOptions(cas=1))
+    switches = chassis * blades
+    inside = chassis * math.comb(blades, 2) + blades * math.comb(chassis, 2) * 3
+    assert counts(fabric)[:3] == (switches * groups, switches * groups, groups * inside + switches * groups * h // 2)
+
+
+@pytest.mark.parametrize(("groups", "rail", "nodes", "spines"), [(2, 4, 3, 4), (3, 2, 7, 2), (1, 3, 2, 1)])
+def test_rails(groups, rail, nodes, spines):
+    fabric = rails((groups, rail, nodes), (spines,), TopologyOptions(speed="NDR", aggregation=1))
+    leaves, channels = groups * rail, fabric.channels
+    missing = leaves // 2 if spines > 1 else 0
+    assert fabric.switches == leaves + 2 + spines == np.count_nonzero(fabric.aggregation)
+    assert fabric.endports - fabric.switches == (leaves + 1) * nodes + min(nodes, 5)
+    assert between_switches(fabric) == (leaves + 1) * spines - missing + 2
+    ends = np.flatnonzero(fabric.senders_at).tolist()
+    assert np.max(fabric.graph.distances(ends, ends)) == 2
+    down = [np.diff(channels.first)[fabric.switch_name.index(f"spine{number}")] for number in range(spines)]
+    assert down == [leaves + 1 + (2 if s == 0 else 0) - (missing if s == spines - 1 else 0) for s in range(spines)]
+    slow = fabric.link_speed < fabric.link_speed.max()
+    assert np.count_nonzero(slow) == nodes + spines
+    # Rail r of each node of a group is on leaf r.
+    for row, name in enumerate(fabric.endport_name):
+        if name.startswith("node"):
+            group, number = name[4:].split(".")[0], name.rsplit("rail", 1)[1]
+            assert fabric.switch_name[fabric.endport_switch[row]] == f"leaf{group}.{number}"
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,9 @@ def test_options_apply_everywhere(name, args):
     assert len(fabric.channels) == 2 * len(plain.channels)
     assert (fabric.terminals_at[plain.terminals_at > 0] == 3).all()
     assert set(fabric.link_width.tolist()) == ({12, 8} if name == "cluster" else {12})
-    assert set(fabric.link_speed.tolist()) == {SPEED_OF["EDR"]}
+    assert set(fabric.link_speed.tolist()) == {
+        SPEED_OF[each] for each in (["EDR", "FDR"] if name == "rails" else ["EDR"])
+    }
     assert set(fabric.endport_lmc.tolist()) == {2}
     assert generate(name, args, cas=0).terminals == 0
 
@@ -132,6 +134,12 @@ def test_multi_port_cas_of_an_xgft():
         ("dragonfly", ["0", "2", "2"], {}, "at least 1"),
         ("cascade", ["0"], {}, "1 to 96 h"),
         ("cascade", ["3", "0"], {}, "1 to 96 h"),
+        ("cascade", ["3", "1", "2"], {}, "cascade:G[,H][,C,B]"),
+        ("cascade", ["3", "1", "0", "4"], {}, "at least 1"),
+        ("rails", ["2x4", "4"], {}, "rails 2x4x8 4"),
+        ("rails", ["2x0x4", "4"], {}, "rails 2x4x8 4"),
+        ("rails", ["2x4x4", "4x2"], {}, "rails 2x4x8 4"),
+        ("rails", ["99x9x9", "300"], {}, "254"),
         ("director", ["2", "4", "2"], {}, "director:N,L,S,C[,A]"),
         ("director", ["2", "4", "2", "0"], {}, "at least 1"),
         ("director", ["2", "4", "2", "9"], {}, "fewer cables"),

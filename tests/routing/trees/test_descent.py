@@ -12,8 +12,10 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.engines.destinations import Destinations, inverse_capacity
 from routing.errors import OptionError
+from routing.flows import Flows
 from routing.publish import verify
 from routing.quality import measure
+from routing.quality_parts import share_of
 from routing.topologies import generate
 from routing.trees.descent import affordable_sweeps, ceilings, tree_slots, tree_tables
 from routing.trees.levels import tree_order
@@ -151,6 +153,17 @@ def test_a_thin_leaf_has_a_ceiling_of_its_own():
     assert least < np.median(ceiling) < 1.02 * least
 
 
+def test_a_slow_leaf_does_not_limit_the_traffic_of_all_others():
+    """The storage leaf has 3 % of the end ports and half of the rate; the next cut has 1.8 times its room."""
+    fabric = generate("rails", ["4x8x16", "8"], speed="NDR")
+    compute = [row for row, name in enumerate(fabric.endport_name) if name.startswith("node")]
+    routing = ENGINES["updn"].route(fabric, EngineOptions(threads=1))
+    flows = Flows.of(fabric, routing, 1)
+    assert share_of(fabric, flows.all_to_all()[0], len(flows.endports)) >= 0.255  # of .257
+    among = flows.among(np.array(compute))
+    assert share_of(fabric, among.all_to_all()[0], len(compute)) >= 0.43  # of .451
+
+
 FLOORS = [
     # fabric, options of the generator, share of the links between switches that are missing, all-to-all, bisections
     ("kary-ntree 4 3", {}, 0.0, 1.05, 0.79),
@@ -185,3 +198,18 @@ def test_effort_buys_sweeps_within_limits():
     fabric = generate("kary-ntree", ["6", "3"])
     counts = [affordable_sweeps(fabric, 300, effort) for effort in (0.0, 0.2, 1.0, 1000.0)]
     assert counts == sorted(counts) and counts[0] >= 1 and counts[-1] == 24
+
+
+def test_a_switch_with_one_path_down_sends_up_by_all_others():
+    """Where a top has lost its link to the pod of the first leaf, another spine comes before the top in the order.
+
+    This spine has one path down and 15 paths up of the same length.  Going down made it carry a single channel's rate.
+    """
+    whole = generate("kary-ntree", ["16", "3"])
+    cables = np.unique(whole.channels.link)
+    gone = np.random.default_rng(2).choice(cables, len(cables) // 20, replace=False)
+    fabric = whole.without_links(gone.tolist())
+    routing = ENGINES["updn"].route(fabric, EngineOptions(effort=0.1, threads=1))
+    found = measure(fabric, routing, shifts=0, permutations=0, bisections=0)
+    links = np.bincount(fabric.channels.src)[fabric.senders_at > 0].min()
+    assert found.all_to_all >= 0.97 * 4095 * links / (16 * 4080)

@@ -60,6 +60,17 @@ def test_a_management_leaf_is_below_its_top():
     assert level[fabric.switch_name.index("top0.0")] == 2
 
 
+def test_a_top_that_has_few_links_besides_its_management_leaf_is_a_top():
+    fabric = generate("cluster", ["4x4x4", "2x1"])
+    top, leaf = fabric.switch_name.index("top0.0"), fabric.switch_name.index("leaf-management")
+    links = {int(fabric.channels.link[c]) for c in range(*fabric.channels.first[top : top + 2])}
+    own = {int(fabric.channels.link[c]) for c in range(*fabric.channels.first[leaf : leaf + 2])}
+    broken = fabric.without_links(sorted(links - own)[:3])
+    level = tree_levels(broken, broken.senders_at.astype(float))
+    assert (level[top], level[leaf]) == (2, 1)
+    assert (level[broken.channels.src] != level[broken.channels.dst]).all()
+
+
 @pytest.mark.parametrize(("name", "arguments"), OTHERS, ids=[name for name, _ in OTHERS])
 def test_other_fabrics_are_not_trees(name, arguments):
     assert tree_order(generate(name, arguments, cas=2)) is None

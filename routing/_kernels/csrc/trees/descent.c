@@ -7,10 +7,11 @@
  * stay. So the best tree of a destination is a tree of shortest paths.  There, a channel costs the weight of the other
  * flows on it that do not continue by the same next channel.
  *
- * * The first sweep routes all destinations in the order of their leaves.  Where no links of the tree are missing,
- * destinations use the switches above a switch in turn (D-mod-K), which is already optimal.  A further sweep removes
- * each destination and routes it again, in random order.  From sweep to sweep, channels whose utilisation is above
- * their ceiling cost more, which balances all-to-all traffic. */
+ * The first sweep routes all destinations in the order of their leaves.  Where the tree is whole, destinations in turn
+ * take the switches above a switch (D-mod-K), which is already the best.  Where links are missing, it can start with
+ * other tables.  A further sweep removes each destination and
+ * routes it again, in random order.  Channels above their ceiling cost more from sweep to sweep, which balances
+ * all-to-all traffic. */
 #include "trees/descent.h"
 
 #include <math.h>

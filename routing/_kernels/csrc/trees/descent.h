@@ -11,7 +11,8 @@ typedef struct {
     const int32_t
         *stride; /* [S], number of consecutive destinations that use one slot above the switch in the first sweep */
     const int32_t *order;      /* [D], destinations in the order of the first sweep */
-    const double *meet_source; /* [S], weight with which the flows of each switch count where they meet other flows */
+    const uint8_t *start;      /* [D, S], number of the channel that each switch takes first; 255: by its slot */
+    const double *meet_source; /* [S], weight of the flows of each switch where they meet others */
     const double *meet_target; /* [D], factor of that weight for each destination */
     const double *ceiling;     /* [C], highest utilisation without a cost; the common ceiling is the lowest of them */
     int32_t sweeps;            /* passes over all destinations */

@@ -8,6 +8,8 @@
 
 /* Cost of a switch that is not in the slot of the destination: above all other costs. */
 #define MISSED 1e12
+/* Cost of another channel than that of the given start, relative to that of slots on all of a path. */
+#define START 64.0
 
 /* Fill the allowed channels of all switches towards a root.  Returns 1 if memory is exhausted. */
 int ibn_descent_find_paths(const descent_t *descent, const tree_survey *survey, int32_t root, descent_paths *paths)
@@ -140,7 +142,18 @@ static int misses_slot(const descent_t *descent, int32_t u, int32_t c)
            && options->slot[v] != descent->digit / options->stride[u] % options->slots[u];
 }
 
-/* Choose the channel of the switch at a position of the order.
+/* Return whether the switch at a place of the order takes another allowed channel than `number` at first. */
+static int misses_start(const descent_t *descent, int32_t target, const descent_paths *paths, int32_t place,
+                        uint8_t number)
+{
+    uint8_t start = descent->options->start[(int64_t)target * descent->net->switches + paths->order[place]];
+    if (start == number)
+        return 0;
+    size_t allowed = (size_t)(paths->first[place + 1] - paths->first[place]);
+    return start != NO_CHANNEL && memchr(paths->allowed + paths->first[place], start, allowed);
+}
+
+/* Choose the channel of the switch at a place of the order.
  *
  * The cost of a channel is the weight of all flows on it, except those that continue by the same next channel: these
  * count there.  If a port has several LIDs, at most `fewest` of them may share a next switch; -1: any number. */
@@ -157,9 +170,11 @@ static void choose(descent_t *descent, int32_t target, const descent_paths *path
         double cost = channel->meet + path->cost - discount * turn[path->row + channel->place];
         if (descent->is_first && misses_slot(descent, u, c))
             cost += MISSED;
-        if (cost >= best || (fewest >= 0 && siblings(descent, target, u, channel->to) > fewest))
-            continue;
         double priced = cost;
+        if (descent->is_first && misses_start(descent, target, paths, place, paths->allowed[k]))
+            priced += START * MISSED;
+        if (priced >= best || (fewest >= 0 && siblings(descent, target, u, channel->to) > fewest))
+            continue;
         if (price > 0.0) {
             priced += price * excess(descent, c, flow);
             if (priced >= best)

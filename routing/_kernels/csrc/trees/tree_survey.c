@@ -1,8 +1,9 @@
 /* Shortest paths up and then down to one switch (the root) in an order of the switches, with one next hop per switch.
  *
- * * A switch that receives traffic on a channel down must forward it down.  Switches choose in turn, from the first
- * of the order on.  A switch takes a path down if that is not longer than a path up.  Then all switches on its
- * shortest paths down must forward down, too. */
+ * A switch that receives traffic on a channel down must forward it down.  Switches choose from the first of the order
+ * on.  A switch takes a path down if that is shorter than a path up, or of the same length with as many channels to
+ * choose from.  All switches on that path, by whatever channels of the shortest such paths, are then bound to go down
+ * too. */
 #include "trees/internal/tree_survey.h"
 
 #include <stdlib.h>
@@ -45,7 +46,22 @@ static int32_t hops_upwards(const tree_survey *survey, int32_t u)
     return best;
 }
 
-/* Set the direction to PATH_DOWN for all switches on the shortest paths down of `u`. */
+/* Return whether switch `u` has at least as many channels on shortest paths down as on paths up of as many hops. */
+static int has_more_down(const tree_survey *survey, int32_t u, int32_t hops)
+{
+    const ibn_network *net = survey->net;
+    int32_t more = 0;
+    for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
+        int32_t v = net->dst[c];
+        if (survey->position[v] > survey->position[u])
+            more += survey->below[v] == hops - 1;
+        else
+            more -= survey->direction[v] != NO_PATH && survey->hops[v] == hops - 1;
+    }
+    return more >= 0;
+}
+
+/* Bind all switches that follow `u` on its shortest paths down. */
 static void bind_below(const tree_survey *survey, int32_t u)
 {
     const ibn_network *net = survey->net;
@@ -67,9 +83,10 @@ void ibn_tree_survey(const tree_survey *survey, int32_t root)
         int32_t u = survey->sequence[i], up = -1;
         if (survey->direction[u] != PATH_DOWN)
             up = hops_upwards(survey, u);
-        if (survey->below[u] >= 0 && (up < 0 || survey->below[u] <= up)) {
+        int32_t down = survey->below[u];
+        if (down >= 0 && (up < 0 || down < up || (down == up && has_more_down(survey, u, up)))) {
             survey->direction[u] = PATH_DOWN;
-            survey->hops[u] = survey->below[u];
+            survey->hops[u] = down;
             bind_below(survey, u);
         } else {
             survey->direction[u] = up < 0 ? NO_PATH : PATH_UP;

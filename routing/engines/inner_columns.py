@@ -1,0 +1,206 @@
+"""LFT columns of switches without traffic that counts, with paths along which the channels increase in an order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.up_down import is_increasing
+from routing.cdg.acyclic import Cdg
+from routing.engines.orders import breadth_first, central_switch, top_switches
+from routing.fabric import NO_PORT, Channels, Fabric
+from routing.tables import Routing
+from routing.trees.levels import tree_order
+
+MOST_ORDERS = 8
+"""Orders that are tried for one VL."""
+
+MOST_TRIALS = 200
+"""Paths that each order tries to include, or that need an order of their own."""
+
+_AT_TARGET = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, eq=False)
+class Inner:
+    """Tables, and the switches between which paths are missing.
+
+    Attributes
+    ----------
+    fabric, routing
+        The fabric without the end ports that do not count, and its tables, with one SL-to-VL table for all ports.
+    inner
+        bool[S], switches without end ports that count.
+    senders
+        bool[S], inner switches with end ports that do not count.  A pair of inner switches needs a path if one of them
+        is marked.
+    """
+
+    fabric: Fabric
+    routing: Routing
+    inner: npt.NDArray[np.bool_]
+    senders: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Paths of all switches to an inner switch.
+
+    Attributes
+    ----------
+    target
+        The inner switch.
+    ports, following
+        uint8[S], int64[S]: the out-ports, and their channels (-1: none).
+    fixed
+        bool[S], switches whose entries stay, because paths that count use them.
+    first
+        int64[S], position of the first channel of each path whose channels increase in the order; -1 for others.
+    """
+
+    target: int
+    ports: npt.NDArray[np.uint8]
+    following: npt.NDArray[np.int64]
+    fixed: npt.NDArray[np.bool_]
+    first: npt.NDArray[np.int64]
+
+    def whole_path(self, channels: Channels, switch: int) -> list[int]:
+        """Return the channels of the path from a switch."""
+        return self.path(channels, int(self.following[switch]))
+
+    def path(self, channels: Channels, first: int) -> list[int]:
+        """Return the channels of the path that begins with a channel."""
+        found = [first]
+        while (switch := int(channels.dst[found[-1]])) != self.target and len(found) < len(self.ports):
+            found.append(int(self.following[switch]))
+        return found
+
+
+def of_vls(cdg: Cdg, mask: int) -> Cdg:
+    """Return the edges that are used on any of these VLs, as a CDG with one VL."""
+    return Cdg(cdg.fabric, (cdg.masks & np.uint16(mask) != 0).astype(np.uint16))
+
+
+def bases(fabric: Fabric) -> Iterator[npt.NDArray[np.int32]]:
+    """Yield orders of the channels, int32[C], in which paths lead up and then down; the second is that of a tree."""
+    top = top_switches(fabric) or [central_switch(fabric)]
+    yield is_increasing(fabric.channels, breadth_first(fabric, top))
+    tree = tree_order(fabric)
+    if tree is not None:
+        yield is_increasing(fabric.channels, tree.position)
+
+
+def columns_of(job: Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[Column] | None:
+    """Return paths to the targets from all inner switches that need them; None if they were not found.
+
+    The paths increase in an order near that of a tree.  Where that is impossible, the order changes: it includes the
+    paths that were found, and one more.
+    """
+    fabric, edges = job.fabric, job.fabric.channels.edges
+    base = next(bases(fabric))
+    masks = own.masks.copy()
+    targets = targets[fabric.switch_lid[targets] > 0]
+    for _ in range(MOST_ORDERS):
+        order = nearest_order(Cdg(fabric, masks), base)
+        found = [increasing_column(job, target, order) for target in targets.tolist()]
+        missing = [(column, int(switch)) for column in found for switch in np.flatnonzero(_lacks_path(job, column))]
+        if not missing:
+            return found
+        for column in found:
+            reached = np.flatnonzero(job.inner & (column.first >= 0) & (column.following >= 0))
+            after = column.following[fabric.channels.dst[column.following[reached]]]
+            before = column.following[reached][after >= 0]
+            masks[edges.first[before] + after[after >= 0] - edges.after[before]] = 1
+        admitted = [_admit(fabric, masks, column, switch) for column, switch in missing[:MOST_TRIALS]]
+        if not any(admitted):
+            return None
+    return None
+
+
+def _lacks_path(job: Inner, column: Column) -> npt.NDArray[np.bool_]:
+    """Return bool[S], the inner switches that need a path of the column and have none that increases."""
+    has_entry = job.routing.lft[:, job.fabric.switch_lid[column.target]] != NO_PORT
+    needed = job.inner & (job.senders | job.senders[column.target]) & has_entry
+    return np.asarray(needed & (column.first < 0))
+
+
+def _admit(fabric: Fabric, masks: npt.NDArray[np.uint16], column: Column, switch: int) -> bool:
+    """Add the edges of a path from a switch to the target of a column, unless they close a cycle with ``masks``."""
+    channels, edges = fabric.channels, fabric.channels.edges
+    choices = np.arange(channels.first[switch], channels.first[switch + 1])
+    leads = column.first[channels.dst[choices]] >= 0
+    choices = column.following[[switch]] if column.fixed[switch] else choices[leads]
+    for choice in choices.tolist():
+        path = np.array(column.path(channels, choice))
+        new = edges.first[path[:-1]] + path[1:] - edges.after[path[:-1]]
+        new = new[masks[new] == 0]
+        masks[new] = 1
+        if Cdg(fabric, masks).sorted(1, threads=1) is not None:
+            return True
+        masks[new] = 0
+    return False
+
+
+def nearest_order(cdg: Cdg, base: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return int32[C], a topological order of an acyclic CDG with one VL that follows ``base`` as far as possible.
+
+    A channel moves behind those before it in the CDG, and no farther.
+    """
+    channels = cdg.fabric.channels
+    used = cdg.masks[channels.edges.numbers()] != 0
+    before, after = (ends[used] for ends in channels.edges.channels())
+    key = base.astype(np.int64) * (len(channels) + 1)
+    while (key[after] <= key[before]).any():
+        np.maximum.at(key, after, key[before] + 1)
+    order = np.empty(len(channels), np.int32)
+    order[np.argsort(key, kind="stable")] = np.arange(len(channels), dtype=np.int32)
+    return order
+
+
+def increasing_column(
+    job: Inner, target: int, order: npt.NDArray[np.int32], preset: Mapping[int, int] | None = None
+) -> Column:
+    """Compute an LFT column in which the entries of all paths that count stay.
+
+    Other switches of ``preset`` take the channels that it gives them.
+    """
+    channels, rows = job.fabric.channels, np.arange(job.fabric.switches)
+    ports = job.routing.lft[:, job.fabric.switch_lid[target]].copy()
+    following = channels.at_port[rows, ports].astype(np.int64)
+    following[target] = -1
+    fixed, reached = ~job.inner, ~job.inner
+    while reached.any():
+        ahead = np.zeros_like(fixed)
+        ahead[channels.dst[following[reached & (following >= 0)]]] = True
+        reached = ahead & ~fixed
+        fixed = fixed | ahead
+    for switch, channel in (preset or {}).items():
+        if not fixed[switch]:
+            fixed[switch], following[switch], ports[switch] = True, channel, channels.port[channel]
+    first = np.full(len(rows), -1, np.int64)
+    first[target] = _AT_TARGET
+    while True:
+        open_to = (first[channels.src] < 0) & (order < first[channels.dst])
+        kept = following[channels.src] == np.arange(len(channels))
+        usable = np.flatnonzero(open_to & (kept | ~fixed[channels.src]))
+        if not len(usable):
+            return Column(target, ports, following, fixed, first)
+        # The channel that is the last in the order leaves most room for the paths of other switches.
+        by_source = usable[np.lexsort((order[usable], channels.src[usable]))]
+        chosen = by_source[np.append(np.diff(channels.src[by_source]) != 0, True)]
+        switches = channels.src[chosen]
+        first[switches], following[switches], ports[switches] = order[chosen], chosen, channels.port[chosen]
+
+
+def with_columns(job: Inner, columns: list[Column], sl: int | None) -> Routing:
+    """Return the tables with these paths between inner switches, on an SL (None: on the SL of the LID)."""
+    lft, sls = job.routing.lft.copy(), job.routing.sl.copy()
+    for column in columns:
+        lid, fits = int(job.fabric.switch_lid[column.target]), column.first >= 0
+        lft[:, lid] = np.where(fits | column.fixed, column.ports, lft[:, lid])
+        if sl is not None:
+            sls[fits & job.inner, lid] = sl
+    return replace(job.routing, lft=lft, sl=sls)

@@ -1,0 +1,49 @@
+"""Fabrics as clusters are built of today, with random faults: certified tables of every engine that promises them."""
+
+import pytest
+
+from ibsim_fixtures.catalogue import FIXTURES
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions, Promise
+from routing.errors import RoutingError
+from routing.faults import apply_faults
+from routing.formats.fabric_files import read_fabric
+from routing.publish import verify
+from routing.sweep.cases import RandomFaults, faults_of
+
+TREES, OTHERS = ("rails-uneven", "cluster-uneven"), ("director-3", "cascade-3")
+PROMISING = [name for name, engine in ENGINES.items() if engine.promise is Promise.DEADLOCK_FREE]
+ANY_FABRIC = {"updn", "nue", "dfsssp", "lash", "disjoint", "auto"}
+SAMPLES = ("5:3", "5:6%")
+"""Random cases: of three faults, and of a share of all links and switches."""
+
+
+def routed(engine, fabric):
+    """The proof of an engine's tables; None if the fabric is of a kind that the engine does not route."""
+    try:
+        routing = ENGINES[engine].route(fabric, EngineOptions(effort=0.02, threads=1))
+    except RoutingError:
+        return None
+    return verify(fabric, routing, ENGINES[engine]).proof
+
+
+@pytest.mark.parametrize("name", [*TREES, *OTHERS])
+@pytest.mark.parametrize("engine", PROMISING)
+def test_tables_are_certified_with_random_faults(engine, name):
+    fabric = read_fabric(FIXTURES[name].path)
+    if routed(engine, fabric) is None:
+        assert engine not in ANY_FABRIC and not (engine == "ftree" and name in TREES)
+        return
+    texts = [text for sample in SAMPLES for text in RandomFaults.parse(sample, ("link", "switch")).texts(fabric)]
+    assert len(texts) == 10
+    for text in texts:
+        proof = routed(engine, apply_faults(fabric, faults_of(text, fabric)))
+        assert proof is not None and proof.certified and proof.complete, text
+
+
+@pytest.mark.parametrize("case", ["3 link,switch 1/64", "3 link,switch 1/116", "6% link,switch 1/81"])
+def test_fat_tree_routing_stands_lost_links_at_the_top(case):
+    """Few of the top switch's links are left besides those of the management leaf."""
+    fabric = read_fabric(FIXTURES["cluster-uneven"].path)
+    proof = routed("ftree", apply_faults(fabric, faults_of(f"random {case}", fabric)))
+    assert proof is not None and proof.certified and proof.strength == "reversible"
