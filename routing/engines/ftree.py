@@ -129,7 +129,7 @@ def better_by_descent(
 
     Cost: O(S L) for the comparison; see :func:`routing.trees.descent.tree_tables`.
     """
-    slowness, sources = inverse_capacity(fabric, options.link_weights), fabric.source_weight_at.astype(np.float64)
+    inverse_rate, sources = inverse_capacity(fabric, options.link_weights), fabric.source_weight_at.astype(np.float64)
     destinations = Destinations.of(fabric)
     sweeps = affordable_sweeps(fabric, len(destinations.lid), options.effort)
     visits = LEAST_SWEEPS * len(destinations.lid) * len(fabric.channels) / 2
@@ -139,10 +139,10 @@ def better_by_descent(
     if order is None:
         return None
     mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)
-    limit = ceilings(fabric, level, slowness, sources, mass)[0]
+    limit = ceilings(fabric, level, inverse_rate, sources, mass)[0]
 
     def excess(table: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
-        utilisation = channel_loads(fabric, table, threads=options.threads) * slowness
+        utilisation = channel_loads(fabric, table, threads=options.threads) * inverse_rate
         return np.maximum(utilisation / limit - 1.0, 0.0)
 
     given = excess(lft)
@@ -153,7 +153,7 @@ def better_by_descent(
         order,
         destinations.targets(),
         lid=destinations.lid,
-        inverse_capacity=slowness,
+        inverse_capacity=inverse_rate,
         sources=sources,
         sweeps=sweeps if options.passes is None else options.passes + 1,
         seed=options.seed,

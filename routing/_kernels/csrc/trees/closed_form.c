@@ -141,7 +141,7 @@ typedef struct {
     uint8_t *via;   /* [threads, T + 1] port up to each top; CF_NONE: not a plain lookup */
     int32_t *other; /* [threads, 2, T] see find_others */
     int64_t *open;  /* [threads] open entries towards LIDs with flow */
-    uint8_t *holes; /* [threads, G] whether an entry towards a LID without flow of a switch is open */
+    uint8_t *may_miss; /* [threads, G] whether an entry towards a LID without flow of a switch is open */
 } rows_t;
 
 /* Fill row v.  Returns the number of open entries towards LIDs with flow. */
@@ -176,7 +176,7 @@ static int64_t fill_row(const cf_state *x, int32_t v, uint8_t *via, int32_t *oth
                 if (port == CF_NONE) {
                     port = port_up(x, v, t, k, other);
                     open += port == CF_NONE && lids->share[k] > 0.0;
-                    holes[g] |= port == CF_NONE && lids->share[k] <= 0.0;
+                    may_miss[g] |= port == CF_NONE && lids->share[k] <= 0.0;
                 }
                 row[lids->lid[k]] = port;
             }
@@ -294,7 +294,7 @@ static int compute(cf_state *x, int32_t passes)
             rows.may_miss[g] |= rows.may_miss[part * x->lids->groups + g];
     }
     if (code == CF_OK)
-        code = ibn_cf_search(x, passes, rows.holes);
+        code = ibn_cf_search(x, passes, rows.may_miss);
     if (code == CF_OK)
         code = ibn_cf_fill(x, rows.may_miss);
     free(x->to_top);

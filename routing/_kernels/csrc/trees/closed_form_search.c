@@ -29,7 +29,7 @@ typedef struct {
     int64_t *begin;   /* [G + 1] where the open entries of each group begin */
     double *expected; /* [S] flow to expect at each upper switch */
     uint8_t *wanted;  /* [S, n] number of switches below with an open entry, up to 255 */
-    uint8_t *holes;   /* [G] whether an entry towards a group stays open */
+    uint8_t *may_miss;   /* [G] whether an entry towards a group stays open */
 } search_t;
 
 /* Return the number of LIDs with flow of a group: they come first. */
@@ -294,7 +294,7 @@ static int search_group(search_t *s, int32_t g, int32_t pass)
     for (int64_t e = s->begin[g]; e < s->begin[g + 1]; e++) {
         const int32_t v = s->open[e] / s->n, i = s->open[e] % s->n;
         x->lft[(size_t)v * x->lids->lids + x->lids->lid[x->lids->first[g] + i]] = *entry(s, v, i);
-        s->holes[g] |= *entry(s, v, i) == CF_NONE;
+        s->may_miss[g] |= *entry(s, v, i) == CF_NONE;
     }
     return CF_OK;
 }
@@ -318,14 +318,14 @@ static int is_even(const cf_state *x, const double *senders)
     return peak <= 1.005 * bound;
 }
 
-int ibn_cf_search(cf_state *x, int32_t passes, uint8_t *holes)
+int ibn_cf_search(cf_state *x, int32_t passes, uint8_t *may_miss)
 {
     int32_t most = 0;
     for (int32_t g = 0; g < x->lids->groups; g++)
         most = with_flow(x->lids, g) > most ? with_flow(x->lids, g) : most;
     if (x->counts[0] == 0 || most == 0)
         return CF_OK;
-    search_t s = {.x = x, .size = 1 << 16, .holes = holes};
+    search_t s = {.x = x, .size = 1 << 16, .may_miss = may_miss};
     s.port = malloc((size_t)x->tree->switches * most);
     s.wanted = malloc((size_t)x->tree->switches * most);
     s.open = malloc((size_t)s.size * sizeof *s.open);

@@ -37,9 +37,9 @@ static inline double ibn_cf_inverse_capacity(const ibn_tree *tree, int32_t c)
 
 /* Assign a chain of channels and a top to every LID. */
 int ibn_cf_assign(cf_state *x);
-/* Choose the least loaded path for every entry that the closed form leaves open.  Sets holes[g], [G], for each group
+/* Choose the least loaded path for every entry that the closed form leaves open.  Sets may_miss[g], [G], for each group
  * with an entry towards a LID with flow that has no path up and down. */
-int ibn_cf_search(cf_state *x, int32_t passes, uint8_t *holes);
+int ibn_cf_search(cf_state *x, int32_t passes, uint8_t *may_miss);
 /* Copy the entries of all switches towards the first n LIDs of a group to port, [S, n]. */
 void ibn_cf_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port);
 /* Fill missing entries by longer legal paths.  may_miss: [G] whether entries towards a group can be missing. */
