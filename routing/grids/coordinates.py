@@ -147,7 +147,7 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
     most = max(FEWEST_STARTS, VISITS // max(links, 1))
     starts = min(STARTS, most)
     from_these = frames(near, component, starts, len(component) / LEAST_PRESENT)
-    best: tuple[int, Growth] | None = None
+    best: tuple[tuple[bool, int], Growth] | None = None
     seen = 0
     for attempt in range(starts + min(MOST_RANDOM, most) if from_these else 0):
         # The second round takes doubtful positions at random, which helps where many links are missing.
@@ -157,13 +157,13 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
             break
         if grown.is_misfit:
             continue
-        cost = grown.cost()
+        cost = not _is_plausible(near, component, grown), grown.cost()
         if best is None or cost < best[0]:
             best = cost, grown
         seen = seen + 1 if cost == best[0] and best[1] is not grown else 1 if best[1] is grown else seen
-        if (cost <= GOOD * links and not grown.misfits()) or seen >= AGREEING:
+        if (cost[1] <= GOOD * links and not grown.misfits()) or (seen >= AGREEING and not cost[0]):
             break
-    if best is None or not _is_plausible(near, component, best[1]):
+    if best is None or best[0][0]:
         raise NotAGrid(
             f"{len(component)} switches have no coordinates of a mesh, torus, HyperX or hypercube, "
             "not even one with missing links (use updn, nue or dfsssp)"

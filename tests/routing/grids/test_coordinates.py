@@ -123,3 +123,30 @@ def test_coordinates_do_not_depend_on_missing_links():
     whole = find_coordinates(fabric).grids[0].position
     for link in between_switches(fabric).tolist()[::7]:
         assert np.array_equal(find_coordinates(fabric.without_links([link])).grids[0].position, whole)
+
+
+def random_case(rng):
+    """A mesh, torus, hypercube or HyperX of up to 130 switches, some with parallel links."""
+    name = rng.choice(["mesh", "torus", "hypercube", "hyperx", "ring", "full-mesh"])
+    longest = {"ring": 20, "full-mesh": 14, "hypercube": 6, "hyperx": 8}.get(name, 12)
+    while True:
+        count = 1 if name in ("ring", "full-mesh", "hypercube") else rng.randint(1, 4)
+        sizes = [rng.randint(3 if name == "ring" else 2, longest) for _ in range(count)]
+        if name == "hypercube" or np.prod(sizes) <= 130:
+            size = "x".join(map(str, sizes))
+            return generate(name, [size], cas=1, redundancy=rng.choice([1, 1, 1, 2]))
+
+
+@pytest.mark.slow
+def test_two_thousand_random_cases():
+    """On ladders with a tenth of the links missing, coordinates are ambiguous, and the search may miss them."""
+    failed = 0
+    for seed in range(2000):
+        rng = random.Random(seed)
+        fabric = broken(random_case(rng), rng.choice([0, 1, 2, 5, 10]), rng.choice(["links", "switches"]), rng)
+        try:
+            found = find_coordinates(fabric)
+            failed += not (len(found.miscabled) == 0 and links_fit(fabric, found))
+        except NotAGrid:
+            failed += 1
+    assert failed <= 6
