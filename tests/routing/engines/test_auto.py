@@ -8,7 +8,7 @@ import pytest
 from routing.engines import ENGINES
 from routing.engines import auto as module
 from routing.engines.base import EngineOptions
-from routing.errors import NotEnoughVLs, OptionError, RoutingError
+from routing.errors import InputWarning, NotEnoughVLs, OptionError, RoutingError
 from routing.publish import verify
 from routing.quality import all_to_all_share, bisection_share, channel_loads
 from routing.topologies import generate
@@ -60,3 +60,9 @@ def test_the_error_is_that_of_the_last_engine(monkeypatch):
     monkeypatch.setattr(module, "CANDIDATES", ("lash",))
     with pytest.raises(NotEnoughVLs):
         AUTO.route(generate("ring", ["9"], cas=1), EngineOptions(vls=1))
+
+
+def test_candidates_that_take_the_fabric_for_a_grid_do_not_warn(recwarn):
+    fabric = generate("cascade", ["3"]).without_links([0])
+    ENGINES["auto"].route(fabric, EngineOptions(vls=4, effort=0.1, threads=1))
+    assert not [warning for warning in recwarn if issubclass(warning.category, InputWarning)]
