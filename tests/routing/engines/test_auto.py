@@ -1,16 +1,21 @@
 """Auto takes the tables of the engine that carries the most."""
 
+import contextlib
 import math
 
 import numpy as np
 import pytest
 
+from ibsim_fixtures.catalogue import FIXTURES
 from routing.engines import ENGINES
 from routing.engines import auto as module
 from routing.engines.base import EngineOptions
 from routing.errors import InputWarning, NotEnoughVLs, OptionError, RoutingError
+from routing.faults import apply_faults
+from routing.formats.fabric_files import read_fabric
 from routing.publish import verify
 from routing.quality import all_to_all_share, bisection_share, channel_loads
+from routing.sweep.cases import RandomFaults, faults_of
 from routing.topologies import generate
 
 AUTO = ENGINES["auto"]
@@ -63,6 +68,16 @@ def test_the_error_is_that_of_the_last_engine(monkeypatch):
 
 
 def test_candidates_that_take_the_fabric_for_a_grid_do_not_warn(recwarn):
-    fabric = generate("cascade", ["3"]).without_links([0])
-    ENGINES["auto"].route(fabric, EngineOptions(vls=4, effort=0.1, threads=1))
-    assert not [warning for warning in recwarn if issubclass(warning.category, InputWarning)]
+    fabric = read_fabric(FIXTURES["cascade-3"].path)
+    texts = RandomFaults.parse("5:6%", ("link", "switch")).texts(fabric)
+    faulty = (apply_faults(fabric, faults_of(text, fabric)) for text in texts)
+    suspected = next(each for each in faulty if warned(ENGINES["dor"], each, recwarn))
+    assert not warned(AUTO, suspected, recwarn)
+
+
+def warned(engine, fabric, recwarn):
+    """Return whether an engine warns about a link of a fabric."""
+    recwarn.clear()
+    with contextlib.suppress(RoutingError):
+        engine.route(fabric, EngineOptions(effort=0.02, threads=1))
+    return any(issubclass(warning.category, InputWarning) for warning in recwarn)
