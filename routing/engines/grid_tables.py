@@ -98,12 +98,12 @@ class GridRoutes:
         flow = flow * self.destinations.share[destination]
         turn = _deal_out(bundle, flow, size)
         by_bundle = np.argsort(self.bundles.of, kind="stable")
-        inverse_rate = inverse_capacity(self.fabric, self.options.link_weights)[by_bundle]
+        inverse = inverse_capacity(self.fabric, self.options.link_weights)[by_bundle]
         first = np.cumsum(size) - size
-        uneven = np.maximum.reduceat(inverse_rate, first) > np.minimum.reduceat(inverse_rate, first)
+        uneven = np.maximum.reduceat(inverse, first) > np.minimum.reduceat(inverse, first)
         for one in np.flatnonzero(uneven).tolist():
             rows = np.flatnonzero(bundle == one)
-            turn[rows] = _by_rate(flow[rows], inverse_rate[first[one] : first[one] + size[one]])
+            turn[rows] = _by_rate(flow[rows], inverse[first[one] : first[one] + size[one]])
         return turn
 
     @cached_property
@@ -156,11 +156,11 @@ def _deal_out(bundle: Rows, flow: npt.NDArray[np.float64], size: Rows) -> Rows:
     return found
 
 
-def _by_rate(flow: npt.NDArray[np.float64], inverse_rate: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+def _by_rate(flow: npt.NDArray[np.float64], inverse: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """Return int64[N], which of parallel links of different capacity each flow takes, the largest flows first."""
-    load, found = np.zeros(len(inverse_rate)), np.empty(len(flow), np.int64)
+    load, found = np.zeros(len(inverse)), np.empty(len(flow), np.int64)
     for row in np.argsort(-np.round(flow, 9), kind="stable").tolist():
-        chosen = int(np.argmin(np.round((load + flow[row]) * inverse_rate, 9)))
+        chosen = int(np.argmin(np.round((load + flow[row]) * inverse, 9)))
         load[chosen] += flow[row]
         found[row] = chosen
     return found

@@ -22,7 +22,7 @@ VISITS = 40_000
 FEWEST_STARTS = 4
 AGREEING = 40
 """Attempts with the same cost that end the search, if links do not fit."""
-EARLY_ATTEMPTS = 5
+FIRST_ATTEMPTS = 5
 """Attempts after which the search ends if no coordinates were found, or if too many links do not fit."""
 BAD = 0.12
 """Share of links that is too many."""
@@ -153,9 +153,9 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
         # The second round takes doubtful positions at random, which helps where many links are missing.
         chance = random.Random(attempt) if attempt >= starts else None
         grown = Growth.of(near, from_these[attempt % len(from_these)], chance)
-        if attempt >= EARLY_ATTEMPTS and (best is None or len(best[1].misfits()) > 2 + BAD * links):
+        if attempt >= FIRST_ATTEMPTS and (best is None or len(best[1].misfits()) > 2 + BAD * links):
             break
-        if grown.is_misfit:
+        if grown.has_failed:
             continue
         cost = not _is_plausible(near, component, grown), grown.cost()
         if best is None or cost < best[0]:

@@ -53,7 +53,7 @@ class Growth:
         Lowest and highest coordinate that a position may have in each dimension; None: any.
     chance
         Source of random choices among positions that are not certain; None: the first one counts.
-    is_misfit
+    has_failed
         Whether so many links do not fit that the search ended.
     """
 
@@ -65,7 +65,7 @@ class Growth:
     labels: list[int] = field(default_factory=list)
     box: list[tuple[int, int]] | None = None
     chance: random.Random | None = None
-    is_misfit: bool = False
+    has_failed: bool = False
     _closing: Counter[tuple[int, int]] = field(default_factory=Counter)
     _slices: dict[tuple[int, int], set[int]] = field(default_factory=dict)
     _placed_near: Counter[int] = field(default_factory=Counter)
@@ -88,7 +88,7 @@ class Growth:
             if low is not None:
                 made._put(low, _unit(count, axis, -1))
         made._spread()
-        if not made.is_misfit:
+        if not made.has_failed:
             made._close_rings(at_end=True)
             made._correct()
         return made
@@ -168,7 +168,7 @@ class Growth:
                 self._closing[axis, abs(position[axis] - there[axis]) + 1] += 1
             else:
                 self._wrong += 1
-                self.is_misfit |= self._wrong > FEW + MOST_WRONG * self._joined
+                self.has_failed |= self._wrong > FEW + MOST_WRONG * self._joined
 
     def _best(self, switch: int) -> tuple[int, Position | None]:
         """Return by how much the best free position of a switch is better than the second, and this position."""
@@ -243,7 +243,7 @@ class Growth:
         )
         queue = [(-count, switch) for switch, count in waiting.items()]
         heapq.heapify(queue)
-        while waiting and not self.is_misfit:
+        while waiting and not self.has_failed:
             chosen: tuple[int, Position] | None = None
             while queue and chosen is None:
                 count, switch = heapq.heappop(queue)
@@ -253,7 +253,7 @@ class Growth:
                         chosen = switch, position
             if chosen is None:
                 self._forced += 1
-                self.is_misfit |= self._forced > FEW + MOST_FORCED * len(self.position)
+                self.has_failed |= self._forced > FEW + MOST_FORCED * len(self.position)
                 ranked = [(*self._best(switch), switch) for switch in sorted(waiting)]
                 noise = [2 * self.chance.random() if self.chance else 0.0 for _ in ranked]
                 possible = [
@@ -298,7 +298,7 @@ class Growth:
     def _correct(self) -> None:
         """Place switches again that have links that do not fit, or that are nearly alone at the end of a dimension.
 
-        If that does not help, more and more switches around them are placed again.
+        If the cost does not fall, more and more switches around them are placed again.
         """
         radius = 0
         while radius < RADIUS:

@@ -58,11 +58,11 @@ def dimension_order(grid: Grid, fabric: Fabric, bundles: LinkBundles) -> list[in
             Kind.RING: (size // 2) * ((size + 1) // 2) / (2 * size),
             Kind.CLIQUE: 1.0 / size,
         }[kind]
-        load.append((-round(crossing * _inverse_capacity(grid, axis, fabric, bundles), 6), axis))
+        load.append((-round(crossing * _mean_inverse_capacity(grid, axis, fabric, bundles), 6), axis))
     return [axis for _, axis in sorted(load)]
 
 
-def _inverse_capacity(grid: Grid, axis: int, fabric: Fabric, bundles: LinkBundles) -> float:
+def _mean_inverse_capacity(grid: Grid, axis: int, fabric: Fabric, bundles: LinkBundles) -> float:
     """Return the mean inverse capacity of the bundles of a dimension; 1 if there are none."""
     row = np.full(fabric.switches, -1)
     row[grid.switches] = np.arange(len(grid.switches))

@@ -123,8 +123,8 @@ def test_the_first_vl_shifts_sls_and_vls():
 def test_a_swapped_cable_is_a_warning_and_other_fabrics_an_error(engine):
     fabric = generate("torus", ["5x6"], cas=1)
     swapped = apply_faults(fabric, [parse_fault("swap sw0.0/2 sw3.3/4", fabric)])
-    with pytest.warns(InputWarning, match="fits no coordinates: it may be miscabled") as told:
+    with pytest.warns(InputWarning, match="fits no coordinates: it may be miscabled") as named:
         routing, proof = routed(engine, swapped)
-    assert proof.certified and len(told) == len(routing.provenance.options["miscabled"]) == 2
+    assert proof.certified and len(named) == len(routing.provenance.options["miscabled"]) == 2
     with pytest.raises(NotAGrid):
         routed(engine, generate("dragonfly", ["4", "2", "2"]))

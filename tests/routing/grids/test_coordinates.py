@@ -102,11 +102,11 @@ def test_a_swapped_cable_is_named_and_the_rest_has_coordinates(name, size, swap)
     found = find_coordinates(swapped)
     assert shape(found) == shape(find_coordinates(fabric))
     names, ports = swapped.labels, [end.rsplit("/", 1) for end in swap.split()[1:]]
-    told = found.miscabled_names(swapped)
-    assert len(told) == 2
+    named = found.miscabled_names(swapped)
+    assert len(named) == 2
     for switch, port in ports:
-        assert any(f"{switch}/{port}" in line.split(" - ") for line in told)
-    assert all(end.rsplit("/", 1)[0] in names for line in told for end in line.split(" - "))
+        assert any(f"{switch}/{port}" in line.split(" - ") for line in named)
+    assert all(end.rsplit("/", 1)[0] in names for line in named for end in line.split(" - "))
 
 
 @pytest.mark.parametrize(
