@@ -33,7 +33,8 @@ class Registry(Mapping[str, Engine]):
     Parameters
     ----------
     own
-        Names of the engines of this package.  ``ENGINE`` of the module of that name is the engine.
+        Names of the engines of this package.  ``ENGINE`` of the module of that name is the engine; a hyphen is an
+        underscore in the name of the module.
     group
         Entry point group of the engines of other packages.
     """
@@ -59,7 +60,7 @@ class Registry(Mapping[str, Engine]):
         if name in self._loaded:
             return self._loaded[name]
         if name in self._own:
-            return self._loaded.setdefault(name, import_module(f"{__package__}.{name}").ENGINE)
+            return self._loaded.setdefault(name, import_module(f"{__package__}.{name.replace('-', '_')}").ENGINE)
         if name in self._broken or name not in self._points:
             return None
         point = self._points[name]
