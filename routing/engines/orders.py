@@ -190,9 +190,13 @@ class OrderSearch:
         """Return the given order (int32[S] each) with the best balance towards a sample of the destinations."""
         if len(orders) == 1:
             return orders[0]
-        with_flow = np.flatnonzero(self.destinations.share[self.destinations.lmc_group_first[:-1]] > 0.0)
-        sample = self._sample(with_flow, self.visits // len(orders))
+        sample = self.sample(len(orders))
         return min(orders, key=lambda order: self._try(order, sample))
+
+    def sample(self, tries: int) -> Targets:
+        """Return an even sample of the destinations whose trees can be computed so many times within the visits."""
+        with_flow = np.flatnonzero(self.destinations.share[self.destinations.lmc_group_first[:-1]] > 0.0)
+        return self._sample(with_flow, self.visits // max(tries, 1))
 
     def rate(self, position: npt.NDArray[np.int32], layer: npt.NDArray[np.int32]) -> tuple[int, float]:
         """Return how well the orders of several layers (int32[layers, S]) balance; the smaller tuple is better.
