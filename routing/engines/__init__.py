@@ -23,6 +23,8 @@ OWN = (
     "mud",
     "dnup",
     "segment",
+    "lturn",
+    "smart",
     "disjoint",
     "sssp",
     "minhop",

@@ -13,12 +13,13 @@ from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.engines.destinations import Destinations
+from routing.engines.lturn import PAIRS, coordinates, direction_orders, directions
 from routing.engines.segment import partition
 from routing.engines.turn_rules import TurnGraph, TurnTrial
 from routing.quality import measure
 from routing.topologies import generate
 
-TURN_ENGINES = ["segment"]
+TURN_ENGINES = ["segment", "lturn", "smart"]
 
 
 def route(engine, fabric, **options):
@@ -140,6 +141,50 @@ def test_segments_beat_an_order_on_a_random_fabric():
     assert segment >= updn
 
 
+@examples(30)
+@given(fabrics(connected=False, min_switches=1, max_switches=12, max_cas=0), st.sampled_from(list(direction_orders())))
+def test_turns_by_directions_have_no_cycle(fabric, rank):
+    """Before any turn is allowed again, and with those of the spanning tree."""
+    graph = TurnGraph.of_fabric(fabric)
+    spanning, number, level = coordinates(graph, 0, np.arange(fabric.switches, dtype=float))
+    direction = directions(graph, number, level)
+    before, after = graph.turns
+    kept = graph.useful & (rank[direction[before]] <= rank[direction[after]])
+    allowed = nx.DiGraph(zip(before[kept].tolist(), after[kept].tolist(), strict=True))
+    assert nx.is_directed_acyclic_graph(allowed)
+    up = {int(bundle) for bundle in spanning[spanning >= 0]}
+    tree = up | {int(graph.reverse[bundle]) for bundle in up}
+    needed = [k for k in np.flatnonzero(graph.useful).tolist() if before[k] in tree and after[k] in tree]
+    assert kept[needed].all()
+
+
+def test_the_orders_of_directions_are_those_that_forbid_least():
+    found = [tuple(rank.tolist()) for rank in direction_orders()]
+    assert len(found) == len(set(found)) == 6
+    assert (0, 0, 1, 1) in found and (0, 1, 0, 1) in found  # up before down; left before right
+    for rank in found:
+        assert all(rank[a] != rank[b] or (a, b) in PAIRS for a in range(4) for b in range(a + 1, 4))
+
+
+@pytest.mark.parametrize("name", ["torus:4x4x4", "kautz:4,3", "random-regular:50,6"])
+def test_smart_carries_more_than_an_order(name):
+    kind, arguments = name.split(":")
+    fabric = generate(kind, arguments.split(","), cas=1)
+    updn, smart = (
+        measure(fabric, route(engine, fabric, effort=0.5), bisections=1, shifts=0).all_to_all
+        for engine in ("updn", "smart")
+    )
+    assert smart >= 1.05 * updn
+
+
 def test_a_mesh_with_faults_stays_routed():
     fabric = pull_links(generate("mesh", ["5x5"], cas=1), 3, 0.2)
-    assert prove(fabric, route("segment", fabric)).strength == "reversible"
+    for engine in TURN_ENGINES:
+        assert prove(fabric, route(engine, fabric)).strength == "reversible"
+
+
+def test_named_roots_are_the_roots():
+    fabric = generate("torus", ["4x4"], cas=1)
+    found = route("lturn", fabric, roots=(fabric.switch_name[5],))
+    assert found.provenance.options["root"] == fabric.labels[5]
+    assert prove(fabric, found).certified
