@@ -37,7 +37,7 @@ class Smart:
     the published one: begin with balanced shortest paths, whose channel dependency graph has cycles.  Remove the
     dependency of each cycle whose loss costs least, and route again, until no cycle is left.  Differences:
 
-    - The published algorithm removes one dependency at a time, and finds its cost by routing all pairs anew for each
+    - The published algorithm removes one dependency at a time, and finds its cost by routing all pairs again for each
       candidate, in O(S^9).  Here the cost of a turn is the flow over it.  One round adds all turns by falling flow, and
       forbids those that close a cycle with the turns before.  So each cycle loses its turn with the least flow.
     - Each round routes under the turns of the round before.  Flows of earlier rounds fade.  The best round counts.
