@@ -65,19 +65,20 @@ class LTurn:
         start = time.perf_counter()
         roots = named_roots(fabric, options) or _roots(fabric, options.seed)
         rules = list(direction_orders())
-        trial = TurnTrial(fabric, Destinations.of(fabric), options, max(len(roots), 1) * TREES * len(rules))
-        graph = trial.graph
+        graph = TurnGraph.of_fabric(fabric)
+        most = max(len(roots), 1) * TREES
+        count = max(1, graph.trials(most * len(rules), options.effort) // len(rules))
+        trial = TurnTrial(fabric, Destinations.of(fabric), options, count * len(rules))
         best: tuple[tuple[int, float], AllowedTurns, int] | None = None
         rng = np.random.default_rng(options.seed)
-        for root in roots or [0]:
-            for tree in range(TREES):
-                key = rng.random(fabric.switches) if tree else np.arange(fabric.switches, dtype=np.float64)
-                spanning, number, level = coordinates(graph, root, key)
-                for rule in rules:
-                    turns = graph.complete(spanning, _forbidden(graph, directions(graph, number, level), rule))
-                    rating = trial.rate(turns)
-                    if best is None or rating < best[0]:
-                        best = rating, turns, root
+        for tree, root in list(product(range(TREES), roots or [0]))[:count]:
+            key = rng.random(fabric.switches) if tree else np.arange(fabric.switches, dtype=np.float64)
+            spanning, number, level = coordinates(graph, root, key)
+            for rule in rules:
+                turns = graph.complete(spanning, _forbidden(graph, directions(graph, number, level), rule))
+                rating = trial.rate(turns)
+                if best is None or rating < best[0]:
+                    best = rating, turns, root
         assert best is not None
         label = fabric.labels[best[2]] if fabric.switches else None
         return trial.tables(self, best[1], start, {"root": label})
@@ -91,7 +92,7 @@ def _roots(fabric: Fabric, seed: int) -> list[int]:
     if fabric.switches == 0:
         return []
     drawn = np.random.default_rng(seed).permutation(fabric.switches)[:ROOTS].tolist()
-    return list(dict.fromkeys([*top_switches(fabric)[:1], central_switch(fabric), *drawn]))[:ROOTS]
+    return list(dict.fromkeys([*top_switches(fabric)[:1], *drawn[:1], central_switch(fabric), *drawn[1:]]))[:ROOTS]
 
 
 def direction_orders() -> Iterator[npt.NDArray[np.int64]]:

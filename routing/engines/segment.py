@@ -19,8 +19,8 @@ from routing.tables import Routing
 STARTS, START_SWITCHES = 16, 4000
 """Most partitions into segments that are tried, each from a random switch; switches of all of them together."""
 
-STEPS, STEP_TURNS = 400, 1_500_000
-"""Steps of the search for better places of the forbidden turns, at effort 1; and turns that all of them may visit."""
+STEPS = 400
+"""Most steps of the search for better places of the forbidden turns."""
 
 MOVED = 4
 """Most segments whose forbidden turn a step moves."""
@@ -59,7 +59,7 @@ class SegmentBased:
         refuse_unsupported(self, options)
         start = time.perf_counter()
         graph = TurnGraph.of_fabric(fabric)
-        steps = min(round(STEPS * options.effort), round(STEP_TURNS * options.effort / max(len(graph.edges), 1)))
+        steps = graph.trials(STEPS, options.effort)
         starts = min(STARTS, START_SWITCHES // max(fabric.switches, 1) + 1)
         trial = TurnTrial(fabric, Destinations.of(fabric), options, starts + steps)
         rng = np.random.default_rng(options.seed)

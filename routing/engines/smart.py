@@ -13,13 +13,13 @@ from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, r
 from routing.engines.destinations import Destinations, inverse_capacity
 from routing.engines.effort import refinement_passes
 from routing.engines.orders import central_switch, top_switches
-from routing.engines.turn_rules import TurnTrial
+from routing.engines.turn_rules import TurnGraph, TurnTrial
 from routing.engines.uncounted import without_uncounted
 from routing.fabric import Fabric
 from routing.tables import Routing
 
 ROUNDS = 24
-"""Rounds of routing and of another choice of turns, at effort 1."""
+"""Most rounds of routing and of another choice of turns."""
 
 FADE = 0.5
 """Part of the flows of earlier rounds that counts in the next one."""
@@ -41,8 +41,8 @@ class Smart:
       candidate, in O(S^9).  Here the cost of a turn is the flow over it.  One round adds all turns by falling flow, and
       forbids those that close a cycle with the turns before.  So each cycle loses its turn with the least flow.
     - Each round routes under the turns of the round before.  Flows of earlier rounds fade.  The best round counts.
-    - A round costs O(T log T) with the searches for cycles for T turns, and one pass O(L S radix log C).  There are 24
-      rounds at effort 1.
+    - A round costs O(T log T) with the searches for cycles for T turns, and one pass O(L S radix log C).  There are at
+      most 24 rounds.
     - The turns of a breadth-first tree stay allowed, so that every pair keeps a path.
     """
 
@@ -60,7 +60,7 @@ class Smart:
         refuse_unsupported(self, options)
         start = time.perf_counter()
         destinations = Destinations.of(fabric)
-        rounds = max(2, round(ROUNDS * options.effort))
+        rounds = max(2, TurnGraph.of_fabric(fabric).trials(ROUNDS, options.effort))
         trial = TurnTrial(fabric, destinations, options, rounds)
         job = _Rounds(trial)
         turns, number = job.best(rounds)

@@ -27,14 +27,18 @@ from routing.edges import Edges
 from routing.engines.base import Engine, EngineOptions
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.effort import refinement_passes
-from routing.engines.orders import HOP_COST, LONGEST, VISITS_PER_SECOND, OrderSearch
+from routing.engines.orders import HOP_COST, LONGEST, VISITS_PER_SECOND
 from routing.engines.provenance import provenance
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
 from routing.tables import Routing
 
 TURN_FACTOR = 3
-"""Visits of a trial with allowed turns, relative to one with an order of the switches."""
+"""Visits of a channel in a trial with allowed turns, relative to the search for an order of the switches."""
+
+
+TRIAL_TURNS = 1_500_000
+"""Turns of all trials together at effort 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +144,10 @@ class TurnGraph:
         up = np.where(spanning >= 0, channel[np.maximum(spanning, 0)], -1) if len(self.src) else spanning
         return AllowedTurns(np.ascontiguousarray(allowed[self.turn_of]), np.ascontiguousarray(up, np.int32))
 
+    def trials(self, most: int, effort: float) -> int:
+        """Return the number of sets of turns that are worth a trial at an effort, 1 to ``most``."""
+        return max(1, min(round(most * effort), round(TRIAL_TURNS * effort / max(len(self.edges), 1)), most))
+
     def forbidden(self, turns: AllowedTurns) -> int:
         """Return the number of forbidden turns between bundles that lead on."""
         allowed = np.zeros(len(self.useful), np.bool_)
@@ -170,10 +178,15 @@ class TurnTrial:
 
     @cached_property
     def sample(self) -> Targets:
-        """An even sample of the destinations."""
-        visits = round(VISITS_PER_SECOND * self.options.effort) // TURN_FACTOR
-        options = self.options
-        return OrderSearch(self.fabric, self.destinations, visits, options.seed, options.threads).sample(self.tries)
+        """One destination for each switch with end ports, with all of their traffic; a sample if they are many."""
+        visits = VISITS_PER_SECOND * self.options.effort / TURN_FACTOR / max(self.tries, 1)
+        most = max(1, int(visits / max(len(self.fabric.channels), 1)))
+        weight = np.bincount(self.destinations.root, self.destinations.share, self.fabric.switches)
+        root = np.flatnonzero(weight)
+        if len(root) > most:
+            root = root[np.linspace(0, len(root) - 1, most).round().astype(np.int64)]
+        families = np.arange(len(root) + 1, dtype=np.int32)
+        return Targets(families, root.astype(np.int32), weight[root].astype(np.float64), np.zeros(len(root), np.int32))
 
     def trees(self, turns: AllowedTurns, targets: Targets, passes: int) -> Balanced:
         """Return balanced trees that take only allowed turns."""
