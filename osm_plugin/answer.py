@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from osm_plugin.multicast import multicast_tree
 from osm_plugin.qos import Classes, QosPolicy, classes_of
 from osm_plugin.snapshot import PAGE
+from routing.deadlock.multicast import MulticastTree
 from routing.fabric import Fabric
 from routing.publish import VerifiedTables
 from routing.tables import Routing
@@ -75,7 +75,7 @@ def write_answer(
     plan: int = 0,
     wait: float = 0.0,
     first_draining_round: int = 0,
-    multicast_roots: Sequence[int] = (),
+    multicast: MulticastTree | None = None,
     classes: Classes | None = None,
 ) -> None:
     """Write proven tables into the shared memory, for the C part of the plugin (the shim) to read.
@@ -99,8 +99,8 @@ def write_answer(
     wait, first_draining_round
         Seconds to wait before a round, besides the wait for acknowledgements, so that packets leave the fabric.  And
         the first round that needs this wait; 0 for none.
-    multicast_roots
-        GUIDs of preferred root switches for multicast.  The first one that exists is used.
+    multicast
+        Tree for all multicast groups; None: the tree of paths towards a root.
     classes
         SLs and VLs for the classes of a QoS policy, with the tables to write in place of ``tables``.  None without a
         policy.
@@ -108,7 +108,7 @@ def write_answer(
     fabric, hops = tables.fabric, np.ascontiguousarray(tables.proof.hops)
     classes = classes_of(fabric, tables.routing, QosPolicy(), tables.routing.vls) if classes is None else classes
     routing = classes.routing
-    tree = multicast_tree(fabric, routing, hops, multicast_roots)
+    tree = multicast_tree(fabric, routing, hops) if multicast is None else multicast
     parts: dict[str, npt.NDArray[Any]] = {
         "lft_at": routing.lft,
         "hops_at": hops,

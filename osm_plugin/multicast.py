@@ -4,7 +4,8 @@ At every switch, OpenSM's own multicast routing takes the first port with the fe
 the engine's paths, and not shortest distances.  Its choice could therefore form loops.
 
 The paths of all switches towards one LID always form a tree.  So the tree towards a root switch is used for every
-group, without the branches that have no members.
+group, without the branches that have no members, if its packets and unicast packets are free of credit loops together.
+Otherwise a tree is grown beside the unicast packets.
 """
 
 from __future__ import annotations
@@ -15,27 +16,66 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from routing.cdg.trace import uniform_sl2vl
+from routing.deadlock.multicast import MulticastTree, group_edges, is_free_of_loops, safe_tree
+from routing.deadlock.proof import Proof
 from routing.fabric import Fabric
-from routing.tables import Routing
+from routing.tables import DATA_VLS, Routing
 
 
 @dataclass(frozen=True, eq=False)
-class MulticastTree:
-    """A spanning tree of the switches in each connected component.
+class MulticastChoice:
+    """The tree for all multicast groups, and what is proven about it.
 
     Attributes
     ----------
-    parent
-        int32[S], the next switch towards the root; -1 at a root and at an unreachable switch.
-    up_port
-        uint8[S], the port of the switch that leads to its parent; 255 if it has none.
-    down_port
-        uint8[S], the port of the parent that leads to the switch; 255 if it has none.
+    tree
+        The tree.
+    certified
+        Whether the packets of groups with SL 0 and all unicast packets together are free of credit loops.
     """
 
-    parent: npt.NDArray[np.int32]
-    up_port: npt.NDArray[np.uint8]
-    down_port: npt.NDArray[np.uint8]
+    tree: MulticastTree
+    certified: bool
+
+    def describe(self) -> str:
+        """Describe in a few words, for OpenSM's log, whether multicast is part of the proof."""
+        if self.certified:
+            return "multicast on SL 0 included"
+        return "multicast not proven, and first_vl = 1 would leave VL 0 to it"
+
+
+def choose_tree(
+    fabric: Fabric, routing: Routing, proof: Proof, roots: Sequence[int] = (), *, threads: int = 1
+) -> MulticastChoice:
+    """Choose the tree for all multicast groups, preferably one that is proven together with unicast.
+
+    The first choice is the tree of paths towards a root (:func:`multicast_tree`).  If its packets would close a credit
+    loop with unicast packets on the VL of SL 0, other trees are grown beside the unicast packets.  If the administrator
+    has named roots, they stay the only ones.
+
+    Parameters
+    ----------
+    fabric, routing, proof
+        The fabric, its tables and their proof.
+    roots
+        GUIDs of the root switches that the administrator has named, in order of preference.
+    threads
+        Worker threads; the result is the same with any number.
+    """
+    usual = multicast_tree(fabric, routing, proof.hops, roots)
+    mapping = uniform_sl2vl(routing)
+    if proof.cdg is None or mapping is None or mapping[0] >= DATA_VLS:
+        return MulticastChoice(usual, certified=False)
+    vl = int(mapping[0])
+    if is_free_of_loops(proof.cdg, group_edges(fabric, usual.links(fabric)), vl, threads=threads):
+        return MulticastChoice(usual, certified=True)
+    named = [row for guid in roots for row in np.flatnonzero(fabric.switch_guid == np.uint64(guid)).tolist()]
+    linked = fabric.switch_lid > 0
+    farthest = np.where(linked, proof.hops[:, fabric.switch_lid[linked]].max(axis=1, initial=0), 255)
+    central = np.argsort(farthest, kind="stable").tolist()
+    grown = safe_tree(fabric, proof.cdg, vl, named or central, threads=threads)
+    return MulticastChoice(usual if grown is None else grown, certified=grown is not None)
 
 
 def multicast_tree(
@@ -46,8 +86,7 @@ def multicast_tree(
     The root is the first switch of ``roots`` in the component.  Without one, there are two cases.  If the engine has an
     order of switches (Up*/Down*), the root is its first switch.  Multicast packets then go up and down as unicast
     packets do, so that they add no dependency that the order forbids.  Otherwise the root is the switch with the
-    smallest maximum hop count from all other switches.  The dependencies of multicast packets are then not proven
-    acyclic.
+    smallest maximum hop count from all other switches.
 
     Parameters
     ----------

@@ -22,6 +22,7 @@ from osm_plugin.decision import Decision, Start, decide, decide_pinned
 from osm_plugin.historian import Desk, Historian, Pinned
 from osm_plugin.job import Job, Outcome, Unsettled, describe
 from osm_plugin.last_good import LastGood, from_message
+from osm_plugin.multicast import choose_tree
 from osm_plugin.opensm_conf import AcceptedOptions, OpensmConf, describe_left_out, foreign_options, take_over
 from osm_plugin.options import admit_to_opensm, options_of, port_classes, roots_there, threads_of
 from osm_plugin.policies import POLICIES, PolicyDesk
@@ -121,7 +122,7 @@ class RequestHandler:
         return None if published is None else published.change
 
     def _save_configuration(self) -> None:
-        """Save the last good configuration.  This runs in a thread, because the file system may hang."""
+        """Save the last good configuration.  This runs in a thread, because the file system may not answer."""
         problem = ""
         try:
             self._last_good.save()
@@ -210,11 +211,15 @@ class RequestHandler:
         kept, base, change = self._changes.change(snapshot, kept, config)
         clock.lap("rounds")
         schedule = None if change is None else change.schedule
+        multicast = choose_tree(
+            tables.fabric, tables.routing, tables.proof, job.multicast_roots, threads=threads_of(config)
+        )
+        clock.lap("multicast")
         write_answer(
             self._memory, snapshot.answer_at, tables,
             sequence=snapshot.sequence, deferred=kept.deferred, plan=plan_number(kept), wait=config.round_wait,
             first_draining_round=0 if schedule is None else schedule.first_draining_round,
-            multicast_roots=job.multicast_roots, classes=classes,
+            multicast=multicast.tree, classes=classes,
         )  # fmt: skip
         clock.lap("write")
         outcome = Outcome(made, kept, base, change)
@@ -222,7 +227,7 @@ class RequestHandler:
         figures = made.figures if base is None else {**made.figures, "changed": base.changed}
         line = describe(job, outcome, self._state.take_remarks())
         self._report = Answer(snapshot.sequence, kept, change, made.how, figures, clock.seconds())
-        return f"{line}; {clock}"
+        return f"{line}; {multicast.describe()}; {clock}"
 
     def _job(self, request: Mapping[str, Any], config: PluginConfig, clock: Clock) -> Job:
         """Read a request, and decide which tables the new ones are computed from."""
@@ -297,7 +302,7 @@ class RequestHandler:
         wanted, most = taken.options.get("vls"), QosPolicy.of(snapshot.conf).most_layers
         if isinstance(wanted, int) and wanted > most:
             lines.append(
-                f"QoS: vls = {wanted} is taken for {most}, as each SL of the policy needs an SL for every layer"
+                f"QoS: vls = {wanted} is reduced to {most}, because each SL of the policy needs an SL for every layer"
             )
         self._log_once(lines)
         return taken
@@ -330,5 +335,5 @@ class RequestHandler:
             return None
         if found.kept.engine in self._engines and fits(found.kept, fabric):
             return replace(found, kept=with_classes_of(found.kept, fabric))
-        self._state.remarks.append("pin ignored: its tables are of another fabric, or of an engine that is not there")
+        self._state.remarks.append("pin ignored: its tables are for another fabric, or from an unknown engine")
         return None

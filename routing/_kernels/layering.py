@@ -14,7 +14,7 @@ from routing.fabric import Channels
 MOST_LAYERS = 32
 
 
-COUNTS = ("needed", "used", "left", "left_uncounted", "rechosen", "eased", "visited")
+COUNTS = ("needed", "used", "left", "left_uncounted", "rechosen", "unloaded", "visited")
 """Counts of the kernel, by their names in :class:`Layers`."""
 
 
@@ -37,7 +37,7 @@ class Layers:
     left, left_uncounted
         Paths that count and found no layer (then ``layer`` is not valid); other paths that found no layer (they are in
         layer 0).
-    rechosen, eased, visited
+    rechosen, unloaded, visited
         Paths that took another first hop; next hops moved off the channels with the highest utilisation; channels that
         searches for cycles visited.
     """
@@ -50,7 +50,7 @@ class Layers:
     left: int
     left_uncounted: int
     rechosen: int
-    eased: int
+    unloaded: int
     visited: int
 
 
@@ -69,7 +69,7 @@ def layering(
     have: int = 1,
     mutual: bool = False,
     rechoose: bool = False,
-    easing: int = 0,
+    unload_rounds: int = 0,
     region: npt.NDArray[np.int32] | None = None,
     order: npt.NDArray[np.int32] | None = None,
     budget: int = 1 << 62,
@@ -96,7 +96,7 @@ def layering(
         Whether all paths between two switches, in both directions, get one layer.
     rechoose
         Whether a path that fits nowhere may take another first hop of equal length, if no longer path contains it.
-    easing
+    unload_rounds
         Rounds in which next hops move off the channels with the highest utilisation, as far as all upstream paths still
         fit into a layer.
     region
@@ -121,7 +121,7 @@ def layering(
         int(mutual),
         int(rechoose),
     )
-    request.easing, request.budget, request.spare = easing, budget, spare
+    request.unload_rounds, request.budget, request.spare = unload_rounds, budget, spare
     result = ffi.new("ibn_layers *")
     trees, loads = next_channel.copy(), load.copy()
     switches = len(sources)
@@ -218,7 +218,8 @@ def _path_set(  # noqa: PLR0917 - the two callers pass their own parameters on
     at_first, at = grouped(root, switches)
     marked = np.ascontiguousarray(counted).astype(np.uint8)
     point(request, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
-    point(request, into_first=channels.into_first, slowness=inverse_capacity, sources=sources, root=root, share=share)
+    point(request, into_first=channels.into_first, inverse_capacity=inverse_capacity, sources=sources)
+    point(request, root=root, share=share)
     point(request, at_first=at_first, at=at, counted=marked, avoid=avoid, order=order, region=region)
     request.orders = 0 if order is None else len(order)
     return request, (at_first, at, marked)

@@ -20,6 +20,9 @@ FLOW_NUMBERS = (
 )  # fmt: skip
 FLOW_REALS = ("mean", "factor", "burst", "gap", "hot", "spare")
 
+LATENCY_BUCKETS = 2048
+"""Buckets of a histogram of latencies (``IBN_LATENCY_BUCKETS`` of the kernel)."""
+
 Ints = npt.NDArray[np.int64]
 
 
@@ -192,13 +195,22 @@ class SimulationHandle:
         """Return the totals of the simulation by name; ``fields.totals`` lists the names."""
         return dict(zip(self.fields.totals, self._rows("totals", 1, self.fields.totals)[0].tolist(), strict=True))
 
+    def latencies(self) -> Ints:
+        """Return int64[2, 2048]: number of packets, and of messages, with a latency in each bucket.
+
+        Latencies below 64 ticks have a bucket each.  Above, each power of two has 32 buckets.
+        """
+        buckets = np.zeros((2, LATENCY_BUCKETS), np.int64)
+        self._function("latencies")(self._sim, pointer(buckets))
+        return buckets
+
     def channels(self) -> Ints:
         """Return the counters of all channels: int64[N, ...], with the columns ``fields.channel``."""
         return self._rows("channels", self._channels, self.fields.channel)
 
     def virtual_channels(self) -> Ints:
         """Return the state of all virtual channels: int64[N, V, ...], with the columns ``fields.vc``."""
-        rows = self._rows("lanes", self._channels * self._vls, self.fields.vc)
+        rows = self._rows("vcs", self._channels * self._vls, self.fields.vc)
         return rows.reshape(self._channels, self._vls, -1)
 
     def flows(self) -> Ints:
@@ -221,8 +233,8 @@ class SimulationHandle:
         """
         moves = np.zeros(self._vertices(), np.uint8)
         can_move = pointer(moves)
-        count = self._function("waits")(self._sim, 0, ffi.NULL, ffi.NULL, can_move)
+        count = self._function("wait_edges")(self._sim, 0, ffi.NULL, ffi.NULL, can_move)
         waiter, awaited = np.zeros(count, np.int32), np.zeros(count, np.int32)
         positions = pointer(waiter), pointer(awaited)
-        self._function("waits")(self._sim, count, *positions, can_move)
+        self._function("wait_edges")(self._sim, count, *positions, can_move)
         return waiter, awaited, moves.astype(bool)

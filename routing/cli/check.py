@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import is_zipfile
@@ -13,8 +14,10 @@ from routing.cli import fabric_argument, proof_report
 from routing.cli.command import FINDING, UNDECIDED
 from routing.cli.output import echo_lines, json_option, print_json, print_rows, spinner
 from routing.errors import FalseCertificate
+from routing.numerals import count_noun
 
 if TYPE_CHECKING:
+    from routing.deadlock.multicast import MulticastVerdict
     from routing.deadlock.verdict import Verdict
     from routing.fabric import Fabric
     from routing.tables import Routing
@@ -30,10 +33,14 @@ PORT_VLS = (1, 2, 4, 8, 15)
 @click.argument("tables", type=click.Path(path_type=Path))
 @fabric_argument.sl_options
 @click.option("--require", type=click.Choice(["forward", "reversible"]), default="forward", show_default=True,
-              help="Strength of the proof: forward proves requests, reversible proves their replies, too.")  # fmt: skip
+              help="Required strength of the proof: forward covers requests, reversible also replies.")  # fmt: skip
 @click.option("--message-types", "types", type=click.IntRange(1, 16), metavar="N",
-              help="Messages are of N types that wait for one another, such as request and reply: are there VLs for a"
-                   " copy of these tables for each of them?")  # fmt: skip
+              help="Number of message types that wait for one another, such as 2 for request and reply. Reports whether"
+                   " a port has enough VLs to give each type its own copy of the tables.")  # fmt: skip
+@click.option("--multicast", type=click.Path(path_type=Path), metavar="FILE",
+              help="OpenSM's opensm.mcfdbs: check its groups together with TABLES.")  # fmt: skip
+@click.option("--multicast-sl", type=click.IntRange(0, 15), default=0, show_default=True,
+              help="Service level of the multicast groups.")  # fmt: skip
 @click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
 @json_option
 def check(
@@ -44,10 +51,12 @@ def check(
     guid2lid: Path | None,
     require: str,
     types: int | None,
+    multicast: Path | None,
+    multicast_sl: int,
     threads: int,
     as_json: bool,
 ) -> int:
-    """Say whether TABLES are complete and free of credit loops on FABRIC, and which loop there is if not.
+    """Check whether TABLES are complete and free of credit loops on FABRIC, and name a loop if there is one.
 
     TABLES is a bundle, a folder that ibnue wrote, a folder with OpenSM's dump files, or a dump of LFTs.  Exit status 1
     if they are not complete or have a credit loop, if the certificate that they came with does not hold, or if no port
@@ -61,14 +70,18 @@ def check(
     with spinner("proving"):
         verdict = decide(subnet, routing, threads=threads)
         carried = carried_certificate(tables, subnet, routing, threads)
+        groups = None if multicast is None else multicast_verdict(multicast, subnet, routing, verdict, multicast_sl)
     chain = None if types is None else chain_of(verdict, types)
     status = status_of(verdict, require, carried, chain)
+    if groups is not None and not groups.good and status != FINDING:
+        status = UNDECIDED if groups.loops == "unknown" and not groups.looping else FINDING
     if as_json:
         more = {
             "bundle_certificate": carried,
             "required": require,
             "good": status == 0,
             **({} if chain is None else {"message_types": chain}),
+            **({} if groups is None else {"multicast": asdict(groups)}),
         }
         print_json({**proof_report.verdict_object(subnet, verdict), **more})
         return status
@@ -77,8 +90,12 @@ def check(
         rows.append(("message types", chain_text(chain)))
     if carried is not None:
         rows.append(("certificate", f"in the bundle: {'verified' if carried == STORED_CERTIFICATE else carried}"))
+    if groups is not None:
+        rows.append(("multicast", multicast_text(groups)))
     print_rows(rows)
     proof_report.print_verdict(verdict)
+    if groups is not None:
+        echo_lines(*groups.loop)
     proof = verdict.proof
     if require == "reversible" and verdict.loops == "none" and proof.reversible_loop is not None:
         echo_lines(*proof.reversible_loop.describe())
@@ -98,6 +115,28 @@ def status_of(verdict: Verdict, require: str, carried: str | None, chain: Mappin
     if wrong:
         return FINDING
     return UNDECIDED if verdict.loops == "unknown" or (chain is not None and not known) else 0
+
+
+def multicast_verdict(path: Path, fabric: Fabric, routing: Routing, verdict: Verdict, sl: int) -> MulticastVerdict:
+    """Check the multicast groups of an ``opensm.mcfdbs`` together with unicast tables."""
+    from routing.cdg.trace import uniform_sl2vl
+    from routing.deadlock.multicast import check_groups
+    from routing.formats.mcfdbs import read_mcfdbs
+
+    groups = read_mcfdbs(path, fabric)
+    return check_groups(fabric, verdict.proof.cdg, uniform_sl2vl(routing), groups, sl=sl)
+
+
+def multicast_text(groups: MulticastVerdict) -> str:
+    """Format the verdict about multicast groups as one line."""
+    number = count_noun(groups.groups, "group")
+    if groups.looping:
+        names = ", ".join(f"0x{mlid:04X}" for mlid in groups.looping[:4])
+        return f"{number}: packets of {names} go in a CIRCLE"
+    if groups.loops == "unknown":
+        return f"{number}: unknown, as unicast alone is not proven or the VL of the groups is not known"
+    found = "a CREDIT LOOP together with unicast" if groups.loops == "yes" else "no credit loop together with unicast"
+    return f"{number} on VL {groups.vl}: {found}"
 
 
 def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
@@ -127,13 +166,13 @@ def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
 def chain_text(chain: Mapping[str, Any]) -> str:
     """Format the VLs that several message types need (:func:`chain_of`) as one line."""
     if chain["vls_each"] is None:
-        return "unknown, as the VLs of the tables are unknown"
+        return "unknown, because the VLs of the tables are unknown"
     needs = f"{chain['types']} need {chain['vls_needed']} VLs, {chain['vls_each']} each"
     if chain["port_vls"] is not None:
-        return f"{needs}, with ports of {chain['port_vls']}"
+        return f"{needs}; ports with {chain['port_vls']} data VLs are enough"
     if chain["vls_needed"] > PORT_VLS[-1]:
         return f"{needs}: MORE than the {PORT_VLS[-1]} that a port can have"
-    return "NO number of VLs is enough, as these tables are not proven"
+    return "NO number of VLs is enough, because these tables are not proven free of credit loops"
 
 
 def carried_certificate(tables: Path, fabric: Fabric, routing: Routing, threads: int) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from routing.cli.command import FINDING
+from routing.cli.fabric_argument import read
 from routing.cli.output import echo_lines, json_option, print_json, print_rows, print_table, spinner
+from routing.cli.simulate_sweep import sweep_loads, sweep_options
 from routing.errors import OptionError
 
 if TYPE_CHECKING:
@@ -29,39 +31,42 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 
 @click.command()
 @click.argument("scenario", required=False, shell_complete=complete)
-@click.option("--list", "listing", is_flag=True, help="List the scenarios and end.")
-@click.option("--case", "names", multiple=True, metavar="NAME", help="Only this case; may be given several times.")
+@click.option("--list", "listing", is_flag=True, help="List the scenarios.")
+@click.option("--case", "names", multiple=True, metavar="NAME", help="Run only this case; repeatable.")
 @click.option("--plot", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-              help="Write a chart of every case as SVG: buffers and throughput over time, or what comes "
-              "through over load.")  # fmt: skip
-@click.option("--trace", is_flag=True, help="Report what drops and breakers did, and when.")
+              help="Folder for a chart of every case as SVG: buffers and throughput over time, or accepted "
+              "load over offered load.")  # fmt: skip
+@click.option("--trace", is_flag=True, help="Report each drop and each action of a deadlock breaker, with its time.")
+@click.option("--sweep", is_flag=True, help="Measure latency and throughput over load instead: SCENARIO is a fabric.")
+@sweep_options
 @json_option
 def simulate(
-    *, scenario: str | None, listing: bool, names: tuple[str, ...], plot: Path | None, trace: bool, as_json: bool
-) -> int:
+    *, scenario: str | None, listing: bool, names: tuple[str, ...], plot: Path | None, trace: bool, sweep: bool,
+    as_json: bool, **sweeping: Any,
+) -> int:  # fmt: skip
     """Run a SCENARIO, packet by packet: one that comes with ibnue, or a TOML file.
 
     Exit status 1 if something else comes out than the scenario expects.
+
+    With --sweep, SCENARIO is a fabric: a file, or a generator such as torus:8x8,cas=1. Its CAs send at several loads.
+    Printed are the accepted load and the latency after the warm-up, with 95 % confidence intervals over seeds.
     """
-    from routing.simulate.case_runners import run_case
     from routing.simulate.scenario import find_scenario
 
+    ctx = click.get_current_context()
+    if sweep:
+        if scenario is None or listing or names or trace:
+            raise click.UsageError("--sweep takes a fabric, and neither --list, --case nor --trace", ctx)
+        return sweep_loads(read(scenario), sweeping, plot, as_json=as_json)
+    refuse_sweep_options(ctx, sweeping)
     if listing == (scenario is not None):
-        raise click.UsageError("give either a scenario or --list", click.get_current_context())
+        raise click.UsageError("give either a scenario or --list", ctx)
     if listing and (names or plot is not None or trace):
-        raise click.UsageError("--list runs nothing", click.get_current_context())
+        raise click.UsageError("--list runs nothing", ctx)
     if scenario is None:
         return show_list(as_json)
     chosen = find_scenario(scenario)
-    for name in names:
-        if name not in [case.name for case in chosen.cases]:
-            known = ", ".join(case.name for case in chosen.cases)
-            raise OptionError(f"{chosen.name} has no case {name!r}", remedy=f"its cases: {known}")
-    results = []
-    for case in chosen.cases:
-        if not names or case.name in names:
-            with spinner(f"{chosen.name}: {case.name}"):
-                results.append(run_case(chosen, case))
+    results = run_cases(chosen, names)
     if plot is not None:
         write_charts(plot, results)
     if as_json:
@@ -72,6 +77,35 @@ def simulate(
         for result in results if trace else []:
             show_events(result)
     return 0 if all(result.right for result in results) else FINDING
+
+
+def run_cases(scenario: Scenario, names: Sequence[str]) -> list[Result]:
+    """Run the named cases of a scenario, or all if no name is given.
+
+    Raises
+    ------
+    OptionError
+        The scenario has no case of a given name.
+    """
+    from routing.simulate.case_runners import run_case
+
+    for name in names:
+        if name not in [case.name for case in scenario.cases]:
+            known = ", ".join(case.name for case in scenario.cases)
+            raise OptionError(f"{scenario.name} has no case {name!r}", remedy=f"its cases: {known}")
+    results = []
+    for case in scenario.cases:
+        if not names or case.name in names:
+            with spinner(f"{scenario.name}: {case.name}"):
+                results.append(run_case(scenario, case))
+    return results
+
+
+def refuse_sweep_options(ctx: click.Context, options: Mapping[str, Any]) -> None:
+    """Raise UsageError for an option that has an effect only with ``--sweep``."""
+    for param in ctx.command.params:
+        if param.name in options and options[param.name] not in (None, ()):
+            raise click.UsageError(f"{param.opts[-1]} needs --sweep", ctx)
 
 
 def show_list(as_json: bool) -> int:
@@ -167,7 +201,7 @@ def write_charts(folder: Path, results: list[Result]) -> None:
     for result in results:
         picture = picture_of(result)
         if picture is None:
-            echo_lines(f"no chart of {result.case}: it is about nothing over time or load", err=True)
+            echo_lines(f"no chart of {result.case}: the case has no figures over time or load", err=True)
             continue
         name = "".join(letter if letter.isalnum() else "-" for letter in result.case)
         write_text_atomically(folder / f"{result.scenario}-{name}.svg", picture)

@@ -37,7 +37,7 @@ def _panel(title: str, time: npt.NDArray[np.float64], lines: Lines, top: float) 
     ``top`` is the y coordinate of its upper edge.  Only the first eight lines are drawn.
     """
     shown = list(lines.items())[:MOST_LINES]
-    most = max((float(values.max(initial=0.0)) for _, values in shown), default=0.0) or 1.0
+    most = max((float(np.nanmax(values, initial=0.0)) for _, values in shown), default=0.0) or 1.0
     end = float(time[-1]) if len(time) and time[-1] > 0 else 1.0
 
     def x(value: float) -> float:
@@ -53,7 +53,8 @@ def _panel(title: str, time: npt.NDArray[np.float64], lines: Lines, top: float) 
     low = f'y="{top + HEIGHT + 15:.1f}" text-anchor="middle"'
     parts += [f'<text x="{x(value):.1f}" {low}>{value:g}</text>' for value in _ticks(end)]
     for number, (name, values) in enumerate(shown):
-        points = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in zip(time.tolist(), values.tolist(), strict=True))
+        pairs = [(a, b) for a, b in zip(time.tolist(), values.tolist(), strict=True) if not np.isnan(b)]
+        points = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in pairs)
         colour, height = COLOURS[number], top + 6 + 18 * number
         parts.append(f'<polyline fill="none" stroke="{colour}" points="{points}"/>')
         parts.append(f'<path stroke="{colour}" stroke-width="3" d="M{WIDTH - RIGHT + 12} {height}h18"/>')
@@ -74,6 +75,7 @@ def chart(title: str, note: str, time: npt.NDArray[np.float64], panels: Sequence
         float64[n]: time of each point, in packet times.
     panels
         Title of each panel, and its lines by name, float64[n] each.  The first eight lines of a panel are drawn.
+        Points that are NaN are left out.
     """
     height = TOP + len(panels) * (HEIGHT + GAP) + 4
     body = [f'<text x="{LEFT}" y="18" class="title">{_text(title)}</text>']
@@ -82,5 +84,7 @@ def chart(title: str, note: str, time: npt.NDArray[np.float64], panels: Sequence
         body += _panel(name, time, lines, TOP + 20 + number * (HEIGHT + GAP))
     style = "text{font:12px sans-serif}.title{font-weight:bold}.note{font-size:9px}.grid{stroke:#ddd}"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">'
-    ground = f'<rect width="{WIDTH}" height="{height}" fill="white"/>'
-    return "\n".join([head, f"<title>{_text(title)}</title>", f"<style>{style}</style>", ground, *body, "</svg>", ""])
+    background = f'<rect width="{WIDTH}" height="{height}" fill="white"/>'
+    return "\n".join(
+        [head, f"<title>{_text(title)}</title>", f"<style>{style}</style>", background, *body, "</svg>", ""]
+    )

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from routing._kernels.simulation_handle import SimulationHandle
 from routing.errors import OptionError
 from routing.simulate.bounds import is_int_in
+from routing.simulate.latency import Latencies
 from routing.simulate.state import RunResult, StopReason
 from routing.simulate.traffic import FOREVER
 
@@ -64,6 +65,15 @@ class SimulationBase(ABC):
         The constant ``TOTALS`` in the wrapper of the simulation's C kernel lists the names.
         """
         return self._handle.totals()
+
+    def latencies(self) -> Latencies:
+        """Return the latencies of all packets and messages that were delivered so far."""
+        packets, messages = self._handle.latencies()
+        return Latencies(packets, messages)
+
+    def latency_sum(self) -> int:
+        """Return the sum of the latencies of all packets that were delivered so far, in ticks."""
+        return int(self._handle.flows()[:, self._handle.fields.flow.index("latency")].sum())
 
     @abstractmethod
     def check(self) -> None:

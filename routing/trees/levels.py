@@ -70,18 +70,19 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
     linked = np.isfinite(shortest)
     weight = np.where(linked, np.outer(senders[ends], senders[ends]), 0.0)
     shortest[~linked] = 0.0
-    best: tuple[tuple[bool, float], npt.NDArray[np.int32], int] | None = None
-    for position in _orders(fabric, level):
+    best: tuple[tuple[bool, float, float], npt.NDArray[np.int32], int] | None = None
+    for position in _orders(fabric, level, senders):
         if not _reaches_all(fabric, position):
             continue
         hops = updown_hops(fabric.channels, position, ends)[:, ends].T
         longer = np.where(linked & (hops >= 0), hops - shortest, 0.0)
         longer[linked & (hops < 0)] = fabric.switches
         excess = int(longer.max(initial=0.0))
-        rank = excess > 2, float((weight * (longer > 0)).sum())
+        torn = float(senders[_torn_leaves(fabric, level, position)].sum())
+        rank = excess > 2, float((weight * (longer > 0)).sum()), torn
         if best is None or rank < best[0]:
             best = rank, position, excess
-        if excess == 0:
+        if excess == 0 and torn == 0:
             break
     if best is None or best[0][1] > (1.0 - LEAST_SHORTEST) * float(weight.sum()):
         return None
@@ -182,7 +183,10 @@ def _has_above(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.b
 
 
 def _distances(fabric: Fabric, starts: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """Return int32[S], hops from the nearest start (bool[S]); from its first switch in a component without starts."""
+    """Return int32[S], hops of each switch from the nearest switch that is marked in ``starts`` (bool[S]).
+
+    In a connected component without a marked switch, hops are counted from its first switch.
+    """
     channels = fabric.channels
     _, first = np.unique(fabric.component, return_index=True)
     near = starts.copy()
@@ -199,8 +203,38 @@ def _distances(fabric: Fabric, starts: npt.NDArray[np.bool_]) -> npt.NDArray[np.
     return distance
 
 
-def _orders(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[npt.NDArray[np.int32]]:
-    """Yield orders with different hubs (int32[S]), first those with the most top switches above the hub."""
+def _torn_leaves(
+    fabric: Fabric, level: npt.NDArray[np.int32], position: npt.NDArray[np.int32]
+) -> npt.NDArray[np.bool_]:
+    """Return bool[S]: switches of which some, but not all, upper neighbours were turned over for the hub.
+
+    From a top switch, the channel to an upper neighbour that was turned over leads up, and that to any other leads
+    down.  A switch prefers paths down.  So only the other neighbours of a torn leaf carry traffic from the top to it.
+    """
+    src, dst = fabric.channels.src, fabric.channels.dst
+    up = level[dst] > level[src]
+    turned: npt.NDArray[np.bool_] = np.zeros(fabric.switches, np.bool_)
+    turned[src[up & (position[dst] > position[src])]] = True
+    inner = up & _has_above_of(fabric, level)[dst]
+    over = np.bincount(src[inner & turned[dst]], minlength=fabric.switches) > 0
+    usual = np.bincount(src[inner & ~turned[dst]], minlength=fabric.switches) > 0
+    return np.asarray(over & usual)
+
+
+def _has_above_of(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Return bool[S]: whether a switch is linked to a switch of a higher level."""
+    src, dst = fabric.channels.src, fabric.channels.dst
+    return np.asarray(np.bincount(src[level[dst] > level[src]], minlength=fabric.switches) > 0)
+
+
+def _orders(
+    fabric: Fabric, level: npt.NDArray[np.int32], senders: npt.NDArray[np.float64]
+) -> Iterator[npt.NDArray[np.int32]]:
+    """Yield orders of the switches, int32[S], each of which begins at another leaf (its hub).
+
+    Leaves with the most top switches above them come first.  Leaves that the first order tears (:func:`_torn_leaves`)
+    are the hubs of further orders.
+    """
     below = _below(fabric, level)
     hubs: list[list[int]] = []
     for component in range(int(fabric.component.max(initial=0)) + 1):
@@ -218,8 +252,14 @@ def _orders(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[npt.NDArra
             if len(chosen) == MOST_HUBS:
                 break
         hubs.append(chosen)
+    torn: npt.NDArray[np.bool_] | None = None
     for rank in range(max(map(len, hubs), default=0)):
-        yield _order(fabric, level, below, [chosen[min(rank, len(chosen) - 1)] for chosen in hubs])
+        position = _order(fabric, level, below, [chosen[min(rank, len(chosen) - 1)] for chosen in hubs])
+        torn = _torn_leaves(fabric, level, position) & (senders > 0) if torn is None else torn
+        yield position
+    for leaf in [] if torn is None else np.flatnonzero(torn)[:MOST_HUBS].tolist():
+        part = int(fabric.component[leaf])
+        yield _order(fabric, level, below, [leaf if n == part else chosen[0] for n, chosen in enumerate(hubs)])
 
 
 def _below(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:

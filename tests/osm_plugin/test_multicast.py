@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 from examples import examples
 from hypothesis import given
+from hypothesis import strategies as st
 from strategies import fabrics, random_fabric
 
-from osm_plugin.multicast import multicast_tree
+from osm_plugin.multicast import choose_tree, multicast_tree
+from routing.deadlock.multicast import group_edges, loop_with
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
+from routing.errors import NotEnoughVLs
+from routing.topologies import generate
 
 JOIN = Path(__file__).with_name("join_multicast.py")
 
@@ -49,6 +53,67 @@ def turns_of_tree(fabric, tree):
             used.setdefault(up, []).append(int(channels.at_port[up, tree.down_port[row]]))
     into = [(int(channels.dst[c]), c) for path in used.values() for c in path]
     return {(c, d) for row, c in into for d in used.get(row, []) if d != int(channels.reverse[c])}
+
+
+def turns_on_vl(fabric, routing, vl):
+    """Pairs of channels that unicast packets take one after the other on a VL, from all switches with CAs."""
+    channels, turns = fabric.channels, set()
+    senders = sorted({int(switch) for switch in fabric.endport_switch.tolist() if switch >= 0})
+    for lid in np.flatnonzero(fabric.lids.switch >= 0).tolist():
+        for start in senders if fabric.lids.endport[lid] < 0 else range(fabric.switches):
+            sl = routing.sl[lid] if routing.sl.ndim == 1 else routing.sl[start, lid]
+            if routing.sl2vl[sl] != vl:
+                continue
+            before, row = -1, start
+            while (channel := int(channels.at_port[row, routing.lft[row, lid]])) >= 0:
+                if before >= 0:
+                    turns.add((before, channel))
+                before, row = channel, int(channels.dst[channel])
+    return turns
+
+
+@examples(40)
+@given(
+    fabric=fabrics(min_switches=3),
+    engine=st.sampled_from(["nue", "dfsssp", "lash", "minhop"]),
+    vls=st.integers(1, 3),
+    first=st.integers(0, 1),
+)
+def test_a_certified_tree_closes_no_loop_with_unicast(fabric, engine, vls, first):
+    try:
+        routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls, first_vl=first, passes=0))
+    except NotEnoughVLs:
+        return
+    proof = prove(fabric, routing)
+    choice = choose_tree(fabric, routing, proof)
+    assert (choice.tree.parent < 0).sum() == fabric.component.max() + 1
+    together = turns_on_vl(fabric, routing, 0) | turns_of_tree(fabric, choice.tree)
+    if choice.certified:
+        assert nx.is_directed_acyclic_graph(nx.DiGraph(together))
+    if first == 1 and proof.cdg is not None:
+        assert choice.certified  # no unicast packet is on VL 0
+    edges = group_edges(fabric, choice.tree.links(fabric))
+    if proof.cdg is not None and not choice.certified:
+        assert not nx.is_directed_acyclic_graph(nx.DiGraph(together))
+        assert loop_with(proof.cdg, edges, 0)
+
+
+@pytest.mark.parametrize("engine", ["updn", "nue", "dfsssp", "lash"])
+@pytest.mark.parametrize("words", [("torus", ["4x4x4"]), ("kautz", ["3", "2"]), ("kary-ntree", ["4", "3"])])
+def test_multicast_is_proven_with_unicast_on_usual_fabrics(engine, words):
+    fabric = generate(words[0], words[1])
+    routing = ENGINES[engine].route(fabric, EngineOptions(vls=8, effort=0.1))
+    choice = choose_tree(fabric, routing, prove(fabric, routing))
+    assert choice.certified
+    assert choice.describe() == "multicast on SL 0 included"
+
+
+def test_a_named_root_stays_the_root():
+    fabric = generate("torus", ["4x4"], cas=1)
+    routing = ENGINES["dfsssp"].route(fabric, EngineOptions(vls=8, effort=0.1))
+    guid = int(fabric.switch_guid[5])
+    choice = choose_tree(fabric, routing, prove(fabric, routing), (guid,))
+    assert np.flatnonzero(choice.tree.parent < 0).tolist() == [5]
 
 
 @examples(60)

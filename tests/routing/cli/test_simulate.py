@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from command_runs import run as ibnue
 from sim_cases import ADAPTIVE
 
@@ -41,7 +42,7 @@ def test_adaptive_cases_leave_a_chart_over_load_or_say_that_there_is_none(tmp_pa
     (tmp_path / "mine.toml").write_text(ADAPTIVE.replace("[0.2, 0.4]", "[0.4, 0.2]") + ONE_LOAD)
     result = run(tmp_path / "mine.toml", "--plot", tmp_path / "charts", "--json")
     assert result.exit_code == 0, result.output
-    assert result.stderr == "no chart of one load: it is about nothing over time or load\n"
+    assert result.stderr == "no chart of one load: the case has no figures over time or load\n"
     assert len(json.loads(result.stdout)["cases"]) == 2
     (chart,) = (tmp_path / "charts").iterdir()
     assert chart.name == "mine-c.svg"
@@ -112,3 +113,49 @@ def test_the_trace_tells_the_election_in_order():
     text = run("ring-remedies", "--case", "Deadlock Breaker, 100 and 10 packet times", "--trace").output
     assert "found a loop of 4 from" in text
     assert "serves all again" in text
+
+
+def test_a_sweep_over_loads_has_a_row_for_each_point(tmp_path):
+    words = (
+        "--sweep",
+        "-e",
+        "updn",
+        "--scheme",
+        "escape",
+        "--pattern",
+        "neighbour",
+        "--loads",
+        "0.2,0.4",
+        "--vls",
+        "2",
+    )
+    result = run(
+        "mesh:2x2,cas=1", *words, "--seeds", "2", "-j", "2", "--csv", tmp_path / "points.csv", "--plot", tmp_path
+    )
+    assert result.exit_code == 0, result.output
+    assert "95 % confidence interval" in result.output
+    rows = (tmp_path / "points.csv").read_text().splitlines()
+    assert rows[0].startswith("routing,pattern,load,accepted,accepted_error,latency_us,")
+    assert [row.rpartition(",")[0].split(",")[:1] for row in rows[1:3]] == [["updn"], ["updn"]]
+    assert len(rows) == 5
+    assert all(row.endswith(",settled") for row in rows[1:])
+    assert (tmp_path / "sweep-neighbour.svg").read_text().count("<polyline") == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("ring-locks", "--loads", "0.5"), "--loads needs --sweep"),
+        (("mesh:2x2,cas=1", "--sweep", "--case", "x"), "--sweep takes a fabric"),
+        (("--sweep",), "--sweep takes a fabric"),
+        (("mesh:2x2,cas=1", "--sweep", "--loads", "0.1:2:0.1"), "'0.1:2:0.1' is not such as"),
+        (("mesh:2x2,cas=1", "--sweep", "--loads", "much"), "'much' is not such as"),
+        (("mesh:2x2,cas=1", "--sweep", "-e", "best"), "there is no engine 'best'"),
+        (("mesh:2x2,cas=1", "--sweep", "--pattern", "storm"), "'storm' is not a pattern"),
+        (("mesh:3x2,cas=1", "--sweep", "--pattern", "transpose"), "6 CAs form no square"),
+    ],
+)
+def test_sweeps_that_cannot_be_are_refused_before_the_first_run(words, expected):
+    result = run(*words)
+    assert result.exit_code == 2
+    assert expected in result.stderr

@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 from strategies import Sketch, fabrics, pull_links, random_fabric
 
 from routing._kernels.descent import updown_hops
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
 from routing.fabric import NodeKind
+from routing.quality import channel_loads
+from routing.simulate.handmade import literal_fabric
 from routing.topologies import generate
 from routing.trees.levels import tree_levels, tree_order
 
@@ -111,3 +115,22 @@ def test_ca_at_a_spine_does_not_make_the_spine_a_leaf():
 def test_no_switches_and_no_links():
     assert tree_order(random_fabric(1, switches=0, cas=0)) is None
     assert tree_order(random_fabric(1, switches=1, cas=3)) is None
+
+
+def test_a_leaf_of_two_groups_is_reached_by_both():
+    # Four groups of one switch each, whose switches are linked to all tops.  The last leaf is linked to two groups.
+    # The hub (a leaf that comes first in the order) must not be in one of them alone: from a top, the channel to a
+    # switch above the hub leads up, and the leaf would be reached from the tops by the other group only.
+    groups, tops = [f"g{n}" for n in range(4)], [f"top{n}" for n in range(2)]
+    leaves = {f"leaf{n}.{k}": [f"g{n}"] * 2 for n in range(4) for k in range(2)} | {"both": ["g0", "g1"]}
+    cables = [(group, top) for group in groups for top in tops]
+    cables += [(leaf, group) for leaf, above in leaves.items() for group in above]
+    cas = {f"{leaf}-ca{n}": leaf for leaf in leaves for n in range(2)}
+    fabric = literal_fabric("torn", [*leaves, *groups, *tops], cables, cas)
+    order = tree_order(fabric)
+    assert order.longer == 0
+    routing = ENGINES["updn"].route(fabric, EngineOptions(threads=1))
+    both = fabric.switch_name.index("both")
+    into = {fabric.switch_name[fabric.channels.src[c]]: c for c in np.flatnonzero(fabric.channels.dst == both)}
+    load = channel_loads(fabric, routing)
+    assert load[into["g0"]] == pytest.approx(load[into["g1"]], rel=0.2)

@@ -260,7 +260,7 @@ void ibn_av_deliver(ibn_adaptive *sim, int32_t p)
         sim->vc[packet->vc].returning += packet->blocks;
         ibn_av_at(sim, sim->now + sim->channel[packet->channel].wire, AV_CREDIT, packet->vc, packet->blocks);
     }
-    ibn_flow_got(&sim->flow[packet->flow], packet, sim->now);
+    ibn_flow_got(&sim->flow[packet->flow], packet, sim->now, sim->latencies);
     if (ibn_flow_opens(&sim->flow[packet->flow]))
         ibn_av_at(sim, sim->now + 1, AV_INJECT, packet->flow, 0);
     sim->delivered++;

@@ -118,7 +118,7 @@ static inline void deliver(ibn_sim *sim, int32_t p)
         ibn_sim_gone(sim, p);
         return;
     }
-    ibn_flow_got(&sim->flow[packet->flow], packet, sim->now);
+    ibn_flow_got(&sim->flow[packet->flow], packet, sim->now, sim->latencies);
     if (ibn_flow_opens(&sim->flow[packet->flow]))
         ibn_at(sim, sim->now + 1, EV_INJECT, packet->flow, 0);
     sim->delivered++;

@@ -177,10 +177,26 @@ static inline void ibn_flow_sent(ibn_flow *flow, ibn_packet *packet, int64_t now
     flow->sent_bytes += packet->bytes;
 }
 
+/* Return the bucket of a latency in a histogram.
+ *
+ * Latencies below 64 ticks have a bucket each.  Above, each power of two has 32 buckets of equal width, so that a
+ * bucket is at most 3.2 % wide. */
+static inline int32_t ibn_latency_bucket(int64_t latency)
+{
+    if (latency < 64)
+        return (int32_t)(latency > 0 ? latency : 0);
+    int power = 63 - __builtin_clzll((uint64_t)latency);
+    return 64 + (power - 6) * 32 + (int32_t)(latency >> (power - 5) & 31);
+}
+
 /* Count a packet whose tail has reached its destination CA, and add its latency. */
-static inline void ibn_flow_got(ibn_flow *flow, const ibn_packet *packet, int64_t now)
+static inline void ibn_flow_got(ibn_flow *flow, const ibn_packet *packet, int64_t now,
+                                int64_t latencies[2][IBN_LATENCY_BUCKETS])
 {
     int64_t latency = now - packet->born;
+    int32_t bucket = ibn_latency_bucket(latency);
+    latencies[0][bucket]++;
+    latencies[1][bucket] += packet->last;
     flow->packets++;
     flow->bytes_got += packet->bytes;
     flow->messages_got += packet->last;

@@ -1,0 +1,98 @@
+/* Spanning tree for multicast packets whose dependencies close no cycle with those of unicast packets. */
+#include "cdg/spanning_tree.h"
+
+#include <stdlib.h>
+
+#include "core/internal/acyclic.h"
+
+/* The tree while it grows. */
+typedef struct {
+    const cdg_unicast *unicast;
+    acyclic graph;       /* dependencies of unicast packets and of the tree so far, as VL 0 */
+    acyclic_step *steps; /* [2 C + 2]: dependencies that the next link adds */
+    int32_t *links;      /* [C]: channels out of each switch whose link is in the tree, at the switch's channels */
+    int32_t *linked;     /* [S]: number of these channels */
+    int32_t *queue;      /* [S]: switches in the order in which the tree reached them */
+} growth;
+
+static int32_t number_of(const growth *tree, int32_t channel, int32_t next)
+{
+    return tree->graph.turn_first[channel] + next - tree->unicast->first[tree->unicast->dst[channel]];
+}
+
+/* Add the link of channel `c` to the tree, which reaches a new switch, unless it closes a cycle.  Returns whether it
+ * was added. */
+static int add_link(growth *tree, int32_t c)
+{
+    const cdg_unicast *net = tree->unicast;
+    int32_t u = net->src[c], v = net->dst[c], back = net->reverse[c], count = 0;
+    const int32_t *links = tree->links + net->first[u];
+    for (int32_t i = 0; i < tree->linked[u]; i++) {
+        int32_t out = links[i], in = net->reverse[out];
+        tree->steps[count++] = (acyclic_step){in, number_of(tree, in, c)};
+        tree->steps[count++] = (acyclic_step){back, number_of(tree, back, out)};
+    }
+    if (!ibn_acyclic_fits(&tree->graph, 0, tree->steps, count))
+        return 0;
+    tree->links[net->first[u] + tree->linked[u]++] = c;
+    tree->links[net->first[v] + tree->linked[v]++] = back;
+    return 1;
+}
+
+/* Grow the tree breadth first, so that it stays shallow.  Returns the number of switches that it reaches. */
+static int32_t grow(growth *tree, int32_t root, int32_t *up)
+{
+    const cdg_unicast *net = tree->unicast;
+    int32_t head = 0, tail = 1;
+    for (int32_t s = 0; s < net->switches; s++)
+        up[s] = -1;
+    tree->queue[0] = root;
+    while (head < tail) {
+        int32_t u = tree->queue[head++];
+        for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
+            int32_t v = net->dst[c];
+            if (v == root || up[v] >= 0 || !add_link(tree, c))
+                continue;
+            up[v] = net->reverse[c];
+            tree->queue[tail++] = v;
+        }
+    }
+    return tail;
+}
+
+/* Fill the graph with the dependencies of the unicast packets.  Returns 1 if memory is exhausted. */
+static int prepare(growth *tree, const acyclic_net *net)
+{
+    const cdg_unicast *unicast = tree->unicast;
+    size_t channels = (size_t)unicast->channels + 1, switches = (size_t)unicast->switches + 1;
+    tree->steps = malloc(2 * channels * sizeof *tree->steps);
+    tree->links = malloc(channels * sizeof *tree->links);
+    tree->linked = calloc(switches, sizeof *tree->linked);
+    tree->queue = malloc(switches * sizeof *tree->queue);
+    if (ibn_acyclic_prepare(&tree->graph, net) || ibn_acyclic_open(&tree->graph, 0, unicast->order, 1))
+        return 1;
+    if (!tree->steps || !tree->links || !tree->linked || !tree->queue)
+        return 1;
+    for (int32_t c = 0; c < unicast->channels; c++) {
+        int32_t degree = net->first[net->dst[c] + 1] - net->first[net->dst[c]];
+        for (int32_t k = 0; k < degree; k++)
+            tree->graph.used[tree->graph.turn_first[c] + k] = unicast->used[unicast->slot[c] + k] != 0;
+    }
+    return 0;
+}
+
+int ibn_cdg_grow_tree(const cdg_unicast *unicast, int32_t root, int32_t *up, int32_t *reached)
+{
+    acyclic_net net = {unicast->switches, unicast->channels, unicast->first,     unicast->src,
+                       unicast->dst,      unicast->into,     unicast->into_first};
+    growth tree = {.unicast = unicast};
+    int failed = prepare(&tree, &net);
+    if (!failed)
+        *reached = grow(&tree, root, up);
+    ibn_acyclic_dispose(&tree.graph);
+    free(tree.steps);
+    free(tree.links);
+    free(tree.linked);
+    free(tree.queue);
+    return failed;
+}

@@ -1,0 +1,31 @@
+#ifndef IBNUE_CDG_SPANNING_TREE_H
+#define IBNUE_CDG_SPANNING_TREE_H
+
+#include <stdint.h>
+
+/* A fabric, and an acyclic channel dependency graph of its unicast packets on one VL.
+ *
+ * The dependency of channel c on the k-th channel of switch dst[c] has index slot[c] + k in `used`. */
+typedef struct {
+    int32_t switches;
+    int32_t channels;
+    const int32_t *first;      /* [S + 1]: first channel out of each switch */
+    const int32_t *src;        /* [C]: switch where each channel begins */
+    const int32_t *dst;        /* [C]: switch where each channel ends */
+    const int32_t *reverse;    /* [C]: channel of the opposite direction */
+    const int32_t *into;       /* [C]: channels sorted by dst */
+    const int32_t *into_first; /* [S + 1]: index of each switch's first channel in `into` */
+    const int32_t *slot;       /* [C]: index of the first dependency of each channel */
+    const uint8_t *used;       /* [slots]: 1 if the dependency is used, else 0 */
+    const int32_t *order;      /* [C]: position of each channel in a topological order of the used dependencies */
+} cdg_unicast;
+
+/* Grow a tree of links from switch `root` whose packets close no cycle with the unicast packets.
+ *
+ * A packet on the tree may come by any link and leave by any other, since any member of a group may send.
+ *
+ * up: int32 [S], output: channel from each switch to its parent, -1 for the root and for switches that were not
+ * reached.  reached: int32 [1], output: number of switches in the tree. */
+int ibn_cdg_grow_tree(const cdg_unicast *unicast, int32_t root, int32_t *up, int32_t *reached);
+
+#endif

@@ -1,0 +1,53 @@
+"""Kernel wrapper: grow a spanning tree for multicast beside unicast packets."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.native import check, ffi, lib, point, pointer
+from routing.fabric import Channels
+
+
+def grow_tree(
+    channels: Channels,
+    switches: int,
+    used: npt.NDArray[np.uint8],
+    order: npt.NDArray[np.int32],
+    root: int,
+) -> tuple[npt.NDArray[np.int32], int]:
+    """Grow a tree of links from a switch whose packets close no cycle with the dependencies of unicast packets.
+
+    A packet on the tree may come by any link and leave by any other one.
+
+    Parameters
+    ----------
+    channels, switches
+        Channels of the fabric, and number of switches S.
+    used
+        uint8[edges], 1 for each CDG edge that unicast packets use.
+    order
+        int32[C], position of each channel in a topological order of these edges.
+    root
+        Switch from which the tree grows, breadth first.
+
+    Returns
+    -------
+    up : int32[S]
+        Channel from each switch to its parent; -1 for the root and for switches that the tree does not reach.
+    reached : int
+        Number of switches in the tree.
+
+    Notes
+    -----
+    Cost: one attempt for each link, of which each searches a part of the CDG (Pearce and Kelly, 2007).
+    """
+    up, reached = np.full(switches, -1, np.int32), np.zeros(1, np.int32)
+    unicast = ffi.new("cdg_unicast *")
+    unicast.switches, unicast.channels = switches, len(channels)
+    point(
+        unicast, first=channels.first, src=channels.src, dst=channels.dst, reverse=channels.reverse, into=channels.into,
+        into_first=channels.into_first, slot=channels.edges.first, used=used, order=order,
+    )  # fmt: skip
+    check(lib.ibn_cdg_grow_tree(unicast, root, pointer(up), pointer(reached)))
+    return up, int(reached[0])

@@ -1,0 +1,307 @@
+"""``ibnue simulate FABRIC --sweep``: latency and throughput over offered load, for several engines and patterns."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from routing.cli.output import echo_lines, print_json, print_rows, print_table, spinner
+from routing.errors import OptionError
+from routing.numerals import count_noun
+
+if TYPE_CHECKING:
+    from routing.fabric import Fabric
+    from routing.simulate.load_curve import Measurement
+    from routing.simulate.network import Network
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+MOST_LOADS = 100
+NS_PER_US = 1000
+
+
+def read_loads(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[float, ...] | None:
+    """Return the loads that a text names, as shares with commas or as ``first:last:step``; None for None."""
+    if text is None:
+        return None
+    try:
+        loads = _range_of_loads(text) if ":" in text else tuple(float(part) for part in text.split(","))
+    except ValueError:
+        loads = ()
+    if not loads or not all(0 < load <= 1 for load in loads):
+        raise click.BadParameter(f"{text!r} is not such as 0.1,0.5 or 0.1:0.9:0.1, over 0 and up to 1", ctx, param)
+    return loads
+
+
+def _range_of_loads(text: str) -> tuple[float, ...]:
+    first, last, step = (float(part) for part in text.split(":"))
+    if not (step > 0 and (last - first) / step < MOST_LOADS):
+        return ()
+    return tuple(round(first + step * n, 9) for n in range(int((last - first) / step + 1e-9) + 1))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a sweep over loads: tables of an engine, or a scheme of adaptive routing, under one pattern.
+
+    Attributes
+    ----------
+    label
+        Name for the results: the engine, or the scheme and the engine of its escape paths.
+    network
+        Network with the tables.
+    scheme
+        Name of the scheme; None: fixed tables.
+    pattern
+        Name of the traffic pattern.
+    """
+
+    label: str
+    network: Network
+    scheme: str | None
+    pattern: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of all runs of a sweep over loads: arrival process, sizes and speedup of the crossbars."""
+
+    process: str
+    burst: float
+    message: int
+    packet: int
+    speedup: int
+
+
+def sweep_options(command: Command) -> Command:
+    """Add the options of ``--sweep`` to a command, as one parameter ``sweep`` that is a dictionary."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def _option(*names: str, help: str, **how: Any) -> Callable[[Command], Command]:  # noqa: A002 - click's word
+    return click.option(*names, help=f"With --sweep: {help}", **how)
+
+
+_OPTIONS = (
+    _option("-e", "--engine", "engines", multiple=True, metavar="ENGINE",
+            help="tables to compare (default: updn and nue); may be given several times."),
+    _option("--vls", type=click.IntRange(1, 15), metavar="N", help="data VLs (default: 8)."),
+    _option("--scheme", "schemes", multiple=True, type=click.Choice(["escape", "token", "bubble", "none"]),
+            help="adaptive routing, with escape paths of updn on one VL; may be given several times."),
+    _option("--pattern", "patterns", multiple=True, metavar="PATTERN",
+            help="uniform (default), permutation, neighbour, tornado, transpose, bit-complement, bit-reverse, hotspot "
+            "or incast; may be given several times."),
+    _option("--loads", callback=read_loads, metavar="LOADS",
+            help="shares of a CA's link, such as 0.2,0.5 or 0.1:0.9:0.2 (default: 0.1:0.9:0.1)."),
+    _option("--process", type=click.Choice(["poisson", "bernoulli", "bursty"]),
+            help="when messages become due (default: poisson)."),
+    _option("--burst", type=click.FloatRange(1, 10**6), metavar="N", help="mean messages of a burst (default: 8)."),
+    _option("--message", type=click.IntRange(1, 1 << 24), metavar="BYTES", help="size of a message (default: 2048)."),
+    _option("--speedup", type=click.IntRange(0, 255), metavar="N",
+            help="packets that an input of a switch sends at once (default: 1; 0: any number)."),
+    _option("--buffer", type=click.IntRange(1, 2048), metavar="BLOCKS",
+            help="64-byte blocks of each VL's input buffer (default: 128)."),
+    _option("--seeds", type=click.IntRange(1, 1000), metavar="N", help="runs of each point (default: 3)."),
+    _option("-j", "--jobs", type=click.IntRange(1, 4096), metavar="N", help="processes; one a core if not given."),
+    _option("--csv", "csv_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+            help="also write the table as CSV."),
+)  # fmt: skip
+PARAMETERS = (
+    "engines", "vls", "schemes", "patterns", "loads", "process", "burst", "message", "speedup", "buffer", "seeds",
+    "jobs", "csv_file",
+)  # fmt: skip
+"""Names of the parameters that :func:`sweep_options` adds."""
+DEFAULTS: dict[str, Any] = {
+    "engines": ("updn", "nue"), "vls": 8, "patterns": ("uniform",), "process": "poisson", "burst": 8.0, "message": 2048,
+    "loads": tuple(round(0.1 * n, 1) for n in range(1, 10)), "speedup": 1, "buffer": 128, "seeds": 3,
+}  # fmt: skip
+
+
+def sweep_loads(fabric: Fabric, given: dict[str, Any], plot: Path | None, *, as_json: bool) -> int:
+    """Measure all points, print them, and write the CSV file and the chart."""
+    options: dict[str, Any] = {name: given[name] or DEFAULTS.get(name) for name in PARAMETERS}
+    options["speedup"] = DEFAULTS["speedup"] if given["speedup"] is None else given["speedup"]
+    if given["schemes"] and not given["engines"]:
+        options["engines"] = ()
+    settings = Settings(
+        options["process"], options["burst"], options["message"], min(options["message"], 2048), options["speedup"]
+    )
+    curves = make_curves(fabric, options)
+    loads, seeds = options["loads"], options["seeds"]
+    with spinner(f"{len(curves) * len(loads) * seeds} runs"):
+        rows = measure_all(curves, loads, range(1, seeds + 1), settings, options["jobs"])
+    if options["csv_file"] is not None:
+        write_csv(options["csv_file"], rows)
+    if plot is not None:
+        write_chart(plot, fabric, rows, settings)
+    if as_json:
+        print_json({"fabric": fabric.name, "seeds": seeds, **settings.__dict__, "points": rows})
+    else:
+        show_points(fabric, rows, seeds, settings)
+    return 0
+
+
+def make_curves(fabric: Fabric, options: dict[str, Any]) -> list[Curve]:
+    """Route the fabric with each engine, and combine the tables with each pattern.
+
+    Raises
+    ------
+    OptionError
+        An engine or a pattern is unknown, or a pattern does not fit the number of CAs.
+    RoutingError
+        An engine does not find tables.
+    """
+    from routing.engines import ENGINES
+    from routing.engines.base import EngineOptions
+    from routing.simulate.network import Timing, build_network
+    from routing.simulate.patterns import pattern_traffic
+
+    timing = Timing(buffer=options["buffer"])
+    networks = []
+    for name in options["engines"]:
+        if name not in ENGINES:
+            raise OptionError(f"there is no engine {name!r}", remedy=f"use {', '.join(ENGINES)}")
+        routing = ENGINES[name].route(fabric, EngineOptions(vls=options["vls"]))
+        networks.append((name, build_network(fabric, routing, timing), None))
+    if options["schemes"]:
+        escape = ENGINES["updn"].route(fabric, EngineOptions(vls=1))
+        vls = max(options["vls"], 2)
+        network = build_network(fabric, escape, timing, vls=vls)
+        networks += [(f"adaptive, {scheme}", network, scheme) for scheme in options["schemes"]]
+    for pattern in options["patterns"]:
+        pattern_traffic(networks[0][1], pattern, 0.5)  # reports a wrong pattern before the first run
+    return [Curve(*network, pattern) for pattern in options["patterns"] for network in networks]
+
+
+def measure_point(curve: Curve, load: float, seed: int, settings: Settings) -> Measurement:
+    """Measure one curve at one load with one seed; a worker process calls this function."""
+    from routing.simulate.adaptive import Scheme
+    from routing.simulate.load_curve import measure, simulation_of
+    from routing.simulate.patterns import PROCESSES, pattern_traffic
+
+    traffic = pattern_traffic(
+        curve.network, curve.pattern, load, process=PROCESSES[settings.process], burst=settings.burst,
+        bytes=settings.message, mtu=settings.packet, seed=seed,
+    )  # fmt: skip
+    scheme = None if curve.scheme is None else Scheme[curve.scheme.upper()]
+    return measure(simulation_of(curve.network, traffic, scheme, speedup=settings.speedup, seed=seed), traffic, load)
+
+
+def measure_all(
+    curves: Sequence[Curve], loads: Sequence[float], seeds: Sequence[int], settings: Settings, jobs: int | None
+) -> list[dict[str, Any]]:
+    """Measure all points in parallel processes, and return one row for each curve and load."""
+    import concurrent.futures
+
+    from routing.processes import cores, fork_server
+
+    points = [(curve, load) for curve in curves for load in loads]
+    with concurrent.futures.ProcessPoolExecutor(jobs or cores(), mp_context=fork_server()) as pool:
+        futures = [[pool.submit(measure_point, *point, seed, settings) for seed in seeds] for point in points]
+        return [
+            row_of(curve, load, [future.result() for future in group])
+            for (curve, load), group in zip(points, futures, strict=True)
+        ]
+
+
+def row_of(curve: Curve, load: float, runs: Sequence[Measurement]) -> dict[str, Any]:
+    """Combine the runs of one point to a row: means, confidence intervals, and a verdict."""
+    from routing.simulate.load_curve import mean_and_error
+
+    settled = all(run.settled for run in runs)
+    accepted, accepted_error = mean_and_error([run.accepted for run in runs])
+    row: dict[str, Any] = {
+        "routing": curve.label,
+        "pattern": curve.pattern,
+        "load": load,
+        "accepted": accepted,
+        "accepted_error": accepted_error,
+        "latency_us": None,
+        "latency_error_us": None,
+        "packet_p50_us": None,
+        "packet_p99_us": None,
+        "message_p99_us": None,
+        "verdict": "deadlock" if any(run.deadlock for run in runs) else "settled" if settled else "saturated",
+    }
+    if settled and row["verdict"] == "settled":
+        tick = curve.network.timing.tick * 1e6
+        latency, error = mean_and_error([run.latency * tick for run in runs if run.latency is not None])
+        row |= {"latency_us": latency, "latency_error_us": error}
+        for name in ("packet_p50", "packet_p99", "message_p99"):
+            row[f"{name}_us"] = mean_and_error([getattr(run, name) * tick for run in runs])[0]
+    return row
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def _with_error(value: float | None, error: float | None, digits: int) -> str:
+    return _number(value, digits) + ("" if error is None else f" ±{error:.{digits}f}")
+
+
+def show_points(fabric: Fabric, rows: Sequence[dict[str, Any]], seeds: int, settings: Settings) -> None:
+    """Print the points as a table."""
+    sending = (
+        f"{settings.process}, messages of {settings.message} bytes, {count_noun(seeds, 'seed')},"
+        f" speedup {settings.speedup or 'unlimited'}"
+    )
+    print_rows([("fabric", fabric.name), ("traffic", sending)])
+    print_table(
+        ["routing", "pattern", "load", "accepted", "latency us", "median", "p99", "message p99", ""],
+        [
+            (
+                row["routing"], row["pattern"], f"{row['load']:g}",
+                _with_error(row["accepted"], row["accepted_error"], 3),
+                _with_error(row["latency_us"], row["latency_error_us"], 2), _number(row["packet_p50_us"], 2),
+                _number(row["packet_p99_us"], 2), _number(row["message_p99_us"], 2), row["verdict"],
+            )
+            for row in rows
+        ],
+        texts=2,
+    )  # fmt: skip
+    if seeds > 1:
+        echo_lines("± is half the 95 % confidence interval over the seeds.")
+
+
+def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Write the points as CSV, with a header line."""
+    from routing.formats.atomic import write_text_atomically
+
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text_atomically(path, text.getvalue())
+
+
+def write_chart(folder: Path, fabric: Fabric, rows: Sequence[dict[str, Any]], settings: Settings) -> None:
+    """Write one chart for each pattern: accepted load and latency over offered load."""
+    import numpy as np
+
+    from routing.formats.atomic import make_folder, write_text_atomically
+    from routing.simulate.chart import chart
+
+    make_folder(folder)
+    loads = sorted({row["load"] for row in rows})
+    for pattern in dict.fromkeys(row["pattern"] for row in rows):
+        panels = []
+        for title, key in (
+            ("accepted load, share of a CA's link", "accepted"),
+            ("mean latency in us, while it is stationary", "latency_us"),
+        ):
+            lines = {}
+            for label in dict.fromkeys(row["routing"] for row in rows):
+                found = {row["load"]: row[key] for row in rows if (row["routing"], row["pattern"]) == (label, pattern)}
+                lines[label] = np.array([np.nan if found[load] is None else found[load] for load in loads])
+            panels.append((title, lines))
+        note = f"{settings.process}, messages of {settings.message} bytes; over offered load"
+        text = chart(f"{fabric.name}: {pattern}", note, np.array(loads), panels)
+        write_text_atomically(folder / f"sweep-{pattern}.svg", text)

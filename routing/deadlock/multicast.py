@@ -1,0 +1,243 @@
+"""Multicast beside unicast: spanning trees that close no credit loop, and the loops of given multicast tables.
+
+A switch sends a multicast packet on to all ports of its group but the one by which the packet came.  So the packet's
+channel depends on every other channel of the group at the next switch.  Multicast packets have the SL of their group,
+and so the VL of that SL; there they share buffers with unicast packets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import igraph
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.spanning_tree import grow_tree
+from routing.cdg.acyclic import Cdg, topological_order
+from routing.cdg.graph import Cycle
+from routing.fabric import NO_PORT, Fabric
+from routing.numerals import count_noun
+from routing.tables import DATA_VLS
+
+MOST_ROOTS = 16
+"""Switches from which a tree is grown, one after the other, until one spans the fabric."""
+
+
+@dataclass(frozen=True, eq=False)
+class MulticastTree:
+    """A spanning tree of the switches in each connected component.
+
+    Attributes
+    ----------
+    parent
+        int32[S], the next switch towards the root; -1 at a root and at an unreachable switch.
+    up_port
+        uint8[S], the port of the switch that leads to its parent; 255 if it has none.
+    down_port
+        uint8[S], the port of the parent that leads to the switch; 255 if it has none.
+    """
+
+    parent: npt.NDArray[np.int32]
+    up_port: npt.NDArray[np.uint8]
+    down_port: npt.NDArray[np.uint8]
+
+    @classmethod
+    def along(cls, fabric: Fabric, up: npt.NDArray[np.int32]) -> MulticastTree:
+        """Return the tree of the channels from the switches to their parents: int32[S], -1 for none."""
+        channels, rows = fabric.channels, np.flatnonzero(up >= 0)
+        parent = np.full(fabric.switches, -1, np.int32)
+        up_port, down_port = (np.full(fabric.switches, NO_PORT, np.uint8) for _ in range(2))
+        parent[rows], up_port[rows] = channels.dst[up[rows]], channels.port[up[rows]]
+        down_port[rows] = channels.dst_port[up[rows]]
+        return cls(parent, up_port, down_port)
+
+    def links(self, fabric: Fabric) -> npt.NDArray[np.bool_]:
+        """Return bool[C], the channels of the tree's links in both directions."""
+        rows = np.flatnonzero(self.parent >= 0)
+        used: npt.NDArray[np.bool_] = np.zeros(len(fabric.channels), np.bool_)
+        used[fabric.channels.at_port[rows, self.up_port[rows]]] = True
+        used[fabric.channels.at_port[self.parent[rows], self.down_port[rows]]] = True
+        return used
+
+
+def group_edges(fabric: Fabric, used: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return bool[edges], the CDG edges of the packets of a group that uses these channels (bool[C]).
+
+    Cost: O(edges).
+    """
+    edges, channels = fabric.channels.edges, fabric.channels
+    before, after = edges.channels()
+    found: npt.NDArray[np.bool_] = np.zeros(edges.count, np.bool_)
+    found[edges.numbers()] = used[before] & used[after] & (channels.reverse[before] != after)
+    return found
+
+
+def channels_of_group(fabric: Fabric, ports: Mapping[int, Sequence[int]]) -> npt.NDArray[np.bool_]:
+    """Return bool[C], the channels by which a group's packets leave switches: those of its ports (row: ports)."""
+    used: npt.NDArray[np.bool_] = np.zeros(len(fabric.channels), np.bool_)
+    for row, own in ports.items():
+        channel = fabric.channels.at_port[row, list(own)]
+        used[channel[channel >= 0]] = True
+    return used
+
+
+def is_free_of_loops(unicast: Cdg, edges: npt.NDArray[np.bool_], vl: int, *, threads: int) -> bool:
+    """Return whether the given CDG edges (bool[edges]) close no cycle with those of unicast packets on a VL.
+
+    Cost: O(edges).
+    """
+    return topological_order(unicast.fabric.channels, _together(unicast, edges, vl), 1, threads=threads) is not None
+
+
+def _together(unicast: Cdg, edges: npt.NDArray[np.bool_], vl: int) -> npt.NDArray[np.uint16]:
+    """Return uint16[edges], 1 for each edge of unicast packets on a VL and for each given edge."""
+    return ((unicast.masks >> vl & 1) | edges).astype(np.uint16)
+
+
+@dataclass(frozen=True)
+class MulticastVerdict:
+    """Whether multicast groups and unicast packets together are free of credit loops.
+
+    Attributes
+    ----------
+    groups
+        Number of groups.
+    vl
+        VL of the groups; None if it is not the same at all ports, or if their packets are dropped.
+    loops
+        "none" or "yes"; "unknown" if the VL is unknown, or if unicast alone has no certificate.
+    loop
+        Lines that describe a shortest credit loop; empty if there is none or if none was searched for.
+    looping
+        Multicast LIDs of groups whose links form a circle, in which copies of a packet multiply.
+    """
+
+    groups: int
+    vl: int | None
+    loops: Literal["none", "yes", "unknown"]
+    loop: tuple[str, ...]
+    looping: tuple[int, ...]
+
+    @property
+    def good(self) -> bool:
+        """Return whether there is neither a credit loop nor a circle."""
+        return self.loops == "none" and not self.looping
+
+
+def check_groups(
+    fabric: Fabric,
+    unicast: Cdg | None,
+    sl2vl: npt.NDArray[np.uint8] | None,
+    groups: Mapping[int, Mapping[int, Sequence[int]]],
+    *,
+    sl: int = 0,
+    threads: int = 1,
+) -> MulticastVerdict:
+    """Check multicast tables together with the proven unicast tables of a fabric.
+
+    Parameters
+    ----------
+    fabric
+        The fabric.
+    unicast
+        CDG of the unicast packets; None if they have no certificate or change their VL on the path.
+    sl2vl
+        uint8[16], VL of each SL; None if it differs between ports.
+    groups
+        Out-ports of each switch (row), by multicast LID.
+    sl
+        Service level of all groups.
+    threads
+        Worker threads.
+
+    Notes
+    -----
+    Cost: O(edges) for each group.
+    """
+    used = {mlid: channels_of_group(fabric, ports) for mlid, ports in groups.items()}
+    looping = tuple(mlid for mlid in sorted(used) if _has_circle(fabric, used[mlid]))
+    vl = None if sl2vl is None or sl2vl[sl] >= DATA_VLS else int(sl2vl[sl])
+    if vl is None or unicast is None:
+        return MulticastVerdict(len(groups), vl, "unknown", (), looping)
+    edges = {mlid: group_edges(fabric, channels) for mlid, channels in used.items()}
+    every: npt.NDArray[np.bool_] = np.zeros(fabric.channels.edges.count, np.bool_)
+    for own in edges.values():
+        every |= own
+    if is_free_of_loops(unicast, every, vl, threads=threads):
+        return MulticastVerdict(len(groups), vl, "none", (), looping)
+    cycle = loop_with(unicast, every, vl)
+    return MulticastVerdict(len(groups), vl, "yes", tuple(_describe(fabric, cycle, edges)), looping)
+
+
+def _has_circle(fabric: Fabric, used: npt.NDArray[np.bool_]) -> bool:
+    """Return whether the links of these channels (bool[C]) form a circle."""
+    channels = fabric.channels
+    links = {(min(c, back), max(c, back)) for c, back in zip(
+        np.flatnonzero(used).tolist(), channels.reverse[used].tolist(), strict=True)}  # fmt: skip
+    ends = [(int(channels.src[c]), int(channels.dst[c])) for c, _ in links]
+    graph = igraph.Graph(fabric.switches, ends)
+    return len(links) > fabric.switches - len(graph.connected_components())
+
+
+def _describe(fabric: Fabric, cycle: Cycle, edges: Mapping[int, npt.NDArray[np.bool_]]) -> Iterator[str]:
+    """Yield lines that describe a cycle: a summary, then each channel with who uses the dependency behind it."""
+    channels = fabric.channels
+    yield f"credit loop of {count_noun(len(cycle), 'channel')} on VL {cycle[0][1]}, closed by unicast and multicast:"
+    for (channel, _), (following, _) in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
+        number = int(channels.edges.first[channel]) + following - int(channels.edges.after[channel])
+        whose = [f"multicast 0x{mlid:04X}" for mlid in sorted(edges) if edges[mlid][number]]
+        near, far = int(channels.src[channel]), int(channels.dst[channel])
+        yield (
+            f"  {fabric.labels[near]} port {channels.port[channel]} > {fabric.labels[far]}"
+            f" port {channels.dst_port[channel]}: {', '.join(whose[:3]) or 'unicast'}"
+        )
+
+
+def loop_with(unicast: Cdg, edges: npt.NDArray[np.bool_], vl: int) -> Cycle:
+    """Return a shortest cycle of unicast packets and these CDG edges (bool[edges]) on a VL; empty if there is none."""
+    cycle = Cdg(unicast.fabric, _together(unicast, edges, vl)).graph().shortest_cycle(unicast.fabric)
+    return [(channel, vl) for channel, _ in cycle]
+
+
+def safe_tree(fabric: Fabric, unicast: Cdg, vl: int, roots: Sequence[int], *, threads: int) -> MulticastTree | None:
+    """Return a tree that spans every connected component and closes no credit loop on a VL; None if none was found.
+
+    Parameters
+    ----------
+    fabric
+        The fabric.
+    unicast
+        CDG of the unicast packets, which is acyclic on the VL.
+    vl
+        The VL of the groups.
+    roots
+        Rows of the switches from which trees are grown, in order of preference; at most :data:`MOST_ROOTS` of each
+        component are tried.
+    threads
+        Worker threads; the result is the same with any number.
+
+    Notes
+    -----
+    A tree is grown breadth first from a root.  A link that would close a cycle is left out, and its switch waits for
+    another link.  So the result need not exist although another tree would fit.
+    """
+    used = (unicast.masks >> vl & 1).astype(np.uint8)
+    order = topological_order(fabric.channels, used.astype(np.uint16), 1, threads=threads)
+    if order is None:
+        return None
+    up = np.full(fabric.switches, -1, np.int32)
+    sizes = np.bincount(fabric.component)
+    for part, size in enumerate(sizes.tolist()):
+        own = [root for root in roots if fabric.component[root] == part][:MOST_ROOTS]
+        for root in own:
+            found, reached = grow_tree(fabric.channels, fabric.switches, used, order[0], root)
+            if reached == size:
+                up = np.maximum(up, found)
+                break
+        else:
+            if size > 1:
+                return None
+    return MulticastTree.along(fabric, up)
