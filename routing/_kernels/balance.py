@@ -54,6 +54,23 @@ class Balanced:
     max_utilisation: npt.NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False)
+class AllowedTurns:
+    """Turns (CDG edges) that paths may take.  They must have no cycle.
+
+    Attributes
+    ----------
+    allowed
+        uint8[T], 1 for each allowed edge, in the order of :meth:`~routing.edges.Edges.channels`.
+    spanning
+        int32[S], channel of each switch to its parent in a spanning tree of each connected component, -1 for the root.
+        All edges between channels of the trees, in both directions, must be allowed, except those back over a cable.
+    """
+
+    allowed: npt.NDArray[np.uint8]
+    spanning: npt.NDArray[np.int32]
+
+
 def network_of(channels: Channels, inverse_capacity: npt.NDArray[np.float64], sources: npt.NDArray[np.float64]) -> Any:
     """Return the C struct of the channels and the sources; the caller keeps the arrays alive."""
     network = ffi.new("ibn_network *")
@@ -84,6 +101,7 @@ def balance(
     hop_cost: float = 0.0,
     bisection: bool = False,
     rank: npt.NDArray[np.int32] | None = None,
+    turns: AllowedTurns | None = None,
 ) -> Balanced:
     """Compute balanced trees for all destinations.
 
@@ -115,9 +133,13 @@ def balance(
     rank
         int32[C], shortest paths only: of the channels that lead one hop nearer, a switch uses one of the lowest rank.
 
+    turns
+        The turns that paths may take, instead of an order of the switches.
+
     Notes
     -----
-    Cost: O(D (C + S hops)) per pass; memory 2 D S bytes, with shortest paths another 6 S^2 bytes.
+    Cost: O(D (C + S hops)) per pass, with ``turns`` times log C; memory 2 D S bytes, with shortest paths another
+    6 S^2 bytes.
     """
     switches, count = len(sources), len(targets.root)
     network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)
@@ -125,6 +147,8 @@ def balance(
     options.passes, options.threads, options.seed = passes, threads, seed
     options.hop_cost, options.bisection = hop_cost, int(bisection)
     point(options, rank=rank, position=position)
+    if turns is not None:
+        point(options, allowed=turns.allowed, spanning=turns.spanning, reverse=channels.reverse)
     result = Balanced(
         next_channel=np.full((count, switches), 255, np.uint8),
         load=np.zeros(len(channels)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -113,31 +114,112 @@ def layering(
     for directed acyclic graphs", ACM J. Exp. Algorithmics 11, 2007.  Memory: 2 D S bytes, 8 bytes per
     CDG edge, 4 per channel and layer.
     """
-    switches, targets = len(sources), len(root)
-    request = ffi.new("ibn_path_set *")
-    request.switches, request.channels, request.targets = switches, len(channels), targets
-    at_first, at = grouped(root, switches)
-    marked = np.ascontiguousarray(counted).astype(np.uint8)
-    point(request, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
-    point(
-        request,
-        into_first=channels.into_first,
-        inverse_capacity=inverse_capacity,
-        sources=sources,
-        root=root,
-        share=share,
-    )
-    point(request, at_first=at_first, at=at, counted=marked, avoid=avoid, order=order, region=region)
+    request, kept = _path_set(channels, inverse_capacity, sources, root, share, counted, avoid, order, region)
     request.most, request.have, request.mutual, request.rechoose = (
         min(most, MOST_LAYERS),
         have,
         int(mutual),
         int(rechoose),
     )
-    request.unload_rounds, request.budget = unload_rounds, budget
-    request.spare, request.orders = spare, 0 if order is None else len(order)
+    request.unload_rounds, request.budget, request.spare = unload_rounds, budget, spare
     result = ffi.new("ibn_layers *")
     trees, loads = next_channel.copy(), load.copy()
-    layer = np.empty((switches, switches) if mutual else (targets, switches), np.uint8)
+    switches = len(sources)
+    layer = np.empty((switches, switches) if mutual else (len(root), switches), np.uint8)
     check(lib.ibn_layering_assign(request, pointer(trees), pointer(loads), pointer(layer), result))
+    del kept
     return Layers(trees, loads, layer, **{name: getattr(result, name) for name in COUNTS})
+
+
+@dataclass(frozen=True, eq=False)
+class ChangingVls:
+    """Paths on SLs, some of which change their VL from hop to hop.
+
+    Attributes
+    ----------
+    sl
+        uint8[S, S], symmetric: the SL of all paths between two switches.
+    turn_vl
+        uint8[K, T]: for each SL from ``vls`` on and each possible CDG edge, in the order of
+        :meth:`~routing.edges.Edges.channels`, the VL of its second channel; 255 where no path uses the edge.  These
+        SLs begin on VL 0.
+    left, left_uncounted
+        Whether a pair of switches that counts found no SL (then ``sl`` is not valid), as 1 or 0; number of other such
+        pairs (they are on SL 0).
+    changing, visited
+        Pairs of switches on an SL that changes its VL; channels that searches for cycles and attempts visited.
+    """
+
+    sl: npt.NDArray[np.uint8]
+    turn_vl: npt.NDArray[np.uint8]
+    left: int
+    left_uncounted: int
+    changing: int
+    visited: int
+
+
+def changing_vls(
+    channels: Channels,
+    inverse_capacity: npt.NDArray[np.float64],
+    sources: npt.NDArray[np.float64],
+    *,
+    root: npt.NDArray[np.int32],
+    share: npt.NDArray[np.float64],
+    next_channel: npt.NDArray[np.uint8],
+    load: npt.NDArray[np.float64],
+    counted: npt.NDArray[np.bool_],
+    vls: int,
+    sls: int,
+    avoid: npt.NDArray[np.uint32] | None = None,
+    order: npt.NDArray[np.int32] | None = None,
+    budget: int = 1 << 62,
+    spare: int = 1 << 62,
+) -> ChangingVls:
+    """Put all paths between two switches, in both directions, on one SL; dependencies on each VL stay acyclic.
+
+    The first ``vls`` SLs keep their VL.  Paths that fit on none of them take one of the other SLs, and move up to the
+    next VL where the dependency on their own VL would close a cycle.  The trees do not change.  For the other
+    parameters see :func:`layering`.
+
+    Notes
+    -----
+    Cost: O(S^2 sls hops), and the searches for cycles.  Memory: 2 D S bytes, and ``sls`` bytes per CDG edge.
+    """
+    request, kept = _path_set(channels, inverse_capacity, sources, root, share, counted, avoid, order, None)
+    request.most, request.have, request.mutual, request.budget, request.spare = vls, 1, 1, budget, spare
+    switches, counts = len(sources), ffi.new("ibn_transition_counts *")
+    sl = np.empty((switches, switches), np.uint8)
+    turn_vl = np.empty((sls - vls, len(channels.edges)), np.uint8)
+    trees, loads = next_channel.copy(), load.copy()
+    check(
+        lib.ibn_layering_assign_transitions(
+            request, sls, pointer(trees), pointer(loads), pointer(sl), pointer(turn_vl), counts
+        )
+    )
+    del kept
+    return ChangingVls(sl, turn_vl, counts.left, counts.left_uncounted, counts.changing, counts.visited)
+
+
+def _path_set(  # noqa: PLR0917 - the two callers pass their own parameters on
+    channels: Channels,
+    inverse_capacity: npt.NDArray[np.float64],
+    sources: npt.NDArray[np.float64],
+    root: npt.NDArray[np.int32],
+    share: npt.NDArray[np.float64],
+    counted: npt.NDArray[np.bool_],
+    avoid: npt.NDArray[np.uint32] | None,
+    order: npt.NDArray[np.int32] | None,
+    region: npt.NDArray[np.int32] | None,
+) -> tuple[Any, tuple[npt.NDArray[Any], ...]]:
+    """Return the C struct of the paths, and the arrays that the caller keeps alive while a kernel reads it."""
+    switches = len(sources)
+    request = ffi.new("ibn_path_set *")
+    request.switches, request.channels, request.targets = switches, len(channels), len(root)
+    at_first, at = grouped(root, switches)
+    marked = np.ascontiguousarray(counted).astype(np.uint8)
+    point(request, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
+    point(request, into_first=channels.into_first, inverse_capacity=inverse_capacity, sources=sources)
+    point(request, root=root, share=share)
+    point(request, at_first=at_first, at=at, counted=marked, avoid=avoid, order=order, region=region)
+    request.orders = 0 if order is None else len(order)
+    return request, (at_first, at, marked)

@@ -12,8 +12,26 @@ DEFAULT = "auto"
 IN_OPENSM = "updn"
 """Name of the engine inside OpenSM if none is named: it serves any fabric on one VL, and computes one set of tables."""
 
-OWN = ("auto", "updn", "ftree", "nue", "dfsssp", "lash", "disjoint", "torus-2qos", "dor", "sssp", "minhop")
-"""Names of the engines of this package, which are also the names of their modules (with _ for -)."""
+OWN = (
+    "auto",
+    "updn",
+    "ftree",
+    "nue",
+    "dfsssp",
+    "lash",
+    "lash-tor",
+    "mud",
+    "dnup",
+    "segment",
+    "lturn",
+    "smart",
+    "disjoint",
+    "torus-2qos",
+    "dor",
+    "sssp",
+    "minhop",
+)
+"""Names of the engines of this package, which are also the names of their modules."""
 
 ENGINES = Registry(OWN, "ibnue.engines")
 """All engines by name."""

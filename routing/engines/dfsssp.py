@@ -9,7 +9,7 @@ import numpy as np
 from routing._kernels.balance import Balanced
 from routing.engines.base import Engine, EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables
-from routing.engines.layered import LayerSearch
+from routing.engines.layered import LayeredPaths, LayerSearch
 from routing.engines.path_selection import FIRST_FOUND
 from routing.engines.provenance import provenance
 from routing.engines.uncounted import without_uncounted
@@ -37,7 +37,14 @@ def route_in_layers(engine: Engine, fabric: Fabric, options: EngineOptions, *, m
     start = time.perf_counter()
     destinations = Destinations.of(fabric)
     best = LayerSearch(fabric, destinations, options, mutual).run()
-    layers = best.layers
+    return layered_tables(engine, fabric, options, best, mutual=mutual, start=start)
+
+
+def layered_tables(
+    engine: Engine, fabric: Fabric, options: EngineOptions, best: LayeredPaths, *, mutual: bool, start: float
+) -> Routing:
+    """Return the tables of paths in layers; ``start`` is the time at which the engine began, in seconds."""
+    destinations, layers = Destinations.of(fabric), best.layers
     found: dict[str, object] = {"paths": best.paths, "left_to_chance": layers.left_uncounted}
     if best.fallback:
         found["fallback"] = FALLBACK_PATHS[best.paths]

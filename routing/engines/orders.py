@@ -13,7 +13,7 @@ traffic of the best breadth-first order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -185,6 +185,25 @@ class OrderSearch:
         whole = self._sample(families, visits // (CLUSTERED_CANDIDATES + 2), whole=True)
         # The breadth-first order of the tree is compared again, because a sample of the destinations may underrate it.
         return min((tried[0][1], first, order), key=lambda finalist: self._try(finalist, whole, DUEL_PASSES))
+
+    def pick(self, orders: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
+        """Return the given order (int32[S] each) with the best balance towards a sample of the destinations."""
+        if len(orders) == 1:
+            return orders[0]
+        sample = self.sample(len(orders))
+        return min(orders, key=lambda order: self._try(order, sample))
+
+    def sample(self, tries: int) -> Targets:
+        """Return an even sample of the destinations whose trees can be computed so many times within the visits."""
+        with_flow = np.flatnonzero(self.destinations.share[self.destinations.lmc_group_first[:-1]] > 0.0)
+        return self._sample(with_flow, self.visits // max(tries, 1))
+
+    def rate(self, position: npt.NDArray[np.int32], layer: npt.NDArray[np.int32]) -> tuple[int, float]:
+        """Return how well the orders of several layers (int32[layers, S]) balance; the smaller tuple is better.
+
+        ``layer`` is the layer of each destination, int32[D].
+        """
+        return self._try(position, self.destinations.targets(layer))
 
     def for_layers(self, layer: npt.NDArray[np.int32], layers: int) -> npt.NDArray[np.int32]:
         """Return int32[layers, S], an order for each layer.

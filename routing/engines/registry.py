@@ -38,7 +38,8 @@ class Registry(Mapping[str, Engine]):
     Parameters
     ----------
     own
-        Names of the engines of this package.  ``ENGINE`` of the module of that name is the engine.
+        Names of the engines of this package.  ``ENGINE`` of the module of that name is the engine; a hyphen is an
+        underscore in the name of the module.
     group
         Entry point group of the engines of other packages.
     """

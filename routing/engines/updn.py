@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import Balanced, balance
-from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, refuse_unsupported
+from routing.engines.base import LONGER_PATHS, Engine, EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.effort import refinement_passes
 from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch, breadth_first
@@ -73,7 +74,7 @@ class UpDown:
             layer = _layers(fabric, destinations, layers, options.seed)
             position = _orders(fabric, destinations, layer, options)
             found = time.perf_counter()
-            trees = _balanced(fabric, destinations, layer, position, options)
+            trees = balanced_in_orders(fabric, destinations, layer, position, options)
             if layers > 1:
                 sl[destinations.lid] = layer
         lft = forwarding_tables(fabric, destinations, trees)
@@ -94,12 +95,54 @@ class UpDown:
 ENGINE = UpDown()
 
 
+def tables_in_orders(
+    engine: Engine,
+    fabric: Fabric,
+    destinations: Destinations,
+    options: EngineOptions,
+    *,
+    layer: npt.NDArray[np.int32],
+    position: npt.NDArray[np.int32],
+    vls: int,
+    start: float,
+    found: Mapping[str, object],
+) -> Routing:
+    """Return balanced tables in an order of the switches for each layer.
+
+    Parameters
+    ----------
+    engine, fabric, destinations, options
+        The engine, and its input.
+    layer
+        int32[D], the layer of each destination, which is its VL.  With one layer, the destinations are spread over the
+        VLs.
+    position
+        int32[layers, S], position of each switch in the order of each layer.
+    vls
+        Number of VLs.
+    start
+        Time at which the engine began, in seconds.
+    found
+        Further values of the provenance.
+    """
+    sl = round_robin_sls(destinations, len(fabric.lids), vls)
+    if len(position) > 1:
+        sl[destinations.lid] = layer
+    trees = balanced_in_orders(fabric, destinations, layer, position, options)
+    return Routing(
+        lft=forwarding_tables(fabric, destinations, trees),
+        **vl_tables(sl, vls, options),
+        vls_needed=max(len(np.unique(position, axis=0)), 1),
+        provenance=provenance(engine.name, fabric, options, {"route": time.perf_counter() - start}, **found),
+    )
+
+
 def _names_order(options: EngineOptions) -> bool:
     """Return whether options determine the order, or a partition into layers with orders of their own."""
     return bool(options.roots) or options.root_guid_file is not None or options.partition == "metis"
 
 
-def _balanced(
+def balanced_in_orders(
     fabric: Fabric,
     destinations: Destinations,
     layer: npt.NDArray[np.int32],

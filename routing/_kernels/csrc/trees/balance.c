@@ -3,7 +3,8 @@
  * A destination's tree is computed switch by switch.  A switch compares its allowed channels by the cost of the path
  * that the far switch has already chosen, and takes the cheapest.  Its own flow is added to every channel of that path
  * at once, so that the next switch sees it.  Later passes remove a destination's flow and recompute its tree; a worse
- * tree is undone.  The rules in tree_shortest.c and tree_updown.c say which channels are allowed.
+ * tree is undone.  The rules in tree_shortest.c, tree_updown.c and tree_turns.c say which
+ * channels are allowed.
  *
  * The destinations are divided between two load accounts (load_account), which are merged after every block.  There are
  * two at any thread count: threads only decide whether both run at the same time.  So the result does not depend on
@@ -62,7 +63,9 @@ void ibn_account_move_tree(const job_t *job, load_account *account, const uint8_
 /* Compute the tree of a destination. */
 static void route_target(const job_t *job, load_account *account, int32_t target)
 {
-    if (job->options->position)
+    if (job->options->allowed)
+        ibn_trees_grow_turns(job, account, target);
+    else if (job->options->position)
         ibn_trees_grow_updown(job, account, target);
     else
         ibn_trees_grow_shortest(job, account, target);
@@ -174,8 +177,12 @@ static int prepare_lane(const ibn_network *net, load_account *account)
     account->queue = calloc(switches, sizeof *account->queue);
     account->children = calloc(switches, sizeof *account->children);
     account->level = calloc(switches, sizeof *account->level);
+    account->heap = calloc(channels, sizeof *account->heap);
+    account->fixed = calloc(switches, sizeof *account->fixed);
+    account->down = calloc(switches, sizeof *account->down);
     return !(account->load && account->weight && account->cost && account->estimate && account->carries
-             && account->through && account->before && account->queue && account->children && account->level);
+             && account->through && account->before && account->queue && account->children && account->level
+             && account->heap && account->fixed && account->down);
 }
 
 static void release(job_t *job, pair_t *pair)
@@ -193,11 +200,16 @@ static void release(job_t *job, pair_t *pair)
         free(account->queue);
         free(account->children);
         free(account->level);
+        free(account->heap);
+        free(account->fixed);
+        free(account->down);
     }
     free(job->distance);
     free(job->by_distance);
     free(job->root_row);
     free(job->sequence);
+    free(job->turn_first);
+    free(job->part);
     free(job->order);
     free(job->family_of);
     free(job->next);
@@ -223,6 +235,8 @@ static int prepare(job_t *job, pair_t *pair)
     for (int32_t which = 0; which < ACCOUNTS; which++)
         if (prepare_lane(job->net, &pair->account[which]))
             return 1;
+    if (job->options->allowed)
+        return ibn_trees_prepare_turns(job);
     return job->options->position ? ibn_trees_prepare_updown(job) : ibn_trees_prepare_shortest(job);
 }
 

@@ -29,7 +29,12 @@ typedef struct {
     double hop_cost;         /* cost of each hop beside the load; 1 is the cost of the channel at the peak */
     uint64_t seed;           /* of the random order of families and switches */
     const int32_t *position; /* [layers, S], order of the switches: up/down rule; NULL: shortest paths */
-    const int32_t *rank;     /* [C], shortest paths use only channels of the lowest rank; NULL: all */
+    const uint8_t
+        *allowed; /* [CDG edges], whether a path may take each edge: rule of allowed turns; NULL: other rules */
+    const int32_t
+        *spanning; /* [S], channel to the parent in a spanning tree of allowed edges, -1: its root; with allowed */
+    const int32_t *reverse; /* [C], channel of the same cable in the other direction; with allowed */
+    const int32_t *rank;    /* [C], shortest paths use only channels of the lowest rank; NULL: all */
 } ibn_balance_options;
 /* Compute balanced trees: see balance.c. */
 int ibn_trees_balance(const ibn_network *network, const ibn_targets *targets, const ibn_balance_options *options,

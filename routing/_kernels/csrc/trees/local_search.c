@@ -10,6 +10,8 @@ static int allowed(const job_t *job, const uint8_t *next, int32_t target, int32_
 {
     const ibn_network *net = job->net;
     int32_t root = job->targets->root[target], v = net->dst[c];
+    if (job->options->allowed)
+        return ibn_turns_allow_change(job, next, target, u, c);
     if (!job->options->position) {
         const uint16_t *distance = job->distance + (int64_t)job->root_row[root] * net->switches;
         return ibn_is_allowed(job, distance, c, ibn_least_rank(job, distance, u));

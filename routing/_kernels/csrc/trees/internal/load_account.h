@@ -23,6 +23,8 @@ typedef struct {
     int32_t *by_distance; /* [roots, S] switches, nearest first, -1 behind the last that is connected */
     int32_t *root_row;    /* [S] row of a root in the two arrays above, -1: not a root */
     int32_t *sequence;    /* [layers, S] switches in the order of their positions, up/down rule only */
+    int32_t *turn_first;  /* [C + 1] number of the first CDG edge of each channel, rule of allowed turns only */
+    int32_t *part;        /* [S] root of the spanning tree of each switch, rule of allowed turns only */
     int32_t *family_of;   /* [D] family of each destination */
     int32_t *order;       /* [F] families in the order of this pass */
     /* block: place in `order` at which the current block begins; squarings: see weight */
@@ -30,6 +32,12 @@ typedef struct {
     int has_transit;  /* whether there are switches without end ports */
     double near_peak; /* recompute only trees that use a channel of at least this utilisation, relative to the peak */
 } job_t;
+
+/* A channel by which a switch may join a tree, and the cost of its path. */
+typedef struct {
+    double cost;
+    int32_t channel;
+} turn_offer;
 
 typedef struct {
     double *load;        /* [C] flow on each channel */
@@ -42,6 +50,10 @@ typedef struct {
     double *through;     /* [S] a destination's flow through each switch */
     uint8_t *before;     /* [S] a destination's tree before it was removed */
     int32_t *queue, *children, *level; /* [S] scratch: a queue; children in a tree; switches at one distance */
+    turn_offer *heap;                  /* [C] offers, the cheapest first; rule of allowed turns only */
+    int32_t heap_size;                 /* length of heap */
+    int32_t *fixed;                    /* [S] channel that each switch has to take, or -1; rule of allowed turns only */
+    int32_t *down;                     /* [S] channel down the spanning tree to the current root, or -1 */
     uint64_t random;                   /* state of the random generator */
 } load_account;
 
@@ -174,6 +186,15 @@ static inline int ibn_is_allowed(const job_t *job, const uint16_t *distance, int
            && (!job->options->rank || job->options->rank[c] == least);
 }
 
+/* Return whether a path may go from channel c to the channel of this index at the next switch. */
+static inline int ibn_turn_is_allowed(const job_t *job, int32_t c, uint8_t index)
+{
+    return job->options->allowed[job->turn_first[c] + index];
+}
+
+void ibn_trees_grow_turns(const job_t *job, load_account *account, int32_t target);
+int ibn_trees_prepare_turns(job_t *job);
+int ibn_turns_allow_change(const job_t *job, const uint8_t *next, int32_t target, int32_t u, int32_t c);
 void ibn_trees_grow_shortest(const job_t *job, load_account *account, int32_t target);
 int ibn_trees_prepare_shortest(job_t *job);
 void ibn_trees_grow_updown(const job_t *job, load_account *account, int32_t target);

@@ -1,0 +1,38 @@
+/* Select CDG edges (turns) that have no cycle together, as many as possible: each edge of a sequence is added unless it
+ * closes a cycle with those before it.
+ *
+ * sequence: int32 [count], numbers of edges; edges that it lacks are not allowed.  order: int32 [C], initial order of
+ * the channels, which changes only the run time, or NULL.  allowed: uint8 [edges], 1 for the edges that were added. */
+#include "cdg/maximal_turns.h"
+
+#include <stdlib.h>
+
+#include "core/internal/acyclic.h"
+
+int ibn_cdg_maximal_turns(int32_t switches, int32_t channels, const int32_t *first, const int32_t *src,
+                          const int32_t *dst, const int32_t *into, const int32_t *into_first, const int32_t *order,
+                          const int32_t *sequence, int32_t count, uint8_t *allowed)
+{
+    const acyclic_net net = {switches, channels, first, src, dst, into, into_first};
+    acyclic graph;
+    int32_t *channel_of = NULL;
+    int failed = ibn_acyclic_prepare(&graph, &net) || ibn_acyclic_open(&graph, 0, order, order != NULL);
+    if (!failed) {
+        channel_of = malloc(((size_t)graph.turn_first[channels] + 1) * sizeof *channel_of);
+        failed = channel_of == NULL;
+    }
+    if (!failed) {
+        for (int32_t c = 0; c < channels; c++)
+            for (int32_t t = graph.turn_first[c]; t < graph.turn_first[c + 1]; t++) {
+                channel_of[t] = c;
+                allowed[t] = 0;
+            }
+        for (int32_t i = 0; i < count; i++) {
+            acyclic_step step = {.channel = channel_of[sequence[i]], .dependency = sequence[i]};
+            allowed[sequence[i]] = (uint8_t)ibn_acyclic_fits(&graph, 0, &step, 1);
+        }
+    }
+    free(channel_of);
+    ibn_acyclic_dispose(&graph);
+    return failed;
+}

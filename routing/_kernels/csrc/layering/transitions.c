@@ -1,0 +1,231 @@
+/* Assign pairs of switches to SLs whose VL may grow from hop to hop.
+ *
+ * The first SLs keep their VL on the whole path.  A pair takes the first of them whose dependencies stay acyclic with
+ * its paths, as in layering.c.  A pair that fits nowhere takes one of the other SLs.  Its paths begin on VL 0, and stay
+ * on a VL as long as the next dependency closes no cycle there.  Otherwise they move up to the next VL.
+ *
+ * Dependencies between two VLs only lead up.  So no cycle contains one, and it is enough that each VL is acyclic.  A
+ * switch knows only in-port, out-port and SL of a packet, not its VL.  So an SL has one VL for each pair of channels in
+ * a row, and every path on this SL must agree with it. */
+#include "layering/transitions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "layering/internal/layering_job.h"
+
+#define NO_VL 255
+
+typedef struct {
+    layering_job job;
+    int32_t sls;                       /* number of SLs; the first paths->most of them keep their VL */
+    int32_t edges;                     /* number of CDG edges */
+    uint8_t *turn_vl;                  /* [sls - most, edges] VL of the second channel, NO_VL: not decided */
+    uint8_t *sl;                       /* [S, S] */
+    acyclic_step *added;               /* CDG edges that the current attempt added, with their VLs in added_vl */
+    uint8_t *added_vl;                 /* as long as added */
+    int32_t *decided;                  /* CDG edges whose VL the current attempt decided */
+    acyclic_step *refused;             /* CDG edges that the current attempt found to close a cycle, with their VLs */
+    uint8_t *refused_vl;               /* as long as refused */
+    int32_t adds, decisions, refusals; /* lengths of the lists above */
+    int32_t room;                      /* allocated length of the lists */
+} attempt;
+
+/* Make room for the CDG edges of one more path; return nonzero if memory ran out. */
+static int reserve(attempt *x)
+{
+    int32_t most = x->adds > x->decisions ? x->adds : x->decisions;
+    most = x->refusals > most ? x->refusals : most;
+    if (most + x->job.net.switches <= x->room)
+        return 0;
+    size_t room = 2 * (size_t)x->room + (size_t)x->job.net.switches + 1;
+    void *added = realloc(x->added, room * sizeof *x->added);
+    x->added = added ? added : x->added;
+    void *added_vl = realloc(x->added_vl, room);
+    x->added_vl = added_vl ? added_vl : x->added_vl;
+    void *decided = realloc(x->decided, room * sizeof *x->decided);
+    x->decided = decided ? decided : x->decided;
+    void *refused = realloc(x->refused, room * sizeof *x->refused);
+    x->refused = refused ? refused : x->refused;
+    void *refused_vl = realloc(x->refused_vl, room);
+    x->refused_vl = refused_vl ? refused_vl : x->refused_vl;
+    if (!added || !added_vl || !decided || !refused || !refused_vl)
+        return x->job.failed = 1;
+    x->room = (int32_t)room;
+    return 0;
+}
+
+/* Add a CDG edge to a VL unless it closes a cycle; return whether the VL has the edge now. */
+static int add(attempt *x, int32_t vl, acyclic_step step)
+{
+    acyclic *graph = &x->job.graph;
+    if (graph->used[step.dependency] >> vl & 1)
+        return 1;
+    if (graph->blocked[step.dependency] >> vl & 1)
+        return 0;
+    if (ibn_acyclic_fits(graph, vl, &step, 1)) {
+        x->added[x->adds] = step;
+        x->added_vl[x->adds++] = (uint8_t)vl;
+        return 1;
+    }
+    x->refused[x->refusals] = step;
+    x->refused_vl[x->refusals++] = (uint8_t)vl;
+    return 0;
+}
+
+/* Add the path from switch `from` to a target on an SL that may change its VL; return whether it fits. */
+static int add_path(attempt *x, int32_t target, int32_t from, uint8_t *turn_vl)
+{
+    layering_job *job = &x->job;
+    int32_t c = ibn_layering_next_channel(job, target, from), vl = 0;
+    if (reserve(x))
+        return 0;
+    while (job->net.dst[c] != job->paths->root[target]) {
+        int32_t e = ibn_layering_next_channel(job, target, job->net.dst[c]);
+        acyclic_step step = {.channel = c,
+                             .dependency = job->graph.turn_first[c] + e - job->net.first[job->net.dst[c]]};
+        uint8_t *known = turn_vl + step.dependency;
+        if (*known == NO_VL) {
+            int32_t after = add(x, vl, step) ? vl : vl + 1;
+            if (after == job->paths->most)
+                return 0;
+            *known = (uint8_t)after;
+            x->decided[x->decisions++] = step.dependency;
+        } else if (*known < vl || (*known == vl && !add(x, vl, step))) {
+            return 0;
+        }
+        job->graph.visited++;
+        vl = *known;
+        c = e;
+    }
+    return 1;
+}
+
+/* Undo an attempt.  An edge that closed a cycle may close none without the edges that are removed. */
+static void undo(attempt *x, uint8_t *turn_vl)
+{
+    acyclic *graph = &x->job.graph;
+    for (int32_t i = 0; i < x->adds; i++)
+        graph->used[x->added[i].dependency] &= ~(UINT32_C(1) << x->added_vl[i]);
+    for (int32_t i = 0; i < x->refusals && x->adds > 0; i++)
+        graph->blocked[x->refused[i].dependency] &= ~(UINT32_C(1) << x->refused_vl[i]);
+    for (int32_t i = 0; i < x->decisions; i++)
+        turn_vl[x->decided[i]] = NO_VL;
+}
+
+/* Try to put all paths between two switches on one SL that may change its VL; return whether they fit. */
+static int try_sl(attempt *x, int32_t a, int32_t b, int32_t sl)
+{
+    const ibn_path_set *paths = x->job.paths;
+    uint8_t *turn_vl = x->turn_vl + (size_t)(sl - paths->most) * (size_t)x->edges;
+    x->adds = x->decisions = x->refusals = 0;
+    for (int32_t reply = 0; reply < 2; reply++) {
+        int32_t from = reply ? b : a, to = reply ? a : b;
+        for (int32_t i = paths->at_first[to]; i < paths->at_first[to + 1]; i++)
+            if (!add_path(x, paths->at[i], from, turn_vl)) {
+                undo(x, turn_vl);
+                return 0;
+            }
+    }
+    return 1;
+}
+
+/* Return the first SL for a pair of switches, or NO_LAYER. */
+static uint8_t place_pair(attempt *x, int32_t a, int32_t b, int avoid, int change)
+{
+    layering_job *job = &x->job;
+    double flow;
+    ibn_layering_path_between(job, a, b, &flow);
+    int32_t vl = ibn_layering_place(job, job->paths->most, avoid, 0);
+    for (int32_t sl = job->paths->most; change && vl < 0 && sl < x->sls && !ibn_layering_is_over(job); sl++)
+        if (try_sl(x, a, b, sl))
+            vl = sl;
+    return vl < 0 ? NO_LAYER : (uint8_t)vl;
+}
+
+/* Place all pairs without an SL, those with the longest paths first; return how many found none.  If no SL is left for
+ * a pair that counts, the others are not tried. */
+static int64_t place_all(attempt *x, int avoid, int counted, int change)
+{
+    const int hasty = counted && change;
+    layering_job *job = &x->job;
+    int32_t switches = job->net.switches, longest = 0;
+    int64_t left = 0;
+    for (int64_t i = 0; i < (int64_t)switches * switches; i++)
+        longest = job->length[i] > longest ? job->length[i] : longest;
+    for (int32_t length = longest; length > 0 && !(left && hasty); length--)
+        for (int32_t a = 0; a < switches; a++)
+            for (int32_t b = a + 1; b < switches && !job->failed && !(left && hasty); b++) {
+                size_t pair = (size_t)a * (size_t)switches + (size_t)b;
+                if (job->length[pair] != length || x->sl[pair] != NO_LAYER
+                    || (counted && !job->paths->counted[a] && !job->paths->counted[b]))
+                    continue;
+                x->sl[pair] = place_pair(x, a, b, avoid, change);
+                left += x->sl[pair] == NO_LAYER;
+            }
+    return left;
+}
+
+/* Place all pairs: as many as possible on SLs that keep their VL, then the others. */
+static void run(attempt *x, ibn_transition_counts *counts)
+{
+    layering_job *job = &x->job;
+    int32_t switches = job->net.switches;
+    job->budget = job->paths->budget;
+    ibn_layering_measure_hops(job);
+    ibn_layering_measure_lengths(job);
+    if (job->paths->avoid)
+        place_all(x, 1, 1, 0);
+    place_all(x, 0, 1, 0);
+    counts->left = place_all(x, 0, 1, 1);
+    job->budget = job->graph.visited + job->paths->spare;
+    counts->left_uncounted = counts->left ? 0 : place_all(x, 0, 0, 1);
+    counts->visited = job->graph.visited;
+    for (int32_t a = 0; a < switches; a++)
+        for (int32_t b = a; b < switches; b++) {
+            uint8_t *own = x->sl + (size_t)a * (size_t)switches + b;
+            *own = *own == NO_LAYER ? 0 : *own;
+            counts->changing += *own >= job->paths->most;
+            x->sl[(size_t)b * (size_t)switches + a] = *own;
+        }
+}
+
+/* Put all pairs of switches on SLs; both directions of a pair have the same SL.
+ *
+ * sls: SLs, of which the first paths->most keep their VL.  next: uint8 [D, S] and load: double [C], unchanged.  sl:
+ * uint8 [S, S].  turn_vl: uint8 [sls - paths->most, CDG edges], for each SL that may change its VL the VL of the second
+ * channel, 255 where no path uses the edge. */
+int ibn_layering_assign_transitions(const ibn_path_set *paths, int32_t sls, uint8_t *next, double *load, uint8_t *sl,
+                                    uint8_t *turn_vl, ibn_transition_counts *counts)
+{
+    size_t switches = (size_t)paths->switches, all = (size_t)paths->targets * switches;
+    ibn_layers unused = {0};
+    attempt x = {.sls = sls, .sl = sl, .turn_vl = turn_vl};
+    layering_job *job = &x.job;
+    *job = (layering_job){.paths = paths, .next = next, .load = load, .layer = sl, .result = &unused};
+    job->net = (acyclic_net){paths->switches, paths->channels, paths->first,     paths->src,
+                             paths->dst,      paths->into,     paths->into_first};
+    memset(sl, NO_LAYER, switches * switches);
+    memset(counts, 0, sizeof *counts);
+    job->hops = malloc((all + 1) * sizeof *job->hops);
+    job->length = calloc(switches * switches + 1, sizeof *job->length);
+    int failed = ibn_acyclic_prepare(&job->graph, &job->net) || !job->hops || !job->length
+                 || ibn_acyclic_open(&job->graph, paths->most - 1, paths->order, paths->orders);
+    if (!failed) {
+        x.edges = job->graph.turn_first[paths->channels];
+        if (sls > paths->most)
+            memset(turn_vl, NO_VL, (size_t)(sls - paths->most) * (size_t)x.edges);
+        run(&x, counts);
+        failed = job->failed;
+    }
+    ibn_acyclic_dispose(&job->graph);
+    free(job->hops);
+    free(job->length);
+    free(job->step);
+    free(x.added);
+    free(x.added_vl);
+    free(x.decided);
+    free(x.refused);
+    free(x.refused_vl);
+    return failed;
+}

@@ -1,0 +1,195 @@
+/* Rule "allowed turns": each path takes only allowed CDG edges (turns), with one next hop per switch.
+ *
+ * A tree grows from its root.  A switch joins it by a channel whose turn into the next hop of the far switch is allowed,
+ * the cheapest first (E. W. Dijkstra, 1959).  A next hop that is cheap for one switch may leave another one without
+ * any allowed channel.  Then the switches on the path of the latter in a spanning tree get the next hops of that path,
+ * and the rest of the tree grows again.  All turns of the spanning tree have to be allowed, so that every pair of
+ * switches that is connected has a path. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "trees/internal/load_account.h"
+
+/* Growths of one tree before all of its switches take the spanning tree. */
+#define MOST_GROWTHS 24
+/* Cost of a next hop for each other LID of the port that uses the same next switch. */
+#define SIBLING_COST 0.1
+
+/* Put a channel into the heap. */
+static void push(load_account *account, double cost, int32_t channel)
+{
+    int32_t at = account->heap_size++;
+    while (at > 0) {
+        int32_t above = (at - 1) / 2;
+        turn_offer *other = account->heap + above;
+        if (other->cost < cost || (other->cost == cost && other->channel < channel))
+            break;
+        account->heap[at] = *other;
+        at = above;
+    }
+    account->heap[at] = (turn_offer){.cost = cost, .channel = channel};
+}
+
+/* Remove the cheapest channel from the heap and return it. */
+static turn_offer pop(load_account *account)
+{
+    turn_offer first = account->heap[0], last = account->heap[--account->heap_size];
+    int32_t at = 0, size = account->heap_size;
+    for (int32_t below = 1; below < size; below = 2 * at + 1) {
+        const turn_offer *heap = account->heap;
+        if (below + 1 < size
+            && (heap[below + 1].cost < heap[below].cost
+                || (heap[below + 1].cost == heap[below].cost && heap[below + 1].channel < heap[below].channel)))
+            below++;
+        if (last.cost < heap[below].cost || (last.cost == heap[below].cost && last.channel < heap[below].channel))
+            break;
+        account->heap[at] = heap[below];
+        at = below;
+    }
+    account->heap[at] = last;
+    return first;
+}
+
+/* Return the cost of the path of a switch that begins with channel c. */
+static double cost_over(const job_t *job, const load_account *account, const uint8_t *next, int32_t target, int32_t c)
+{
+    const ibn_network *net = job->net;
+    int32_t root = job->targets->root[target];
+    double siblings = SIBLING_COST * ibn_lmc_siblings(job, target, net->src[c], c);
+    return account->weight[c] + ibn_path_cost(job, account, next, net->dst[c], root) + siblings;
+}
+
+/* Offer all channels by which switches may join the tree at switch v. */
+static void offer_into(const job_t *job, load_account *account, const uint8_t *next, int32_t target, int32_t v)
+{
+    const ibn_network *net = job->net;
+    int32_t root = job->targets->root[target];
+    for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
+        int32_t c = net->into[i], u = net->src[c];
+        if (u != root && next[u] == NO_CHANNEL && (v == root || ibn_turn_is_allowed(job, c, next[v])))
+            push(account, cost_over(job, account, next, target, c), c);
+    }
+}
+
+/* Add the own flow of a switch to its path. */
+static void add_own(const job_t *job, load_account *account, const uint8_t *next, int32_t target, int32_t u)
+{
+    double flow = job->net->sources[u] * job->targets->share[target];
+    if (flow > 0.0)
+        ibn_account_add_path(job, account, next, u, target, flow);
+}
+
+/* Grow the tree from its root and from the switches whose next hops are fixed. */
+static void grow(const job_t *job, load_account *account, uint8_t *next, int32_t target)
+{
+    const ibn_network *net = job->net;
+    int32_t root = job->targets->root[target];
+    memset(account->carries, 0, (size_t)net->switches);
+    account->heap_size = 0;
+    for (int32_t u = 0; u < net->switches; u++)
+        next[u] = account->fixed[u] < 0 ? NO_CHANNEL : (uint8_t)(account->fixed[u] - net->first[u]);
+    for (int32_t u = 0; u < net->switches; u++)
+        if (next[u] != NO_CHANNEL) {
+            account->cost[u] = 0.0;
+            for (int32_t v = u; v != root; v = net->dst[ibn_next_channel(job, next, v)])
+                account->cost[u] += account->weight[ibn_next_channel(job, next, v)];
+            add_own(job, account, next, target, u);
+        }
+    offer_into(job, account, next, target, root);
+    for (int32_t u = 0; u < net->switches; u++)
+        if (account->fixed[u] >= 0)
+            offer_into(job, account, next, target, u);
+    while (account->heap_size > 0) {
+        turn_offer offer = pop(account);
+        int32_t c = offer.channel, u = net->src[c];
+        if (next[u] != NO_CHANNEL)
+            continue;
+        /* Flow that was added since may have made the path more expensive. */
+        double cost = cost_over(job, account, next, target, c);
+        if (cost > offer.cost && account->heap_size > 0 && cost > account->heap[0].cost) {
+            push(account, cost, c);
+            continue;
+        }
+        ibn_set_next_hop(job, account, next, u, (candidate_t){.channel = c, .cost = cost});
+        add_own(job, account, next, target, u);
+        offer_into(job, account, next, target, u);
+    }
+}
+
+/* Fix the next hops on the path of switch u to the root in the spanning tree. */
+static void fix_path(const job_t *job, load_account *account, int32_t target, int32_t u)
+{
+    int32_t root = job->targets->root[target];
+    while (u != root && account->fixed[u] < 0) {
+        account->fixed[u] = account->down[u] >= 0 ? account->down[u] : job->options->spanning[u];
+        u = job->net->dst[account->fixed[u]];
+    }
+}
+
+/* Compute the tree of one destination. */
+void ibn_trees_grow_turns(const job_t *job, load_account *account, int32_t target)
+{
+    const ibn_network *net = job->net;
+    const int32_t *spanning = job->options->spanning;
+    int32_t root = job->targets->root[target], stuck = 1;
+    uint8_t *next = job->next + (int64_t)target * net->switches;
+    for (int32_t u = 0; u < net->switches; u++)
+        account->fixed[u] = account->down[u] = -1;
+    for (int32_t u = root; spanning[u] >= 0; u = net->dst[spanning[u]])
+        account->down[net->dst[spanning[u]]] = job->options->reverse[spanning[u]];
+    for (int32_t growths = 1; stuck; growths++) {
+        grow(job, account, next, target);
+        stuck = 0;
+        for (int32_t u = 0; u < net->switches; u++)
+            if (next[u] == NO_CHANNEL && u != root && job->part[u] == job->part[root]) {
+                stuck = 1;
+                fix_path(job, account, target, u);
+            }
+        if (!stuck)
+            break;
+        if (growths == MOST_GROWTHS)
+            for (int32_t u = 0; u < net->switches; u++)
+                if (job->part[u] == job->part[root])
+                    fix_path(job, account, target, u);
+        ibn_account_move_tree(job, account, next, target, -1.0);
+    }
+}
+
+/* Return whether switch u may change its next hop to channel c without a change of any other next hop.  That closes no
+ * forwarding loop, because the allowed turns have no cycle. */
+int ibn_turns_allow_change(const job_t *job, const uint8_t *next, int32_t target, int32_t u, int32_t c)
+{
+    const ibn_network *net = job->net;
+    int32_t root = job->targets->root[target], v = net->dst[c];
+    if (v != root && (next[v] == NO_CHANNEL || !ibn_turn_is_allowed(job, c, next[v])))
+        return 0;
+    for (int32_t i = net->into_first[u]; i < net->into_first[u + 1]; i++) {
+        int32_t e = net->into[i], w = net->src[e];
+        if (w != root && next[w] != NO_CHANNEL && ibn_next_channel(job, next, w) == e
+            && !ibn_turn_is_allowed(job, e, (uint8_t)(c - net->first[u])))
+            return 0;
+    }
+    return 1;
+}
+
+/* Number the turns, and the connected parts of the fabric by the spanning tree. */
+int ibn_trees_prepare_turns(job_t *job)
+{
+    const ibn_network *net = job->net;
+    job->turn_first = malloc(((size_t)net->channels + 1) * sizeof *job->turn_first);
+    job->part = malloc(((size_t)net->switches + 1) * sizeof *job->part);
+    if (!job->turn_first || !job->part)
+        return 1;
+    int32_t turns = 0;
+    for (int32_t c = 0; c < net->channels; c++) {
+        job->turn_first[c] = turns;
+        turns += net->first[net->dst[c] + 1] - net->first[net->dst[c]];
+    }
+    for (int32_t u = 0; u < net->switches; u++) {
+        int32_t top = u;
+        while (job->options->spanning[top] >= 0)
+            top = net->dst[job->options->spanning[top]];
+        job->part[u] = top;
+    }
+    return 0;
+}

@@ -1,0 +1,67 @@
+"""Kernel wrapper: select turns (CDG edges) that have no cycle together."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.native import check, ffi, lib, pointer
+from routing.edges import Edges
+
+
+class Graph(Protocol):
+    """Channels between switches, as those of :class:`~routing.fabric.Channels`, or bundles of parallel channels."""
+
+    @property
+    def src(self) -> npt.NDArray[np.int32]: ...
+    @property
+    def dst(self) -> npt.NDArray[np.int32]: ...
+    @property
+    def first(self) -> npt.NDArray[np.int32]: ...
+    @property
+    def into(self) -> npt.NDArray[np.int32]: ...
+    @property
+    def into_first(self) -> npt.NDArray[np.int32]: ...
+    @property
+    def edges(self) -> Edges: ...
+
+
+def maximal_turns(
+    channels: Graph, sequence: npt.NDArray[np.int32], *, order: npt.NDArray[np.int32] | None = None
+) -> npt.NDArray[np.uint8]:
+    """Return uint8[T], 1 for the CDG edges that were selected: each of a sequence unless it closes a cycle.
+
+    Parameters
+    ----------
+    channels
+        The channels of the fabric, or its bundles of parallel channels.
+    sequence
+        int32[N], numbers of CDG edges in the order of :meth:`~routing.edges.Edges.channels`, each at most once.  Edges
+        that it lacks are not selected.
+    order
+        int32[C], an order of the channels that most edges follow.  It changes only the run time.
+
+    Notes
+    -----
+    The incremental topological order is that of D. J. Pearce, P. H. J. Kelly, "A dynamic topological sort algorithm
+    for directed acyclic graphs", ACM J. Exp. Algorithmics 11, 2007.
+    """
+    allowed = np.zeros(len(channels.edges), np.uint8)
+    check(
+        lib.ibn_cdg_maximal_turns(
+            len(channels.first) - 1,
+            len(channels.src),
+            pointer(channels.first),
+            pointer(channels.src),
+            pointer(channels.dst),
+            pointer(channels.into),
+            pointer(channels.into_first),
+            ffi.NULL if order is None else pointer(order),
+            pointer(sequence),
+            len(sequence),
+            pointer(allowed),
+        )
+    )
+    return allowed

@@ -1,0 +1,106 @@
+"""Down*/Up*: paths lead away from the roots first, and then towards them; free of credit loops on one VL."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.order import build_order
+from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, refuse_unsupported
+from routing.engines.destinations import Destinations
+from routing.engines.orders import VISITS_PER_SECOND, OrderSearch, central_switch, top_switches
+from routing.engines.roots import named_roots
+from routing.engines.uncounted import without_uncounted
+from routing.engines.updn import tables_in_orders
+from routing.engines.vl_assignment import vls_allowed
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+__all__ = ["ENGINE", "DownUp", "down_first"]
+
+ROOTS_TRIED = 16
+"""Number of roots that are tried if none is named."""
+
+
+class DownUp:
+    """Down*/Up* with a consistent choice of one next hop per switch and LID.
+
+    Notes
+    -----
+    The turn rule is the reverse of that of Up*/Down* (M. D. Schroeder et al., "Autonet: a high-speed, self-configuring
+    local area network using point-to-point links", IEEE J. Sel. Areas Commun. 9, 1991): a path leads away from the
+    roots first, and then towards them.  So traffic does not meet at the roots, and end ports at the roots or above
+    other switches have paths.  OpenSM's engine of this name has the same purpose.  Differences from OpenSM's:
+
+    - Ranks alone leave pairs without a path, where no switch lies below both.  Here the switches have an order: the
+      switch farthest from the roots comes last, and every other one has a neighbour behind it.  So every pair has a
+      path, and one VL is free of credit loops on every fabric.
+    - Paths balance the load, with a small cost per hop.  Without named roots, several are tried.
+
+    If several VLs are allowed, the destinations are spread over them, with one order.
+    """
+
+    name = "dnup"
+    summary = "Down*/Up* on any fabric: away from the roots first; free of credit loops on one VL"
+    promise = Promise.DEADLOCK_FREE
+    offers = Offers(
+        options=("roots", "root_guid_file", "reversible"),
+        refusals={"minimal": LONGER_PATHS},
+        up_down=True,
+        opensm_options=("root_guid_file",),
+    )
+
+    @without_uncounted
+    def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
+        """Compute the tables (see :class:`routing.engines.base.Engine`).
+
+        Cost: O(L S radix hops) per pass; the trial of roots visits a bounded number of channels.
+        """
+        refuse_unsupported(self, options)
+        start = time.perf_counter()
+        destinations = Destinations.of(fabric)
+        roots = named_roots(fabric, options)
+        candidates = [roots] if roots else _candidate_roots(fabric, options.seed)
+        orders = [down_first(fabric, found) for found in candidates]
+        visits = round(VISITS_PER_SECOND * options.effort)
+        search = OrderSearch(fabric, destinations, visits, options.seed, options.threads)
+        position = search.pick(orders)
+        best = candidates[next(k for k, order in enumerate(orders) if order is position)]
+        return tables_in_orders(
+            self,
+            fabric,
+            destinations,
+            options,
+            layer=np.zeros(len(destinations.lid), np.int32),
+            position=position[None],
+            vls=vls_allowed(options),
+            start=start,
+            found={"roots": [fabric.labels[root] for root in best]},
+        )
+
+
+ENGINE = DownUp()
+
+
+def down_first(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
+    """Return int32[S], an Up*/Down* order whose "up" leads away from the roots: the switch farthest from them is first.
+
+    Each further switch is a neighbour of an earlier one, the farthest first.
+    """
+    if fabric.switches == 0:
+        return np.zeros(0, np.int32)
+    distance = np.asarray(fabric.graph.distances(source=roots, mode="out"), float).min(axis=0)
+    distance[~np.isfinite(distance)] = 0.0
+    return build_order(fabric.channels, -distance, pull=0.0)
+
+
+def _candidate_roots(fabric: Fabric, seed: int) -> list[list[int]]:
+    """Return sets of roots to try: the top switches of a tree, the most central switch, and random switches."""
+    if fabric.switches == 0:
+        return [[]]
+    tops = top_switches(fabric)
+    rng = np.random.default_rng(seed)
+    single = [central_switch(fabric), *rng.permutation(fabric.switches)[:ROOTS_TRIED].tolist()]
+    return [*([tops] if tops else []), *([root] for root in dict.fromkeys(single))]

@@ -1,0 +1,227 @@
+"""LASH-TOR: shortest paths in layers, where paths that fit into no layer move up from layer to layer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.balance import Balanced
+from routing._kernels.layering import ChangingVls, changing_vls
+from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsupported
+from routing.engines.destinations import Destinations, forwarding_tables
+from routing.engines.dfsssp import layered_tables
+from routing.engines.layered import LayerSearch, LayerSeed, random_orders
+from routing.engines.path_selection import PathSelector, PathSet
+from routing.engines.provenance import provenance
+from routing.engines.uncounted import without_uncounted
+from routing.engines.vl_assignment import vls_allowed
+from routing.errors import NotEnoughVLs
+from routing.fabric import Fabric
+from routing.tables import DATA_VLS, Routing, identity_sl2vl
+
+SLS = 16
+"""Number of SLs of InfiniBand."""
+
+VISITS_PER_SECOND = 25_000_000
+"""Channels that all attempts together may visit at effort 1."""
+
+LEAST_EFFORT = 1.0
+"""Effort that the limit of visits assumes at least: below it, paths that fit would be missed."""
+
+ATTEMPTS = 6
+"""Sets of random orders that are tried for one number of VLs and one set of paths."""
+
+FAIR = 1.03
+"""Factor by which the highest utilisation may exceed the lowest known one if that saves VLs."""
+
+
+class LashTor:
+    """Layered shortest paths with transitions between layers, and an SL per pair of switches.
+
+    Notes
+    -----
+    After T. Skeie, O. Lysne, J. Flich, P. Lopez, A. Robles, J. Duato, "LASH-TOR: a generic transition-oriented routing
+    algorithm", ICPADS 2004.  Pairs of switches are placed as in LASH.  A pair that fits into no layer begins in the
+    first one, and moves up to the next where the next dependency would close a cycle.  Differences:
+
+    - A switch of InfiniBand knows in-port, out-port and SL of a packet, not its VL.  So the transitions belong to an
+      SL: SL2VL names one VL for each SL, in-port and out-port.  Pairs whose transitions agree share an SL, and the
+      SLs from the number of VLs to 15 are available.  The published switches decide by the VL.
+    - Both directions between two switches have one SL, and both are certified on (channel, VL).  So replies are safe.
+    - The paths are those of :mod:`routing.engines.lash`, which balance the load.
+    - Transitions are used only where they save VLs, or where LASH needs more VLs than allowed.
+    """
+
+    name = "lash-tor"
+    summary = "LASH with transitions to higher virtual lanes, which needs fewer of them; replies are safe"
+    promise = Promise.DEADLOCK_FREE
+    offers = Offers(options=("reversible",), needs_vls=True)
+
+    @without_uncounted
+    def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
+        """Compute the tables (see :class:`routing.engines.base.Engine`).
+
+        Cost: that of LASH, and O(S^2 hops) for each attempt, with the searches for cycles.
+
+        Raises
+        ------
+        NotEnoughVLs
+            No paths were found that fit into the allowed VLs.
+        """
+        refuse_unsupported(self, options)
+        start = time.perf_counter()
+        minimal = options.vls == "min"
+        have = DATA_VLS - options.first_vl if minimal else vls_allowed(options)
+        job = _Job.of(fabric, options)
+        try:
+            lash = LayerSearch(fabric, job.selector.destinations, options, mutual=True).run()
+        except NotEnoughVLs:
+            lash = None
+        limit = FAIR * job.paths[0].max_utilisation * (1 + 1e-9)
+        most = have
+        if lash is not None and minimal:
+            most = lash.layers.needed - (lash.max_utilisation <= limit)
+        fits = lash is not None and lash.max_utilisation <= limit and not minimal
+        found = None if fits else job.fewest(most, limit)
+        if found is None and lash is None:  # paths that are badly balanced count only if nothing else fits
+            found = job.fewest(have, np.inf)
+        if found is not None:
+            return job.tables(self, *found, time.perf_counter() - start)
+        if lash is None:
+            raise NotEnoughVLs(None, have)
+        return layered_tables(self, fabric, options, lash, mutual=True, start=start)
+
+
+ENGINE = LashTor()
+
+
+@dataclass(eq=False)
+class _Job:
+    """Search for SLs with transitions.
+
+    Attributes
+    ----------
+    selector
+        Selects the paths; holds the fabric and the options.
+    paths
+        Candidate paths, the most balanced first.
+    visits
+        Channels that further attempts may visit.
+    """
+
+    selector: PathSelector
+    paths: list[PathSet]
+    visits: int
+
+    @classmethod
+    def of(cls, fabric: Fabric, options: EngineOptions) -> _Job:
+        """Return the search of a fabric with all candidate paths."""
+        selector = PathSelector(fabric, Destinations.of(fabric), options)
+        found = [selector.any_shortest]
+        if selector.sources.any():
+            rings, directed = selector.rings, selector.dimension_ordered()
+            found += [] if rings is None else [selector.ring_symmetric(rings)]
+            found += [] if directed is None else [directed]
+            found += [selector.symmetric()]
+        visits = round(VISITS_PER_SECOND * max(options.effort, LEAST_EFFORT))
+        return cls(selector, sorted(found, key=lambda paths: round(paths.max_utilisation, 6)), visits)
+
+    def fewest(self, most: int, limit: float) -> tuple[PathSet, ChangingVls, int] | None:
+        """Return the paths that need the fewest VLs, with their SLs and that number; None if ``most`` are too few.
+
+        Paths whose highest utilisation exceeds ``limit`` are left out.
+        """
+        best = None
+        for vls in range(most, 1, -1):
+            found = self.search(vls, limit)
+            if found is None:
+                break
+            best = (*found, vls)
+        return best
+
+    def search(self, vls: int, limit: float) -> tuple[PathSet, ChangingVls] | None:
+        """Return paths that fit into a number of VLs, and their SLs; None if none were found."""
+        for paths in self.paths:
+            if paths.max_utilisation > limit:
+                break
+            for seed in self._seeds(vls):
+                if self.visits <= 0:
+                    return None
+                found = self._assign(paths, vls, seed)
+                self.visits -= found.visited
+                if not found.left:
+                    return paths, found
+        return None
+
+    def _seeds(self, vls: int) -> Iterator[LayerSeed]:
+        """Yield the initial states of the VLs: empty, one random order of the switches, and an order for each VL."""
+        fabric, seed = self.selector.fabric, self.selector.options.seed
+        yield LayerSeed(None, None)
+        for attempt in range(ATTEMPTS):
+            yield random_orders(fabric, 1 if attempt % 2 == 0 else vls, seed + 1000 * attempt)
+
+    def _assign(self, paths: PathSet, vls: int, seed: LayerSeed) -> ChangingVls:
+        selector, fabric, options = self.selector, self.selector.fabric, self.selector.options
+        return changing_vls(
+            fabric.channels,
+            selector.inverse_capacity,
+            selector.sources,
+            root=selector.destinations.root,
+            share=selector.destinations.share,
+            next_channel=paths.next_channel,
+            load=paths.load,
+            counted=fabric.terminals_at > 0,
+            vls=vls,
+            sls=SLS - options.first_vl,
+            avoid=seed.avoid,
+            order=seed.order,
+            budget=self.visits,
+            spare=self.visits // 10,
+        )
+
+    def tables(self, engine: LashTor, paths: PathSet, levels: ChangingVls, vls: int, seconds: float) -> Routing:
+        """Return the tables of paths on SLs that may change their VL."""
+        fabric, options, destinations = self.selector.fabric, self.selector.options, self.selector.destinations
+        first = options.first_vl
+        sl = np.full((fabric.switches, len(fabric.lids)), first, np.uint8)
+        sl[:, destinations.lid] = levels.sl[:, destinations.root] + first
+        trees = Balanced(paths.next_channel, paths.load, np.array([paths.max_utilisation]))
+        return Routing(
+            lft=forwarding_tables(fabric, destinations, trees),
+            sl=sl,
+            sl2vl=_sl2vl(fabric, levels, vls, first),
+            vls=first + vls,
+            vls_needed=vls,
+            provenance=provenance(
+                engine.name,
+                fabric,
+                options,
+                {"route": seconds},
+                paths=paths.name,
+                pairs_with_transitions=levels.changing,
+                left_to_chance=levels.left_uncounted,
+            ),
+        )
+
+
+def _sl2vl(fabric: Fabric, levels: ChangingVls, vls: int, first: int) -> npt.NDArray[np.uint8]:
+    """Return uint8[S, P, P, 16], the VL of each SL by switch, in-port and out-port (see :class:`Routing`).
+
+    VLs are shifted up to the first VL.  An SL with transitions begins on that VL.
+    """
+    ports = 1 + int(fabric.switch_ports.max(initial=0))
+    row = identity_sl2vl(first + vls)
+    row[first + vls : first + vls + len(levels.turn_vl)] = first
+    table = np.tile(row, (fabric.switches, ports, ports, 1))
+    channels = fabric.channels
+    before, after = channels.edges.channels()
+    in_port = channels.dst_port[before]
+    for number, turn_vl in enumerate(levels.turn_vl):
+        used = np.flatnonzero(turn_vl != 255)
+        at, out = channels.src[after[used]], channels.port[after[used]]
+        table[at, in_port[used], out, first + vls + number] = turn_vl[used] + first
+    return table

@@ -1,0 +1,182 @@
+"""L-turn routing: turns are forbidden by directions in two coordinates of a spanning tree."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import pairwise, product
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.balance import AllowedTurns
+from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, refuse_unsupported
+from routing.engines.destinations import Destinations
+from routing.engines.orders import central_switch, top_switches
+from routing.engines.roots import named_roots
+from routing.engines.turn_rules import TurnGraph, TurnTrial
+from routing.engines.uncounted import without_uncounted
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+LEFT_UP, RIGHT_UP, LEFT_DOWN, RIGHT_DOWN = range(4)
+"""Directions of a channel: left leads to a lower number in preorder, up to a lower or the same level of the tree."""
+
+PAIRS = ((LEFT_UP, RIGHT_UP), (LEFT_DOWN, RIGHT_DOWN), (LEFT_UP, LEFT_DOWN), (RIGHT_UP, RIGHT_DOWN))
+"""Directions between which turns in both directions close no cycle: those that share a coordinate."""
+
+ROOTS, TREES = 6, 3
+"""Roots that are tried if none is named, and spanning trees of each."""
+
+
+class LTurn:
+    """L-turn routing with balanced paths.
+
+    Notes
+    -----
+    After M. Koibuchi, A. Funahashi, A. Jouraku, H. Amano, "L-turn routing: an adaptive routing in irregular networks",
+    ICPP 2001.  A breadth-first spanning tree gives each switch two coordinates: its number in preorder (left, right)
+    and its level (up, down).  So each channel has one of four directions.  Turns between directions are forbidden such
+    that no cycle is left.  Turns are then spread over the fabric instead of gathering around the root.  Differences:
+
+    - The published routing forbids one fixed set of turns between directions.  A cycle needs left and right, and up
+      and down.  So directions that share a coordinate may mix, and all other turns follow an order of the directions.
+      All such rules are tried, in several spanning trees, and the one that balances best counts.
+    - Forbidden turns that close no cycle are allowed again.
+    - The published routing is adaptive.  Here each LID has one next hop at each switch.
+    """
+
+    name = "lturn"
+    summary = "L-turn routing: turns by two coordinates of a tree; free of credit loops on one VL"
+    promise = Promise.DEADLOCK_FREE
+    offers = Offers(
+        options=("roots", "root_guid_file", "reversible"),
+        refusals={"minimal": LONGER_PATHS},
+        opensm_options=("root_guid_file",),
+    )
+
+    @without_uncounted
+    def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
+        """Compute the tables (see :class:`routing.engines.base.Engine`).
+
+        Cost: O(L S radix log C) per pass; the trials visit a bounded number of channels.
+        """
+        refuse_unsupported(self, options)
+        start = time.perf_counter()
+        roots = named_roots(fabric, options) or _roots(fabric, options.seed)
+        rules = list(direction_orders())
+        graph = TurnGraph.of_fabric(fabric)
+        most = max(len(roots), 1) * TREES
+        count = max(1, graph.trials(most * len(rules), options.effort) // len(rules))
+        trial = TurnTrial(fabric, Destinations.of(fabric), options, count * len(rules))
+        best: tuple[tuple[int, float], AllowedTurns, int] | None = None
+        rng = np.random.default_rng(options.seed)
+        for tree, root in list(product(range(TREES), roots or [0]))[:count]:
+            key = rng.random(fabric.switches) if tree else np.arange(fabric.switches, dtype=np.float64)
+            spanning, number, level = coordinates(graph, root, key)
+            for rule in rules:
+                turns = graph.complete(spanning, _forbidden(graph, directions(graph, number, level), rule))
+                rating = trial.rate(turns)
+                if best is None or rating < best[0]:
+                    best = rating, turns, root
+        assert best is not None
+        label = fabric.labels[best[2]] if fabric.switches else None
+        return trial.tables(self, best[1], start, {"root": label})
+
+
+ENGINE = LTurn()
+
+
+def _roots(fabric: Fabric, seed: int) -> list[int]:
+    """Return roots to try: a top switch of a tree, the most central switch, and random switches."""
+    if fabric.switches == 0:
+        return []
+    drawn = np.random.default_rng(seed).permutation(fabric.switches)[:ROOTS].tolist()
+    return list(dict.fromkeys([*top_switches(fabric)[:1], *drawn[:1], central_switch(fabric), *drawn[1:]]))[:ROOTS]
+
+
+def direction_orders() -> Iterator[npt.NDArray[np.int64]]:
+    """Yield int64[4], the rank of each direction: a turn to a lower rank is forbidden.
+
+    Directions of one rank share a coordinate, so that the turns between them close no cycle.  Left-up comes before
+    right-down, because paths in the spanning tree take them in this order.  Orders that forbid more turns than another
+    one are left out.
+    """
+    for ranks in product(range(3), repeat=4):
+        groups = [
+            tuple(direction for direction in range(4) if ranks[direction] == rank) for rank in range(max(ranks) + 1)
+        ]
+        mixing = all(len(group) == 1 or group in PAIRS for group in groups)
+        joint = any(
+            len(one) == len(other) == 1 and tuple(sorted((*one, *other))) in PAIRS for one, other in pairwise(groups)
+        )
+        if mixing and not joint and ranks[LEFT_UP] < ranks[RIGHT_DOWN]:
+            yield np.array(ranks, np.int64)
+
+
+def coordinates(
+    graph: TurnGraph, root: int, key: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return a breadth-first spanning tree, and the coordinates of the switches in it.
+
+    Parameters
+    ----------
+    graph
+        The bundles of the fabric.
+    root
+        The root of the first tree; each further connected component has its first switch.
+    key
+        float64[S]: the neighbours of a switch follow each other by this key.
+
+    Returns
+    -------
+    spanning
+        int32[S], the bundle of each switch to its parent, -1 for a root.
+    number, level
+        int64[S] each: number in preorder, and hops to the root.
+    """
+    switches = graph.fabric.switches
+    spanning = np.full(switches, -1, np.int32)
+    number, level = np.zeros(switches, np.int64), np.zeros(switches, np.int64)
+    children: list[list[int]] = [[] for _ in range(switches)]
+    seen, count = [False] * switches, 0
+    for top in [root, *range(switches)] if switches else []:
+        if seen[top]:
+            continue
+        seen[top] = True
+        queue = [top]
+        for switch in queue:
+            out = range(int(graph.first[switch]), int(graph.first[switch + 1]))
+            for bundle in sorted(out, key=lambda bundle: key[graph.dst[bundle]]):
+                neighbour = int(graph.dst[bundle])
+                if not seen[neighbour]:
+                    seen[neighbour] = True
+                    spanning[neighbour], level[neighbour] = graph.reverse[bundle], level[switch] + 1
+                    children[switch].append(neighbour)
+                    queue.append(neighbour)
+        stack = [top]
+        while stack:
+            switch = stack.pop()
+            number[switch] = count
+            count += 1
+            stack += reversed(children[switch])
+    return spanning, number, level
+
+
+def directions(graph: TurnGraph, number: npt.NDArray[np.int64], level: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return int64[N], the direction of each bundle.
+
+    A channel within a level leads up if it leads to the left, so that no cycle leads up only or down only.
+    """
+    left = number[graph.dst] < number[graph.src]
+    rise = level[graph.src] - level[graph.dst]
+    up = (rise > 0) | ((rise == 0) & left)
+    return np.where(up, np.where(left, LEFT_UP, RIGHT_UP), np.where(left, LEFT_DOWN, RIGHT_DOWN))
+
+
+def _forbidden(
+    graph: TurnGraph, direction: npt.NDArray[np.int64], rank: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Return float64[T]: 1 for the turns that lead to a direction of a lower rank, 0 for others."""
+    before, after = graph.turns
+    return (rank[direction[before]] > rank[direction[after]]).astype(np.float64)

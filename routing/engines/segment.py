@@ -1,0 +1,271 @@
+"""Segment-based routing: the links are split into segments, and each segment forbids one turn in both directions."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.balance import AllowedTurns
+from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, refuse_unsupported
+from routing.engines.destinations import Destinations
+from routing.engines.turn_rules import TurnGraph, TurnTrial
+from routing.engines.uncounted import without_uncounted
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+STARTS, START_SWITCHES = 16, 4000
+"""Most partitions into segments that are tried, each from a random switch; switches of all of them together."""
+
+STEPS = 400
+"""Most steps of the search for better places of the forbidden turns."""
+
+MOVED = 4
+"""Most segments whose forbidden turn a step moves."""
+
+
+class SegmentBased:
+    """Segment-based routing (SR) with balanced paths.
+
+    Notes
+    -----
+    After A. Mejia, J. Flich, J. Duato, S.-A. Reinemo, T. Skeie, "Segment-based routing: an efficient fault-tolerant
+    routing algorithm for meshes and tori", IPDPS 2006.  A segment is a path over switches that no earlier segment has,
+    between two switches of earlier segments.  It forbids the turn between two links at one of its switches, in both
+    directions.  A segment of a single link forbids the turns between it and earlier links at one end.  Each segment may
+    choose the place of its turn without regard to the others.  Differences:
+
+    - Segments are the shortest that a breadth-first search finds.  Several first switches are tried.  In most trials
+      the next switch is the one with the most links to earlier ones.
+    - The published rules place the turns by hand or at fixed positions.  Here a local search moves them, and keeps what
+      balances a sample of the destinations better.
+    - Forbidden turns that close no cycle are allowed again.
+    - Paths balance the load, with a small cost per hop, instead of being the shortest that are allowed.
+    """
+
+    name = "segment"
+    summary = "segment-based routing on any fabric; free of credit loops on one VL"
+    promise = Promise.DEADLOCK_FREE
+    offers = Offers(options=("reversible",), refusals={"minimal": LONGER_PATHS})
+
+    @without_uncounted
+    def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
+        """Compute the tables (see :class:`routing.engines.base.Engine`).
+
+        Cost: O(S C) for each partition, O(L S radix log C) per pass; the search visits a bounded number of channels.
+        """
+        refuse_unsupported(self, options)
+        start = time.perf_counter()
+        graph = TurnGraph.of_fabric(fabric)
+        steps = graph.trials(STEPS, options.effort)
+        starts = min(STARTS, START_SWITCHES // max(fabric.switches, 1) + 1)
+        trial = TurnTrial(fabric, Destinations.of(fabric), options, starts + steps)
+        rng = np.random.default_rng(options.seed)
+        firsts = np.resize(rng.permutation(fabric.switches), starts).tolist() if fabric.switches else []
+        plans = [partition(graph, first, rng, clustered=k % 4 > 0) for k, first in enumerate(firsts)] or [Segments(())]
+        best = min((trial.rate(plan.turns(graph, plan.middle())), k) for k, plan in enumerate(plans))
+        plan = plans[best[1]]
+        places, rating = plan.middle(), best[0]
+        for _ in range(steps if plan.segments else 0):
+            moved = plan.moved(places, rng)
+            tried = trial.rate(plan.turns(graph, moved))
+            if tried <= rating:
+                places, rating = moved, tried
+        found = {"segments": len(plan.segments), "single_links": sum(len(part) == 1 for part in plan.segments)}
+        return trial.tables(self, plan.turns(graph, places), start, found)
+
+
+ENGINE = SegmentBased()
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Partition of the links between switches into segments.
+
+    Attributes
+    ----------
+    segments
+        The bundles of each segment in order, in one direction.  A link on no cycle is in no segment.
+    """
+
+    segments: tuple[tuple[int, ...], ...]
+
+    def middle(self) -> npt.NDArray[np.int64]:
+        """Return the place of the forbidden turn of each segment in its middle; the first end of a single link."""
+        return np.array([max(len(part) - 2, 0) // 2 for part in self.segments], np.int64)
+
+    def moved(self, places: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """Return the places after moving those of a few random segments."""
+        found = places.copy()
+        for number in rng.integers(0, len(self.segments), int(rng.integers(1, MOVED + 1))).tolist():
+            size = len(self.segments[number])
+            found[number] = rng.integers(0, 2 if size == 1 else size - 1)
+        return found
+
+    def turns(self, graph: TurnGraph, places: npt.NDArray[np.int64]) -> AllowedTurns:
+        """Return the allowed turns for the places of the forbidden ones (int64, one for each segment).
+
+        Place k of a segment is the switch between its links k and k + 1; of a single link, place 0 or 1 is an end.
+        """
+        before, after = graph.turns
+        when = np.full(len(graph.src), -1, np.int64)
+        dropped = np.zeros(len(graph.src), np.bool_)
+        closed_at = np.full(len(graph.src), -1, np.int64)  # switch at which a single link takes no turn
+        forbidden = np.zeros(len(before), np.bool_)
+        start = np.cumsum(graph.edges.degree, dtype=np.int64) - graph.edges.degree
+        for number, (part, place) in enumerate(zip(self.segments, places.tolist(), strict=True)):
+            both = np.array([*part, *graph.reverse[list(part)].tolist()])
+            when[both] = number
+            last = part[-1] if len(part) == 1 else part[place + 1]
+            dropped[[last, graph.reverse[last]]] = True
+            if len(part) == 1:
+                closed_at[both] = graph.src[part[0]] if place == 0 else graph.dst[part[0]]
+                continue
+            one, other = part[place], part[place + 1]
+            for first, second in ((one, other), (graph.reverse[other], graph.reverse[one])):
+                forbidden[start[first] + second - graph.edges.after[first]] = True
+        at = graph.dst[before]
+        for one, other in ((before, after), (after, before)):
+            forbidden |= (closed_at[one] == at) & (when[other] <= when[one])
+        spanning = _spanning(graph, dropped)
+        return graph.complete(spanning, forbidden.astype(np.float64))
+
+
+def _spanning(graph: TurnGraph, dropped: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    """Return int32[S], the bundle of each switch to its parent in the tree of the links that are not dropped."""
+    parent = np.full(graph.fabric.switches, -1, np.int32)
+    seen = np.zeros(graph.fabric.switches, np.bool_)
+    dst, reverse, first = graph.dst.tolist(), graph.reverse.tolist(), graph.first.tolist()
+    for root in range(graph.fabric.switches):
+        if seen[root]:
+            continue
+        seen[root] = True
+        queue = [root]
+        for switch in queue:
+            for bundle in range(first[switch], first[switch + 1]):
+                if not dropped[bundle] and not seen[dst[bundle]]:
+                    seen[dst[bundle]] = True
+                    parent[dst[bundle]] = reverse[bundle]
+                    queue.append(dst[bundle])
+    return parent
+
+
+@dataclass(eq=False)
+class _Partition:
+    """State of the partition of a fabric into segments.
+
+    Attributes
+    ----------
+    graph
+        The bundles of the fabric.
+    key
+        Ties between switches: lower values first.
+    seen, links, earliest
+        Whether each switch is in a segment; number of bundles from each switch to such switches, and the place of the
+        earliest of them in ``order``.
+    used
+        Whether each bundle is in a segment, or on no cycle.
+    order, segments
+        Switches and segments so far.
+    """
+
+    graph: TurnGraph
+    key: list[float]
+    seen: list[bool]
+    links: list[int]
+    earliest: list[int]
+    used: list[bool]
+    order: list[int]
+    segments: list[tuple[int, ...]]
+
+    def see(self, switch: int) -> None:
+        """Add a switch."""
+        self.seen[switch] = True
+        self.order.append(switch)
+        for bundle in range(int(self.graph.first[switch]), int(self.graph.first[switch + 1])):
+            neighbour = int(self.graph.dst[bundle])
+            self.links[neighbour] += 1
+            self.earliest[neighbour] = min(self.earliest[neighbour], len(self.order))
+
+    def take(self, part: list[int], *, closed: bool = True) -> None:
+        """Add a segment with its switches, or without ``closed`` a link on no cycle."""
+        for bundle in part:
+            self.used[bundle] = self.used[int(self.graph.reverse[bundle])] = True
+            if not self.seen[int(self.graph.dst[bundle])]:
+                self.see(int(self.graph.dst[bundle]))
+        if closed:
+            self.segments.append(tuple(part))
+
+    def take_single_links(self, since: int) -> None:
+        """Add all links of the switches from ``order[since]`` on to switches that are in segments."""
+        for switch in self.order[since:]:
+            for bundle in range(int(self.graph.first[switch]), int(self.graph.first[switch + 1])):
+                if not self.used[bundle] and self.seen[int(self.graph.dst[bundle])]:
+                    self.take([bundle])
+
+    def first_links(self, switch: int) -> list[int]:
+        """Return the unused bundles from earlier switches to a new one, the earliest first."""
+        out = range(int(self.graph.first[switch]), int(self.graph.first[switch + 1]))
+        found = [int(self.graph.reverse[k]) for k in out if not self.used[k] and self.seen[int(self.graph.dst[k])]]
+        return sorted(found, key=lambda bundle: self.key[int(self.graph.src[bundle])])
+
+    def shortest(self, bundle: int) -> list[int]:
+        """Return the bundles of the shortest segment that begins with a bundle; empty if there is none."""
+        dst, reverse, first = self.graph.dst, self.graph.reverse, self.graph.first
+        came = {int(dst[bundle]): bundle}
+        queue = [int(dst[bundle])]
+        for switch in queue:
+            for link in range(int(first[switch]), int(first[switch + 1])):
+                if self.used[link] or link == reverse[came[switch]]:
+                    continue
+                if self.seen[dst[link]]:
+                    found = [link]
+                    while found[-1] != bundle:
+                        found.append(came[int(dst[reverse[found[-1]]])])
+                    return found[::-1]
+                if int(dst[link]) not in came:
+                    came[int(dst[link])] = link
+                    queue.append(int(dst[link]))
+        return []
+
+
+def partition(graph: TurnGraph, start: int, rng: np.random.Generator, *, clustered: bool) -> Segments:
+    """Return a partition into segments, of which the first begins at switch ``start``.
+
+    A segment is the shortest path over new switches between two earlier switches, or back to its first switch.  It
+    begins with the new switch that has the most links to earlier ones (``clustered``), or else with the new neighbour
+    of the earliest switch.  Links between earlier switches are segments of their own.  A link on no cycle is left out,
+    and the switch behind it begins a part of its own.  Cost: O(S^2 + S C) at most.
+    """
+    switches = graph.fabric.switches
+    state = _Partition(
+        graph=graph,
+        key=rng.random(switches).tolist(),
+        seen=[False] * switches,
+        links=[0] * switches,
+        earliest=[switches] * switches,
+        used=[False] * len(graph.dst),
+        order=[],
+        segments=[],
+    )
+    roots = iter([start, *range(switches)])
+    while len(state.order) < switches:
+        new = [switch for switch in range(switches) if not state.seen[switch] and state.links[switch]]
+        if not new:
+            state.see(next(root for root in roots if not state.seen[root]))
+            continue
+        since = len(state.order)
+        if clustered:
+            switch = min(new, key=lambda switch: (-state.links[switch], state.key[switch]))
+        else:
+            switch = min(new, key=lambda switch: state.earliest[switch])
+        into = state.first_links(switch)
+        if len(into) > 1:
+            state.take([into[0], int(graph.reverse[into[1]])])
+        else:
+            part = state.shortest(into[0])
+            state.take(part or into, closed=bool(part))
+        state.take_single_links(since)
+    return Segments(tuple(state.segments))

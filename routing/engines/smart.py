@@ -1,0 +1,137 @@
+"""Smart routing: turns of balanced shortest paths are forbidden where that costs least, until no cycle is left."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.balance import AllowedTurns, Balanced, balance
+from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, refuse_unsupported
+from routing.engines.destinations import Destinations, inverse_capacity
+from routing.engines.effort import refinement_passes
+from routing.engines.orders import central_switch, top_switches
+from routing.engines.turn_rules import TurnGraph, TurnTrial
+from routing.engines.uncounted import without_uncounted
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+ROUNDS = 24
+"""Most rounds of routing and of another choice of turns."""
+
+FADE = 0.5
+"""Part of the flows of earlier rounds that counts in the next one."""
+
+STRETCH = 0.25
+"""Weight of the random part of the flow over a turn, relative to the mean flow, which makes rounds differ."""
+
+
+class Smart:
+    """Smart routing by an affordable method.
+
+    Notes
+    -----
+    After L. Cherkasova, V. Kotov, T. Rokicki, "Fibre Channel fabrics: evaluation and design", HICSS 1996.  The goal is
+    the published one: begin with balanced shortest paths, whose channel dependency graph has cycles.  Remove the
+    dependency of each cycle whose loss costs least, and route again, until no cycle is left.  Differences:
+
+    - The published algorithm removes one dependency at a time, and finds its cost by routing all pairs again for each
+      candidate, in O(S^9).  Here the cost of a turn is the flow over it.  One round adds all turns by falling flow, and
+      forbids those that close a cycle with the turns before.  So each cycle loses its turn with the least flow.
+    - Each round routes under the turns of the round before.  Flows of earlier rounds fade.  The best round counts.
+    - A round costs O(T log T) with the searches for cycles for T turns, and one pass O(L S radix log C).  There are at
+      most 24 rounds.
+    - The turns of a breadth-first tree stay allowed, so that every pair keeps a path.
+    """
+
+    name = "smart"
+    summary = "balanced paths, with the turns forbidden that cost least; free of credit loops on one VL"
+    promise = Promise.DEADLOCK_FREE
+    offers = Offers(options=("reversible",), refusals={"minimal": LONGER_PATHS})
+
+    @without_uncounted
+    def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
+        """Compute the tables (see :class:`routing.engines.base.Engine`).
+
+        Cost: O(rounds (T log T + L S radix log C)) for T turns, and the searches for cycles.
+        """
+        refuse_unsupported(self, options)
+        start = time.perf_counter()
+        destinations = Destinations.of(fabric)
+        rounds = max(2, TurnGraph.of_fabric(fabric).trials(ROUNDS, options.effort))
+        trial = TurnTrial(fabric, destinations, options, rounds)
+        job = _Rounds(trial)
+        turns, number = job.best(rounds)
+        return trial.tables(self, turns, start, {"rounds": number})
+
+
+ENGINE = Smart()
+
+
+@dataclass(frozen=True, eq=False)
+class _Rounds:
+    """Rounds of routing under the turns that the flows of earlier rounds leave.
+
+    Attributes
+    ----------
+    trial
+        The fabric and the sample of destinations.
+    """
+
+    trial: TurnTrial
+
+    def best(self, rounds: int) -> tuple[AllowedTurns, int]:
+        """Return the turns of the best round, and the number of that round."""
+        graph, trial = self.trial.graph, self.trial
+        fabric, options = trial.fabric, trial.options
+        rng = np.random.default_rng(options.seed)
+        roots = [*top_switches(fabric)[:1], *([central_switch(fabric)] if fabric.switches else [])]
+        flow = self.flow(self.shortest())
+        ratings: list[tuple[tuple[int, float], int, AllowedTurns]] = []
+        for number in range(rounds):
+            root = roots if number % 4 == 0 else rng.permutation(fabric.switches)[:1].tolist()
+            noise = STRETCH * float(flow.mean()) * rng.random(len(flow)) if len(flow) else flow
+            turns = graph.complete(graph.breadth_first(root), -(flow + noise))
+            trees = trial.trees(turns, trial.sample, 0)
+            ratings.append((trial.rating(trees), number, turns))
+            flow = FADE * flow + (1 - FADE) * self.flow(trees)
+        _, number, turns = min(ratings, key=lambda rated: rated[:2])
+        return turns, number
+
+    def shortest(self) -> Balanced:
+        """Return balanced shortest paths to the sample."""
+        trial = self.trial
+        return balance(
+            trial.fabric.channels,
+            inverse_capacity(trial.fabric, trial.options.link_weights),
+            trial.fabric.source_weight_at.astype(np.float64),
+            trial.sample,
+            passes=min(refinement_passes(trial.fabric, trial.options), 2),
+            seed=trial.options.seed,
+            threads=trial.options.threads,
+        )
+
+    def flow(self, trees: Balanced) -> npt.NDArray[np.float64]:
+        """Return float64[T], the flow over each turn between bundles.  Cost: O(D S hops)."""
+        trial, graph = self.trial, self.trial.graph
+        channels, targets = trial.fabric.channels, trial.sample
+        total = np.zeros(len(graph.edges))
+        start = np.cumsum(graph.edges.degree, dtype=np.int64) - graph.edges.degree
+        share, row = targets.share[:, None], np.arange(len(targets.root))[:, None]
+        flow = np.broadcast_to(share * trial.fabric.source_weight_at, (len(targets.root), trial.fabric.switches))
+        at = np.broadcast_to(np.arange(trial.fabric.switches), flow.shape)
+        last = np.full(flow.shape, -1)
+        while True:
+            index = trees.next_channel[row, at].astype(np.int64)
+            moving = index != 255
+            if not moving.any():
+                return total
+            channel = np.where(moving, channels.first[at] + index, 0)
+            bundle = graph.of[channel].astype(np.int64) if len(graph.of) else channel
+            turning = moving & (last >= 0)
+            turn = start[last[turning]] + bundle[turning] - graph.edges.after[last[turning]]
+            total += np.bincount(turn, flow[turning], minlength=len(total))
+            last = np.where(moving, bundle, -1)
+            at = np.where(moving, channels.dst[channel], at)

@@ -1,0 +1,248 @@
+"""Sets of allowed turns for routing on one VL: their construction, and the choice of the one that balances best.
+
+A turn is an edge of the channel dependency graph: a channel, and a channel that may follow it.  If the allowed turns
+have no cycle, all paths that take only allowed turns are free of credit loops on one VL.  All rules here treat parallel
+channels alike, so they are defined on bundles: all channels from one switch to another.
+
+A set of turns includes all turns of a spanning tree, so that every connected pair of switches has a path.  It is
+maximal: a turn is forbidden only if it closes a cycle with the allowed ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.balance import AllowedTurns, Balanced, Targets, balance
+from routing._kernels.longest_path import longest_path
+from routing._kernels.maximal_turns import maximal_turns
+from routing._kernels.native import grouped
+from routing._kernels.symmetric_paths import LinkBundles
+from routing.edges import Edges
+from routing.engines.base import Engine, EngineOptions
+from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
+from routing.engines.effort import refinement_passes
+from routing.engines.orders import HOP_COST, LONGEST, VISITS_PER_SECOND
+from routing.engines.provenance import provenance
+from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+TURN_FACTOR = 3
+"""Visits of a channel in a trial with allowed turns, relative to the search for an order of the switches."""
+
+
+TRIAL_TURNS = 1_500_000
+"""Turns of all trials together at effort 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class TurnGraph:
+    """Bundles of parallel channels, and the turns between them.
+
+    Attributes
+    ----------
+    first, src, dst, reverse
+        int32[S+1], and int32[N] each: the bundles out of switch ``s`` are ``first[s]:first[s+1]``.
+    into, into_first
+        int32[N], int32[S+1]: the bundles into switch ``s`` are ``into[into_first[s]:into_first[s+1]]``.
+    of
+        int32[C], the bundle of each channel.
+    fabric
+        The fabric.
+    """
+
+    first: npt.NDArray[np.int32]
+    src: npt.NDArray[np.int32]
+    dst: npt.NDArray[np.int32]
+    reverse: npt.NDArray[np.int32]
+    into: npt.NDArray[np.int32]
+    into_first: npt.NDArray[np.int32]
+    of: npt.NDArray[np.int32]
+    fabric: Fabric
+
+    @classmethod
+    def of_fabric(cls, fabric: Fabric) -> TurnGraph:
+        """Return the bundles of a fabric.  Cost: O(C log C)."""
+        bundles = LinkBundles.between_switches(fabric.channels, inverse_capacity(fabric))
+        src = np.repeat(np.arange(fabric.switches, dtype=np.int32), np.diff(bundles.first))
+        into_first, into = grouped(bundles.dst, fabric.switches)
+        return cls(bundles.first, src, bundles.dst, bundles.reverse, into, into_first, bundles.of, fabric)
+
+    @cached_property
+    def edges(self) -> Edges:
+        """Numbers of the turns."""
+        return Edges.of(self.first, self.dst)
+
+    @cached_property
+    def turns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """First and second bundle of each turn, int64[T] each."""
+        return self.edges.channels()
+
+    @cached_property
+    def useful(self) -> npt.NDArray[np.bool_]:
+        """Whether each turn leads on, and not back to the switch before, bool[T]."""
+        before, after = self.turns
+        return np.asarray(self.dst[after] != self.src[before])
+
+    @cached_property
+    def turn_of(self) -> npt.NDArray[np.int64]:
+        """The turn between bundles of each CDG edge of the fabric."""
+        before, after = self.fabric.channels.edges.channels()
+        start = np.cumsum(self.edges.degree, dtype=np.int64) - self.edges.degree
+        first, second = self.of[before], self.of[after]
+        return np.asarray(start[first] + second - self.edges.after[first])
+
+    def breadth_first(self, roots: Iterable[int]) -> npt.NDArray[np.int32]:
+        """Return int32[S], the bundle of each switch to its parent in breadth-first trees, -1 for their roots.
+
+        The first tree begins with the first root; each further connected component begins with a root of its own, or
+        its first switch.
+        """
+        parent = np.full(self.fabric.switches, -1, np.int32)
+        seen = np.zeros(self.fabric.switches, np.bool_)
+        for root in [*roots, *range(self.fabric.switches)]:
+            if seen[root]:
+                continue
+            seen[root] = True
+            queue = [root]
+            for switch in queue:
+                for bundle in range(self.first[switch], self.first[switch + 1]):
+                    neighbour = int(self.dst[bundle])
+                    if not seen[neighbour]:
+                        seen[neighbour] = True
+                        parent[neighbour] = self.reverse[bundle]
+                        queue.append(neighbour)
+        return parent
+
+    def complete(self, spanning: npt.NDArray[np.int32], priority: npt.NDArray[np.float64]) -> AllowedTurns:
+        """Return a maximal set of turns without a cycle.
+
+        Parameters
+        ----------
+        spanning
+            int32[S], the bundle of each switch to its parent in a spanning tree, -1 for its root.  The turns of the
+            tree are allowed first.
+        priority
+            float64[T]: turns of lower values are allowed before others, and ties in the order of their numbers.
+        """
+        before, after = self.turns
+        in_tree = np.zeros(len(self.src), np.bool_)
+        used = spanning[spanning >= 0]
+        in_tree[used] = in_tree[self.reverse[used]] = True
+        rank = np.where(in_tree[before] & in_tree[after], -np.inf, priority)
+        sequence = np.argsort(rank, kind="stable")
+        allowed = maximal_turns(self, np.asarray(sequence[self.useful[sequence]], np.int32))
+        channel = np.full(len(self.src), -1, np.int32)
+        channels = self.fabric.channels
+        channel[self.of[::-1]] = np.arange(len(channels), dtype=np.int32)[::-1]
+        up = np.where(spanning >= 0, channel[np.maximum(spanning, 0)], -1) if len(self.src) else spanning
+        return AllowedTurns(np.ascontiguousarray(allowed[self.turn_of]), np.ascontiguousarray(up, np.int32))
+
+    def trials(self, most: int, effort: float) -> int:
+        """Return the number of sets of turns that are worth a trial at an effort, 1 to ``most``."""
+        return max(1, min(round(most * effort), round(TRIAL_TURNS * effort / max(len(self.edges), 1)), most))
+
+    def forbidden(self, turns: AllowedTurns) -> int:
+        """Return the number of forbidden turns between bundles that lead on."""
+        allowed = np.zeros(len(self.useful), np.bool_)
+        allowed[self.turn_of[turns.allowed != 0]] = True
+        return int((self.useful & ~allowed).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class TurnTrial:
+    """Trial of sets of turns on a sample of the destinations.
+
+    Attributes
+    ----------
+    fabric, destinations, options
+        Input of the engine.
+    tries
+        Number of trials within the work limit.
+    """
+
+    fabric: Fabric
+    destinations: Destinations
+    options: EngineOptions
+    tries: int
+    graph: TurnGraph = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "graph", TurnGraph.of_fabric(self.fabric))
+
+    @cached_property
+    def sample(self) -> Targets:
+        """One destination for each switch with end ports, with all of their traffic; a sample if they are many."""
+        visits = VISITS_PER_SECOND * self.options.effort / TURN_FACTOR / max(self.tries, 1)
+        most = max(1, int(visits / max(len(self.fabric.channels), 1)))
+        weight = np.bincount(self.destinations.root, self.destinations.share, self.fabric.switches)
+        root = np.flatnonzero(weight)
+        if len(root) > most:
+            root = root[np.linspace(0, len(root) - 1, most).round().astype(np.int64)]
+        families = np.arange(len(root) + 1, dtype=np.int32)
+        return Targets(families, root.astype(np.int32), weight[root].astype(np.float64), np.zeros(len(root), np.int32))
+
+    def trees(self, turns: AllowedTurns, targets: Targets, passes: int) -> Balanced:
+        """Return balanced trees that take only allowed turns."""
+        return balance(
+            self.fabric.channels,
+            inverse_capacity(self.fabric, self.options.link_weights),
+            self.fabric.source_weight_at.astype(np.float64),
+            targets,
+            turns=turns,
+            passes=passes,
+            seed=self.options.seed,
+            threads=self.options.threads,
+            hop_cost=HOP_COST,
+        )
+
+    def rate(self, turns: AllowedTurns) -> tuple[int, float]:
+        """Return how well a set of turns balances the sample; the smaller tuple is better.
+
+        The first number is by how many hops the longest path exceeds ``LONGEST``, the second the highest utilisation.
+        """
+        return self.rating(self.trees(turns, self.sample, 0))
+
+    def rating(self, trees: Balanced) -> tuple[int, float]:
+        """Return how well trees balance, as :meth:`rate`."""
+        long = 0
+        if self.fabric.switches > LONGEST:
+            long = max(0, longest_path(self.fabric.channels, trees.next_channel) - LONGEST)
+        return long, round(float(trees.max_utilisation.min()), 9)
+
+    def tables(self, engine: Engine, turns: AllowedTurns, start: float, found: Mapping[str, object]) -> Routing:
+        """Return the tables of all destinations.
+
+        Parameters
+        ----------
+        engine
+            The engine.
+        turns
+            The allowed turns.
+        start
+            Time at which the engine began, in seconds.
+        found
+            Further values of the provenance.
+        """
+        fabric, options, destinations = self.fabric, self.options, self.destinations
+        vls = vls_allowed(options)
+        trees = self.trees(turns, destinations.targets(), refinement_passes(fabric, options))
+        return Routing(
+            lft=forwarding_tables(fabric, destinations, trees),
+            **vl_tables(round_robin_sls(destinations, len(fabric.lids), vls), vls, options),
+            vls_needed=1,
+            provenance=provenance(
+                engine.name,
+                fabric,
+                options,
+                {"route": time.perf_counter() - start},
+                forbidden_turns=self.graph.forbidden(turns),
+                **found,
+            ),
+        )
