@@ -84,6 +84,7 @@ def balance(
     hop_cost: float = 0.0,
     bisection: bool = False,
     rank: npt.NDArray[np.int32] | None = None,
+    rank_from: int = 0,
 ) -> Balanced:
     """Compute balanced trees for all destinations.
 
@@ -114,6 +115,8 @@ def balance(
         Cost of every hop beside its load (1 is the cost of the channel with the highest utilisation).
     rank
         int32[C], shortest paths only: of the channels that lead one hop nearer, a switch uses one of the lowest rank.
+    rank_from
+        Number of hops to the destination from which on ranks count.
 
     Notes
     -----
@@ -123,7 +126,7 @@ def balance(
     network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)
     options = ffi.new("ibn_balance_options *")
     options.passes, options.threads, options.seed = passes, threads, seed
-    options.hop_cost, options.bisection = hop_cost, int(bisection)
+    options.hop_cost, options.bisection, options.rank_from = hop_cost, int(bisection), rank_from
     point(options, rank=rank, position=position)
     result = Balanced(
         next_channel=np.full((count, switches), 255, np.uint8),

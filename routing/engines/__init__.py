@@ -12,7 +12,7 @@ DEFAULT = "auto"
 IN_OPENSM = "updn"
 """Name of the engine inside OpenSM if none is named: it serves any fabric on one VL, and computes one set of tables."""
 
-OWN = ("auto", "updn", "ftree", "nue", "dfsssp", "lash", "disjoint", "sssp", "minhop")
+OWN = ("auto", "updn", "ftree", "nue", "dfsssp", "lash", "disjoint", "dragonfly", "slimfly", "sssp", "minhop")
 """Names of the engines of this package, which are also the names of their modules."""
 
 ENGINES = Registry(OWN, "ibnue.engines")

@@ -93,6 +93,8 @@ def without_uncounted(route: Route[Self]) -> Route[Self]:
         routing = route(self, uncounted.fabric, options)
         senders = uncounted.senders(fabric)
         if self.promise is Promise.DEADLOCK_FREE and senders.any():
+            if routing.sl2vl.ndim > 1:  # the search for paths between inner switches is for packets that keep their VL
+                return route(self, fabric, options)
             connected = connect_inner_switches(uncounted.fabric, routing, senders, reversible=options.reversible)
             if connected is None:
                 return route(self, fabric, options)

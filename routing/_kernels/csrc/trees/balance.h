@@ -30,6 +30,7 @@ typedef struct {
     uint64_t seed;           /* of the random order of families and switches */
     const int32_t *position; /* [layers, S], order of the switches: up/down rule; NULL: shortest paths */
     const int32_t *rank;     /* [C], shortest paths use only channels of the lowest rank; NULL: all */
+    int32_t rank_from;       /* hops to the destination from which on ranks count; nearer switches use any channel */
 } ibn_balance_options;
 /* Compute balanced trees: see balance.c. */
 int ibn_trees_balance(const ibn_network *network, const ibn_targets *targets, const ibn_balance_options *options,
