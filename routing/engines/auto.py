@@ -17,7 +17,7 @@ from routing.fabric import Fabric
 from routing.quality import all_to_all_share, bisection_share, channel_loads
 from routing.tables import Routing
 
-CANDIDATES = ("ftree", "updn", "dfsssp", "lash", "nue")
+CANDIDATES = ("ftree", "updn", "dfsssp", "lash", "nue", "dragonfly", "slimfly")
 """Engines that are tried, in the order in which the first of several equally good ones is taken."""
 QUICK = ("ftree", "updn", "dfsssp")
 """Engines that are tried on the largest fabrics, where the others take minutes."""
