@@ -79,7 +79,7 @@ def _by_destination(
 ) -> npt.NDArray[np.uint8]:
     """Reduce SLs by source and destination to uint8[L] if all known SLs depend on the destination alone.
 
-    Otherwise the result is uint8[L, L].  ``known`` tells which entries of ``asked`` the SA has answered.
+    Otherwise the result is uint8[L, L].  ``known`` marks the entries of ``asked`` that the SA has answered.
     """
     base = _base_lids(fabric)
     most = asked.max(axis=0, initial=0)  # SLs that are not known are 0, so they do not affect the maximum

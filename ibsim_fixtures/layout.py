@@ -82,13 +82,13 @@ def terminal_places(fabric: Fabric, layout: str, switches: Sequence[Point]) -> l
     A terminal is drawn in a fan beside its switch, between its switches if it has several, or beside the terminal to
     which it is cabled.
     """
-    homes: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    attached: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for terminal in range(fabric.terminals):
         rows = fabric.endport_switch[fabric.endport_terminal == terminal]
-        homes[tuple(np.unique(rows[rows >= 0]).tolist())].append(terminal)
+        attached[tuple(np.unique(rows[rows >= 0]).tolist())].append(terminal)
     positions: dict[int, Point] = {}
-    homeless = homes.pop((), [])
-    for rows, terminals in homes.items():
+    unattached = attached.pop((), [])
+    for rows, terminals in attached.items():
         anchor, centre = _mean([switches[row] for row in rows]), _centre(fabric, layout, switches, rows[0])
         reach = REACH if len(rows) == 1 else 1.3 * REACH
         if len(rows) > 1 and len(terminals) == 1 and math.dist(anchor, centre) < 1:
@@ -97,7 +97,7 @@ def terminal_places(fabric: Fabric, layout: str, switches: Sequence[Point]) -> l
         positions.update(zip(terminals, fan, strict=True))
     foot = max((y for _, y in switches), default=0.0) + 2.4 * REACH
     peers = _peers(fabric)
-    for number, terminal in enumerate(homeless):
+    for number, terminal in enumerate(unattached):
         beside = positions.get(peers.get(terminal, -1))
         positions[terminal] = (beside[0] + 2 * REACH, beside[1]) if beside else (2 * REACH * number, foot)
     return [positions[terminal] for terminal in range(fabric.terminals)]

@@ -19,10 +19,10 @@ POLL_SECONDS = 0.005
 """Interval in seconds between two checks of a state that is awaited."""
 
 TIMEOUT_SECONDS = 300.0
-"""Time limit in seconds for a state that is awaited; after this time a running program counts as hung, even on a busy
+"""Time limit in seconds for a state that is awaited.  After this time, a program counts as stuck, even on a busy
 machine.
 
-The end of a program is noticed immediately, so only a hung program takes this long.
+The end of a program is noticed immediately, so only a stuck program takes this long.
 """
 
 PACKAGES: Mapping[str, str] = {

@@ -44,8 +44,10 @@ def picture(fabric: Fabric, layout: str, title: str, pulled: Sequence[tuple[int,
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{left} {top} {width} {height}" '
         f'width="{width}" height="{height}">'
     )
-    ground = f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="#fff"/>'
-    return "\n".join([head, f"<title>{escape(title)}</title>", f"<style>{STYLE}</style>", ground, *body, "</svg>", ""])
+    background = f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="#fff"/>'
+    return "\n".join(
+        [head, f"<title>{escape(title)}</title>", f"<style>{STYLE}</style>", background, *body, "</svg>", ""]
+    )
 
 
 def _whole(number: float) -> int:
@@ -121,8 +123,8 @@ class _Drawing:
             yield f'<text x="{x}" y="{under}">{escape(label)}</text>'
 
     def _bow(self, a: int, b: int) -> float:
-        """Return how far the middle of a link must move aside so that the link does not cross a switch; 0 if none is in
-        its way.
+        """Return how far the middle of a link must move aside so that the link crosses no switch; 0 if it crosses no
+        switch already.
         """
         (ax, ay), (bx, by) = self.places[a], self.places[b]
         length = math.hypot(bx - ax, by - ay)

@@ -1,4 +1,4 @@
-/* Check that the structs of the running OpenSM are laid out as in the headers that this library was built with.
+/* Check that the structs of the running OpenSM have the layout of the headers that this library was built with.
  *
  * OpenSM itself compares only version strings.  But headers of the same version with another build configuration
  * place members elsewhere.  The first pointer that is read at a wrong offset would then crash OpenSM.  So members
@@ -168,7 +168,7 @@ int ibnue_abi_check_opensm(const osm_opensm_t *osm, int *log, char *why)
     check_options(&probe, &subn->opt);
     close_probe(&probe);
     if (probe.differs)
-        snprintf(why, IBNUE_WHY, "%s is not where the headers have it", probe.differs);
+        snprintf(why, IBNUE_WHY, "%s is at another place than in the headers", probe.differs);
     return probe.differs ? -1 : 0;
 }
 
@@ -261,7 +261,7 @@ static int check_nodes(const osm_subn_t *subn, int *complete, char *why)
     }
     close_probe(&probe);
     if (probe.differs)
-        snprintf(why, IBNUE_WHY, "%s is not where the headers have it", probe.differs);
+        snprintf(why, IBNUE_WHY, "%s is at another place than in the headers", probe.differs);
     *complete = switches && !probe.differs;
     return probe.differs ? -1 : 0;
 }

@@ -74,7 +74,7 @@ int ibnue_tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answe
         const osm_switch_t *sw = plugin->rows.row[row];
         if (!sw->new_lft || !sw->hops || answer->lids > sw->lft_size || answer->lids > sw->num_hops ||
             answer->lids > sw->max_lid_ho + 1u) {
-            snprintf(why, IBNUE_WHY, "the tables go up to LID %u, OpenSM's for %s up to %u", answer->lids - 1,
+            snprintf(why, IBNUE_WHY, "the tables go up to LID %u, but OpenSM's tables of %s only up to %u", answer->lids - 1,
                      sw->p_node->print_desc, sw->max_lid_ho);
             return -1;
         }
@@ -166,9 +166,9 @@ static const char *wrong_values(const struct view *view, const struct ibnue_answ
     if (memcmp(bytes + answer->switch_of_at, view->switch_of, answer->lids * sizeof(int32_t)))
         return "the worker's LIDs are at other switches than OpenSM's";
     if (!all_below(bytes + answer->sl_at, ibnue_sl_bytes(answer), 16))
-        return "the worker's SLs go beyond 15";
+        return "the worker's tables have an SL over 15";
     if (!vls_fit(view, answer, bytes))
-        return "the worker's tables take a VL that is not there";
+        return "the worker's tables use a VL that ports do not have";
     if (!classes_fit(answer, bytes))
         return "the worker's classes of traffic have SLs or VLs that do not exist";
     if (!tree_fits(view, answer, bytes))
@@ -177,7 +177,7 @@ static const char *wrong_values(const struct view *view, const struct ibnue_answ
         return "the worker's rounds do not fit its tables";
     delivery = ibnue_delivery_check(view, answer, bytes);
     if (delivery)
-        return delivery < 0 ? "out of memory" : "the worker's tables do not lead where their hops say";
+        return delivery < 0 ? "out of memory" : "the worker's paths do not have the lengths that its hop counts state";
     return NULL;
 }
 

@@ -78,7 +78,9 @@ def read_build_info(library: Path) -> BuildInfo:
         raise EnvironmentProblem(f"{library}: cannot be read: {problem.strerror or problem}") from None
     at = data.find(_MAGIC)
     if at < 0 or at + _HEAD.size > len(data):
-        raise EnvironmentProblem(f"{library}: does not say what it was built from (run 'ibnue plugin install' again)")
+        raise EnvironmentProblem(
+            f"{library}: has no record of what it was built from (run 'ibnue plugin install' again)"
+        )
     _, opensm, package, spoken, python, rows = _HEAD.unpack_from(data, at)
     begin, end = at + _HEAD.size, at + _HEAD.size + rows * _ROW.size
     if rows > _MOST_ROWS or end > len(data):

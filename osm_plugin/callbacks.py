@@ -99,8 +99,8 @@ class Callbacks:
         """Replace a worker whose tables turned out to be wrong (``ibnue_host_discard``)."""
         return self._guarded(note, room, self._host.discard)
 
-    def tend(self, note: Any, room: int) -> int:
-        """Check the worker, and replace it if it has died (``ibnue_host_tend``)."""
+    def check_worker(self, note: Any, room: int) -> int:
+        """Check the worker, and replace it if it has died (``ibnue_host_check_worker``)."""
         return self._guarded(note, room, self._host.check_worker)
 
     def warning(self, note: Any, room: int) -> int:
@@ -192,7 +192,7 @@ class Callbacks:
 
 
 FUNCTIONS = (
-    "start", "memory", "send", "wait", "awaited", "discard", "tend", "warning", "policies", "written", "status",
+    "start", "memory", "send", "wait", "awaited", "discard", "check_worker", "warning", "policies", "written", "status",
     "shadow", "shadow_send", "stop",
 )  # fmt: skip
 
@@ -212,7 +212,7 @@ def attach(ffi: Any, python: str, paths: list[str], library_protocol: str = "") 
 
 def _refuse_all(ffi: Any, library_protocol: str) -> None:
     text = (
-        f"the library speaks protocol {library_protocol}, the package {protocol()}: "
+        f"the library has protocol {library_protocol}, but the package has {protocol()}: "
         "run 'ibnue plugin install' again, and start OpenSM again"
     ).encode()
 

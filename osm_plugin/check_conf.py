@@ -117,7 +117,7 @@ def _opensm_conf(config: PluginConfig, path: Path | None, conf_path: Path) -> It
     if answer.get("use_ucast_cache", "").upper() == "TRUE":
         yield Finding(
             False, f"{conf_path}: use_ucast_cache TRUE: OpenSM does not call the engine when a leaf switch or CA is "
-            "lost or comes back, so those tables are OpenSM's (FALSE keeps all tables proven)"
+            "lost or comes back, so the tables are then not proven (set use_ucast_cache FALSE)"
         )  # fmt: skip
     for name in dict.fromkeys(name.removeprefix(f"{PLUGIN}-") for name in names if name.startswith(f"{PLUGIN}-")):
         own = config.options_of(name)
@@ -148,7 +148,7 @@ def _engine_names(names: list[str], config: PluginConfig, conf_path: Path) -> It
         yield Finding(True, f'{conf_path}: {PLUGIN}-bundle needs a bundle (set bundle = "FILE" in the configuration)')
     if "no_fallback" not in names:
         yield Finding(
-            False, f"{conf_path}: without no_fallback OpenSM's own minhop follows when all engines fail; its tables "
+            False, f"{conf_path}: without no_fallback OpenSM uses its own minhop when all engines fail; its tables "
             "may have credit loops"
         )  # fmt: skip
 
@@ -159,10 +159,11 @@ def _qos(answer: dict[str, str], names: list[str], config: PluginConfig, conf_pa
     for name in (name.removeprefix(f"{PLUGIN}-") for name in names if name.startswith(f"{PLUGIN}-")):
         vls = config.options_of(name).get("vls", "auto")
         if isinstance(vls, int) and vls > 1:
-            text = f"{PLUGIN}-{name} is to have {vls} VLs, and without QoS OpenSM sets up one (qos TRUE, or vls = 1)"
+            only = "but without QoS OpenSM sets up only one (qos TRUE, or vls = 1)"
+            text = f"{PLUGIN}-{name} is configured with {vls} VLs, {only}"
             yield Finding(True, f"{conf_path}: {text}")
         elif offers_of(ENGINES.get(name)).needs_vls:
-            text = f"{PLUGIN}-{name} mostly needs more than one VL, and without QoS OpenSM sets up one (qos TRUE)"
+            text = f"{PLUGIN}-{name} usually needs more than one VL, but without QoS OpenSM sets up only one (qos TRUE)"
             yield Finding(False, f"{conf_path}: {text}")
 
 

@@ -134,15 +134,19 @@ class PluginConfig:
         """Return the input files that the configuration names, each by the keys that lead to its name."""
         keys = [(key, getattr(self, key)) for key in ("bundle", "policies")]
         found: dict[tuple[str, ...], Path] = {(key,): Path(value) for key, value in keys if value is not None}
-        for home, tables, file_keys in (("engine", self.engine, ENGINE_FILES), ("classes", self.classes, CLASS_FILES)):
+        for section, tables, file_keys in (
+            ("engine", self.engine, ENGINE_FILES),
+            ("classes", self.classes, CLASS_FILES),
+        ):
             for name, table in tables.items():
-                found |= {(home, name, key): Path(table[key]) for key in file_keys if key in table}
+                found |= {(section, name, key): Path(table[key]) for key in file_keys if key in table}
         return found
 
     def with_files(self, files: Mapping[tuple[str, ...], Path]) -> PluginConfig:
         """Return the configuration with the files under these keys replaced."""
         tables: dict[str, Any] = {
-            home: {name: dict(table) for name, table in getattr(self, home).items()} for home in ("engine", "classes")
+            section: {name: dict(table) for name, table in getattr(self, section).items()}
+            for section in ("engine", "classes")
         }
         top: dict[str, Any] = {}
         for keys, path in files.items():
@@ -290,16 +294,16 @@ def _class_settings(settings: dict[str, Any], file: Toml) -> dict[str, dict[str,
 
 
 def _check_keys(
-    found: Mapping[str, Any], known: Mapping[str, tuple[type, ...]], home: tuple[str, ...], file: Toml
+    found: Mapping[str, Any], known: Mapping[str, tuple[type, ...]], section: tuple[str, ...], file: Toml
 ) -> None:
     for key, value in found.items():
-        name = ".".join((*home, key))
+        name = ".".join((*section, key))
         if key not in known:
-            raise file.error(f"unknown key {name!r}", *home, key, remedy=f"known are {', '.join(known)}")
+            raise file.error(f"unknown key {name!r}", *section, key, remedy=f"known are {', '.join(known)}")
         # isinstance accepts a bool as an int, but "threads = true" must be an error.
         if not isinstance(value, known[key]) or (isinstance(value, bool) and bool not in known[key]):
             wanted = " or ".join(kind.__name__ for kind in known[key])
-            raise file.error(f"{name!r} is {value!r}, wanted {wanted}", *home, key)
+            raise file.error(f"{name!r} is {value!r}, wanted {wanted}", *section, key)
 
 
 def _check_values(config: PluginConfig, file: Toml) -> None:

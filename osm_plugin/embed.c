@@ -15,7 +15,7 @@ static int show_python(char *why)
     Dl_info python;
 
     if (!dladdr((void *)(uintptr_t)&Py_IsInitialized, &python) || !python.dli_fname) {
-        snprintf(why, IBNUE_WHY, "cannot tell where libpython is");
+        snprintf(why, IBNUE_WHY, "cannot find libpython");
         return -1;
     }
     if (!dlopen(python.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD)) {

@@ -1,4 +1,4 @@
-"""Read and write files in a separate process, so that routing continues while a file system hangs.
+"""Read and write files in a separate process, so that routing continues while a file system does not answer.
 
 A process that waits for a network mount is blocked, and sometimes not even SIGKILL ends it.  So the worker does not
 open state files itself.  It sends requests to this process, which copies files to and from memory, and polls for the
@@ -122,7 +122,7 @@ class FileKeeper:
             self._since = time.monotonic()
             if reply is None:
                 self.end()
-                yield Reply(task.kind, task.path, None, "the process that keeps files has died")
+                yield Reply(task.kind, task.path, None, "the process that reads and writes files has died")
             else:
                 yield reply
             self._send()

@@ -100,7 +100,7 @@ class Historian:
         self._asked.clear()
         self._reader.put(lambda: self._read(folder, threads))
         if not self._asked.wait(timeout):
-            self._remark(f"the pin in {folder} is not read yet: what was known of it stays")
+            self._remark(f"the pin in {folder} could not be read in time: the last known pin stays in use")
         return self._pinned
 
     def _read(self, folder: Path, threads: int) -> None:

@@ -23,7 +23,7 @@ int ibnue_host_send(const char *engine, uint64_t sequence, char *note, size_t ro
 int ibnue_host_wait(uint64_t sequence, int milliseconds, char *note, size_t room);
 int ibnue_host_awaited(char *note, size_t room);
 int ibnue_host_discard(char *note, size_t room);
-int ibnue_host_tend(char *note, size_t room);
+int ibnue_host_check_worker(char *note, size_t room);
 int ibnue_host_warning(char *note, size_t room);
 int ibnue_host_policies(char *note, size_t room);
 int ibnue_host_written(uint64_t plan, unsigned rounds, char *note, size_t room);

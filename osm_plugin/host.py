@@ -87,7 +87,7 @@ class Host:
         return worker.memory, self._generation
 
     def send(self, engine: str, sequence: int) -> None:
-        """Tell the worker that a request is in the shared memory."""
+        """Inform the worker that a request is in the shared memory."""
         worker = self._require_worker()
         try:
             config = self._config.to_table()
@@ -125,7 +125,7 @@ class Host:
             raise RoutingError(f"the worker {exit_description}; another one is started") from None
         except ValueError:
             self._replace()
-            raise RoutingError("the worker talks nonsense; another one is started") from None
+            raise RoutingError("the worker sent an invalid message; another one is started") from None
         answer = self._answer if self._asked_for == sequence else None
         if answer is None:
             worker.listen()
@@ -134,7 +134,7 @@ class Host:
             deadline = self._config.deadline
             if worker.computes(min(SILENT, deadline / 2)):
                 raise StillComputing(
-                    f"no answer within {deadline:g} s; the worker still computes, its tables count later"
+                    f"no answer within {deadline:g} s; the worker still computes, and its tables will be used later"
                 )
             self._replace()
             raise RoutingError(f"no answer within {deadline:g} s; another worker is started")
@@ -205,7 +205,7 @@ class Host:
             self._answer = answer
 
     def written(self, plan: int, rounds: int) -> None:
-        """Tell the worker how many rounds of an update schedule all switches have acknowledged.
+        """Inform the worker how many rounds of an update schedule all switches have acknowledged.
 
         The next request repeats this, in case the worker is replaced before.
         """
@@ -276,7 +276,7 @@ class Host:
         return [(self._shadow.memory, self._shadow_generation)]
 
     def shadow_send(self, in_force: str, own_sls: bool, sequence: int) -> None:
-        """Tell the shadow engine's worker that tables are in its shared memory.  No caller waits for its result."""
+        """Inform the shadow engine's worker that tables are in its shared memory.  No caller waits for its result."""
         if self._shadow is None:
             raise EnvironmentProblem("the shadow engine has no worker")
         config = self._config.to_table()
@@ -284,7 +284,7 @@ class Host:
         try:
             self._shadow.send(message)
         except OSError as problem:
-            raise RoutingError(f"the shadow engine's worker takes no message: {problem.strerror}") from None
+            raise RoutingError(f"the shadow engine's worker accepts no message: {problem.strerror}") from None
 
     def _end_worker(self) -> None:
         if self._worker is not None:

@@ -95,8 +95,8 @@ def install(
     if warnings and libdir is None and not allow_writable:
         more = f" and {len(warnings) - 1} more" if len(warnings) > 1 else ""
         raise EnvironmentProblem(
-            f"root's OpenSM would run what others may change: {warnings[0]}{more} "
-            "(install ibnue as root into folders of root's, or use --allow-writable)"
+            f"root's OpenSM would run files that other users may change: {warnings[0]}{more} "
+            "(install ibnue as root into folders that only root may write, or use --allow-writable)"
         )
     names = [f"{PLUGIN}-{name}" for name in plugin_engines()]
     libraries = tuple(path for path in (root / "lib", _system_libdir(root)) if path.is_dir() and root != Path("/usr"))
@@ -131,10 +131,10 @@ def _version(root: Path, include: Path) -> str:
     text = (include / "opensm/osm_version.h").read_text()
     found = re.search(r'define OSM_VERSION "([^"]+)"', text)
     if found is None:
-        raise EnvironmentProblem(f"{include / 'opensm/osm_version.h'} does not say its version")
+        raise EnvironmentProblem(f"{include / 'opensm/osm_version.h'} does not state its version")
     if _REGISTERS not in (include / "opensm/osm_opensm.h").read_text(errors="replace"):
         raise EnvironmentProblem(
-            f"{found[1]} takes no routing engines from plugins: its headers lack {_REGISTERS} "
+            f"{found[1]} accepts no routing engines from plugins: its headers lack {_REGISTERS} "
             "(OpenSM 3.3.23 or later has it)"
         )
     program = opensm_program(root)

@@ -69,15 +69,15 @@ def inspect(library: Path, opensm_version: str | None) -> Installed:
         The file does not exist, or contains no build information.
     """
     if not library.is_file():
-        raise EnvironmentProblem(f"{library} is not there (run 'ibnue plugin install')")
+        raise EnvironmentProblem(f"{library} does not exist (run 'ibnue plugin install')")
     build = read_build_info(library)
     problems = []
     if opensm_version is not None and build.opensm != opensm_version:
-        problems.append(f"it was built for {build.opensm}, and {opensm_version} is installed")
+        problems.append(f"it was built for {build.opensm}, but {opensm_version} is installed")
     if build.protocol != protocol():
-        problems.append(f"it speaks protocol {build.protocol}, and this package {protocol()}")
+        problems.append(f"it has protocol {build.protocol}, but this package has {protocol()}")
     if not Path(build.python).is_file():
-        problems.append(f"its Python {build.python} is not there")
+        problems.append(f"its Python {build.python} does not exist")
     return Installed(library, build, tuple(f"{problem} (run 'ibnue plugin install' again)" for problem in problems))
 
 
@@ -120,15 +120,15 @@ def remove(library: Path, *, force: bool = False) -> None:
         a running OpenSM has loaded it.
     """
     if not library.is_file():
-        raise EnvironmentProblem(f"{library} is not there")
+        raise EnvironmentProblem(f"{library} does not exist")
     if not force:
         read_build_info(library)
         users = [opensm for opensm in running(library.name) if Path(opensm.library) == library.resolve()]
         if users:
             pids = ", ".join(str(opensm.pid) for opensm in users)
             raise EnvironmentProblem(
-                f"OpenSM (process {pids}) has {library} loaded (take the lines out of opensm.conf and start OpenSM "
-                "again, or use --force: it goes on with what it has loaded)"
+                f"OpenSM (process {pids}) has loaded {library} (remove the lines from opensm.conf and restart OpenSM, "
+                "or use --force: OpenSM continues with the library that it has loaded)"
             )
     try:
         library.unlink()

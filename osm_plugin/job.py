@@ -71,7 +71,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Unsettled:
-    """An answer whose tables are not stored yet.  ``resets`` tells whether they become the baseline tables."""
+    """An answer whose tables are not stored yet.  If ``resets`` is set, they become the baseline tables."""
 
     kept: SavedTables
     change: Change | None

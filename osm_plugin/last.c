@@ -107,7 +107,7 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
                       plugin->last.engine->name, remains->served, remains->pairs, remains->dropped);
     if (remains->moved && length < IBNUE_WHY)
         length += snprintf(what + length, (size_t)(IBNUE_WHY - length),
-                           "; not proven: what %u end ports send that are new or have moved", remains->moved);
+                           "; not proven: traffic from %u end ports that are new or have moved", remains->moved);
     if (remains->cut_off && length < IBNUE_WHY)
         snprintf(what + length, (size_t)(IBNUE_WHY - length), "; multicast is cut off at %u switches",
                  remains->cut_off);
@@ -131,7 +131,7 @@ int ibnue_last_serve(struct ibnue_engine *engine, char *what)
     if (plugin->last.engine == engine && ibnue_same_subnet(now, plugin->last.bytes)) {
         failed = publish_last(engine, &plugin->last.answer, plugin->last.bytes, IBNUE_FROM_LAST, what);
         if (!failed)
-            snprintf(what, IBNUE_WHY, "keeps its tables, proven for this very subnet");
+            snprintf(what, IBNUE_WHY, "keeps its last tables, which are proven for exactly this subnet");
     } else {
         failed = serve_remains(engine, now, what);
     }

@@ -95,7 +95,7 @@ class ConfigFile:
             self._fall_back(problem)
         else:
             if self._wrong:
-                self.warnings.append(f"{self.path}: is right again, and counts")
+                self.warnings.append(f"{self.path}: is valid again, and in use")
             self._wrong = ""
         # The stamp of an invalid file is stored too. Otherwise every sweep would parse the file again.
         self._good, self._stamp = True, stamp
@@ -103,7 +103,7 @@ class ConfigFile:
 
     def _fall_back(self, problem: InputError) -> None:
         assert self.path is not None
-        how = "the last good configuration stays in force"
+        how = "the last good configuration stays in use"
         if not self._good:
             saved = read_saved(self.path)
             if saved is None:
@@ -176,14 +176,14 @@ class LastGood:
                 result = action(good)
             except IbnueError:
                 raise problem from None
-            answer = f"{problem}; the last good configuration is in force"
+            answer = f"{problem}; the last good configuration is in use"
             warning = "" if answer == self._wrong else answer
             self._wrong = answer
             return result, warning
         self._pending = config, ports, bundle
         if self._good is None:
             self._good = config  # save() replaces this by a configuration that names copies of the files
-        warning = "the configuration is right again, and counts" if self._wrong else ""
+        warning = "the configuration is valid again, and in use" if self._wrong else ""
         self._wrong = ""
         return result, warning
 

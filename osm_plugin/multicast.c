@@ -60,7 +60,7 @@ static int add_member(const struct growth *growth, const osm_port_t *port)
 }
 
 /* Mark all switches on the paths from the members to the root. */
-static void mark_ways(const struct growth *growth)
+static void mark_paths(const struct growth *growth)
 {
     for (uint32_t start = 0; start < growth->service->switches; start++) {
         int32_t row = growth->member[start] ? (int32_t)start : -1;
@@ -88,7 +88,7 @@ static void cut_above(const struct growth *growth, int32_t root)
 
 /* Add the ports at both ends of every edge of the group's tree.  Return 0, or another value if a switch or port
  * failed. */
-static int set_ways(const struct growth *growth)
+static int set_ports(const struct growth *growth)
 {
     const struct ibnue_service *service = growth->service;
     int failed = 0;
@@ -110,11 +110,11 @@ static int grow(const struct growth *growth, cl_qlist_t *members)
 
     for (cl_list_item_t *item = cl_qlist_head(members); item != cl_qlist_end(members); item = cl_qlist_next(item))
         failed |= add_member(growth, ((osm_mcast_work_obj_t *)item)->p_port);
-    mark_ways(growth);
+    mark_paths(growth);
     for (int32_t row = 0; row < (int32_t)growth->service->switches; row++)
         if (growth->service->parent[row] < 0)
             cut_above(growth, row);
-    return failed | set_ways(growth);
+    return failed | set_ports(growth);
 }
 
 /* Build the tree of a multicast group (OpenSM's callback mcast_build_stree). */

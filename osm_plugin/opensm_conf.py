@@ -204,7 +204,7 @@ def _own_first(taken: AcceptedOptions, *keys: str) -> None:
     """Raise NotAcceptedError if the plugin's own configuration sets one of these keys, which has priority."""
     for key in keys:
         if key in taken.options:
-            raise NotAcceptedError(f"{key} of the plugin's configuration comes first")
+            raise NotAcceptedError(f"{key} of the plugin's configuration has priority")
 
 
 def _roots(value: str, taken: AcceptedOptions) -> None:
@@ -276,40 +276,40 @@ def _multicast_root(value: str, taken: AcceptedOptions) -> None:
     taken.multicast_roots = (*taken.multicast_roots, guid)
 
 
-_ALL_TOGETHER = "loads of all destinations are balanced together, in no order"
+_ALL_TOGETHER = "the loads of all destinations are balanced together, in no particular order"
 
 FOREIGN = ("mc_primary_root_guid", "mc_secondary_root_guid", "remote_guid_sorting")
 """Options that other builds of OpenSM know, and that OpenSM 3.3.23 ignores."""
 
 OPTIONS: tuple[Option, ...] = (
-    Option("root_guid_file", "roots of the order or of the tree; GUIDs that no switch has are passed over", _roots),
+    Option("root_guid_file", "roots of the order or of the tree; GUIDs that no switch has are ignored", _roots),
     Option("connect_roots", "every switch reaches every other, roots too", served=True, usual="FALSE"),
-    Option("hop_weights_file", "balance counts the link out of the port as so many times slower", _weights),
-    Option("port_prof_ignore_file", "balance counts next to nothing for the link out of the port", _ignored_ports),
+    Option("hop_weights_file", "for the balance, the link at the port counts as this many times slower", _weights),
+    Option("port_prof_ignore_file", "for the balance, the link at the port counts next to nothing", _ignored_ports),
     Option("guid_routing_order_file", _ALL_TOGETHER),
     Option("guid_routing_order_no_scatter", _ALL_TOGETHER, usual="FALSE"),
-    Option("port_search_ordering_file", "no engine takes ports by their order"),
+    Option("port_search_ordering_file", "no engine prefers ports by their order"),
     Option("scatter_ports", "seed of all random choices", _seed, usual="0"),
     Option("port_shifting", _ALL_TOGETHER, usual="FALSE"),
-    Option("port_profile_switch_nodes", "routes to switches carry next to nothing and are not balanced", usual="FALSE"),
+    Option("port_profile_switch_nodes", "paths to switches carry little traffic and are not balanced", usual="FALSE"),
     Option("cn_guid_file", "compute nodes: their switches are the leaves of the tree", _nodes("cn_guid_file")),
     Option("io_guid_file", "I/O nodes: all others are compute nodes", _nodes("io_guid_file")),
-    Option("max_reverse_hops", "pairs without a path up and down have a longer one in any case", usual="0"),
-    Option("quasi_ftree_indexing", "ftree takes any tree", usual="FALSE"),
-    Option("remote_guid_sorting", "no engine takes ports by their order", usual="FALSE"),
+    Option("max_reverse_hops", "pairs without a path up and then down always get a longer path", usual="0"),
+    Option("quasi_ftree_indexing", "ftree supports every tree", usual="FALSE"),
+    Option("remote_guid_sorting", "no engine prefers ports by their order", usual="FALSE"),
     Option("ids_guid_file", "the order of Up*/Down* does not depend on identifiers of switches"),
-    Option("avoid_throttled_links", "they stay unused unless the fabric would fall apart", served=True, usual="FALSE"),
+    Option("avoid_throttled_links", "unused, unless the fabric would then be split", served=True, usual="FALSE"),
     Option("mc_primary_root_guid", "root of multicast trees", _multicast_root),
-    Option("mc_secondary_root_guid", "root of multicast trees where the primary one is missing", _multicast_root),
+    Option("mc_secondary_root_guid", "root of multicast trees if the primary one is missing", _multicast_root),
     Option("do_mesh_analysis", "lash finds grids and tori by itself", served=True, usual="FALSE"),
     Option("lash_start_vl", "first VL of lash", _first_vl, usual="0"),
-    Option("nue_max_num_vls", "VLs of nue at most", _most_vls, usual="1"),
+    Option("nue_max_num_vls", "maximum number of VLs of nue", _most_vls, usual="1"),
     Option("nue_include_switches", "routes to switches are always proven too", served=True, usual="FALSE"),
     Option("use_optimized_slvl", "SL-to-VL tables are written port by port", usual="FALSE"),
     Option("lid_matrix_dump_file", "it is for OpenSM's engine file"),
-    Option("lfts_file", "it is for OpenSM's engine file; ibnue-bundle loads tables"),
+    Option("lfts_file", "it is for OpenSM's engine file; use ibnue-bundle to load tables"),
     Option("sm_assigned_guid", "OpenSM applies it itself", served=True, usual="0"),
-    Option("sm_sl", "SL to the subnet manager where safe, else the safe one of its class", served=True, usual="0"),
+    Option("sm_sl", "SL towards the subnet manager if safe, else the safe SL of its class", served=True, usual="0"),
 )  # fmt: skip
 
 
@@ -317,5 +317,5 @@ def describe_left_out(count: int, kept: bool) -> str:
     """Return a line for the log on ``count`` throttled links: whether they are used (``kept``) or left unused."""
     links = count_noun(count, "throttled link")
     if kept:
-        return f"opensm.conf: avoid_throttled_links: not used: the fabric would fall apart without {links}"
+        return f"opensm.conf: avoid_throttled_links: not used: without {links} the fabric would be split"
     return f"opensm.conf: avoid_throttled_links: {links} left unused"

@@ -12,7 +12,7 @@
 
 /* A text buffer that is being filled. */
 struct text {
-    char *at;    /* [room] */
+    char *at;    /* [room] the text, which ends with a byte 0 */
     size_t room; /* bytes */
     size_t used; /* bytes, without a final 0 */
 };

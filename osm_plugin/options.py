@@ -55,7 +55,7 @@ def options_of(
     found = dict(config.options_of(engine) if found is None else found)
     if "budget" in found:
         if "effort" in found:
-            raise OptionError("effort and budget say the same thing in two ways", remedy="leave one out")
+            raise OptionError("effort and budget set the same thing", remedy="leave one out")
         found["effort"] = effort_within(snapshot.fabric, found.pop("budget"))
     found.setdefault("effort", SWEEP_EFFORT)
     _check_vls(found.get("vls", "auto"), snapshot)
@@ -70,7 +70,7 @@ def port_classes(config: PluginConfig) -> PortClasses:
     Raises
     ------
     InputError
-        A value is no weight, a GUID has two classes, or a GUID file cannot be read.
+        A value is not a weight, a GUID has two classes, or a GUID file cannot be read.
     """
     settings = [(key, label, value) for label, table in config.classes.items() for key, value in table.items()]
     return port_classes_of(settings, read_guid_list)

@@ -87,7 +87,8 @@ static int is_for_this_opensm(const struct osm_opensm *osm)
         return 1;
     snprintf(line, sizeof(line),
              "ERR IBN21: ibnue is not available: %s was built with headers that are not this OpenSM's: %s; install its "
-             "headers, then run 'ibnue plugin install' again", library(), why);
+             "headers, then run 'ibnue plugin install' again",
+             library(), why);
     if (log)
         osm_log((osm_log_t *)&osm->log, OSM_LOG_ERROR, "%s\n", line);
     else
@@ -126,7 +127,8 @@ static void *create(struct osm_opensm *osm)
         atomic_flag_clear(&taken);
         return NULL;
     }
-    if (ibnue_host_start(options ? options : "", log_file ? log_file : "", names, sizeof(names), note, IBNUE_WHY) != IBNUE_TOKEN)
+    if (ibnue_host_start(options ? options : "", log_file ? log_file : "", names, sizeof(names), note, IBNUE_WHY)
+        != IBNUE_TOKEN)
         SAY(plugin, OSM_LOG_ERROR, "ERR IBN7: %s\n", note);
     else
         SAY(plugin, OSM_LOG_INFO, "ibnue: %s\n", note);
@@ -144,7 +146,7 @@ static void delete(void *data)
 }
 
 /* Log problems that did not stop the engine, such as an invalid configuration file. */
-static void say_warnings(struct ibnue_plugin *plugin)
+static void log_warnings(struct ibnue_plugin *plugin)
 {
     char note[IBNUE_WHY] = "";
 
@@ -152,7 +154,7 @@ static void say_warnings(struct ibnue_plugin *plugin)
         SAY(plugin, OSM_LOG_ERROR, "ERR IBN20: %s\n", note);
 }
 
-/* Return whether OpenSM's nodes, switches and ports are laid out as in the headers.  Engines check this too, but
+/* Return whether OpenSM's nodes, switches and ports have the layout of the headers.  Engines check this too, but
  * rules for ports apply under any engine, so that no ibnue engine may have run before. */
 static int may_use_nodes(struct ibnue_plugin *plugin)
 {
@@ -182,11 +184,12 @@ static void report(void *data, osm_epi_event_id_t event, void *about)
     ibnue_status_event(plugin, event);
     if (event != OSM_EVENT_ID_HEAVY_SWEEP_START && event != OSM_EVENT_ID_SUBNET_UP)
         return;
-    for (int lines = 0; lines < MOST_LINES && ibnue_host_tend(note, IBNUE_WHY) == IBNUE_TOKEN && note[0]; lines++)
+    for (int lines = 0; lines < MOST_LINES && ibnue_host_check_worker(note, IBNUE_WHY) == IBNUE_TOKEN && note[0];
+         lines++)
         SAY(plugin, OSM_LOG_INFO, "ibnue: %s\n", note);
-    say_warnings(plugin);
+    log_warnings(plugin);
     if (event == OSM_EVENT_ID_SUBNET_UP && may_use_nodes(plugin)) {
-        ibnue_arbitration_tell(plugin);
+        ibnue_arbitration_report(plugin);
         ibnue_policies_apply(plugin);
         ibnue_shadow_look(plugin);
     }

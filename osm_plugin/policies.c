@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 #include "host.h"
 
 #define PORTS 256
@@ -18,7 +17,7 @@
 #define TRIES 3
 
 /* Maximum wait in milliseconds for the answers to all requests.  OpenSM's own retries end long before that. */
-#define PATIENCE_MS 60000
+#define TIMEOUT_MS 60000
 
 /* The value that the rules demand of a port, and the attempts to set it. */
 struct wish {
@@ -27,13 +26,13 @@ struct wish {
     uint8_t refused;     /* mask of the fields (HOQLife, VLStallCount) whose value the port did not take */
     /* number of consecutive requests that the port did not take; from TRIES on, refused fields are left alone */
     uint8_t tries;
-    uint8_t sent;        /* whether a request was sent in this sweep */
+    uint8_t sent; /* whether a request was sent in this sweep */
 };
 
 struct ibnue_policies {
     uint32_t switches; /* number of switches */
-    uint64_t *guid;           /* [switches], ascending, host order */
-    struct wish *wish;        /* [switches][PORTS] */
+    uint64_t *guid;    /* [switches], ascending, host order */
+    struct wish *wish; /* [switches][PORTS] */
 };
 
 /* Numbers of ports in one sweep, for the log. */
@@ -42,8 +41,8 @@ struct tally {
      * held: that have the requested value afterwards.  stubborn: with a value that is left alone.  failed: to which
      * the request could not be sent. */
     unsigned wished, right, written, held, stubborn, failed;
-    osm_physp_t *first;       /* the first port that did not take the requested value, NULL: none */
-    uint8_t first_asked;      /* vl_stall_life that was requested of this port */
+    osm_physp_t *first;  /* the first port that did not take the requested value, NULL: none */
+    uint8_t first_asked; /* vl_stall_life that was requested of this port */
 };
 
 void ibnue_policies_drop(struct ibnue_plugin *plugin)
@@ -124,15 +123,15 @@ static int read_answer(struct ibnue_plugin *plugin, char *why)
     }
     memcpy(&answer, plugin->memory.bytes + at, sizeof(answer));
     bytes = (uint64_t)answer.switches * PORTS * sizeof(*want);
-    if (answer.magic != IBNUE_POLICY_ANSWER_MAGIC || answer.sequence != plugin->sequence ||
-        answer.switches != plugin->rows.switches || answer.want_at % 8 || answer.want_at > size ||
-        bytes > size - answer.want_at) {
+    if (answer.magic != IBNUE_POLICY_ANSWER_MAGIC || answer.sequence != plugin->sequence
+        || answer.switches != plugin->rows.switches || answer.want_at % 8 || answer.want_at > size
+        || bytes > size - answer.want_at) {
         snprintf(why, IBNUE_WHY, "the worker's values do not belong to this subnet");
         return -1;
     }
     made = calloc(1, sizeof(*made));
-    if (!made || !(made->guid = calloc(answer.switches + 1, sizeof(*made->guid))) ||
-        !(made->wish = calloc((size_t)answer.switches * PORTS + 1, sizeof(*made->wish)))) {
+    if (!made || !(made->guid = calloc(answer.switches + 1, sizeof(*made->guid)))
+        || !(made->wish = calloc((size_t)answer.switches * PORTS + 1, sizeof(*made->wish)))) {
         if (made)
             free(made->guid);
         free(made);
@@ -178,8 +177,8 @@ static int ask_policies(struct ibnue_plugin *plugin, char *note)
     CL_PLOCK_RELEASE(&plugin->osm->lock);
     plugin->asked.engine = NULL;
     plugin->asked.sequence = plugin->sequence;
-    if (bad || ibnue_host_send(IBNUE_POLICIES, plugin->sequence, note, IBNUE_WHY) != IBNUE_TOKEN ||
-        ibnue_wait_for_worker(plugin, note) || ibnue_memory_map(&plugin->memory, fd, generation, 1, note))
+    if (bad || ibnue_host_send(IBNUE_POLICIES, plugin->sequence, note, IBNUE_WHY) != IBNUE_TOKEN
+        || ibnue_wait_for_worker(plugin, note) || ibnue_memory_map(&plugin->memory, fd, generation, 1, note))
         return -1;
     return 0;
 }
@@ -230,7 +229,8 @@ static int request_set(struct ibnue_plugin *plugin, osm_physp_t *physp, uint8_t 
         modifier |= cl_hton32(1u << 31);
     return osm_req_set(&plugin->osm->sm, osm_physp_get_dr_path_ptr(physp), (uint8_t *)&info, sizeof(info),
                        IB_MAD_ATTR_PORT_INFO, modifier, FALSE, ib_port_info_get_m_key(&zero->port_info), 0,
-                       CL_DISP_MSGID_NONE, &context) != IB_SUCCESS;
+                       CL_DISP_MSGID_NONE, &context)
+           != IB_SUCCESS;
 }
 
 /* Send a request to a port, unless it has the demanded value already.  Fields that the port refused TRIES times are
@@ -300,13 +300,13 @@ static void each_port(struct ibnue_plugin *plugin, struct tally *tally, int chec
     }
 }
 
-/* Wait until all of OpenSM's requests are answered.  Return 0, or -1 after PATIENCE_MS or if OpenSM ends. */
+/* Wait until all of OpenSM's requests are answered.  Return 0, or -1 after TIMEOUT_MS or if OpenSM ends. */
 static int wait_for_answers(const struct ibnue_plugin *plugin)
 {
     const struct timespec nap = {0, 200000};
     const osm_stats_t *stats = &plugin->osm->stats;
 
-    for (unsigned naps = 0; naps < PATIENCE_MS * 5u && !osm_exit_flag; naps++) {
+    for (unsigned naps = 0; naps < TIMEOUT_MS * 5u && !osm_exit_flag; naps++) {
         if (!__atomic_load_n(&stats->qp0_mads_outstanding, __ATOMIC_ACQUIRE))
             return 0;
         nanosleep(&nap, NULL);
@@ -317,11 +317,11 @@ static int wait_for_answers(const struct ibnue_plugin *plugin)
 static void log_tally(struct ibnue_plugin *plugin, const struct tally *tally, const char *note)
 {
     SAY(plugin, OSM_LOG_INFO,
-        "ibnue policies: %u ports have a wish, %u were right, %u written, %u of them hold it, %u left alone; %s\n",
+        "ibnue policies: %u ports covered by rules: %u already correct, %u updated (%u verified), %u skipped; %s\n",
         tally->wished, tally->right, tally->written, tally->held, tally->stubborn, note);
     if (tally->first)
         SAY(plugin, OSM_LOG_ERROR,
-            "ERR IBNA: %u ports do not hold what they were set to, first %s port %u: HOQLife %u, VLStallCount %u"
+            "ERR IBNA: %u ports did not accept their new value, first %s port %u: HOQLife %u, VLStallCount %u"
             " instead of %u, %u\n",
             tally->written - tally->held, osm_physp_get_node_ptr(tally->first)->print_desc,
             osm_physp_get_port_num(tally->first), tally->first->port_info.vl_stall_life & 0x1F,

@@ -74,7 +74,7 @@ class PolicyDesk:
                 return known, ""
         levels = np.zeros(lft.shape[1], np.uint8)
         plain = Routing(lft, levels, identity_sl2vl(1), 1, 1, Provenance("opensm", fabric_digest=fabric.digest))
-        return plain, " (taking all to ride on one VL)"
+        return plain, " (assuming that all packets use one VL)"
 
 
 def read_lft(memory: mmap.mmap | bytes, fabric: Fabric) -> npt.NDArray[np.uint8]:
@@ -85,7 +85,7 @@ def read_lft(memory: mmap.mmap | bytes, fabric: Fabric) -> npt.NDArray[np.uint8]
     FabricError
         The request contains no forwarding tables.
     """
-    missing = FabricError("the request carries no forwarding tables")
+    missing = FabricError("the request has no forwarding tables")
     if len(memory) < REQUEST.itemsize:
         raise missing
     head = np.frombuffer(memory[: REQUEST.itemsize], REQUEST)[0]

@@ -27,7 +27,7 @@ def exit_with_parent(parent: int) -> None:
     """
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:
-        sys.exit("OpenSM is gone")
+        sys.exit("OpenSM has ended")
 
 
 def reset_signals() -> None:

@@ -8,7 +8,7 @@
 #include <opensm/osm_partition.h>
 #include <opensm/osm_qos_policy.h>
 
-#define HIGH_BLOCK 2 /* a port's blocks 0 and 1 are its low-priority table, and 2 and 3 its high-priority table */
+#define HIGH_BLOCK 2   /* a port's blocks 0 and 1 are its low-priority table, and 2 and 3 its high-priority table */
 #define USUAL_WEIGHT 4 /* weight of most VLs in OpenSM's default low-priority table */
 #define UNUSED_VL 255  /* stands for a VL that carries no data */
 
@@ -110,9 +110,12 @@ static struct weights read_weights(const char *list, unsigned entries, unsigned 
 static const osm_qos_options_t *options_of(const osm_subn_opt_t *opt, const osm_physp_t *port, uint8_t number)
 {
     switch (osm_node_get_type(port->p_node)) {
-    case IB_NODE_TYPE_SWITCH: return number ? &opt->qos_swe_options : &opt->qos_sw0_options;
-    case IB_NODE_TYPE_ROUTER: return &opt->qos_rtr_options;
-    default: return &opt->qos_ca_options;
+    case IB_NODE_TYPE_SWITCH:
+        return number ? &opt->qos_swe_options : &opt->qos_sw0_options;
+    case IB_NODE_TYPE_ROUTER:
+        return &opt->qos_rtr_options;
+    default:
+        return &opt->qos_ca_options;
     }
 }
 
@@ -173,8 +176,8 @@ static const char *chosen(const char *own, const char *all, const char *usual)
 /* Add entries for VLs that can carry data but are in neither of the administrator's two tables.  A port never serves
  * a VL without an entry.  Each VL gets the weight of the VL that carries the first layer of its traffic class, in
  * the table that has this other VL: the high-priority table if `high` is set. */
-static void complete(struct ibnue_engine *engine, const struct ibnue_service *service, osm_physp_t *port, uint8_t number,
-                     ib_vl_arb_table_t *block, unsigned length, int high)
+static void complete(struct ibnue_engine *engine, const struct ibnue_service *service, osm_physp_t *port,
+                     uint8_t number, ib_vl_arb_table_t *block, unsigned length, int high)
 {
     const osm_subn_opt_t *opt = &engine->plugin->osm->subn.opt;
     const osm_qos_options_t *own = options_of(opt, port, number), *all = &opt->qos_options;
@@ -192,8 +195,8 @@ static void complete(struct ibnue_engine *engine, const struct ibnue_service *se
     for (uint8_t vl = 0; vl < 15; vl++)
         used |= (uint32_t)(like[vl] != UNUSED_VL) << vl;
     for (uint8_t vl = 0; vl < 15; vl++) {
-        if (!(used >> vl & 1) || vl > mask || table[0].of[vl] || table[1].of[vl] ||
-            (table[1].of[like[vl]] && info->vl_arb_high_cap) != high)
+        if (!(used >> vl & 1) || vl > mask || table[0].of[vl] || table[1].of[vl]
+            || (table[1].of[like[vl]] && info->vl_arb_high_cap) != high)
             continue;
         if (add_entry(block, length, vl, table[high].of[like[vl]] ? table[high].of[like[vl]] : USUAL_WEIGHT, used)) {
             arbitration->missing++;
@@ -219,20 +222,20 @@ void ibnue_update_vlarb(void *context, osm_physp_t *port, uint8_t number, ib_vl_
 
 /* Log at the end of a sweep which entries the VL arbitration lacked.  Lines that the previous sweep has logged are
  * not repeated. */
-void ibnue_arbitration_tell(struct ibnue_plugin *plugin)
+void ibnue_arbitration_report(struct ibnue_plugin *plugin)
 {
-    struct ibnue_arbitration *now = &plugin->arbitration, *said = &plugin->arbitration_said;
+    struct ibnue_arbitration *now = &plugin->arbitration, *last = &plugin->last_arbitration;
 
-    if (now->entries && memcmp(now, said, sizeof(*now)))
+    if (now->entries && memcmp(now, last, sizeof(*now)))
         SAY(plugin, OSM_LOG_INFO,
             "ibnue: VL arbitration: VLs 0x%x can carry data and have no entry in qos_*vlarb_high or qos_*vlarb_low:"
             " %u entries added, each with the weight of the first VL of its class\n",
             now->vls, now->entries);
-    if (now->missing && now->missing != said->missing)
+    if (now->missing && now->missing != last->missing)
         SAY(plugin, OSM_LOG_ERROR,
             "ERR IBN39: VL arbitration: tables of ports have no room for %u entries of VLs that can carry data; shorten"
             " qos_*vlarb_high and qos_*vlarb_low\n",
             now->missing);
-    *said = *now;
+    *last = *now;
     *now = (struct ibnue_arbitration){.vls = 0};
 }

@@ -119,7 +119,7 @@ def classes_of(fabric: Fabric, routing: Routing, policy: QosPolicy, data_vls: in
     if routing.vls == 1:  # the tables are safe on every VL, so the SLs and SL2VL tables of the policy are kept
         return Classes(routing, same.T.copy(), np.full(SLS, UNUSED_VL, np.uint8), np.zeros(1, np.int64))
     if row is None:
-        line = "QoS: SLs are those of the tables, whose VLs change on the path" if policy.sls else ""
+        line = "QoS: paths use the SLs of the tables, because their VLs change on the path" if policy.sls else ""
         vl_like = np.where(hints < routing.vls, hints, UNUSED_VL).astype(np.uint8)
         return Classes(routing, same, vl_like, np.arange(routing.vls), line)
     used = np.unique(routing.sl[..., fabric.lids.switch >= 0]) if (fabric.lids.switch >= 0).any() else hints[:1]
@@ -241,7 +241,7 @@ class _Assignment:
             f"SL {policy_sl} has SLs {_list(own)} on VLs {_list(vl_table)}"
             for policy_sl, own, vl_table in zip(self.policy.sls, sl.tolist(), vls, strict=True)
         )
-        few = "; classes share VLs, as there are too few for all" if shared else ""
+        few = "; classes share VLs, because there are too few VLs" if shared else ""
         return f"QoS: {count_noun(len(self.layers), 'layer')} for each class: {summary}{few}"
 
 

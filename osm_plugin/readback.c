@@ -12,7 +12,7 @@
 #define BLOCK IB_SMP_DATA_SIZE /* entries of an LFT block: LIDs, and bytes */
 /* Maximum number of read requests that a switch gets before it answers.  A switch that leaves one unanswered gets no
  * more. */
-#define WAVE 8
+#define BATCH 8
 /* Time limit in milliseconds for reading.  Blocks that are not read by then remain unknown. */
 #define READ_MS 5000
 
@@ -177,9 +177,10 @@ static int ask_for_block(struct ibnue_plugin *plugin, osm_switch_t *sw, uint32_t
     osm_physp_t *zero = osm_node_get_physp_ptr(sw->p_node, 0);
     osm_madw_context_t context = {.lft_context = {.node_guid = osm_node_get_node_guid(sw->p_node)}};
 
-    return !zero || osm_req_get(&plugin->osm->sm, osm_physp_get_dr_path_ptr(zero), IB_MAD_ATTR_LIN_FWD_TBL,
-                                cl_hton32(block), FALSE, ib_port_info_get_m_key(&zero->port_info), 0,
-                                CL_DISP_MSGID_NONE, &context) != IB_SUCCESS;
+    return !zero
+           || osm_req_get(&plugin->osm->sm, osm_physp_get_dr_path_ptr(zero), IB_MAD_ATTR_LIN_FWD_TBL, cl_hton32(block),
+                          FALSE, ib_port_info_get_m_key(&zero->port_info), 0, CL_DISP_MSGID_NONE, &context)
+                  != IB_SUCCESS;
 }
 
 /* Return the highest LID whose entry is read.  A switch may still forward packets to LIDs above those in use now. */
@@ -212,7 +213,7 @@ static void grow_tables(osm_switch_t *sw)
 }
 
 /* Request up to `most` unknown blocks of a switch.  Return the number of requested blocks. */
-static unsigned ask_wave(struct ibnue_plugin *plugin, uint32_t row, unsigned most)
+static unsigned ask_batch(struct ibnue_plugin *plugin, uint32_t row, unsigned most)
 {
     osm_switch_t *sw = plugin->rows.row[row];
     struct ibnue_copy *copy = copy_of(&plugin->copies, cl_ntoh64(osm_node_get_node_guid(sw->p_node)));
@@ -235,7 +236,7 @@ static unsigned ask_wave(struct ibnue_plugin *plugin, uint32_t row, unsigned mos
 }
 
 /* Examine the answers to the last requests to a switch.  Mark answered blocks as known, or the switch as silent. */
-static void take_wave(struct ibnue_plugin *plugin, uint32_t row)
+static void take_batch(struct ibnue_plugin *plugin, uint32_t row)
 {
     osm_switch_t *sw = plugin->rows.row[row];
     struct ibnue_copy *copy = copy_of(&plugin->copies, cl_ntoh64(osm_node_get_node_guid(sw->p_node)));
@@ -293,15 +294,15 @@ void ibnue_copies_read(struct ibnue_plugin *plugin)
     while (!osm_exit_flag && ibnue_ms_since(&start) < READ_MS) {
         unsigned asked = 0;
         for (uint32_t row = 0; row < plugin->rows.switches; row++)
-            asked += ask_wave(plugin, row, most);
+            asked += ask_batch(plugin, row, most);
         if (!asked)
             break;
         CL_PLOCK_RELEASE(&plugin->osm->lock);
         wait_for_pending_transactions(&plugin->osm->stats);
         CL_PLOCK_EXCL_ACQUIRE(&plugin->osm->lock);
         for (uint32_t row = 0; row < plugin->rows.switches; row++)
-            take_wave(plugin, row);
-        most = WAVE;
+            take_batch(plugin, row);
+        most = BATCH;
     }
     serve_meanwhile(plugin, 0);
 }

@@ -19,7 +19,7 @@ struct cut {
     uint8_t *torn;        /* [LIDS], whether an entry for the LID was dropped */
     uint32_t *path;       /* [current switches], rows of the path that is followed */
     const struct ibnue_answer *before; /* answer that has the old tables */
-    const uint8_t *bytes; /* the old request, and the parts of that answer */
+    const uint8_t *bytes;              /* the old request, and the parts of that answer */
 };
 
 /* Match old devices from `from` to `to` with current devices from `now_from` to `now_to` by GUID and kind.  Both
@@ -79,8 +79,8 @@ static int cut_open(struct cut *cut, const struct ibnue_tables *last, const uint
     cut->path = malloc((b->switches + 1u) * sizeof(*cut->path));
     cut->lid_stays = calloc(LIDS, 1);
     cut->torn = calloc(LIDS, 1);
-    if (ibnue_view_open(&cut->old, last->bytes) || ibnue_view_open(&cut->now, now) || !cut->new_device || !cut->old_row ||
-        !cut->path || !cut->lid_stays || !cut->torn)
+    if (ibnue_view_open(&cut->old, last->bytes) || ibnue_view_open(&cut->now, now) || !cut->new_device || !cut->old_row
+        || !cut->path || !cut->lid_stays || !cut->torn)
         return -1;
     match_devices(cut, 0, a->switches, 0, b->switches);
     match_devices(cut, a->switches, a->devices, b->switches, b->devices);
@@ -98,8 +98,8 @@ static const struct peer *peer_stays(const struct cut *cut, uint32_t old_row, ui
 {
     const struct peer *was = peer_of(&cut->old, old_row, port), *is = peer_of(&cut->now, row, port);
 
-    if (was->device == GONE || is->device == GONE || cut->new_device[was->device] != is->device ||
-        was->port != is->port || is->device == row)
+    if (was->device == GONE || is->device == GONE || cut->new_device[was->device] != is->device || was->port != is->port
+        || is->device == row)
         return NULL;
     return is;
 }
@@ -115,8 +115,8 @@ static int entry_stays(const struct cut *cut, uint32_t old_row, uint32_t row, ui
         return cut->now.owner[lid] == row;
     if (!(peer = peer_stays(cut, old_row, row, port)))
         return 0;
-    return peer->device < cut->now.head->switches ||
-           (cut->now.switch_of[lid] == (int32_t)row && cut->now.port_of[lid] == port);
+    return peer->device < cut->now.head->switches
+           || (cut->now.switch_of[lid] == (int32_t)row && cut->now.port_of[lid] == port);
 }
 
 /* Reserve room for a part of `bytes` bytes at the end of the answer.  Return its offset. */
@@ -129,7 +129,7 @@ static uint64_t place(struct ibnue_answer *answer, uint64_t bytes)
 }
 
 /* Set the offsets of all parts of an answer whose head is at `start`. */
-static void lay_out(struct ibnue_answer *answer, uint32_t switches, uint32_t lids, uint64_t start)
+static void set_layout(struct ibnue_answer *answer, uint32_t switches, uint32_t lids, uint64_t start)
 {
     uint64_t table = (uint64_t)switches * lids;
 
@@ -279,8 +279,8 @@ static void fill_tree(const struct cut *cut, struct ibnue_remains *remains)
         if (old_row != GONE && was[old_row] < 0)
             continue;
         peer = old_row == GONE ? NULL : peer_stays(cut, old_row, row, cut->bytes[a->up_port_at + old_row]);
-        if (!peer || peer->device != cut->new_device[was[old_row]] ||
-            peer->port != cut->bytes[a->down_port_at + old_row]) {
+        if (!peer || peer->device != cut->new_device[was[old_row]]
+            || peer->port != cut->bytes[a->down_port_at + old_row]) {
             remains->cut_off++;
             continue;
         }
@@ -302,8 +302,8 @@ static void fill_rounds(const struct cut *cut, struct ibnue_remains *remains)
 
     for (uint32_t i = 0; i < b->held; i++) {
         uint32_t row = cut->new_device[was[i].row];
-        if (row == GONE || was[i].lid >= b->lids ||
-            remains->bytes[b->lft_at + (size_t)row * b->lids + was[i].lid] == OSM_NO_PATH)
+        if (row == GONE || was[i].lid >= b->lids
+            || remains->bytes[b->lft_at + (size_t)row * b->lids + was[i].lid] == OSM_NO_PATH)
             continue;
         held[kept] = was[i];
         held[kept].port = OSM_NO_PATH;
@@ -322,8 +322,9 @@ static void fill_places(const struct cut *cut, struct ibnue_remains *remains)
     for (uint32_t i = 0; i < cut->now.head->endports; i++) {
         uint16_t lid = cut->now.endport[i].lid;
         int32_t row = lid && lid < LIDS ? cut->now.switch_of[lid] : -1;
-        remains->moved += row >= 0 && (cut->old_row[row] == GONE ||
-                                       !peer_stays(cut, cut->old_row[row], (uint32_t)row, cut->now.port_of[lid]));
+        remains->moved +=
+            row >= 0
+            && (cut->old_row[row] == GONE || !peer_stays(cut, cut->old_row[row], (uint32_t)row, cut->now.port_of[lid]));
     }
 }
 
@@ -366,7 +367,7 @@ static int make(struct cut *cut, const struct ibnue_plugin *plugin, const uint8_
 
     remains->answer = *cut->before;
     remains->answer.held = plugin->last.unfinished ? cut->before->held : 0;
-    lay_out(&remains->answer, head->switches, lids < most ? lids : most, (head->end + 4095) / 4096 * 4096);
+    set_layout(&remains->answer, head->switches, lids < most ? lids : most, (head->end + 4095) / 4096 * 4096);
     remains->bytes = calloc(1, remains->answer.end);
     if (!remains->bytes)
         return -1;
@@ -394,7 +395,7 @@ int ibnue_remains_make(struct ibnue_plugin *plugin, const uint8_t *now, char *wh
 
     ibnue_remains_drop(remains);
     if (last->answer.vls > head->data_vls) {
-        snprintf(why, IBNUE_WHY, "the last tables take %u VLs, and OpenSM sets up %u", last->answer.vls,
+        snprintf(why, IBNUE_WHY, "the last tables use %u VLs, but OpenSM sets up only %u", last->answer.vls,
                  head->data_vls);
         return -1;
     }

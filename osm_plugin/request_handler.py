@@ -122,7 +122,7 @@ class RequestHandler:
         return None if published is None else published.change
 
     def _save_configuration(self) -> None:
-        """Save the last good configuration.  This runs in a thread, because the file system may hang."""
+        """Save the last good configuration.  This runs in a thread, because the file system may not answer."""
         problem = ""
         try:
             self._last_good.save()
@@ -302,7 +302,7 @@ class RequestHandler:
         wanted, most = taken.options.get("vls"), QosPolicy.of(snapshot.conf).most_layers
         if isinstance(wanted, int) and wanted > most:
             lines.append(
-                f"QoS: vls = {wanted} is taken for {most}, as each SL of the policy needs an SL for every layer"
+                f"QoS: vls = {wanted} is reduced to {most}, because each SL of the policy needs an SL for every layer"
             )
         self._log_once(lines)
         return taken
@@ -335,5 +335,5 @@ class RequestHandler:
             return None
         if found.kept.engine in self._engines and fits(found.kept, fabric):
             return replace(found, kept=with_classes_of(found.kept, fabric))
-        self._state.remarks.append("pin ignored: its tables are of another fabric, or of an engine that is not there")
+        self._state.remarks.append("pin ignored: its tables are for another fabric, or from an unknown engine")
         return None

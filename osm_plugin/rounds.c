@@ -125,13 +125,13 @@ static void stop(struct ibnue_plugin *plugin, unsigned done, uint32_t missing)
     plugin->stopped = 1;
 }
 
-/* Report to the worker how many rounds all switches have. */
+/* Report to the worker how many rounds all switches have acknowledged. */
 static void log_round(struct ibnue_plugin *plugin, unsigned done)
 {
     char note[IBNUE_WHY] = "";
 
     if (ibnue_host_written(plugin->rounds.plan, done, note, IBNUE_WHY) != IBNUE_TOKEN)
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN11: the worker does not hear of the rounds that are written: %s\n", note);
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN11: the worker got no report of the rounds that are written: %s\n", note);
 }
 
 /* Write all rounds after the first one, which OpenSM has just written. */

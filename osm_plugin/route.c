@@ -56,7 +56,7 @@ static int write_request(struct ibnue_plugin *plugin, const struct ibnue_walk *w
 
 /* Describe the subnet in a request, and write it into the memory that is shared with the worker.  Return 0, or
  * another value with the reason in `note`. */
-static int lay_request(struct ibnue_engine *engine, char *note)
+static int share_request(struct ibnue_engine *engine, char *note)
 {
     struct ibnue_plugin *plugin = engine->plugin;
     struct ibnue_walk walk;
@@ -66,8 +66,8 @@ static int lay_request(struct ibnue_engine *engine, char *note)
     if (ibnue_walk_open(plugin, &walk, note))
         return -1;
     ibnue_copies_read(plugin); /* comes first, because ibnue_host_memory starts the deadline of the request */
-    failed = ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN ||
-             keep_request(plugin, &walk, note) || write_request(plugin, &walk, fd, generation, note);
+    failed = ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN || keep_request(plugin, &walk, note)
+             || write_request(plugin, &walk, fd, generation, note);
     plugin->asked.engine = engine;
     ibnue_walk_close(&walk);
     return failed;
@@ -81,7 +81,7 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
     struct timespec start;
 
     clock_gettime(CLOCK_MONOTONIC, &start);
-    if (lay_request(engine, note))
+    if (share_request(engine, note))
         return -1;
     times->collect = ibnue_ms_since(&start);
     clock_gettime(CLOCK_MONOTONIC, &start);
@@ -155,8 +155,8 @@ static int publish(struct ibnue_engine *engine, char *why)
 {
     struct ibnue_tables *taken = &engine->plugin->taken;
 
-    if (ibnue_tables_fit(engine->plugin, &taken->answer, taken->bytes, why) ||
-        ibnue_publish(engine, &taken->answer, taken->bytes, why))
+    if (ibnue_tables_fit(engine->plugin, &taken->answer, taken->bytes, why)
+        || ibnue_publish(engine, &taken->answer, taken->bytes, why))
         return -1;
     ibnue_settle_later(engine, &taken->answer, IBNUE_FROM_TAKEN);
     ibnue_rounds_begin(engine, &taken->answer, taken->bytes, 0);
@@ -193,7 +193,7 @@ static int publish_late(struct ibnue_engine *engine, const char *note)
         taken->answer.held = 0;
     if (publish(engine, why))
         return refuse(engine, why);
-    SAY(plugin, OSM_LOG_INFO, "%s: %s (a late answer, for the subnet as it still is)\n", engine->name, note);
+    SAY(plugin, OSM_LOG_INFO, "%s: %s (a late answer, for the unchanged subnet)\n", engine->name, note);
     return 0;
 }
 
@@ -210,8 +210,10 @@ static int route(void *context)
 
     ibnue_rounds_drop(plugin);
     if (ibnue_abi_fits(plugin, why)) {
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN9: %s routed nothing: built with headers that are not this OpenSM's: %s; "
-            "install its headers, then run 'ibnue plugin install' again\n", engine->name, why);
+        SAY(plugin, OSM_LOG_ERROR,
+            "ERR IBN9: %s routed nothing: built with headers that are not this OpenSM's: %s; "
+            "install its headers, then run 'ibnue plugin install' again\n",
+            engine->name, why);
         return -1;
     }
     ibnue_settle_taken(plugin);
@@ -227,7 +229,7 @@ static int route(void *context)
     if (ibnue_answer_take(plugin, why) || publish(engine, why))
         return refuse(engine, why);
     times.publish = ibnue_ms_since(&start);
-    SAY(plugin, OSM_LOG_INFO, "%s: %s (subnet read in %.1f ms, worker %.1f ms, tables taken in %.1f ms)\n",
+    SAY(plugin, OSM_LOG_INFO, "%s: %s (subnet read in %.1f ms, worker %.1f ms, tables published in %.1f ms)\n",
         engine->name, note, times.collect, times.wait, times.publish);
     return 0;
 }
@@ -251,12 +253,13 @@ static void forget_tables(void *context)
     ibnue_service_drop(engine); /* the engine itself is freed with the plugin, which OpenSM deletes later */
 }
 
-/* Set the callbacks of an engine.  Return 0, or -1 if OpenSM's struct is not laid out as in the headers of the
- * build. */
+/* Set the callbacks of an engine.  Return 0, or -1 if the layout of OpenSM's struct differs from the
+ * headers of the build. */
 int ibnue_engine_set_up(struct osm_routing_engine *re, struct osm_opensm *osm)
 {
     if (ibnue_abi_check_engine(re, "ibnue-")) {
-        osm_log(&osm->log, OSM_LOG_ERROR, "ERR IBN22: built with headers that have osm_routing_engine_t otherwise; install "
+        osm_log(&osm->log, OSM_LOG_ERROR,
+                "ERR IBN22: built with headers with another osm_routing_engine_t; install "
                 "the headers of this OpenSM, then run 'ibnue plugin install' again\n");
         return -1;
     }

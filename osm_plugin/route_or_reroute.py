@@ -102,7 +102,7 @@ def _kept(engine: Engine, options: EngineOptions, fabric: Fabric, before: Publis
             return better
     tables = verify(fabric, before.routing, engine, threads=options.threads, explain=False)
     decision = Decision.KEEP if start.decision is Decision.REBALANCE else start.decision
-    return Plan(tables, decision, "tables as they were", {"broken": 0, "changed": 0})
+    return Plan(tables, decision, "tables unchanged", {"broken": 0, "changed": 0})
 
 
 def _rerouted(
@@ -120,7 +120,7 @@ def _rerouted(
     except Exception as problem:
         if not isinstance(problem, IbnueError):
             traceback.print_exc()
-        return None, f"routed from scratch, as re-routing failed: {type(problem).__name__}: {problem}"
+        return None, f"routed from scratch, because the re-route failed: {type(problem).__name__}: {problem}"
     return Plan(made.tables, start.decision, _describe(made), _figures(made)), ""
 
 

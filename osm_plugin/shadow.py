@@ -168,8 +168,8 @@ class Shadow:
 def analyse_tables(proof: Proof, *, own_sls: bool) -> tuple[Verdict, str]:
     """Return the verdict on tables in force, from a proof in which all paths use one VL.
 
-    Tables without a credit loop on one VL have none on several VLs, whatever the SLs are.  ``own_sls`` tells that the
-    engine assigns SLs that are unknown here.
+    Tables without a credit loop on one VL have none on several VLs, whatever the SLs are.  ``own_sls`` means that
+    the engine assigns SLs that are unknown here.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def analyse_tables(proof: Proof, *, own_sls: bool) -> tuple[Verdict, str]:
     if proof.credit_loop is not None:
         words = loop_line(proof)
         if own_sls:
-            return loop, f"its SLs are not known here; on one VL there is a {words}"
+            return loop, f"its SLs are unknown; if all packets used one VL, there would be a {words}"
         return loop, words
     if not proof.complete:
         return "incomplete", "no credit loop, but routes are missing"

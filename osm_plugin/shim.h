@@ -40,7 +40,7 @@ struct ibnue_memory {
 
 /* The subnet's switches in the order of the rows of tables (by GUID).  Valid while OpenSM's lock is held. */
 struct ibnue_rows {
-    uint32_t switches; /* number of switches */
+    uint32_t switches;  /* number of switches */
     osm_switch_t **row; /* [switches] */
     size_t room;        /* unused: the array grows together with ibnue_seen.node */
 };
@@ -50,17 +50,17 @@ struct ibnue_rows {
 
 /* What is known about the LFT in one switch. */
 struct ibnue_copy {
-    uint64_t guid; /* of the switch, in host order */
+    uint64_t guid;               /* of the switch, in host order */
     uint8_t known[IBNUE_BLOCKS]; /* whether OpenSM's copy of the block equals the block in the switch */
     /* whether the block was requested from the switch and the answer was not examined yet */
     uint8_t asked[IBNUE_BLOCKS];
-    uint8_t silent;              /* whether the switch has left a read request unanswered */
+    uint8_t silent; /* whether the switch has left a read request unanswered */
 };
 
 /* What is known about the LFTs in all switches. */
 struct ibnue_copies {
-    struct ibnue_copy *of; /* [count], ascending by GUID */
-    uint32_t count;        /* switches */
+    struct ibnue_copy *of;             /* [count], ascending by GUID */
+    uint32_t count;                    /* switches */
     struct osm_routing_engine *served; /* engine of the tables acknowledged last; NULL: none since this SM is master */
 };
 
@@ -73,7 +73,7 @@ struct ibnue_seen {
 
 /* A node with its sort key. */
 struct ibnue_place {
-    uint64_t guid; /* of the node, in host order */
+    uint64_t guid;    /* of the node, in host order */
     osm_node_t *node; /* the node in OpenSM's memory */
 };
 
@@ -85,12 +85,12 @@ struct ibnue_entry {
 
 /* The subnet's nodes in the order of a request.  Valid while OpenSM's lock is held. */
 struct ibnue_walk {
-    struct ibnue_place *place; /* [devices], switches by GUID, then all others by GUID */
-    struct ibnue_entry *entry; /* [mask + 1], hash table of the nodes, keyed by address */
+    struct ibnue_place *place;        /* [devices], switches by GUID, then all others by GUID */
+    struct ibnue_entry *entry;        /* [mask + 1], hash table of the nodes, keyed by address */
     uint32_t switches, devices, mask; /* `mask` + 1 is the number of hash table slots, a power of 2 */
-    size_t endports;           /* upper bound of the number of end ports */
-    const osm_subn_opt_t *opt; /* OpenSM's options */
-    size_t room;               /* upper bound of the size of a request, in bytes */
+    size_t endports;                  /* upper bound of the number of end ports */
+    const osm_subn_opt_t *opt;        /* OpenSM's options */
+    size_t room;                      /* upper bound of the size of a request, in bytes */
 };
 
 /* The tables from which the callbacks path_sl and update_sl2vl answer: a private copy, which is not changed once
@@ -98,22 +98,22 @@ struct ibnue_walk {
 struct ibnue_service {
     /* sl_kind: enum ibnue_sl_kind.  sl2vl_ports: ports of a switch in `sl2vl`; 0: one row for all switches. */
     uint32_t switches, lids, vls, sl_kind, sl2vl_ports;
-    uint64_t *guid;       /* [switches], ascending, host order */
-    int32_t *switch_of;   /* [lids], row of the switch that a LID is cabled to, or -1 */
-    uint8_t *sl;          /* SL of each path, with a shape by sl_kind */
-    uint8_t *sl2vl;       /* [16] or [switches][sl2vl_ports][sl2vl_ports][16], VL by switch, in port, out port and SL */
-    struct ibnue_classes classes; /* SLs and VLs of the traffic classes */
-    int32_t *parent;      /* [switches], the multicast tree: next switch towards the root, or -1 */
-    uint8_t *up_port;     /* [switches], port that leads to the switch's parent */
-    uint8_t *down_port;   /* [switches], port of the parent that leads to the switch */
+    uint64_t *guid;     /* [switches], ascending, host order */
+    int32_t *switch_of; /* [lids], row of the switch that a LID is cabled to, or -1 */
+    uint8_t *sl;        /* SL of each path, with a shape by sl_kind */
+    uint8_t *sl2vl;     /* [16] or [switches][sl2vl_ports][sl2vl_ports][16], VL by switch, in port, out port and SL */
+    struct ibnue_classes classes;  /* SLs and VLs of the traffic classes */
+    int32_t *parent;               /* [switches], the multicast tree: next switch towards the root, or -1 */
+    uint8_t *up_port;              /* [switches], port that leads to the switch's parent */
+    uint8_t *down_port;            /* [switches], port of the parent that leads to the switch */
     struct ibnue_service *retired; /* next one of the replaced copies that a reader may still use */
 };
 
 /* LFT entries that later rounds of this sweep still have to write. */
 struct ibnue_rounds {
-    struct ibnue_held *entry; /* [count], `port` is what to write in the round of the entry; NULL: nothing is left */
+    struct ibnue_held *entry;    /* [count], with the ports to write in the rounds of the entries; NULL: none */
     struct ibnue_engine *engine; /* engine whose tables are written */
-    uint64_t plan;      /* number of the update schedule, as the worker identifies it */
+    uint64_t plan;               /* number of the update schedule, as the worker identifies it */
     /* count: writes that are still to do.  left: distinct LFT entries that they change, since an entry can occur
      * twice. */
     uint32_t count, left;
@@ -125,12 +125,12 @@ struct ibnue_rounds {
 
 /* A request with its answer: a subnet and the tables for it. */
 struct ibnue_tables {
-    uint8_t *bytes; /* [room], the request, then the parts of the answer; NULL: none */
-    size_t room;    /* bytes */
-    int unfinished; /* whether some rounds of these tables may not have been written yet */
-    uint64_t missing; /* pairs of a switch and an end port's LID that have no path */
+    uint8_t *bytes;                    /* [room], the request, then the parts of the answer; NULL: none */
+    size_t room;                       /* bytes */
+    int unfinished;                    /* whether some rounds of these tables may not have been written yet */
+    uint64_t missing;                  /* pairs of a switch and an end port's LID that have no path */
     const struct ibnue_engine *engine; /* engine that computed the tables */
-    struct ibnue_answer answer; /* its offsets refer to `bytes` */
+    struct ibnue_answer answer;        /* its offsets refer to `bytes` */
 };
 
 /* The last request to the worker. */
@@ -140,18 +140,18 @@ struct ibnue_asked {
     uint64_t answer_at; /* offset of the answer in the shared memory, in bytes */
     uint64_t sequence;  /* number of the request */
     const struct ibnue_engine *engine; /* NULL: the request was for values of ports */
-    int late;           /* whether the worker has missed the deadline and still computes */
+    int late;                          /* whether the worker has missed the deadline and still computes */
 };
 
 /* Those entries of the last proven tables that are still valid after the subnet has changed. */
 struct ibnue_remains {
-    uint8_t *bytes; /* parts of the answer, NULL: none */
+    uint8_t *bytes;             /* parts of the answer, NULL: none */
     struct ibnue_answer answer; /* its offsets refer to `bytes` */
-    uint32_t dropped; /* number of entries that are no longer valid */
-    uint32_t moved;   /* number of end ports that are new or at another switch port than before */
-    uint32_t cut_off; /* number of subtrees that the multicast tree has lost, and of new switches */
-    uint64_t pairs;   /* ordered pairs of end ports */
-    uint64_t served;  /* ordered pairs of end ports that have a path */
+    uint32_t dropped;           /* number of entries that are no longer valid */
+    uint32_t moved;             /* number of end ports that are new or at another switch port than before */
+    uint32_t cut_off;           /* number of subtrees that the multicast tree has lost, and of new switches */
+    uint64_t pairs;             /* ordered pairs of end ports */
+    uint64_t served;            /* ordered pairs of end ports that have a path */
 };
 
 #define IBNUE_CODE 8   /* size in bytes of an error code with its final 0 */
@@ -161,12 +161,12 @@ struct ibnue_remains {
 struct ibnue_status {
     uint64_t sweep; /* number of heavy sweeps that have begun */
     struct {
-        char name[IBNUE_CODE]; /* error code, ends with 0 */
-        uint64_t count; /* number of lines in the log */
-    } code[IBNUE_CODES]; /* [IBNUE_CODES], of which `codes` are in use */
-    unsigned codes;                 /* number of entries of `code` in use */
+        char name[IBNUE_CODE];       /* error code, ends with 0 */
+        uint64_t count;              /* number of lines in the log */
+    } code[IBNUE_CODES];             /* [IBNUE_CODES], of which `codes` are in use */
+    unsigned codes;                  /* number of entries of `code` in use */
     char error[2 * IBNUE_WHY + 512]; /* the last error line */
-    atomic_flag busy;               /* spin lock of `code`, `codes` and `error` */
+    atomic_flag busy;                /* spin lock of `code`, `codes` and `error` */
 };
 
 /* Result of OpenSM's last call of an engine for tables. */
@@ -177,13 +177,13 @@ struct ibnue_engine_status {
 
 /* A routing engine that the plugin has registered. */
 struct ibnue_engine {
-    struct ibnue_plugin *plugin; /* the plugin that has this engine */
-    struct ibnue_engine_status status; /* result of its last call */
-    char *name; /* name as in opensm.conf, with the prefix "ibnue-" */
+    struct ibnue_plugin *plugin;             /* the plugin that has this engine */
+    struct ibnue_engine_status status;       /* result of its last call */
+    char *name;                              /* name as in opensm.conf, with the prefix "ibnue-" */
     _Atomic(struct ibnue_service *) service; /* tables that answer OpenSM's queries, NULL: none */
-    atomic_uint readers;           /* number of threads that may be using a copy of the tables */
-    struct ibnue_service *retired; /* list of the replaced copies that are not freed yet */
-    struct ibnue_engine *next; /* next engine of the plugin, NULL: last one */
+    atomic_uint readers;                     /* number of threads that may be using a copy of the tables */
+    struct ibnue_service *retired;           /* list of the replaced copies that are not freed yet */
+    struct ibnue_engine *next;               /* next engine of the plugin, NULL: last one */
 };
 
 /* Buffer of the plugin that has the tables which OpenSM got: `taken`, `last` or `remains`. */
@@ -193,27 +193,27 @@ enum ibnue_source { IBNUE_FROM_TAKEN, IBNUE_FROM_LAST, IBNUE_FROM_REMAINS };
 struct ibnue_unsettled {
     struct ibnue_engine *engine; /* NULL: there is no such work */
     struct ibnue_answer answer;  /* its offsets refer to the buffer that `source` names */
-    enum ibnue_source source; /* buffer that has the tables */
-    int rounds_open; /* whether the switches do not have all rounds of these tables yet */
+    enum ibnue_source source;    /* buffer that has the tables */
+    int rounds_open;             /* whether the switches do not have all rounds of these tables yet */
 };
 
 /* The thread that waits for a worker between two sweeps. */
 struct ibnue_watch {
-    pthread_t thread; /* handle of the thread */
-    pthread_mutex_t lock; /* protects the fields below as stated */
+    pthread_t thread;      /* handle of the thread */
+    pthread_mutex_t lock;  /* protects the fields below as stated */
     pthread_cond_t change; /* signalled when `wanted` or `ending` is set */
-    int runs;      /* whether the thread was started */
-    int wanted;    /* whether the thread has to wait for the worker; protected by `lock` */
-    int ending;    /* whether the thread has to end; protected by `lock` */
-    unsigned orders; /* number of times that a sweep has set `wanted`; protected by `lock` */
-    int fruitless; /* number of consecutive failures of engines; protected by `lock` */
+    int runs;              /* whether the thread was started */
+    int wanted;            /* whether the thread has to wait for the worker; protected by `lock` */
+    int ending;            /* whether the thread has to end; protected by `lock` */
+    unsigned orders;       /* number of times that a sweep has set `wanted`; protected by `lock` */
+    int fruitless;         /* number of consecutive failures of engines; protected by `lock` */
 };
 
 /* Attributes of a file by which a change of the file is noticed. */
 struct ibnue_stamp {
     long seconds, nanoseconds; /* time of the last change */
     long size;                 /* bytes, -1: the file does not exist */
-    long inode; /* inode number */
+    long inode;                /* inode number */
 };
 
 /* What update_vlarb has changed in a sweep. */
@@ -225,27 +225,27 @@ struct ibnue_arbitration {
 
 /* Everything that the plugin keeps between two events of OpenSM. */
 struct ibnue_plugin {
-    osm_opensm_t *osm; /* the OpenSM that has loaded the plugin */
-    struct ibnue_engine *engines; /* list of the registered engines */
-    struct ibnue_memory memory; /* memory shared with the worker */
-    struct ibnue_rows rows; /* switches by row */
-    struct ibnue_copies copies; /* what is known about the LFTs in the switches */
-    struct ibnue_seen seen; /* prefetch hints for the next walk */
-    uint64_t sequence; /* number of the last request */
-    struct ibnue_asked asked; /* the last request to the worker */
-    struct ibnue_tables taken; /* the worker's last answer, checked before it is published */
-    struct ibnue_tables last;  /* tables to fall back on: the last ones that are proven free of credit loops */
-    struct ibnue_remains remains; /* what is left of `last` on a changed subnet */
+    osm_opensm_t *osm;                /* the OpenSM that has loaded the plugin */
+    struct ibnue_engine *engines;     /* list of the registered engines */
+    struct ibnue_memory memory;       /* memory shared with the worker */
+    struct ibnue_rows rows;           /* switches by row */
+    struct ibnue_copies copies;       /* what is known about the LFTs in the switches */
+    struct ibnue_seen seen;           /* prefetch hints for the next walk */
+    uint64_t sequence;                /* number of the last request */
+    struct ibnue_asked asked;         /* the last request to the worker */
+    struct ibnue_tables taken;        /* the worker's last answer, checked before it is published */
+    struct ibnue_tables last;         /* tables to fall back on: the last ones that are proven free of credit loops */
+    struct ibnue_remains remains;     /* what is left of `last` on a changed subnet */
     struct ibnue_unsettled unsettled; /* tables with work that has to wait */
-    struct ibnue_watch watch; /* the thread that waits for a worker */
-    struct ibnue_rounds rounds; /* entries that later rounds still write */
+    struct ibnue_watch watch;         /* the thread that waits for a worker */
+    struct ibnue_rounds rounds;       /* entries that later rounds still write */
     int layout_known; /* whether the structs of nodes, switches and ports were compared with the headers */
-    int stopped; /* whether a round of the last update was not acknowledged */
-    struct ibnue_stamp policy_file; /* state of the QoS policy file when it was read last */
-    struct ibnue_arbitration arbitration, arbitration_said; /* of this sweep, and of the sweep before */
-    struct ibnue_policies *policies; /* values that the rules demand of ports, NULL: none */
-    struct ibnue_status status; /* counts for the status file */
-    struct ibnue_memory shadow; /* memory that only the shadow engine's worker shares */
+    int stopped;      /* whether a round of the last update was not acknowledged */
+    struct ibnue_stamp policy_file;                         /* state of the QoS policy file when it was read last */
+    struct ibnue_arbitration arbitration, last_arbitration; /* VL arbitration in this sweep, and in the one before */
+    struct ibnue_policies *policies;                        /* values that the rules demand of ports, NULL: none */
+    struct ibnue_status status;                             /* counts for the status file */
+    struct ibnue_memory shadow;                             /* memory that only the shadow engine's worker shares */
 };
 
 /* Return the milliseconds of CLOCK_MONOTONIC since `start`. */
@@ -281,7 +281,7 @@ IBNUE_HIDDEN void ibnue_qos_refresh(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *policy, uint32_t *partitions);
 IBNUE_HIDDEN void ibnue_update_vlarb(void *context, osm_physp_t *port, uint8_t number, ib_vl_arb_table_t *block,
                                      unsigned length, unsigned block_number);
-IBNUE_HIDDEN void ibnue_arbitration_tell(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN void ibnue_arbitration_report(struct ibnue_plugin *plugin);
 
 /* embed.c: start the Python interpreter inside OpenSM. */
 IBNUE_HIDDEN int ibnue_python_start(char *why);

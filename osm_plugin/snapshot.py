@@ -155,7 +155,7 @@ def read_request(memory: mmap.mmap, earlier: Iterable[Snapshot] = (), classes: P
     """
     head = np.frombuffer(_bytes(memory, REQUEST, 0, 1), REQUEST)[0]
     if int(head["magic"]) != REQUEST_MAGIC:
-        raise FabricError("the shared memory holds no request")
+        raise FabricError("the shared memory has no request")
     source = (
         _bytes(memory, DEVICE, int(head["device_at"]), int(head["devices"])),
         _bytes(memory, ENDPORT, int(head["endport_at"]), int(head["endports"])),
@@ -331,12 +331,12 @@ def _check(
         raise FabricError(f"{switches} switches among {count} devices")
     for part in (guid[:switches], guid[switches:]):
         if (part[1:] <= part[:-1]).any():
-            raise FabricError(f"node GUID {int(part[1:][part[1:] <= part[:-1]][0]):#x} is there twice")
+            raise FabricError(f"node GUID {int(part[1:][part[1:] <= part[:-1]][0]):#x} occurs twice")
     _check_cables(device, cable)
     if len(endport) and not switches <= int(endport["device"].min()) <= int(endport["device"].max()) < count:
-        raise FabricError("an end port belongs to a device that is not there")
+        raise FabricError("an end port belongs to a device that does not exist")
 
 
 def _check_cables(device: npt.NDArray[np.void], cable: npt.NDArray[np.void]) -> None:
     if len(cable) and int(cable["device"].max()) >= len(device):
-        raise FabricError("a cable leads to a device that is not there")
+        raise FabricError("a cable leads to a device that does not exist")

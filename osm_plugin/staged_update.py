@@ -56,7 +56,7 @@ class Change:
         return f"{unknown}; {self._how(known=not unknown)}" if unknown else self._how()
 
     def _how(self, *, known: bool = True) -> str:
-        schedule, aside = self.schedule, "" if self.replies else ", replies aside"
+        schedule, aside = self.schedule, "" if self.replies else ", without replies"
         if schedule is None:
             return "written at once" + ", for which no safe rounds were found" * (self.asked and known)
         if len(schedule) == 1:
@@ -67,11 +67,11 @@ class Change:
         entries = f"{', '.join(map(str, sizes))} and {count_noun(int(last), 'entry')}"
         text = f"written in {len(schedule)} rounds of {entries}{aside}"
         if not known:
-            text += ", of which the first takes out all that is not known"
+            text += ", of which the first removes all unknown entries"
         if schedule.first_draining_round:
             text += f", with a wait before {_which(schedule)}"
         if schedule.drained:
-            text += f", {schedule.drained} of them out of use for so long"
+            text += f", {schedule.drained} of them removed until their round"
         return text
 
 

@@ -103,7 +103,7 @@ def read_state(path: Path, *, threads: int = 2, file: BinaryIO | None = None) ->
     with NpzReader(path, file) as archive:  # opened only once, since another process may replace the file
         bundle = bundle_in(archive)
         if "state_about" not in archive.names():
-            raise TableError("this is a bundle, but no state", path=path)
+            raise TableError("this is a bundle, but not a state file", path=path)
         about = _about(str(archive.read("state_about", _expect_about)[()]), path)
         device, endport, cable = (_structures(archive, name, dtype) for name, dtype in _STRUCTURES.items())
         deferred = _structures(archive, "state_held", HELD) if "state_held" in archive.names() else None
@@ -115,13 +115,13 @@ def read_state(path: Path, *, threads: int = 2, file: BinaryIO | None = None) ->
             deferred is not None
             and ((deferred["row"] >= fabric.switches) | (deferred["lid"] >= len(fabric.lids))).any()
         ):
-            raise TableError("its rounds are of other tables", path=path)
+            raise TableError("its update rounds belong to other tables", path=path)
         _check_certificate(fabric, routing, bundle, threads)
         proof = prove(fabric, routing, threads=threads)
     except IbnueError:
         raise
     except (ArithmeticError, LookupError, ValueError) as problem:
-        raise TableError(f"does not hold together: {problem}", path=path) from None
+        raise TableError(f"contradicts itself: {problem}", path=path) from None
     return SavedTables(fabric, routing, proof, about["engine"], about["options"], deferred)
 
 
@@ -140,7 +140,7 @@ def _about(text: str, path: Path) -> dict[str, Any]:
     if about.get("format") != VERSION:
         raise TableError(f"is of format {str(about.get('format'))[:40]!r}, wanted {VERSION!r}", path=path)
     if [type(about.get(key)) for key in ("engine", "options", "switches")] != [str, str, int]:
-        raise TableError("its description lacks something", path=path)
+        raise TableError("its description is incomplete", path=path)
     return about
 
 
@@ -155,9 +155,9 @@ def _structures(archive: NpzReader, name: str, dtype: np.dtype[np.void]) -> npt.
 def _check_fabric(fabric: Fabric, bundle: Bundle, path: Path) -> None:
     ports = np.concatenate([fabric.switch_ports, fabric.terminal_ports])
     if (fabric.link_port > ports[fabric.link_device]).any() or (fabric.link_port == 0).any():
-        raise TableError("a cable of its fabric is in a port that is not there", path=path)
+        raise TableError("a cable of its fabric is at a port that does not exist", path=path)
     if fabric.digest != bundle.meta.get("fabric_digest"):
-        raise TableError("its fabric is not the one that its tables are for", path=path)
+        raise TableError("its fabric is not the one for which its tables were made", path=path)
 
 
 def _check_certificate(fabric: Fabric, routing: Routing, bundle: Bundle, threads: int) -> None:

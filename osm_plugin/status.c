@@ -143,9 +143,9 @@ static void hand_over(struct ibnue_plugin *plugin, const char *event, const stru
     ibnue_host_status(facts, note, IBNUE_WHY); /* the result is ignored: a missing status file must not stop routing */
 }
 
-/* Log a line at level OSM_LOG_SYS when an engine begins to fail, and when it works again.  `served` tells that
+/* Log a line at level OSM_LOG_SYS when an engine begins to fail, and when it works again.  If `served` is set,
  * OpenSM got the last proven tables in place of new ones. */
-static void tell_change(struct ibnue_engine *engine, int failing, int served)
+static void report_change(struct ibnue_engine *engine, int failing, int served)
 {
     struct ibnue_plugin *plugin = engine->plugin;
     char error[sizeof(plugin->status.error)];
@@ -170,7 +170,7 @@ int ibnue_status_asked(struct ibnue_engine *engine, int code)
 
     if (published)
         engine->status.sequence = left->answer.sequence;
-    tell_change(engine, !published || served, served);
+    report_change(engine, !published || served, served);
     hand_over(engine->plugin, !published ? "failed" : served ? "served" : "routed", engine);
     return code;
 }

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 FORMAT = "ibnue-status/1"
-RECENT_ERRORS = 8
+MOST_REPORTS = 8
 """Maximum number of worker reports that are kept until the shim reports that OpenSM uses their tables."""
 
 
@@ -124,7 +124,7 @@ class Status:
             known = self._reports.setdefault(int(report["sequence"]), {})
             known.update({key: value for key, value in report.items() if key != "sequence"})
             outdated = sorted(self._reports.keys() - self._published())
-            for sequence in outdated[: max(0, len(self._reports) - RECENT_ERRORS)]:
+            for sequence in outdated[: max(0, len(self._reports) - MOST_REPORTS)]:
                 del self._reports[sequence]
         else:
             self._more.update(report)
@@ -211,8 +211,8 @@ _TABLE_FIGURES = (
     ("broken", "Entries of the tables before that no longer led to their LID."),
     ("changed", "Entries that differ from the tables before."),
     ("kept", "Share of the all-to-all throughput of the tables before that the tables in force keep."),
-    ("all_to_all", "Share of their rate that all end ports get when each sends to all others."),
-    ("served_from_last", "Whether the tables in force are the last proven ones, as the engine had no new ones."),
+    ("all_to_all", "Share of the reference rate that every end port gets when all send to all others."),
+    ("served_from_last", "Whether the tables in force are the last proven ones, because the engine had no new ones."),
 )
 
 
@@ -227,8 +227,8 @@ def metrics(status: Mapping[str, Any]) -> str:
         _one("routing_failed", "Whether no engine had tables in the last sweep.",
              status["opensm"]["state"] == "routing failed"),
         _one("last_subnet_up_timestamp_seconds", "When the last sweep ended.", status["last_subnet_up"] or 0),
-        _one("status_timestamp_seconds", "When this was written.", status["time"]),
-        _one("engine_in_force", "The engine whose tables OpenSM has taken; the value is 1.", 1,
+        _one("status_timestamp_seconds", "When the status was written.", status["time"]),
+        _one("engine_in_force", "The engine whose tables OpenSM uses; the value is 1.", 1,
              engine=status["in_force"]["engine"]),
         Metric("sweeps_total", "counter", "Heavy sweeps since OpenSM started.", (({}, status["sweeps"]),)),
         *(_one(name, meaning, tables[name]) for name, meaning in _TABLE_FIGURES if tables.get(name) is not None),
@@ -253,8 +253,12 @@ def _of_shadow(shadow: Mapping[str, Any] | None) -> Iterator[Metric]:
     for name, key, meaning in (
         ("shadow_certified", "certified", "Whether the shadow engine's tables are proven free of credit loops."),
         ("shadow_all_to_all", "all_to_all", "Share under all-to-all traffic with the shadow engine's tables."),
-        ("shadow_all_to_all_in_force", "all_to_all_in_force", "Share with the tables in force."),
-        ("shadow_differing", "differing", "Entries that differ between the two."),
+        (
+            "shadow_all_to_all_in_force",
+            "all_to_all_in_force",
+            "Share under all-to-all traffic with the tables in force.",
+        ),
+        ("shadow_differing", "differing", "Entries that differ between the tables in force and the shadow engine's."),
     ):
         if shadow.get(key) is not None:
             yield _one(name, meaning, shadow[key], **labels)

@@ -1,4 +1,4 @@
-"""Keep the tables in force in memory, and keep a copy in the state file by way of the file process."""
+"""Keep the tables in force in memory, and keep a copy in the state file, which the file process writes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class State:
         self.last: SavedTables | None = None
         self.baseline: SavedTables | None = None
         self.remarks: list[str] = []
-        self._patience = timeout
+        self._timeout = timeout
         self._files = FileKeeper()
         self._path: Path | None = None
         self._stamps: dict[Path, Stamp] = {}
@@ -81,13 +81,13 @@ class State:
         """
         # During a write, the tables in memory are newer than the file. So there is nothing to wait for.
         ask = self._files.waiting == "look" and not self._overdue
-        for reply in self._files.receive(max(0.0, self._patience - self._files.seconds) if ask else 0.0):
+        for reply in self._files.receive(max(0.0, self._timeout - self._files.seconds) if ask else 0.0):
             self._take(reply, threads)
         doing = self._files.waiting
-        silent = doing is not None and self._files.seconds >= self._patience
+        silent = doing is not None and self._files.seconds >= self._timeout
         if silent and not self._overdue:
             what = "read" if doing == "look" else "written"
-            self.remarks.append(f"state not {what} yet: {path} has not answered for {self._patience:g} s")
+            self.remarks.append(f"state not {what} yet: {path} has not answered for {self._timeout:g} s")
         self._overdue = silent
         self._late = silent and self._late
 
@@ -122,7 +122,7 @@ class State:
         self._saved[folder] = kept
         if folder == self._path:
             self.last = kept
-            self.remarks.append(f"state taken from {folder}")
+            self.remarks.append(f"state read from {folder}")
         else:
             self.baseline = kept
 
@@ -135,11 +135,11 @@ class State:
         if last is None:
             return None
         if not fits(last, fabric):
-            why = "it is of another fabric"
+            why = "it is for another fabric"
         elif last.engine != engine:
-            why = f"it is of engine {last.engine}"
+            why = f"it is from engine {last.engine}"
         elif last.options != options:
-            why = "the engine's options are others now"
+            why = "the engine's options have changed"
         else:
             self.last = with_classes_of(last, fabric)
             return self.last

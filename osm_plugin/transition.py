@@ -44,7 +44,7 @@ def transition_line(change: Change, *, threads: int = 2) -> str | None:
     if not (found.entries or found.sls_differ or found.sl2vl_differ):
         return None
     if change.any_sls and found.verdict != "any-order":
-        why = "the SLs in use are not known, and with some there may be a credit loop while tables are mixed"
+        why = "the SLs in use are unknown, and some SLs may cause a credit loop while tables are mixed"
         return f"transition not judged: {why}; {extent(found.entries, found.lids, found.blocks)}"
     return "; ".join([f"transition {found.verdict}: {found.reason}", *_assumed(change), *_details(found)])
 
@@ -71,7 +71,10 @@ def _describe_rounds(change: Change, schedule: UpdateSchedule) -> str | None:
     if dropped:
         lines.append(_dropping(dropped))
     if schedule.drained:
-        lines.append(f"{count_noun(schedule.drained, 'old entry')} out of use for a while, as no mixture is safe")
+        lines.append(
+            f"{count_noun(schedule.drained, 'old entry')} removed for a while, because no mixture of old and new tables"
+            " is safe"
+        )
     return "; ".join(lines)
 
 
@@ -86,8 +89,8 @@ def _details(found: Transition) -> list[str]:
             f"credit loop of {count_noun(len(found.loop), 'channel')} while tables are mixed:"
             f" {', '.join(channels)}{more}"
         )
-    if found.circling:
-        report.append(f"packets for {count_noun(found.circling, 'LID')} may circle meanwhile")
+    if found.looping:
+        report.append(f"packets for {count_noun(found.looping, 'LID')} may loop until the tables are written")
     if found.drops.old:
         report.append(_dropping(found.drops.old))
     return report

@@ -52,10 +52,10 @@ def warm(engines: Mapping[str, Engine]) -> None:
     for engine in engines.values():
         try:
             verify(fabric, engine.route(fabric, EngineOptions()), engine)
-        except RoutingError:  # noqa: PERF203  (an engine for trees refuses a ring, and is loaded then)
+        except RoutingError:  # noqa: PERF203  (an engine for trees refuses the ring, but has loaded its code by then)
             continue
         except Exception:
-            print(f"{engine.name} does not route the warming ring", file=sys.stderr)  # noqa: T201
+            print(f"{engine.name} does not route the small ring that is routed at the start", file=sys.stderr)  # noqa: T201
     gc.collect()
     gc.freeze()
 
@@ -82,7 +82,7 @@ def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog) -> None:
             checker.put(change)
         del change
         gc.collect()
-        log.debug(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss} kB of memory at most so far")
+        log.debug(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss} kB is the peak of memory so far")
 
 
 def main(setup_text: str) -> int:

@@ -232,7 +232,7 @@ class WorkerProcess:
         except EOFError:
             raise EnvironmentProblem(f"the worker {self.exit_description()} while it started") from None
         except ValueError:
-            raise EnvironmentProblem("the worker talked nonsense while it started") from None
+            raise EnvironmentProblem("the worker sent an invalid message while it started") from None
         if self.hello is None:
             raise EnvironmentProblem("the worker was not ready in time")
         spoken = self.hello.get("protocol")
@@ -240,7 +240,7 @@ class WorkerProcess:
             self.hello = None
             self._kill()
             raise EnvironmentProblem(
-                f"the worker speaks protocol {spoken}, the library {protocol()}: ibnue was replaced while OpenSM ran; "
+                f"the worker has protocol {spoken}, the library {protocol()}: ibnue was replaced while OpenSM ran; "
                 "run 'ibnue plugin install' again, and start OpenSM again"
             )
 

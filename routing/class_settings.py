@@ -55,7 +55,7 @@ class Weight:
 
     def __post_init__(self) -> None:
         if not (0 <= self.source <= MAX_WEIGHT and 0 <= self.destination <= MAX_WEIGHT):
-            raise OptionError(f"{self.source}:{self.destination} is no weight", remedy=f"use 0 to {MAX_WEIGHT}")
+            raise OptionError(f"{self.source}:{self.destination} is not a weight", remedy=f"use 0 to {MAX_WEIGHT}")
 
     @classmethod
     def parse(cls, value: int | str) -> Weight:
@@ -64,11 +64,11 @@ class Weight:
         Raises
         ------
         OptionError
-            The value is no weight.
+            The value is not a weight.
         """
         numbers = [parse_decimal(word) for word in str(value).split(":")]
         if len(numbers) > 2 or None in numbers:
-            raise OptionError(f"{value!r} is no weight", remedy="write a number, or SOURCE:DESTINATION such as 1:4")
+            raise OptionError(f"{value!r} is not a weight", remedy="write a number, or SOURCE:DESTINATION such as 1:4")
         source, destination = numbers[0], numbers[-1]
         assert source is not None and destination is not None
         return cls(source, destination)

@@ -119,8 +119,9 @@ def check_lids(fabric: Fabric, channels: npt.NDArray[np.int32], run: Run) -> Non
         found = _GUID.search(run(["smpquery", "nodeinfo", str(lid)]))
         if found is None or int(found[1], 16) != int(guid, 16):
             raise FabricError(
-                f"LID {lid} is {found[1] if found else 'nobody'}, and not {fabric.switch_name[switch]} ({guid})",
-                remedy="give what ibnetdiscover finds now",
+                f"LID {lid} belongs to {found[1] if found else 'no device'}, and not to"
+                f" {fabric.switch_name[switch]} ({guid})",
+                remedy="use a new output of ibnetdiscover",
             )
 
 

@@ -59,7 +59,7 @@ class Edges:
         end = NO_EDGES + np.cumsum(degree.astype(np.int64) + GAP)
         count = int(end[-1]) if len(end) else NO_EDGES
         if count >= 1 << 31:
-            raise TableError(f"{count} possible dependencies between channels are more than can be numbered")
+            raise TableError(f"{count} possible dependencies between channels are too many")
         return cls((end - degree - GAP).astype(np.int32), first[dst], degree, count)
 
     def __len__(self) -> int:

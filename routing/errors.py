@@ -96,11 +96,11 @@ class NotEnoughVLs(RoutingError):
         self.have = have
         self.proven = proven
         if needed is None:
-            problem = "this search found no number of VLs that is enough"
+            problem = "the search found no tables with any number of VLs"
         elif proven:
             problem = f"{count_noun(needed, 'VL is', 'VLs are')} needed"
         else:
-            problem = f"this search found {count_noun(needed, 'VL')}"
+            problem = f"the search needed {count_noun(needed, 'VL')}"
         super().__init__(f"{problem}, {have} may be used")
 
 

@@ -196,7 +196,9 @@ class FabricBuilder:
         known = self._ports.setdefault((device, port), _Port(location=location))
         if known.lid and lid and known.lid != lid:
             raise self._error(
-                f"{name!r} port {port} has LID {lid} here and LID {known.lid} elsewhere", location, "one must go"
+                f"{name!r} port {port} has LID {lid} here and LID {known.lid} elsewhere",
+                location,
+                "remove one of the two",
             )
         known.guid = guid if guid is not None else known.guid
         known.lid, known.lmc = (lid, lmc) if lid else (known.lid, known.lmc)
@@ -222,7 +224,9 @@ class FabricBuilder:
         """
         ends = (a, port_a), (b, port_b)
         if not (0 < width < 256 and 0.0 < speed < math.inf):
-            raise self._error(f"a {width}x link at {speed} Gb/s a lane", location, "links are 1x to 12x, SDR to XDR")
+            raise self._error(
+                f"{width}x at {speed} Gb/s per lane is not a link", location, "links are 1x to 12x, SDR to XDR"
+            )
         for handle, port in ends:
             if not 1 <= port <= self._devices[handle].ports:
                 device = self._devices[handle]
@@ -331,7 +335,7 @@ class FabricBuilder:
         if self._unreached:
             path = next(iter(self._unreached.values())).path
             ports = count_noun(len(self._unreached), "port has", "ports have")
-            what = f"{ports} LID {PERMISSIVE_LID}: no subnet manager has reached them; taken as without a LID"
+            what = f"{ports} LID {PERMISSIVE_LID}: no subnet manager has configured them; they count as without a LID"
             warnings.warn(what if path is None else f"{path}: {what}", InputWarning, stacklevel=3)
 
     def _endports(self) -> Iterator[_Endport]:
@@ -406,7 +410,7 @@ class FabricBuilder:
 
 
 def _recognised(terminals: Iterable[_Device]) -> Iterator[tuple[int, PortClass]]:
-    """Yield node GUID and class of the devices whose class the device ID tells, but not the name."""
+    """Yield node GUID and class of the devices whose class follows from the device ID, but not from the name."""
     for device in terminals:
         own = detected(device.name, device.device_id)
         if own is not detected(device.name):

@@ -181,4 +181,4 @@ def _check_lft(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> None:
     """Raise :class:`~routing.errors.TableError` unless the LFT is uint8[S, L] of this fabric."""
     wanted = (fabric.switches, len(fabric.lids))
     if lft.shape != wanted or lft.dtype != np.uint8:
-        raise TableError(f"LFT is {lft.dtype}{lft.shape}, the fabric wants uint8{wanted}")
+        raise TableError(f"LFT is {lft.dtype}{lft.shape}, but the fabric needs uint8{wanted}")

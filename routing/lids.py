@@ -34,7 +34,7 @@ def give_lids(
                 yield lid
             lid += step
         raise FabricError(
-            f"the fabric needs more LIDs than the {MAX_UNICAST_LID} unicast LIDs there are",
+            f"the fabric needs more than the {MAX_UNICAST_LID} unicast LIDs that exist",
             remedy=f"use an LMC under {lmc}" if lmc else "split the fabric into subnets",
         )
 

@@ -25,7 +25,7 @@ _SCOPES: tuple[Scope | None, ...] = (None, "endports", "all")
 class Shortfall(enum.Enum):
     """Reason why tables are rejected.  If several apply, the first one in this order is returned."""
 
-    VLS = "more VLs than there are"
+    VLS = "more VLs than are allowed"
     INCOMPLETE = "undelivered traffic"
     CREDIT_LOOP = "a credit loop"
     STRENGTH = "a certificate that does not cover replies"
@@ -90,7 +90,7 @@ def weaker(proof: Proof, before: Proof) -> list[str]:
     if proof.scope == "endports" and before.scope == "all":
         found.append("traffic between switches may close a loop")
     if before.certificate is not None and proof.certificate is None:
-        found.append("no tables without a credit loop were found, and the engine promises none")
+        found.append("no tables without a credit loop were found, and the engine does not promise such tables")
     return found
 
 
@@ -135,9 +135,9 @@ def verify(
     if isinstance(found, VerifiedTables):
         return found
     if found is Shortfall.INCOMPLETE:
-        raise BrokenPromise(f"engine {engine.name} left out routes: {_one_line(proof.unreachable.describe())}")
+        raise BrokenPromise(f"engine {engine.name} did not route everything: {_one_line(proof.unreachable.describe())}")
     loop = [found.value] if proof.credit_loop is None else proof.credit_loop.describe()
-    raise BrokenPromise(f"engine {engine.name} promises freedom from credit loops, and there is a {_one_line(loop)}")
+    raise BrokenPromise(f"engine {engine.name} promises freedom from credit loops, but there is a {_one_line(loop)}")
 
 
 def _one_line(lines: list[str]) -> str:

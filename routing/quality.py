@@ -276,11 +276,11 @@ def tier_loads(fabric: Fabric, loads: npt.NDArray[np.float64]) -> tuple[TierLoad
     channels = fabric.channels
     level = _levels(fabric)
     low = np.minimum(level[channels.src], level[channels.dst])
-    way = np.sign(level[channels.dst] - level[channels.src])
+    step = np.sign(level[channels.dst] - level[channels.src])
     found = []
     for depth in range(int(level.max(initial=-1)) + 1):
         for sign, direction in ((1, "up"), (-1, "down"), (0, "across")):
-            part = loads[(low == depth) & (way == sign)]
+            part = loads[(low == depth) & (step == sign)]
             if part.size:
                 figures = _mean(part), float(part.max()), _deviation(part)
                 found.append(TierLoad(depth, direction, len(part), *figures))

@@ -21,6 +21,11 @@ SPEED_OF: Mapping[str, float] = MappingProxyType(
 )
 """Signalling rate of one physical lane in Gb/s."""
 
+NOMINAL: Mapping[str, str] = MappingProxyType(
+    {"10G": "SDR", "20G": "DDR", "40G": "QDR", "56G": "FDR", "100G": "EDR", "200G": "HDR", "400G": "NDR", "800G": "XDR"}
+)
+"""Speed of a link of width 4x by its nominal rate, as administrators call it."""
+
 WIDTHS = (1, 2, 4, 8, 12)
 """Valid link widths in physical lanes."""
 

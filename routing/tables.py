@@ -75,14 +75,14 @@ class Routing:
         """Raise :class:`~routing.errors.TableError` unless the shapes fit the fabric."""
         switches, lids = fabric.switches, len(fabric.lids)
         if self.lft.shape != (switches, lids):
-            raise TableError(f"LFT is {self.lft.shape}, the fabric wants {(switches, lids)}")
+            raise TableError(f"LFT is {self.lft.shape}, but the fabric needs {(switches, lids)}")
         if self.sl.shape not in ((lids,), (switches, lids), (lids, lids)):
             raise TableError(
-                f"SL table is {self.sl.shape}, the fabric wants [L], [S, L] or [L, L] of S={switches}, L={lids}"
+                f"SL table is {self.sl.shape}, but the fabric needs [L], [S, L] or [L, L] of S={switches}, L={lids}"
             )
         ports = 1 + int(fabric.switch_ports.max(initial=0))
         if self.sl2vl.shape not in ((16,), (switches, ports, ports, 16)):
-            raise TableError(f"SL2VL is {self.sl2vl.shape}, wanted (16,) or {(switches, ports, ports, 16)}")
+            raise TableError(f"SL2VL is {self.sl2vl.shape}, but needs to be (16,) or {(switches, ports, ports, 16)}")
         if self.sl.size and int(self.sl.max()) > 15:
             raise TableError("an SL is over 15")
 

@@ -139,7 +139,7 @@ class SlowAdaptive(Sources):
 
     def paths(self, switch, packet):
         row = switch * self.net.switches + self.destination_switch(packet)
-        return [int(c) for c in self.opt.way[self.opt.way_first[row] : self.opt.way_first[row + 1]]]
+        return [int(c) for c in self.opt.choice[self.opt.choice_first[row] : self.opt.choice_first[row + 1]]]
 
     def marked(self, channel):
         mark = self.mark[channel]

@@ -178,7 +178,7 @@ def prove_slowly(fabric: Fabric, routing: Routing) -> SlowProof:
                 hops[s, lid] = end
                 continue
             counts["undelivered" if part[s] == part[switch] else "split"] += 1
-            counts["circling"] += end == "circle"
+            counts["looping"] += end == "circle"
     return SlowProof(requests, both, hops, counts, len(dropped))
 
 

@@ -11,7 +11,7 @@ from routing._kernels.simulation_handle import Fields, NetworkArrays, Simulation
 
 TOTALS = (
     "now", "injected", "delivered", "in_flight", "hops", "events", "last_move", "injected_bytes", "delivered_bytes",
-    "broken_lanes", "moving", "escapes", "seized", "pings", "loops", "bubbles", "sheltered",
+    "broken_vcs", "moving", "escapes", "seized", "pings", "loops", "bubbles", "sheltered",
 )  # fmt: skip
 CHANNEL_COUNTERS = ("xmit_bytes", "xmit_pkts", "saved")
 VC_FIELDS = ("credits", "occupancy", "flying", "returning", "buffer")
@@ -48,7 +48,7 @@ class AdaptiveArrays:
         Ticks of the token from one switch to the next.
     enter_sl, enter_port
         uint8[S, L] and uint8[S]: SL of a packet that enters the escape VLs at a switch, and its in-port for SL2VL.
-    way_first, way
+    choice_first, choice
         int32[S^2 + 1] and int32[...]: channels on shortest paths, and where those of each pair of switches begin.  The
         pair (switch, last switch) has the index switch x S + last switch.
     lid_channel
@@ -69,8 +69,8 @@ class AdaptiveArrays:
     step: int
     enter_sl: npt.NDArray[np.uint8]
     enter_port: npt.NDArray[np.uint8]
-    way_first: npt.NDArray[np.int32]
-    way: npt.NDArray[np.int32]
+    choice_first: npt.NDArray[np.int32]
+    choice: npt.NDArray[np.int32]
     lid_channel: npt.NDArray[np.int32]
 
 

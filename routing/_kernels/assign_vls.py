@@ -80,6 +80,8 @@ def assign_vls(
     is_open = np.ascontiguousarray(allowed_vls).astype(np.uint8)
     point(request, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
     point(request, into_first=channels.into_first, at_port=channels.at_port, slot=slot, lid_switch=lid_switch, lft=lft)
-    point(request, open=is_open, way_first=groups.first, way_from=groups.source, way_to=groups.lid, start=groups.start)
+    point(
+        request, open=is_open, path_first=groups.first, path_from=groups.source, path_to=groups.lid, start=groups.start
+    )
     check(lib.ibn_layering_assign_vls(request, pointer(masks), pointer(order), left, pointer(vl)))
     return vl, masks, order, left[0]

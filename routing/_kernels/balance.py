@@ -59,7 +59,7 @@ def network_of(channels: Channels, inverse_capacity: npt.NDArray[np.float64], so
     network = ffi.new("ibn_network *")
     network.switches, network.channels = len(sources), len(channels)
     point(network, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
-    point(network, into_first=channels.into_first, slowness=inverse_capacity, sources=sources)
+    point(network, into_first=channels.into_first, inverse_capacity=inverse_capacity, sources=sources)
     return network
 
 

@@ -31,7 +31,7 @@ class Trace:
         Number of undelivered pairs (switch, LID) within a connected component.
     split
         Number of undelivered pairs (switch, LID) across two components.
-    circling
+    looping
         Number of undelivered pairs, within a component or not, whose route ends in a forwarding loop.
     sls
         SLs in use, as bits (0: not determined, because all SLs use one VL).
@@ -42,7 +42,7 @@ class Trace:
     to_endports: npt.NDArray[np.uint32]
     undelivered: int
     split: int
-    circling: int
+    looping: int
     sls: int
 
 
@@ -95,9 +95,9 @@ def trace(fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np
     hops = np.empty(routing.lft.shape, np.uint8)
     dep = np.zeros((2, slots.count), np.uint32)
     tables = Tables(fabric, routing, slots, threads, switch_pairs=True)
-    undelivered, split, circling, sls = _run_trace(tables, fabric, routing, vl_bit, hops=hops, dep=dep)
+    undelivered, split, looping, sls = _run_trace(tables, fabric, routing, vl_bit, hops=hops, dep=dep)
     np.bitwise_or(dep[0], dep[1], out=dep[1])
-    return Trace(hops, dep[1], dep[0], undelivered, split, circling, sls)
+    return Trace(hops, dep[1], dep[0], undelivered, split, looping, sls)
 
 
 def trace_endports(

@@ -20,7 +20,7 @@ class VlTrace:
 
     Attributes
     ----------
-    hops, undelivered, split, circling
+    hops, undelivered, split, looping
         See :class:`routing._kernels.cdg.Trace`.
     dep
         uint16[edges, V]: for each CDG edge and each VL of its first channel, the VLs of its second channel, as bits.
@@ -38,7 +38,7 @@ class VlTrace:
     to_endports: npt.NDArray[np.uint16]
     undelivered: int
     split: int
-    circling: int
+    looping: int
     vls: int
     dropped: int
 
@@ -52,13 +52,13 @@ def trace_vls(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool, 
     the LID of the sender); V times the memory of :func:`routing._kernels.cdg.trace`.
     """
     hops = np.empty(routing.lft.shape, np.uint8)
-    dep = np.zeros((2, slots.count, _lanes(routing)), np.uint16)
+    dep = np.zeros((2, slots.count, _vls_in_use(routing)), np.uint16)
     tables = Tables(fabric, routing, slots, threads, switch_pairs=True)
-    undelivered, split, circling, used, dropped = _run_vls(
+    undelivered, split, looping, used, dropped = _run_vls(
         tables, fabric, routing, slots, replies=replies, hops=hops, dep=dep
     )
     np.bitwise_or(dep[0], dep[1], out=dep[1])
-    return VlTrace(hops, dep[1], dep[0], undelivered, split, circling, used, dropped)
+    return VlTrace(hops, dep[1], dep[0], undelivered, split, looping, used, dropped)
 
 
 def trace_vls_endports(
@@ -75,7 +75,7 @@ def trace_vls_endports(
     return np.asarray(found.to_endports | dep[1])
 
 
-def _lanes(routing: Routing) -> int:
+def _vls_in_use(routing: Routing) -> int:
     """Return the highest VL in the SL2VL tables + 1."""
     return int(routing.sl2vl[routing.sl2vl < DATA_VLS].max(initial=0)) + 1
 
@@ -144,7 +144,11 @@ def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
 
 
 def _like(routing: Routing, switch: npt.NDArray[np.int32], port: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return for each (switch, in-port) the lowest port of the run of consecutive ports with equal SL2VL rows."""
+    """Return a representative of each (switch, in-port): a lower in-port of the switch with an equal SL2VL row.
+
+    Each port is compared with the next lower one of the switch only.  The lowest port of a run of equal ones represents
+    all of them.
+    """
     by_port = np.lexsort((port, switch))
     s, p = switch[by_port], port[by_port]
     rows = routing.sl2vl[s, p].reshape(len(s), -1)

@@ -97,7 +97,7 @@ def check_delta(
     c = ffi.new("delta_tables *")
     c.switches, c.lids, c.channels, c.vls = fabric.switches, len(lids), len(channels), len(order)
     c.sl_by_switch, c.replies, c.endports_only = int(sls[0].ndim == 2), int(replies), int(endports_only)
-    c.turns_climb = int(increasing)
+    c.known_increasing = int(increasing)
     point(c, **arrays)
     dependencies, hops, counts = dependencies.copy(), hops.copy(), np.zeros(3, np.int64)
     check(lib.ibn_cdg_check_delta(c, pointer(dependencies), pointer(hops), pointer(counts)))

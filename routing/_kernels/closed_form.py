@@ -41,7 +41,7 @@ class TreeGraph:
     kind: npt.NDArray[np.uint8]
     level: npt.NDArray[np.int32]
     position: npt.NDArray[np.int32]
-    slowness: npt.NDArray[np.float64]
+    inverse_capacity: npt.NDArray[np.float64]
 
     @classmethod
     def of(
@@ -153,7 +153,7 @@ def closed_form(
     tree.switches, tree.levels = switches, int(graph.level.max(initial=0)) + 1
     point(tree, first=graph.first, dst=graph.dst, reverse=graph.reverse, port=graph.port, kind=graph.kind)
     point(tree, bundle_size=size, bundle_rank=rank, level=graph.level, position=graph.position)
-    point(tree, component=component, slowness=graph.slowness, sources=sources)
+    point(tree, component=component, inverse_capacity=graph.inverse_capacity, sources=sources)
     targets.lids, targets.groups = columns, len(lids.at)
     point(targets, first=lids.first, at=lids.at, lid=lids.lid, owner=lids.owner, digit=lids.digit)
     point(targets, port=lids.port, share=lids.share)

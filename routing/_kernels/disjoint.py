@@ -49,7 +49,7 @@ class TreeRequest:
         Channels of the fabric (C).
     weight
         float64[S], number of end ports of each switch.  A destination without end ports gets one tree.
-    slowness
+    inverse_capacity
         float64[C], inverse capacity of each channel; 1 for the slowest.
     distance
         uint16[S, S], hops by destination and source, :data:`UNREACHED` if there is no path.
@@ -76,7 +76,7 @@ class TreeRequest:
 
     channels: Channels
     weight: npt.NDArray[np.float64]
-    slowness: npt.NDArray[np.float64]
+    inverse_capacity: npt.NDArray[np.float64]
     distance: npt.NDArray[np.uint16]
     allowed: npt.NDArray[np.uint8]
     degree: npt.NDArray[np.uint8]
@@ -178,7 +178,7 @@ def _struct(request: TreeRequest) -> tuple[object, tuple[npt.NDArray[np.int32], 
     struct.shared, struct.concentrate, struct.orders = request.shared, request.concentrate, len(request.degree)
     struct.balance_sweeps, struct.sweeps, struct.seed = request.balance_sweeps, request.sweeps, request.seed
     point(struct, first=channels.first, src=channels.src, dst=channels.dst, link=link, slot=slot)
-    point(struct, weight=request.weight, slowness=request.slowness, distance=request.distance)
+    point(struct, weight=request.weight, inverse_capacity=request.inverse_capacity, distance=request.distance)
     point(struct, allowed=request.allowed, degree=request.degree, initial=request.initial)
     return struct, (link, slot)
 

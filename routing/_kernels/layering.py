@@ -13,7 +13,7 @@ from routing.fabric import Channels
 MOST_LAYERS = 32
 
 
-COUNTS = ("needed", "used", "left", "left_uncounted", "rechosen", "eased", "visited")
+COUNTS = ("needed", "used", "left", "left_uncounted", "rechosen", "unloaded", "visited")
 """Counts of the kernel, by their names in :class:`Layers`."""
 
 
@@ -36,7 +36,7 @@ class Layers:
     left, left_uncounted
         Paths that count and found no layer (then ``layer`` is not valid); other paths that found no layer (they are in
         layer 0).
-    rechosen, eased, visited
+    rechosen, unloaded, visited
         Paths that took another first hop; next hops moved off the channels with the highest utilisation; channels that
         searches for cycles visited.
     """
@@ -49,7 +49,7 @@ class Layers:
     left: int
     left_uncounted: int
     rechosen: int
-    eased: int
+    unloaded: int
     visited: int
 
 
@@ -68,7 +68,7 @@ def layering(
     have: int = 1,
     mutual: bool = False,
     rechoose: bool = False,
-    easing: int = 0,
+    unload_rounds: int = 0,
     region: npt.NDArray[np.int32] | None = None,
     order: npt.NDArray[np.int32] | None = None,
     budget: int = 1 << 62,
@@ -95,7 +95,7 @@ def layering(
         Whether all paths between two switches, in both directions, get one layer.
     rechoose
         Whether a path that fits nowhere may take another first hop of equal length, if no longer path contains it.
-    easing
+    unload_rounds
         Rounds in which next hops move off the channels with the highest utilisation, as far as all upstream paths still
         fit into a layer.
     region
@@ -119,7 +119,14 @@ def layering(
     at_first, at = grouped(root, switches)
     marked = np.ascontiguousarray(counted).astype(np.uint8)
     point(request, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
-    point(request, into_first=channels.into_first, slowness=inverse_capacity, sources=sources, root=root, share=share)
+    point(
+        request,
+        into_first=channels.into_first,
+        inverse_capacity=inverse_capacity,
+        sources=sources,
+        root=root,
+        share=share,
+    )
     point(request, at_first=at_first, at=at, counted=marked, avoid=avoid, order=order, region=region)
     request.most, request.have, request.mutual, request.rechoose = (
         min(most, MOST_LAYERS),
@@ -127,7 +134,7 @@ def layering(
         int(mutual),
         int(rechoose),
     )
-    request.easing, request.budget = easing, budget
+    request.unload_rounds, request.budget = unload_rounds, budget
     request.spare, request.orders = spare, 0 if order is None else len(order)
     result = ffi.new("ibn_layers *")
     trees, loads = next_channel.copy(), load.copy()

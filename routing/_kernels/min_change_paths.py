@@ -46,6 +46,6 @@ def fill_missing_entries(
     given.columns, given.switches = filled.shape
     given.channels = len(channels)
     point(given, first=channels.first, src=channels.src, dst=channels.dst, port=channels.port, into=channels.into)
-    point(given, into_first=channels.into_first, at_port=channels.at_port, target=target, hole=marked)
+    point(given, into_first=channels.into_first, at_port=channels.at_port, target=target, missing=marked)
     check(lib.ibn_repair_min_change_paths(given, pointer(filled)))
     return filled

@@ -177,7 +177,7 @@ def repair(
     masks, order = np.array(masks, order="C"), np.array(order, np.int32, order="C")
     fabric = _fabric(repair_fabric, masks, order, kept)
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.ndim == 2), int(traffic.replies)
-    fabric.climb_first, fabric.withdraw = int(up_first), int(withdraw)
+    fabric.monotone_first, fabric.withdraw = int(up_first), int(withdraw)
     fabric.endports_only, fabric.by_parts = int(traffic.endports_only), int(traffic.by_parts)
     lft, load, sl = np.array(lft, order="C"), np.array(load, order="C"), np.array(traffic.sl, order="C")
     done, counts = np.zeros(lft.shape[1], np.uint8), np.zeros(5, np.int64)
@@ -285,7 +285,7 @@ def rebalance(
     masks, order = np.array(masks, order="C"), np.array(order, np.int32, order="C")
     fabric = _fabric(repair_fabric, masks, order, kept)
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.ndim == 2), int(traffic.replies)
-    fabric.climb_first, fabric.endports_only = int(up_first), int(traffic.endports_only)
+    fabric.monotone_first, fabric.endports_only = int(up_first), int(traffic.endports_only)
     lft, load, sl = np.array(lft, order="C"), np.array(load, order="C"), np.array(traffic.sl, order="C")
     counts = np.zeros(3, np.int64)
     check(
@@ -358,6 +358,6 @@ def _fabric(
         sources=sources,
         weight=weight,
         preferred=preferred,
-        slowness=inverse_capacity,
+        inverse_capacity=inverse_capacity,
     )
     return fabric

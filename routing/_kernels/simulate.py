@@ -13,7 +13,7 @@ from routing.errors import KernelError
 
 TOTALS = (
     "now", "injected", "delivered", "dropped", "in_flight", "hops", "events", "last_move", "injected_bytes",
-    "delivered_bytes", "dropped_bytes", "broken_lanes", "misplaced_blocks", "logged", "log_lost", "moving",
+    "delivered_bytes", "dropped_bytes", "broken_vcs", "misplaced_blocks", "logged", "log_lost", "moving",
 )  # fmt: skip
 CHANNEL_COUNTERS = (
     "xmit_bytes", "xmit_pkts", "xmit_wait", "xmit_discards", "hoq_discards", "lifetime_discards", "stalled_discards",
@@ -28,7 +28,7 @@ FLOW_FIELDS = (
     "messages_done",
 )  # fmt: skip
 LOG_FIELDS = ("time", "kind", "a", "b", "c", "d")
-PACKET_FIELDS = ("flow", "lid", "lane", "out_lane", "blocks", "since", "headed")
+PACKET_FIELDS = ("flow", "lid", "vc", "out_vc", "blocks", "since", "headed")
 VLARB_WIDTH = 260
 
 

@@ -210,7 +210,7 @@ class SimulationHandle:
 
     def virtual_channels(self) -> Ints:
         """Return the state of all virtual channels: int64[N, V, ...], with the columns ``fields.vc``."""
-        rows = self._rows("lanes", self._channels * self._vls, self.fields.vc)
+        rows = self._rows("vcs", self._channels * self._vls, self.fields.vc)
         return rows.reshape(self._channels, self._vls, -1)
 
     def flows(self) -> Ints:
@@ -233,8 +233,8 @@ class SimulationHandle:
         """
         moves = np.zeros(self._vertices(), np.uint8)
         can_move = pointer(moves)
-        count = self._function("waits")(self._sim, 0, ffi.NULL, ffi.NULL, can_move)
+        count = self._function("wait_edges")(self._sim, 0, ffi.NULL, ffi.NULL, can_move)
         waiter, awaited = np.zeros(count, np.int32), np.zeros(count, np.int32)
         positions = pointer(waiter), pointer(awaited)
-        self._function("waits")(self._sim, count, *positions, can_move)
+        self._function("wait_edges")(self._sim, count, *positions, can_move)
         return waiter, awaited, moves.astype(bool)

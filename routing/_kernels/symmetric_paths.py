@@ -70,7 +70,7 @@ def symmetric_paths(
     next
         uint8[S, S] by destination and switch: index of the bundle among those of the switch, 255 for none.
     load, worst
-        float64[N], flow on each bundle; highest utilisation (load times ``slowness``).
+        float64[N], flow on each bundle; highest utilisation (load times ``inverse_capacity``).
 
     Notes
     -----
@@ -132,7 +132,7 @@ def spread_over_parallel_links(
     fabric.switches, fabric.channels, fabric.targets = switches, len(channels), len(root)
     at_first, at = grouped(root, switches)
     point(fabric, first=channels.first, dst=channels.dst, trunk=bundles.of, trunk_first=bundles.first)
-    point(fabric, root=root, at_first=at_first, at=at, slowness=inverse_capacity, sources=sources, share=share)
+    point(fabric, root=root, at_first=at_first, at=at, inverse_capacity=inverse_capacity, sources=sources, share=share)
     following, load = np.empty((len(root), switches), np.uint8), np.empty(len(channels))
     check(lib.ibn_trees_spread_parallel(fabric, pointer(hop), pointer(following), pointer(load)))
     return following, load

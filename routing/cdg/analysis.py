@@ -38,7 +38,7 @@ class Findings:
         Number of pairs (switch, LID) of one connected component that are not delivered.
     split
         Number of pairs (switch, LID) in different connected components.
-    circling
+    looping
         Number of pairs (switch, LID) whose route ends in a forwarding loop.
     dropped
         Number of pairs (switch, LID) with a complete route whose SL is dropped (VL 15).
@@ -61,7 +61,7 @@ class Findings:
     hops: npt.NDArray[np.uint8]
     undelivered: int
     split: int
-    circling: int
+    looping: int
     dropped: int
     vls: int
     certificate: Certificate | None
@@ -105,7 +105,7 @@ def _analyse_fixed_vls(
         hops=found.hops,
         undelivered=found.undelivered,
         split=found.split,
-        circling=found.circling,
+        looping=found.looping,
         dropped=0 if vl_bit.all() else _count_dropped(fabric, routing, found, vl_bit),
         vls=graphs.vls,
         certificate=certificate,
@@ -124,7 +124,7 @@ def _analyse_changing_vls(fabric: Fabric, routing: Routing, threads: int, explai
         hops=found.hops,
         undelivered=found.undelivered,
         split=found.split,
-        circling=found.circling,
+        looping=found.looping,
         dropped=found.dropped,
         vls=graphs.vls(replies=False) if certificate is None else len(certificate.order),
         certificate=certificate,

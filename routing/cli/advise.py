@@ -27,18 +27,18 @@ COLUMNS = ("engine", "proof", "VLs", "all-to-all", "bisection", "permutation", "
 @click.command()
 @fabric_argument.fabric_argument
 @click.option("--tables", type=click.Path(path_type=Path),
-              help="The tables in force, to count the entries that each engine would change.")  # fmt: skip
+              help="Tables in the switches now, to count the entries that each engine would change.")  # fmt: skip
 @click.option(
     "--vls",
     type=click.IntRange(1, 15),
     metavar="K",
-    help="Data VLs that may be used; as the ports have them if not given.",
+    help="Number of data VLs that may be used (default: all that the ports have).",
 )
-@click.option("--reversible", is_flag=True, help="Only tables whose certificate covers replies, too.")
+@click.option("--reversible", is_flag=True, help="Accept only tables whose certificate also covers replies.")
 @click.option("--links", type=click.IntRange(0), default=8, show_default=True, metavar="N",
-              help="Links between switches whose loss is tried for each engine.")  # fmt: skip
+              help="Number of links between switches whose loss is tried with each engine.")  # fmt: skip
 @click.option("--budget", type=Number(0, 1e6, min_open=True), metavar="SECONDS",
-              help="CPU seconds for all engines together, as effort worked out from the fabric.")  # fmt: skip
+              help="Estimated CPU seconds for all engines together; sets their effort.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Random seed.")
 @click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
 @json_option

@@ -33,12 +33,12 @@ PORT_VLS = (1, 2, 4, 8, 15)
 @click.argument("tables", type=click.Path(path_type=Path))
 @fabric_argument.sl_options
 @click.option("--require", type=click.Choice(["forward", "reversible"]), default="forward", show_default=True,
-              help="Strength of the proof: forward proves requests, reversible proves their replies, too.")  # fmt: skip
+              help="Required strength of the proof: forward covers requests, reversible also replies.")  # fmt: skip
 @click.option("--message-types", "types", type=click.IntRange(1, 16), metavar="N",
-              help="Messages are of N types that wait for one another, such as request and reply: are there VLs for a"
-                   " copy of these tables for each of them?")  # fmt: skip
+              help="Number of message types that wait for one another, such as 2 for request and reply. Reports whether"
+                   " a port has enough VLs to give each type its own copy of the tables.")  # fmt: skip
 @click.option("--multicast", type=click.Path(path_type=Path), metavar="FILE",
-              help="OpenSM's opensm.mcfdbs: are its groups and TABLES free of credit loops together?")  # fmt: skip
+              help="OpenSM's opensm.mcfdbs: check its groups together with TABLES.")  # fmt: skip
 @click.option("--multicast-sl", type=click.IntRange(0, 15), default=0, show_default=True,
               help="Service level of the multicast groups.")  # fmt: skip
 @click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
@@ -56,7 +56,7 @@ def check(
     threads: int,
     as_json: bool,
 ) -> int:
-    """Say whether TABLES are complete and free of credit loops on FABRIC, and which loop there is if not.
+    """Check whether TABLES are complete and free of credit loops on FABRIC, and name a loop if there is one.
 
     TABLES is a bundle, a folder that ibnue wrote, a folder with OpenSM's dump files, or a dump of LFTs.  Exit status 1
     if they are not complete or have a credit loop, if the certificate that they came with does not hold, or if no port
@@ -74,7 +74,7 @@ def check(
     chain = None if types is None else chain_of(verdict, types)
     status = status_of(verdict, require, carried, chain)
     if groups is not None and not groups.good and status != FINDING:
-        status = UNDECIDED if groups.loops == "unknown" and not groups.circling else FINDING
+        status = UNDECIDED if groups.loops == "unknown" and not groups.looping else FINDING
     if as_json:
         more = {
             "bundle_certificate": carried,
@@ -130,8 +130,8 @@ def multicast_verdict(path: Path, fabric: Fabric, routing: Routing, verdict: Ver
 def multicast_text(groups: MulticastVerdict) -> str:
     """Format the verdict about multicast groups as one line."""
     number = count_noun(groups.groups, "group")
-    if groups.circling:
-        names = ", ".join(f"0x{mlid:04X}" for mlid in groups.circling[:4])
+    if groups.looping:
+        names = ", ".join(f"0x{mlid:04X}" for mlid in groups.looping[:4])
         return f"{number}: packets of {names} go in a CIRCLE"
     if groups.loops == "unknown":
         return f"{number}: unknown, as unicast alone is not proven or the VL of the groups is not known"
@@ -166,13 +166,13 @@ def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
 def chain_text(chain: Mapping[str, Any]) -> str:
     """Format the VLs that several message types need (:func:`chain_of`) as one line."""
     if chain["vls_each"] is None:
-        return "unknown, as the VLs of the tables are unknown"
+        return "unknown, because the VLs of the tables are unknown"
     needs = f"{chain['types']} need {chain['vls_needed']} VLs, {chain['vls_each']} each"
     if chain["port_vls"] is not None:
-        return f"{needs}, with ports of {chain['port_vls']}"
+        return f"{needs}; ports with {chain['port_vls']} data VLs are enough"
     if chain["vls_needed"] > PORT_VLS[-1]:
         return f"{needs}: MORE than the {PORT_VLS[-1]} that a port can have"
-    return "NO number of VLs is enough, as these tables are not proven"
+    return "NO number of VLs is enough, because these tables are not proven free of credit loops"
 
 
 def carried_certificate(tables: Path, fabric: Fabric, routing: Routing, threads: int) -> str | None:

@@ -6,6 +6,7 @@ line on standard error and an exit status here, so that commands need no error h
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import select
@@ -36,21 +37,22 @@ TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a command as Ctrl-C does, so that the command can clean up first."""
 
 COMMANDS: Mapping[str, str] = {
-    "route": "Compute the tables of a fabric, prove them, write them.",
-    "check": "Are tables complete and free of credit loops?",
-    "quality": "Hops, load of the channels, shares of traffic patterns.",
-    "pause": "Which links do given flows pause, and do the rates sink to zero?",
-    "watch": "Do the counters of the switches point at a credit loop?",
-    "policy": "Rules for lifetimes and deadlock breakers, port by port.",
-    "diff": "What differs between two sets of tables.",
-    "sweep": "Engines x fabrics x faults x seeds, with a ledger.",
-    "simulate": "Packets and credits: does a credit loop lock, and what helps?",
+    "route": "Compute the tables of a fabric, prove and write them.",
+    "check": "Check whether tables are complete and free of credit loops.",
+    "quality": "Measure hops, load of channels and rates of traffic patterns.",
+    "pause": "Find the links that given flows pause, and the resulting rates.",
+    "watch": "Check whether counters of switches point at a credit loop.",
+    "policy": "Check and apply rules for lifetimes and breakers of ports.",
+    "diff": "Report what differs between two sets of tables.",
+    "compare": "Compare a fabric with its plan.",
+    "sweep": "Run many cases: engines x fabrics x faults x seeds.",
+    "simulate": "Simulate packets and credits: does a credit loop deadlock?",
     "advise": "Compare all engines on a fabric, and recommend one.",
     "whatif": "Break links and switches, repair the tables, report the cost.",
-    "transition": "May one set of tables be replaced by another while traffic runs?",
-    "lab": "A real OpenSM with the plugin on a simulated fabric, live.",
-    "plugin": "Build the plugin for the OpenSM that is installed.",
-    "fabric": "Make or read a fabric; describe it, or write it.",
+    "transition": "Check whether tables may be replaced while traffic runs.",
+    "lab": "Run a real OpenSM with the plugin on a simulated fabric.",
+    "plugin": "Build and manage the plugin for the installed OpenSM.",
+    "fabric": "Generate or read a fabric, and describe or write it.",
     "completion": "Print the completion script for a shell.",
 }
 """Help line of each command.  The function of a command is in the module of the same name in this package."""
@@ -78,11 +80,6 @@ def usage_line(error: Any) -> str:
     return f"{message} (see {path} --help)"
 
 
-def no_command_line(error: Any) -> str:
-    """Return the error line for a command group that was called without a command."""
-    return f"a command is missing (see {error.ctx.command_path if error.ctx is not None else 'ibnue'} --help)"
-
-
 def system_line(error: Any) -> str:
     """Format an OSError as one line: the file, if it is known, and the reason."""
     where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
@@ -92,13 +89,12 @@ def system_line(error: Any) -> str:
 Explanation = Callable[[Any], str]
 
 EXPLANATIONS: tuple[tuple[tuple[type[BaseException], ...], int, Explanation], ...] = (
-    ((click.exceptions.NoArgsIsHelpError,), WRONG_USE, no_command_line),
     ((click.UsageError,), WRONG_USE, usage_line),
     ((click.ClickException,), WRONG_USE, lambda error: error.format_message()),
     ((InputError,), WRONG_USE, str),
     # further lines are the end of a log
     ((EnvironmentProblem,), WRONG_USE, lambda error: str(error).partition("\n")[0]),
-    ((NotEnoughVLs,), FINDING, lambda error: f"{error} (allow more, or use nue or updn, which do with one)"),
+    ((NotEnoughVLs,), FINDING, lambda error: f"{error} (allow more, or use nue or updn, which need only one)"),
     ((IbnueError,), FINDING, str),
     ((click.Abort, KeyboardInterrupt), INTERRUPTED, lambda error: "interrupted"),
     ((OSError,), WRONG_USE, system_line),
@@ -226,6 +222,16 @@ class CommandGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(f"routing.cli.{cmd_name}"), cmd_name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments name; for a name that is unknown, the error names a similar one."""
+        name = args[0] if args else ""
+        near = difflib.get_close_matches(name, COMMANDS, 1, 0.6)
+        if name and not name.startswith("-") and name not in COMMANDS and near:
+            raise click.UsageError(f"there is no command {name!r} (did you mean {near[0]}?)", ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands into the help text, without importing the commands."""
         with formatter.section("Commands"):
@@ -252,6 +258,9 @@ class CommandGroup(click.Group):
         except OutputClosed:
             discard_stdout()
             sys.exit(OUTPUT_CLOSED)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message())
+            sys.exit(WRONG_USE)
         except (Exception, KeyboardInterrupt) as error:
             explained = explain(error)
             if explained is None:  # Python would exit with status 1, which means a finding
@@ -266,13 +275,13 @@ class CommandGroup(click.Group):
     name="ibnue",
     cls=CommandGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit status: 0 fine, 1 something was found (a credit loop, an unreachable pair), 2 wrong use or unreadable"
-    " input.",
+    epilog="Exit status: 0 no problem, 1 a finding (a credit loop, an unreachable pair), 2 wrong use or unreadable"
+    " input, 3 undecided because information is missing.",
 )
 @click.version_option(__version__, prog_name="ibnue")
 def main() -> None:
     """InfiniBand routing that is proven free of credit loops.
 
-    FABRIC, wherever it is asked for, is a file (ibsim net file, ibnetdiscover output, opensm-subnet.lst, GraphML, JSON:
-    told by its content) or a generator with its arguments, such as torus:4x4x4 or torus:10x10x10,cas=4.
+    FABRIC is a file or a generator.  A file is an ibsim net file, ibnetdiscover output, opensm-subnet.lst, GraphML or
+    JSON; ibnue detects which.  A generator has arguments, such as torus:4x4x4 or torus:10x10x10,cas=4.
     """

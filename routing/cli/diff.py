@@ -25,17 +25,21 @@ NAMED_SWITCHES = 10
 @click.command()
 @click.argument("a", type=click.Path(path_type=Path))
 @click.argument("b", type=click.Path(path_type=Path))
-@click.option("--fabric", metavar="FABRIC", help="The fabric of A, and of B unless --fabric-b names another.")
-@click.option("--fabric-b", metavar="FABRIC", help="The fabric of B.")
-@click.option("--lmc", type=click.IntRange(0, 7), default=0, show_default=True, help="LMC of the LIDs assigned.")
-@click.option("--guid2lid", type=click.Path(path_type=Path), metavar="FILE", help="LIDs from OpenSM's guid2lid file.")
+@click.option("--fabric", metavar="FABRIC", help="Fabric of the tables A, and of B unless --fabric-b is given.")
+@click.option("--fabric-b", metavar="FABRIC", help="Fabric of the tables B, if it is another one.")
+@click.option(
+    "--lmc", type=click.IntRange(0, 7), default=0, show_default=True, help="LMC of the LIDs that are assigned."
+)
+@click.option(
+    "--guid2lid", type=click.Path(path_type=Path), metavar="FILE", help="Take LIDs from this guid2lid file of OpenSM."
+)
 @fabric_argument.name_map_option
 @fabric_argument.class_options
 @json_option
 def diff(
     *, a: Path, b: Path, fabric: str | None, fabric_b: str | None, lmc: int, guid2lid: Path | None, as_json: bool
 ) -> int:
-    """Say what differs between the tables A and B: entries, service levels and, with the fabric, paths and load.
+    """Report what differs between the tables A and B: entries, service levels and, with the fabric, paths and load.
 
     A and B are bundles, or folders that ibnue wrote; with --fabric also folders with OpenSM's dump files.  Switches and
     LIDs are matched by GUID.  Exit status 1 if anything differs.
@@ -47,7 +51,7 @@ def diff(
     if fabric is None and (lmc or guid2lid is not None or fabric_argument.has_names() or fabric_argument.has_classes()):
         about_names = "--node-name-map" if fabric_argument.has_names() else "--class"
         name = "--lmc" if lmc else "--guid2lid" if guid2lid is not None else about_names
-        raise OptionError(f"{name} is about --fabric", remedy="add --fabric FABRIC, or leave it out")
+        raise OptionError(f"{name} has no effect without --fabric", remedy="add --fabric FABRIC, or leave it out")
     with spinner("comparing"):
         before = load(a, fabric, lmc, guid2lid)
         after = load(b, fabric_b or fabric, lmc, guid2lid)
@@ -79,7 +83,7 @@ def load(path: Path, fabric: str | None, lmc: int, guid2lid: Path | None) -> Tab
         return tables_of_fabric(subnet, read_tables(path, subnet))
     bundle = path / BUNDLE if path.is_dir() else path
     if path.is_dir() and not bundle.exists():
-        raise OptionError(f"{path} holds no bundle", remedy="name the fabric with --fabric")
+        raise OptionError(f"{path} has no bundle", remedy="name the fabric with --fabric")
     if bundle.is_file() and not zipfile.is_zipfile(bundle):
         raise OptionError(f"{bundle}: is not a bundle", remedy="name a bundle; for dumps of OpenSM also --fabric")
     return tables_of_bundle(read_bundle(bundle))
@@ -89,10 +93,14 @@ def facts(found: Difference) -> Iterator[tuple[str, str]]:
     """Yield a row for each aspect in which tables can differ: its name, and the difference as text."""
     yield "entries", of(found.entries_changed, found.entries)
     yield "LFT blocks", f"{of(found.blocks_changed, found.blocks)}; one SMP each"
-    sls = "keyed in different ways" if found.sls_changed is None else f"{found.sls_changed} differ"
-    yield "SLs", "unknown, as files do not state them" if "SL" in found.unknown else sls
+    sls = (
+        "cannot be compared: only one of the two depends on the source LID"
+        if found.sls_changed is None
+        else f"{found.sls_changed} differ"
+    )
+    yield "SLs", "unknown, because the files do not state them" if "SL" in found.unknown else sls
     sl2vl = "differ" if found.sl2vl_changed else "same"
-    yield "SL2VL", "unknown, as files do not state them" if "SL2VL" in found.unknown else sl2vl
+    yield "SL2VL", "unknown, because the files do not state them" if "SL2VL" in found.unknown else sl2vl
     yield "VLs", "unknown" if found.unknown else arrow(*found.vls)
     for name, switches in (("switches gone", found.switches_gone), ("switches new", found.switches_new)):
         if switches:

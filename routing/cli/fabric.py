@@ -21,17 +21,21 @@ if TYPE_CHECKING:
 @click.argument("source", required=False, shell_complete=fabric_argument.complete)
 @click.argument("arguments", nargs=-1)
 @click.option("--list", "as_list", is_flag=True, help="List the generators and their arguments.")
-@click.option("--cas", type=int, metavar="N", help="CAs on each switch that carries any.")
-@click.option("--redundancy", type=int, metavar="N", help="Parallel links for each link.")
-@click.option("--width", type=int, metavar="LANES", help="Lanes of every link: 1, 2, 4, 8 or 12.")
-@click.option("--speed", metavar="SPEED", help="SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR.")
-@click.option("--seed", type=int, help="Of random topologies.")
+@click.option("--cas", type=int, metavar="N", help="Number of CAs on each switch that has CAs.")
+@click.option("--redundancy", type=int, metavar="N", help="Number of parallel links in place of each link.")
+@click.option("--width", type=int, metavar="LANES", help="Width of every link in physical lanes: 1, 2, 4, 8 or 12.")
+@click.option("--speed", metavar="SPEED", help="Speed of every link: SDR to XDR, or such as 4xNDR or 400G.")
+@click.option("--seed", type=int, help="Seed of random topologies.")
 @click.option("--name", help="Name of the fabric.")
-@click.option("--lmc", type=click.IntRange(0, 7), default=0, show_default=True, help="LMC of the LIDs assigned.")
-@click.option("--guid2lid", type=click.Path(path_type=Path), metavar="FILE", help="LIDs from OpenSM's guid2lid file.")
+@click.option(
+    "--lmc", type=click.IntRange(0, 7), default=0, show_default=True, help="LMC of the LIDs that are assigned."
+)
+@click.option(
+    "--guid2lid", type=click.Path(path_type=Path), metavar="FILE", help="Take LIDs from this guid2lid file of OpenSM."
+)
 @fabric_argument.fault_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
-              help="Write the fabric; the suffix says how: .net (ibsim), .json, .graphml.")  # fmt: skip
+              help="Write the fabric; the suffix names the format: .net (ibsim), .json or .graphml.")  # fmt: skip
 @fabric_argument.name_map_option
 @fabric_argument.class_options
 @json_option
@@ -48,7 +52,7 @@ def fabric(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Make the fabric of a generator, or read a file; describe it, or write it with -o.
+    """Generate a fabric or read one from a file, describe it, and write it with -o.
 
     \b
     ibnue fabric torus:10x10x10,cas=4 -o torus.net
@@ -68,9 +72,11 @@ def fabric(
     with spinner(f"reading {source}"):
         subnet = fabric_argument.broken(load(source, list(arguments), chosen, lmc, guid2lid), failed, fault_lists)
     if output is not None:
+        from routing.formats.atomic import make_parents
         from routing.formats.fabric_files import write_fabric
 
         with spinner(f"writing {output}"):
+            make_parents(output)
             write_fabric(subnet, output)
     described = describe(subnet)
     if as_json:
@@ -94,7 +100,7 @@ def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, gu
         return fabric_argument.generated(name, [*words, *arguments], guid2lid, lmc=lmc, **chosen)
     if arguments or chosen:
         what = arguments[0] if arguments else "--" + next(iter(chosen))
-        raise OptionError(f"{what} belongs to a generator, and {source!r} is none", remedy="ibnue fabric --list")
+        raise OptionError(f"{what} is for generators, and {source!r} is not a generator", remedy="ibnue fabric --list")
     return fabric_argument.read(source, lmc=lmc, guid2lid=guid2lid)
 
 

@@ -78,14 +78,14 @@ def fabric_argument(command: Command) -> Command:
         "--guid2lid",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="LIDs from OpenSM's guid2lid file, whatever the fabric file says.",
+        help="Take LIDs from this guid2lid file of OpenSM, and not from the fabric file.",
     )(command)
     command = click.option(
         "--lmc",
         type=click.IntRange(0, 7),
         default=0,
         show_default=True,
-        help="LMC of the LIDs that are assigned: every end port gets 2^LMC of them.",
+        help="LMC of assigned LIDs: every end port without LIDs gets 2^LMC of them.",
     )(command)
     return click.argument("fabric", shell_complete=complete)(command)
 
@@ -98,7 +98,7 @@ def fault_options(command: Command) -> Command:
         type=click.Path(path_type=Path),
         multiple=True,
         metavar="FILE",
-        help="Break everything that a list file names, one fault a line.",
+        help="Break everything that this file names, one fault per line.",
     )(command)
     return click.option(
         "--fail",
@@ -137,10 +137,10 @@ def sl_options(command: Command) -> Command:
     kind = click.Path(path_type=Path)
     for option in (
         click.option("--sl2vl", type=kind, metavar="FILE", expose_value=False, callback=keep,
-                     help="SL2VL tables, for TABLES that are a dump of LFTs: opensm-sl2vl.dump or ibdmchk's form."),
+                     help="SL2VL tables, if TABLES is a dump of LFTs: opensm-sl2vl.dump or ibdmchk's format."),
         click.option("--sl", type=kind, metavar="FILE", expose_value=False, callback=keep,
-                     help="Service levels of the paths, for TABLES that are a dump of LFTs: what saquery PR prints, "
-                     "opensm-path-records.dump, or ibdmchk's form."),
+                     help="Service levels of the paths, if TABLES is a dump of LFTs: the output of saquery PR, "
+                     "opensm-path-records.dump, or ibdmchk's format."),
     ):  # fmt: skip
         command = option(command)
     return command
@@ -183,7 +183,7 @@ def tables_of(path: Path, fabric: Fabric, option: str) -> Routing:
     try:
         return read_tables(path, fabric)
     except TableError as error:
-        remedy = f"say with {option} what they were made for"
+        remedy = f"name with {option} the fabric for which they were made"
         raise TableError(error.problem, path=error.path, line=error.line, remedy=remedy) from None
 
 
@@ -219,7 +219,7 @@ def separate_words(chosen: object, message: str) -> str | None:
     if name not in TOPOLOGIES or words is None:
         return None
     one = f"{name}:{','.join([*([rest] if colon and rest else []), *words[1].split()])}"
-    return f"a generator and its arguments are one word here: {one}"
+    return f"write a generator and its arguments as one word here: {one}"
 
 
 def generated(name: str, words: Sequence[str], guid2lid: Path | None, /, *, lmc: int = 0, **options: Any) -> Fabric:
@@ -233,7 +233,7 @@ def generated(name: str, words: Sequence[str], guid2lid: Path | None, /, *, lmc:
     from routing.topologies import from_words
 
     if guid2lid is not None:
-        raise OptionError("--guid2lid needs a fabric file", remedy="a generator's GUIDs are its own")
+        raise OptionError("--guid2lid needs a fabric file", remedy="a generator makes its own GUIDs")
     return named(from_words(name, words, **options, **({"lmc": lmc} if lmc else {})))
 
 

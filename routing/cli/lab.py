@@ -51,20 +51,22 @@ UNUSED_WITH = {
 
 @click.command()
 @click.argument("fabric", required=False, shell_complete=fabric_argument.complete)
-@engine_options.engine_option("The engine that OpenSM asks, through the plugin.", IN_OPENSM)
-@click.option("--opensm-engine", metavar="ENGINE", help="An engine of OpenSM's own instead, such as dfsssp.")
+@engine_options.engine_option("The engine of ibnue that OpenSM uses through the plugin.", IN_OPENSM)
+@click.option("--opensm-engine", metavar="ENGINE", help="Use this engine of OpenSM itself instead, such as dfsssp.")
 @click.option("--do", "actions", multiple=True, metavar="ACTION",
-              help="Actions, in this order, instead of those on standard input: 'unlink sw1 2'.")  # fmt: skip
+              help="An action such as 'unlink sw1 2'; repeatable. Default: read actions from input.")  # fmt: skip
 @click.option(
-    "--demo", is_flag=True, help="A tour: a torus, OpenSM's own engine, then ours, a cable pulled and put back."
+    "--demo",
+    is_flag=True,
+    help="Show a tour on a torus: an engine of OpenSM, then one of ibnue; a cable is pulled and put back.",
 )
 @click.option("--policies", type=click.Path(path_type=Path), metavar="FILE",
               help="Rules for lifetimes of single ports, which the plugin sets after every sweep.")  # fmt: skip
 @click.option("--soak", "soak_length", metavar="LENGTH",
-              help="Have cables, switches and CAs come and go, for so many events or so long: 100, 8h.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the soak.")
+              help="Break and repair random parts of the fabric, for some events or some time: 100, 8h.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Random seed of --soak.")
 @click.option("--ledger", type=click.Path(path_type=Path), metavar="FILE",
-              help="Write what the soak finds after each event, JSON, one object a line.")  # fmt: skip
+              help="File for the results of --soak: one JSON object per line and event.")  # fmt: skip
 @fabric_argument.name_map_option
 @json_option
 def lab(
@@ -143,10 +145,10 @@ def refuse_unused_options() -> None:
     for name, others in UNUSED_WITH.items():
         idle = sorted(given & others)
         if name in given and idle:
-            raise click.UsageError(f"{OPTIONS[name]} goes without {OPTIONS[idle[0]]}", context)
+            raise click.UsageError(f"{OPTIONS[name]} cannot be combined with {OPTIONS[idle[0]]}", context)
     for name in sorted(given & {"seed", "ledger"}):
         if "soak_length" not in given:
-            raise click.UsageError(f"--{name} goes with --soak", context)
+            raise click.UsageError(f"--{name} has an effect only with --soak", context)
     if not given & {"fabric", "demo"}:
         raise click.UsageError("Missing argument 'FABRIC'", context)
 
@@ -194,7 +196,7 @@ def with_ports(opened: Lab, state: LabState) -> LabState:
 
     sweeps = len(re.findall(r"-> SUBNET UP$", opened.opensm.log_path.read_text(errors="replace"), re.MULTILINE))
     poll(lambda: len(lines()) >= sweeps, opened.ibsim.timeout)
-    return replace(state, ports=lines()[-1] if lines() else "nothing was set: see OpenSM's log")
+    return replace(state, ports=lines()[-1] if lines() else "no values were set: see OpenSM's log")
 
 
 def show(state: LabState, headline: str) -> None:
@@ -206,7 +208,7 @@ def show(state: LabState, headline: str) -> None:
     rows = [
         ("OpenSM", f"{routed}{took}; SUBNET UP after {1000 * sweep.seconds:.0f} ms"),
         ("fabric", proof_report.fabric_line(state.fabric)),
-        ("tables", f"read back from the switches, {'as' if state.as_dumped else 'NOT as'} OpenSM dumped them"),
+        ("tables", f"read back from the switches, {'equal' if state.as_dumped else 'NOT equal'} to OpenSM's dump"),
     ]
     if state.ports is not None:
         rows.append(("ports", state.ports))

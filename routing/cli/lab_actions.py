@@ -56,7 +56,7 @@ def parse(action: str) -> tuple[str, str, int | None]:
             return word, device, None
         case [("unlink" | "relink") as word, device, port] if (number := parse_decimal(port)) is not None:
             return word, device, number
-    raise OptionError(f"{action!r} cannot be done", remedy=HELP)
+    raise OptionError(f"{action!r} is not an action", remedy=HELP)
 
 
 def validate(action: str, fabric: Fabric) -> None:

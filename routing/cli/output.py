@@ -27,7 +27,7 @@ def echo_lines(*lines: str, err: bool = False) -> None:
 
 def json_option(command: Command) -> Command:
     """Add the option ``--json`` to a command, as the parameter ``as_json``."""
-    return click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")(command)
 
 
 def to_json_types(value: Any) -> Any:
@@ -85,6 +85,14 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts:
         console.print(table)
     for line in printed.get().strip("\n").split("\n"):
         click.echo(line.rstrip())
+
+
+def hint(text: str) -> None:
+    """Print a hint about a next step on standard error, if that is a terminal."""
+    from rich.console import Console
+
+    if Console(stderr=True).is_terminal:
+        echo_lines(text, err=True)
 
 
 @contextmanager

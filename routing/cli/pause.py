@@ -32,11 +32,16 @@ _LINKS = 10
 @click.argument("tables", required=False, type=click.Path(path_type=Path))
 @fabric_argument.sl_options
 @click.option("--flows", "flow_file", type=click.Path(path_type=Path), metavar="FILE",
-              help="Lines of SOURCE DESTINATION [RATE]: names, GUIDs or LIDs of CAs.")  # fmt: skip
-@click.option("--shift", type=click.IntRange(1), metavar="N", help="Instead: every end port sends to the Nth after it.")
+              help="Flows, as lines SOURCE DESTINATION [RATE] with names, GUIDs or LIDs of CAs.")  # fmt: skip
+@click.option(
+    "--shift",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Flows instead of a file: every end port sends to the Nth one after it.",
+)
 @click.option("--paths", "path_file", type=click.Path(path_type=Path), metavar="FILE",
-              help="No fabric, but lines of FLOW: LINK LINK ...")  # fmt: skip
-@click.option("--trace", is_flag=True, help="Every iteration, with all rates as fractions.")
+              help="Paths instead of a fabric, as lines FLOW: LINK LINK ...")  # fmt: skip
+@click.option("--trace", is_flag=True, help="Print every iteration, with all rates as fractions.")
 @fabric_argument.name_map_option
 @json_option
 def pause(
@@ -49,7 +54,7 @@ def pause(
     trace: bool,
     as_json: bool,
 ) -> int:
-    """Say which links of FABRIC are paused by flows along the routes of TABLES, and whether their rates sink to zero.
+    """Find the links of FABRIC that flows along the paths of TABLES pause, and whether the rates sink to zero.
 
     A fluid analysis in exact fractions: it knows rates, and neither buffers nor packets.  Exit status 1 if there is a
     cycle of pause-regulated links with rates that sink towards zero.

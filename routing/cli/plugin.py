@@ -19,7 +19,7 @@ _SHOWN = 3
 
 @click.group()
 def plugin() -> None:
-    """Build the plugin for the OpenSM that is installed."""
+    """Build and manage the plugin for the installed OpenSM."""
 
 
 plugin.add_command(history)
@@ -30,14 +30,16 @@ plugin.add_command(remove)
 
 
 @plugin.command(short_help="Build libibnue.so, and print the lines for opensm.conf.")
-@engine_options.engine_option("The engine that the line for opensm.conf names.", IN_OPENSM)
+@engine_options.engine_option("The engine to name in the printed line for opensm.conf.", IN_OPENSM)
 @click.option("--libdir", type=click.Path(path_type=Path), metavar="DIR",
-              help="Where to put libibnue.so; the system's folder of libraries if not given (needs root).")  # fmt: skip
-@click.option("--prefix", type=click.Path(path_type=Path), metavar="DIR", help="Where OpenSM is, if not in /usr.")
+              help="Folder for libibnue.so (default: the system's library folder, which needs root).")  # fmt: skip
+@click.option(
+    "--prefix", type=click.Path(path_type=Path), metavar="DIR", help="Where OpenSM is installed (default: /usr)."
+)
 @click.option("--config", type=click.Path(path_type=Path), metavar="FILE",
-              help="The plugin's configuration (TOML) that opensm.conf is to name.")  # fmt: skip
+              help="The plugin's configuration (TOML) to name in opensm.conf.")  # fmt: skip
 @click.option("--allow-writable", is_flag=True,
-              help="Install although others than root may write what root's OpenSM will run.")  # fmt: skip
+              help="Install even if users other than root may write files that root's OpenSM will run.")  # fmt: skip
 @json_option
 def install(
     *,
@@ -66,7 +68,7 @@ def install(
     for line in built.conf_lines:
         click.echo(f"    {line}")
     for line in built.warnings[:_SHOWN]:
-        echo_lines(f"warning: {line}, and an OpenSM of root's would run it", err=True)
+        echo_lines(f"warning: {line}, and root's OpenSM would run it", err=True)
     if len(built.warnings) > _SHOWN:
         echo_lines(f"warning: and {len(built.warnings) - _SHOWN} more", err=True)
     for name, value in built.environment.items():

@@ -15,7 +15,7 @@ from routing.errors import OptionError
 
 _config_option = click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE",
-    help="The plugin's configuration (TOML), which says where the state file is.",
+    help="The plugin's configuration (TOML), which names the state file.",
 )  # fmt: skip
 SIGNAL = "kill -HUP $(pidof opensm)"
 
@@ -53,7 +53,7 @@ def history(*, config: Path | None, as_json: bool) -> int:
         print_json({"folder": os.fspath(folder), "tables": rows})
         return 0
     if not rows:
-        click.echo(f"{folder} holds no tables")
+        click.echo(f"{folder} has no tables")
     for row in rows:
         mark = "*" if row["pinned"] else " "
         click.echo(
@@ -64,7 +64,7 @@ def history(*, config: Path | None, as_json: bool) -> int:
 
 @click.command(short_help="Go back to earlier tables.")
 @click.argument("number", type=click.IntRange(1), required=False)
-@click.option("--off", is_flag=True, help="Remove the pin: from the tables in force on they change as usual.")
+@click.option("--off", is_flag=True, help="Remove the pin, so that tables change again as faults require.")
 @_config_option
 @json_option
 def rollback(*, number: int | None, off: bool, config: Path | None, as_json: bool) -> int:
@@ -83,11 +83,16 @@ def rollback(*, number: int | None, off: bool, config: Path | None, as_json: boo
         if as_json:
             print_json({"pinned": None, "removed": removed})
         else:
-            click.echo("the pin is removed: tables change as usual from now on" if removed else "nothing was pinned")
+            click.echo(
+                "the pin is removed, so that tables change again as faults require" if removed else "nothing was pinned"
+            )
         return 0
     entry = pin(folder, number)
     if as_json:
         print_json({"pinned": entry.number, "file": os.fspath(entry.path)})
     else:
-        click.echo(f"tables {entry.number} of {entry.date} ({entry.engine}) are pinned; for a sweep now: {SIGNAL}")
+        click.echo(
+            f"tables {entry.number} of {entry.date} ({entry.engine}) are pinned, and used from the next sweep on;"
+            f" to sweep now: {SIGNAL}"
+        )
     return 0

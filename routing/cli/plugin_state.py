@@ -16,15 +16,15 @@ from routing.cli.output import echo_lines, json_option, print_json, print_rows
 from routing.errors import EnvironmentProblem
 
 _LIBDIR = click.option("--libdir", type=click.Path(path_type=Path), metavar="DIR",
-                       help="Where libibnue.so is; the system's folder of libraries if not given.")  # fmt: skip
+                       help="Folder of libibnue.so (default: the system's library folder).")  # fmt: skip
 _PREFIX = click.option("--prefix", type=click.Path(path_type=Path), metavar="DIR",
-                       help="Where OpenSM is, if not in /usr.")  # fmt: skip
+                       help="Where OpenSM is installed (default: /usr).")  # fmt: skip
 
 
 @click.command(short_help="Check the plugin's configuration and opensm.conf.")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--opensm-conf", type=click.Path(path_type=Path), metavar="FILE",
-              help="opensm.conf; /etc/opensm/opensm.conf if that is there.")  # fmt: skip
+              help="OpenSM's configuration (default: /etc/opensm/opensm.conf if it exists).")  # fmt: skip
 @_LIBDIR
 @_PREFIX
 @json_option
@@ -57,7 +57,7 @@ def check(
     return int(wrong)
 
 
-@click.command(short_help="Show what is installed of the plugin, and what runs.")
+@click.command(short_help="Show the installed plugin, and which OpenSMs run it.")
 @_LIBDIR
 @_PREFIX
 @click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="The plugin's configuration (TOML).")
@@ -89,11 +89,11 @@ def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_
     rows = [("library", str(there.library)), ("built for", f"{there.build.opensm}, layout {there.build.layout}")]
     rows += [("wrong", problem) for problem in there.problems]
     for process in processes:
-        old = ", of which the file has changed since: start OpenSM again" if process.outdated else ""
+        old = ", whose file has changed since: restart OpenSM" if process.outdated else ""
         workers = ", ".join(map(str, process.workers)) or "none"
         rows.append(("running", f"OpenSM {process.pid} with {process.library}{old}; worker {workers}"))
     if not processes:
-        rows.append(("running", "no OpenSM that can be looked at has it loaded"))
+        rows.append(("running", "no OpenSM has loaded it, as far as processes can be inspected"))
     rows += [(name, "none" if age is None else f"{files[name]}, {age:.0f} s old") for name, age in ages.items()]
     print_rows(rows)
     return int(bool(there.problems))
@@ -102,7 +102,7 @@ def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_
 @click.command(short_help="Remove libibnue.so, and print the lines to take out of opensm.conf.")
 @_LIBDIR
 @_PREFIX
-@click.option("--force", is_flag=True, help="Even if a running OpenSM has it loaded.")
+@click.option("--force", is_flag=True, help="Remove it even if a running OpenSM has loaded it.")
 @json_option
 def remove(*, libdir: Path | None, prefix: Path | None, force: bool, as_json: bool) -> int:
     """Remove libibnue.so, and nothing else; print the lines to take out of opensm.conf.

@@ -48,7 +48,7 @@ def policy() -> None:
     """
 
 
-def lay(policy_file: Path, fabric: str, tables: Path | None) -> PolicyInputs:
+def apply_policy(policy_file: Path, fabric: str, tables: Path | None) -> PolicyInputs:
     """Read the policy, the fabric and the tables, and find the rules that apply to each port of a switch.
 
     Returns
@@ -69,18 +69,18 @@ def lay(policy_file: Path, fabric: str, tables: Path | None) -> PolicyInputs:
     from routing.policy import apply_rules, loop_channels, port_facts, read_policy
 
     if tables is None and fabric_argument.has_sl_files():
-        raise OptionError("--sl and --sl2vl are about --tables", remedy="add --tables, or leave them out")
+        raise OptionError("--sl and --sl2vl have no effect without --tables", remedy="add --tables, or leave them out")
     with spinner("reading"):
         rules, subnet = read_policy(policy_file), fabric_argument.read(fabric)
         routing = None if tables is None else fabric_argument.tables(tables, subnet)
     if routing is not None and (note := proof_report.vl_note(routing)) is not None:
         echo_lines(f"assumed: {note}", err=True)
-    with spinner("laying the rules over the fabric"):
+    with spinner("applying the rules to the fabric"):
         facts = port_facts(subnet, None if routing is None else loop_channels(subnet, worst_case(routing)))
         return subnet, facts, apply_rules(rules, subnet, facts)
 
 
-@policy.command(short_help="Is a policy right, and which ports does it set?")
+@policy.command(short_help="Check a policy, and count the ports it applies to.")
 @inputs
 @json_option
 def check(*, policy_file: Path, fabric: str, tables: Path | None, as_json: bool) -> int:
@@ -89,7 +89,7 @@ def check(*, policy_file: Path, fabric: str, tables: Path | None, as_json: bool)
     The first thing wrong is an error (exit status 2) with file, line and remedy.  Otherwise the ports of each rule are
     counted.
     """
-    subnet, facts, found = lay(policy_file, fabric, tables)
+    subnet, facts, found = apply_policy(policy_file, fabric, tables)
     rows = [
         (rule, len(found.selected[number]), found.decides(number)) for number, rule in enumerate(found.policy.rules)
     ]
@@ -105,26 +105,26 @@ def check(*, policy_file: Path, fabric: str, tables: Path | None, as_json: bool)
         ]
     )
     if not rows:
-        echo_lines("the policy has no rule, so every port keeps what it has")
+        echo_lines("the policy has no rule, so every port keeps its values")
         return 0
     print_table(["rule", "line", "ports", "decides"], [(r.name, str(r.line), str(n), str(own)) for r, n, own in rows])
     for rule, ports, own in rows:
         if not own:
-            why = "later rules override it everywhere" if ports else f"no cabled port of {subnet.name} fits it"
-            echo_lines(f"{rule.name} (line {rule.line}) decides nothing: {why}")
+            why = "later rules override it everywhere" if ports else f"it selects no cabled port of {subnet.name}"
+            echo_lines(f"{rule.name} (line {rule.line}) has no effect: {why}")
     return 0
 
 
-@policy.command(short_help="What holds at one port, and which rule says so.")
+@policy.command(short_help="Show the values of one port, and the rules behind them.")
 @inputs
 @click.argument("switch")
 @click.argument("port", type=click.IntRange(1, 254))
 @json_option
 def explain(*, policy_file: Path, fabric: str, tables: Path | None, switch: str, port: int, as_json: bool) -> int:
-    """Say what POLICY sets at PORT of SWITCH (name or GUID), and which rule does it."""
+    """Show what POLICY sets at PORT of SWITCH (name or GUID), and which rule sets it."""
     from routing.policy.explain import explain_port
 
-    subnet, facts, found = lay(policy_file, fabric, tables)
+    subnet, facts, found = apply_policy(policy_file, fabric, tables)
     report = explain_port(found, subnet, facts, switch, port)
     if not facts.exists[report.row, port]:
         raise OptionError(f"{report.switch} has no port {port}", remedy=f"it has {subnet.switch_ports[report.row]}")
@@ -148,11 +148,11 @@ def explain(*, policy_file: Path, fabric: str, tables: Path | None, switch: str,
 @policy.command(short_help="Propose rules from tables.")
 @click.argument("fabric", shell_complete=fabric_argument.complete)
 @click.argument("tables", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the rules there.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the rules to this file.")
 @click.option("--mtu", type=click.IntRange(256, 10240), default=4096, show_default=True, metavar="BYTES",
-              help="The largest packet.")  # fmt: skip
+              help="Size of the largest packet.")  # fmt: skip
 @click.option("--burst", type=click.IntRange(256, 1 << 30), default=65536, show_default=True, metavar="BYTES",
-              help="What every CA may send to one of them at once.")  # fmt: skip
+              help="Burst that every CA may send to one CA at the same time.")  # fmt: skip
 @click.option("--breaker/--no-breaker", default=True, show_default=True, help="Propose a Deadlock Breaker on loops.")
 @fabric_argument.name_map_option
 @fabric_argument.class_options
@@ -191,18 +191,18 @@ def suggest(
     return 0
 
 
-@policy.command(short_help="For switch agents, or for opensm.conf.")
+@policy.command(short_help="Write a policy for switch agents or for opensm.conf.")
 @inputs
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR",
-              help="Write a JSON file for the agent of every switch there.")  # fmt: skip
-@click.option("--opensm", is_flag=True, help="Print the lines for opensm.conf from which the fewest ports differ.")
+              help="Folder for one JSON file per switch, for the switch's agent.")  # fmt: skip
+@click.option("--opensm", is_flag=True, help="Print the values for opensm.conf that suit most ports.")
 def export(*, policy_file: Path, fabric: str, tables: Path | None, output: Path | None, opensm: bool) -> int:
-    """Hand POLICY on: to switch agents as one JSON file a switch, to OpenSM as its four global values."""
+    """Export POLICY: to switch agents as one JSON file per switch, to OpenSM as its four global values."""
     from routing.policy.export import opensm_lines, write_switch_files
 
     if output is None and not opensm:
         raise click.UsageError("give -o DIR, --opensm, or both", click.get_current_context())
-    subnet, facts, found = lay(policy_file, fabric, tables)
+    subnet, facts, found = apply_policy(policy_file, fabric, tables)
     if output is not None:
         written = write_switch_files(found, subnet, output)
         print_rows([("files", f"{len(written)} in {output}")])

@@ -61,7 +61,7 @@ def vl_note(*tables: Routing) -> str | None:
         return None
     names = {"SL": "service levels", "SL2VL": "SL2VL tables"}
     parts = " and ".join(name for part, name in names.items() if part in unknown)
-    return f"all packets share one VL, as {parts} are unknown"
+    return f"all packets share one VL, because {parts} are unknown"
 
 
 def verdict_rows(verdict: Verdict) -> Iterator[tuple[str, str]]:
@@ -84,10 +84,14 @@ def _unknown(verdict: Verdict) -> str:
     if verdict.assumed.get("SL") == "SL 0 for every path":
         text = "service levels unknown, SL 0 assumed"
     elif "SL" in verdict.assumed:
-        text = "some service levels unknown, those of other paths assumed"
+        text = "some service levels unknown, so the service levels of other paths are assumed"
     else:
         text = "SL2VL tables unknown, SL n on VL n modulo 8 assumed"
-    return text if verdict.proof.credit_loop is not None else f"{text}; so there is none, but on one VL there is one"
+    return (
+        text
+        if verdict.proof.credit_loop is not None
+        else f"{text}; with this there is no loop, but if all packets share one VL there is one"
+    )
 
 
 def print_verdict(verdict: Verdict) -> None:
@@ -103,15 +107,15 @@ def print_verdict(verdict: Verdict) -> None:
     if verdict.possible_loop is None:
         return
     for assumption in verdict.assumed.values():
-        echo_lines(f"the files do not say, so it is assumed: {assumption}")
+        echo_lines(f"assumed, because the files do not state it: {assumption}")
     echo_lines(
-        "give what is unknown with --sl and --sl2vl; what may be a loop otherwise:", *verdict.possible_loop.describe()
+        "state what is unknown with --sl and --sl2vl; otherwise this may be a loop:", *verdict.possible_loop.describe()
     )
 
 
 def percentage(value: float, more: str = "") -> str:
     """Format a rate as a share of the data rate of the CAs' links, followed by the text ``more``."""
-    return f"{value:.3f} of the CAs' rate{more}" if math.isfinite(value) else "no channel carries anything"
+    return f"{value:.3f} of the CAs' rate{more}" if math.isfinite(value) else "no channel carries traffic"
 
 
 def print_findings(proof: Proof) -> None:

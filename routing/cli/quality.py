@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 @click.option("--links", "most", type=click.IntRange(0), default=10, show_default=True, metavar="N",
               help="List the N channels with the highest load.")  # fmt: skip
 @click.option("--patterns", type=click.IntRange(0, 100_000), default=100, show_default=True, metavar="N",
-              help="Random bisections, shifts and permutations to average over.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Of the patterns.")
+              help="Number of random bisections, shifts and permutations to average over.")  # fmt: skip
+@click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Random seed of the patterns."
+)
 @click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
 @json_option
 def quality(
@@ -42,7 +44,7 @@ def quality(
     threads: int,
     as_json: bool,
 ) -> int:
-    """Measure TABLES on FABRIC: hops, load of the channels, shares of traffic patterns.
+    """Measure TABLES on FABRIC: hops, load of the channels, rates of traffic patterns.
 
     TABLES is a bundle, a folder that ibnue wrote, or a folder with OpenSM's dump files.
     """
@@ -95,7 +97,7 @@ def facts(figures: Quality) -> list[tuple[str, str]]:
         ),
         ("hops", f"{figures.hops_mean:.2f} mean, {figures.hops_max} most; pairs by hops: {spread}"),
         *stretch_facts(figures),
-        ("load", f"{load} (flows on a channel when all send to all)"),
+        ("load", f"{load} (flows per channel if all end ports send to all others)"),
         ("all-to-all", proof_report.percentage(figures.all_to_all, f"; {figures.bound:.3f} if the load were even")),
         *parts_facts(figures),
         *((name, f"{mean:.3f} mean, {least:.3f} least") for name, (mean, least) in measured),
@@ -128,7 +130,7 @@ def disjoint_facts(found: DisjointPaths | None) -> list[tuple[str, str]]:
     if found is None:
         return []
     shares = ", ".join(f"{number}: {100 * share:.1f} %" for number, share in enumerate(found.shares, 2))
-    return [("disjoint", f"pairs with at least so many link-disjoint paths: {shares}")]
+    return [("disjoint", f"pairs by their least number of link-disjoint paths: {shares}")]
 
 
 def busiest_channels(fabric: Fabric, routing: Routing, most: int, threads: int) -> list[dict[str, object]]:

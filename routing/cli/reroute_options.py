@@ -40,13 +40,13 @@ def options(command: Command) -> Command:
     """Add the options of a re-route to a command: ``--previous``, ``--was``, ``--stability`` and ``--rebalance``."""
     for option in (
         click.option("--rebalance", type=click.IntRange(1), metavar="N",
-                     help="With --previous: move up to N more entries towards the balance of tables from scratch."),
+                     help="With --previous: change up to N more entries to improve the balance."),
         click.option("--stability", type=click.Choice(STABILITY_LEVELS), metavar="|".join(STABILITY_LEVELS),
-                     help="With --previous: change only broken entries, and those that have to give way; or some more, "
-                     "to keep the balance (the default); or recompute everything."),
+                     help="With --previous: change only broken entries and those that the repair needs (full); or some "
+                     "more, to keep the balance (balanced, the default); or recompute everything (fresh)."),
         click.option("--was", metavar="FABRIC",
-                     help="With --previous: the fabric of those tables; if left out, FABRIC without "
-                     "the faults that are given."),
+                     help="With --previous: the fabric of those tables (default: FABRIC without "
+                     "the given faults)."),
         click.option("--previous", type=click.Path(path_type=Path), metavar="TABLES",
                      help="Existing tables, a bundle or a folder: change as few entries as possible. Without -e "
                      "the engine is the one that made them."),
@@ -68,10 +68,10 @@ def pop_options(given: dict[str, Any]) -> Previous | None:
     if tables is None:
         for name, value in (("--was", was), ("--stability", stability), ("--rebalance", rebalance)):
             if value is not None:
-                raise OptionError(f"{name} says nothing without earlier tables", remedy="add --previous TABLES")
+                raise OptionError(f"{name} has no effect without earlier tables", remedy="add --previous TABLES")
         return None
     if rebalance is not None and stability == "fresh":
-        raise OptionError("--stability fresh has the balance of fresh tables", remedy="leave --rebalance out")
+        raise OptionError("--stability fresh leaves nothing to rebalance", remedy="leave --rebalance out")
     return Previous(tables, was, stability or "balanced", rebalance or 0)
 
 
@@ -168,7 +168,9 @@ def both(found: Rerouted, step: Rerouted | None, earlier: Routing) -> Rerouted:
         The earlier tables, with rows and columns as in the present fabric.
     """
     if step is None:
-        return replace(found, reason=f"{found.reason}; no more entries move, as nothing is gained")
+        return replace(
+            found, reason=f"{found.reason}; no more entries are moved, because the balance would not improve"
+        )
     return replace(
         step,
         broken=found.broken,
@@ -181,7 +183,7 @@ def both(found: Rerouted, step: Rerouted | None, earlier: Routing) -> Rerouted:
 
 
 def _moved_lids(step: Rerouted) -> str:
-    return f"{count_noun(step.changed, 'entry', 'entries')} moved off the fullest channels"
+    return f"{count_noun(step.changed, 'entry', 'entries')} moved off the most loaded channels"
 
 
 def check_same(routing: Routing, fabric: Fabric, engine: Engine, options: EngineOptions, option: str) -> None:
@@ -207,11 +209,11 @@ def check_same(routing: Routing, fabric: Fabric, engine: Engine, options: Engine
                           remedy="leave it out, or --stability fresh to change them all")  # fmt: skip
     vls = routing.vls - first
     if isinstance(options.vls, int) and vls > options.vls:
-        raise OptionError(f"the tables of {option} take {count_noun(vls, 'VL')}, --vls says {options.vls}",
+        raise OptionError(f"the tables of {option} use {count_noun(vls, 'VL')}, --vls allows {options.vls}",
                           remedy=f"use --vls {vls}, or --stability fresh to change them all")  # fmt: skip
     if options.vls == "auto" and routing.vls > options.port_vls and engine_options.is_given("port_vls"):
         last = routing.vls - 1
-        raise OptionError(f"the tables of {option} take VLs up to {last}, --port-vls says {options.port_vls}",
+        raise OptionError(f"the tables of {option} use VLs up to {last}, --port-vls allows {options.port_vls}",
                           remedy=f"use --port-vls {routing.vls}, or --stability fresh to change them all")  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import click
 
 from routing.cli import engine_options, fabric_argument, proof_report, reroute_options
 from routing.cli.command import FINDING
-from routing.cli.output import json_option, print_json, print_rows, spinner
+from routing.cli.output import hint, json_option, print_json, print_rows, spinner
 from routing.cli.param_types import Number
 from routing.cli.quality import parts_facts
 from routing.engines import ENGINES
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     "--budget",
     type=Number(0, 1e6, min_open=True),
     metavar="SECONDS",
-    help="Processor seconds that routing may take, as effort worked out from the fabric.",
+    help="Estimated CPU seconds for the routing; sets the effort.",
 )
 @reroute_options.options
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR",
@@ -96,6 +96,8 @@ def route(
     else:
         print_rows(facts(result))
         proof_report.print_findings(made.proof)
+        if output is not None and made.proof.certified:
+            hint(f"next: ibnue check {fabric} {output}; ibnue lab {fabric} rehearses them")
     return 0 if made.proof.certified else FINDING
 
 
@@ -131,7 +133,7 @@ def effort_for_budget(budget: float, options: EngineOptions, fabric: Fabric) -> 
     from routing.engines.budget import effort_within
 
     if engine_options.is_given("effort"):
-        raise OptionError("--effort and --budget say the same thing in two ways", remedy="give one of them")
+        raise OptionError("--effort and --budget set the same thing", remedy="give one of them")
     return replace(options, effort=effort_within(fabric, budget))
 
 
@@ -180,8 +182,10 @@ def write(output: Path | None, tables: VerifiedTables) -> list[Path]:
     """Write the tables into the output folder, and return the paths of all files; none if there is no folder."""
     if output is None:
         return []
+    from routing.formats.atomic import make_parents
     from routing.formats.table_files import write_tables
 
+    make_parents(output)
     write_tables(output, tables.fabric, tables.routing, tables.proof)
     return sorted(output.iterdir())
 
@@ -197,7 +201,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     # A need of one VL is certainly the minimum. Any other number is only what the engine found to be enough.
     yield "VLs", f"{'' if routing.vls_needed == 1 else 'at most '}{routing.vls_needed} needed, {routing.vls} used"
     if "fallback" in routing.provenance.options:
-        yield "paths", f"{routing.provenance.options['fallback']}: no others that fit into the VLs were found"
+        yield "paths", f"{routing.provenance.options['fallback']}: other paths were not found with this number of VLs"
     yield from proof_report.facts(result.tables.proof)
     if result.replies_at_offset:
         yield "replies", "safe on the request's SL only if sent to the LID offset of the request"

@@ -31,13 +31,13 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 
 @click.command()
 @click.argument("scenario", required=False, shell_complete=complete)
-@click.option("--list", "listing", is_flag=True, help="List the scenarios and end.")
-@click.option("--case", "names", multiple=True, metavar="NAME", help="Only this case; may be given several times.")
+@click.option("--list", "listing", is_flag=True, help="List the scenarios.")
+@click.option("--case", "names", multiple=True, metavar="NAME", help="Run only this case; repeatable.")
 @click.option("--plot", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-              help="Write a chart of every case as SVG: buffers and throughput over time, or what comes "
-              "through over load.")  # fmt: skip
-@click.option("--trace", is_flag=True, help="Report what drops and breakers did, and when.")
-@click.option("--sweep", is_flag=True, help="Latency and throughput over load instead: SCENARIO is a fabric.")
+              help="Folder for a chart of every case as SVG: buffers and throughput over time, or accepted "
+              "load over offered load.")  # fmt: skip
+@click.option("--trace", is_flag=True, help="Report each drop and each action of a deadlock breaker, with its time.")
+@click.option("--sweep", is_flag=True, help="Measure latency and throughput over load instead: SCENARIO is a fabric.")
 @sweep_options
 @json_option
 def simulate(
@@ -201,7 +201,7 @@ def write_charts(folder: Path, results: list[Result]) -> None:
     for result in results:
         picture = picture_of(result)
         if picture is None:
-            echo_lines(f"no chart of {result.case}: it is about nothing over time or load", err=True)
+            echo_lines(f"no chart of {result.case}: the case has no figures over time or load", err=True)
             continue
         name = "".join(letter if letter.isalnum() else "-" for letter in result.case)
         write_text_atomically(folder / f"{result.scenario}-{name}.svg", picture)

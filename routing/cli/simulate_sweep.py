@@ -176,7 +176,7 @@ def make_curves(fabric: Fabric, options: dict[str, Any]) -> list[Curve]:
         network = build_network(fabric, escape, timing, vls=vls)
         networks += [(f"adaptive, {scheme}", network, scheme) for scheme in options["schemes"]]
     for pattern in options["patterns"]:
-        pattern_traffic(networks[0][1], pattern, 0.5)  # an error before the first run
+        pattern_traffic(networks[0][1], pattern, 0.5)  # reports a wrong pattern before the first run
     return [Curve(*network, pattern) for pattern in options["patterns"] for network in networks]
 
 

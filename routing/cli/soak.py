@@ -43,7 +43,9 @@ def length(text: str) -> tuple[int | None, float | None]:
     """
     found = _LENGTH.fullmatch(text.strip())
     if found is None or not int(found[1]):
-        raise OptionError(f"a soak of {text!r}", remedy="a number of events, or a time: 100, 90s, 30min, 8h")
+        raise OptionError(
+            f"{text!r} is not a length for --soak", remedy="give a number of events or a time: 100, 90s, 30min, 8h"
+        )
     number = int(found[1])
     return (number, None) if found[2] is None else (None, float(number * _SECONDS[found[2]]))
 
@@ -61,7 +63,7 @@ def open_ledger(path: Path, head: dict[str, Any]) -> TextIO:
     try:
         ledger = path.open("x", encoding="utf-8", buffering=1)
     except FileExistsError:
-        raise OptionError(f"{path} is there already", remedy="name a new ledger, or remove it") from None
+        raise OptionError(f"{path} exists already", remedy="name a new ledger, or remove it") from None
     except OSError as problem:
         raise EnvironmentProblem(f"{path}: cannot be written: {(problem.strerror or str(problem)).lower()}") from None
     ledger.write(json.dumps({"format": LEDGER, **head}) + "\n")
@@ -133,9 +135,9 @@ def verdict(outcome: Outcome) -> str:
     wrong = [
         text
         for bad, text in (
-            (not outcome.as_cabled, "ibnetdiscover sees other cables than are left"),
-            (not outcome.as_dumped, "the switches' tables are not those that OpenSM dumped"),
-            (outcome.as_planned is False, "the tables in force are not the plan"),
+            (not outcome.as_cabled, "ibnetdiscover does not see the cables that should be left"),
+            (not outcome.as_dumped, "the tables in the switches differ from OpenSM's dump"),
+            (outcome.as_planned is False, "the tables in force differ from those that the plugin planned"),
             (not outcome.complete, "routes are missing"),
             (not outcome.certified, "not proven free of credit loops"),
         )
@@ -151,7 +153,7 @@ def facts(found: Summary) -> list[tuple[str, str]]:
         return f"{kb[0] / 1024:.1f} MiB in the second fifth of the events, {kb[1] / 1024:.1f} MiB in the last"
 
     return [
-        ("events", f"{found.events}, {found.good} of them left nothing to complain about"),
+        ("events", f"{found.events}, {found.good} of them without a problem"),
         ("OpenSM", memory(found.opensm_kb)),
         ("worker", memory(found.worker_kb)),
         ("routing", f"{found.routing_ms:.1f} ms, {found.changed:.0f} entries changed (medians)"),

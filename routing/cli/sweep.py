@@ -50,7 +50,7 @@ def all_or_number(text: str) -> int | str:
     "--spec",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A TOML file that says it all, instead of FABRIC and the options up to --lab.",
+    help="TOML file that describes all cases, in place of FABRIC and the options up to --lab.",
 )
 @click.option(
     "-e",
@@ -59,17 +59,29 @@ def all_or_number(text: str) -> int | str:
     multiple=True,
     metavar="ENGINE[:OPTION=VALUE,...]",
     shell_complete=engine_options.complete,
-    help="An engine, such as nue or nue:vls=4; may be given several times.",
+    help="An engine, such as nue or nue:vls=4; repeatable.",
 )
-@click.option("--links", type=all_or_number, metavar="all|N", default="0", help="Single links between switches.")
-@click.option("--switches", type=all_or_number, metavar="all|N", default="0", help="Single switches.")
+@click.option(
+    "--links",
+    type=all_or_number,
+    metavar="all|N",
+    default="0",
+    help="Break each link between switches, or N of them, one per case.",
+)
+@click.option(
+    "--switches",
+    type=all_or_number,
+    metavar="all|N",
+    default="0",
+    help="Break each switch, or N of them, one per case.",
+)
 @click.option("--fault", "faults", multiple=True, metavar="FAULT", help="A fault by name, such as 'sw1/3'; repeatable.")
 @click.option(
     "--random",
     "samples",
     multiple=True,
     metavar="N[:K|:P%]",
-    help="N random cases of K faults (2), or of P percent of what can break; repeatable.",
+    help="N random cases with K faults each (default 2), or with P percent of all components; repeatable.",
 )
 @click.option(
     "--kinds",
@@ -84,39 +96,43 @@ def all_or_number(text: str) -> int | str:
     "modes",
     type=click.Choice(["fresh", "balanced", "full"]),
     multiple=True,
-    help="How the tables with the fault come from those without; repeatable.  [default: fresh]",
+    help="How tables are computed after the fault, as in ibnue route; repeatable.  [default: fresh]",
 )
-@click.option("--lab", is_flag=True, help="By a real OpenSM with the plugin on ibsim, ibdmchk as a second judge.")
+@click.option(
+    "--lab", is_flag=True, help="Route with a real OpenSM and the plugin on ibsim, and check with ibdmchk too."
+)
 @click.option(
     "--ledger",
     "path",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where results are kept; what it has is not done again.",
+    help="File that stores the results. Cases that it has are not run again.",
 )
-@click.option("--shard", metavar="K/N", help="Only the K-th of N parts, which can run on different machines.")
+@click.option("--shard", metavar="K/N", help="Run only the K-th of N parts, for instance on different machines.")
 @click.option(
     "--executor",
     default="processes",
     show_default=True,
     metavar="processes|dask://HOST:PORT|mpi",
-    help="Who does the work.",
+    help="What runs the cases: processes, Dask or MPI.",
 )
-@click.option("-j", "--jobs", type=click.IntRange(1, 4096), metavar="N", help="Processes; one a core if not given.")
+@click.option(
+    "-j", "--jobs", type=click.IntRange(1, 4096), metavar="N", help="Number of processes (default: one per core)."
+)
 @click.option(
     "--timeout",
     type=Number(0, 1e6, min_open=True),
     metavar="SECONDS",
-    help="End a case that takes longer, and go on; also for a --spec, in place of what it says.",
+    help="Stop a case after this time and continue with others; overrides a --spec.",
 )
-@click.option("--retry-errors", is_flag=True, help="Do again what ended in an error, such as a kernel that crashed.")
+@click.option("--retry-errors", is_flag=True, help="Run cases again that ended in an error, such as a crash.")
 @click.option(
     "--merge",
     "others",
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="LEDGER",
-    help="Take over the results of another ledger first; repeatable.",
+    help="Copy the results of another ledger first; repeatable.",
 )
 @click.option("--against", type=click.Path(path_type=Path), metavar="LEDGER", help="Compare with an earlier ledger.")
 @click.option(
@@ -125,21 +141,21 @@ def all_or_number(text: str) -> int | str:
     default=0.05,
     show_default=True,
     metavar="X",
-    help="Share of the all-to-all rate that may be lost.",
+    help="Share of the all-to-all rate whose loss is not a regression.",
 )
-@click.option("--by-fabric", is_flag=True, help="A line for each fabric in the summary.")
+@click.option("--by-fabric", is_flag=True, help="Print one line per fabric in the summary.")
 @json_option  # fmt: skip
 def sweep(
     *, path: Path | None, shard: str | None, executor: str, jobs: int | None, timeout: float | None,
     retry_errors: bool, others: tuple[Path, ...], against: Path | None, tolerance: float, by_fabric: bool,
     as_json: bool, **given: Any,
 ) -> int:  # fmt: skip
-    """Route every fabric with every engine and every fault; prove, measure and keep each result.
+    """Route every fabric with every engine and every fault; prove, measure and store each result.
 
     \b
     ibnue sweep torus:4x4x4 -e nue -e lash --links all --switches all --ledger torus.db
     ibnue sweep nets/*.net -e updn --random 100:1% --ledger new.db --against old.db
-    ibnue sweep --ledger torus.db                     what a ledger says
+    ibnue sweep --ledger torus.db                     print the results in a ledger
 
     A run that was stopped, however it was, goes on where it was when it is started again with the same ledger.  Exit
     status 1 if any tables were not certified, or if anything became worse than in the earlier ledger: certified no
@@ -157,7 +173,9 @@ def sweep(
         if executor == "mpi" and ranks is None:
             return 0  # this is a rank other than 0, and its work is done
         if against is None and named(["tolerance"]):
-            raise OptionError("--tolerance is about --against", remedy="add --against LEDGER, or leave it out")
+            raise OptionError(
+                "--tolerance has no effect without --against", remedy="add --against LEDGER, or leave it out"
+            )
         plan = planned(given, shard, timeout)
         if plan is None and (path is None or retry_errors):
             raise OptionError("there is nothing to do", remedy="name fabrics, a --spec or a --ledger")
@@ -189,7 +207,7 @@ def same(other: Path, path: Path | None) -> Path:
         It is the ledger of this run.
     """
     if path is not None and other.exists() and path.exists() and other.samefile(path):
-        raise OptionError(f"{other} is the ledger of this run itself", remedy="name an earlier one, or a copy")
+        raise OptionError(f"{other} is the ledger of this run", remedy="name an earlier one, or a copy")
     return other
 
 
@@ -203,7 +221,7 @@ def opened(stack: ExitStack, against: Path | None, path: Path | None) -> Ledger 
 def refuse_running_options() -> None:
     """Raise OptionError if an option says how to run cases although there are no cases."""
     for name in named(RUNNING):
-        raise OptionError(f"{name} is for fabrics, and there are none", remedy="name a FABRIC")
+        raise OptionError(f"{name} has no effect without fabrics", remedy="name a FABRIC")
 
 
 def planned(given: Mapping[str, Any], shard: str | None, timeout: float | None) -> Plan | None:
@@ -219,15 +237,15 @@ def planned(given: Mapping[str, Any], shard: str | None, timeout: float | None) 
 
     part = None if shard is None else Shard.parse(shard)
     if given["spec"] is not None and given["fabric_names"]:
-        raise OptionError("a spec names its fabrics itself", remedy="give FABRIC or --spec")
+        raise OptionError("a --spec names its own fabrics", remedy="give FABRIC or --spec")
     if not given["fabric_names"]:
         for name in named(given):
             if given["spec"] is None:
-                raise OptionError(f"{name} is for fabrics, and there are none", remedy="name a FABRIC")
+                raise OptionError(f"{name} has no effect without fabrics", remedy="name a FABRIC")
             if name != "--spec":
-                raise OptionError(f"a spec has no {name} beside it", remedy="write it into the spec")
+                raise OptionError(f"{name} cannot be combined with --spec", remedy="write it into the spec")
     elif "--kinds" in named(given) and not given["samples"]:
-        raise OptionError("--kinds is about --random", remedy="add --random 100, or leave it out")
+        raise OptionError("--kinds has no effect without --random", remedy="add --random 100, or leave it out")
     if given["spec"] is None and not given["fabric_names"]:
         refuse_running_options()
         return None
@@ -253,7 +271,9 @@ def block(given: Mapping[str, Any]) -> Block:
     from routing.sweep.spec import Block, parse_seeds
 
     if given["lab"] and given["modes"]:
-        raise OptionError("--lab has no --stability", remedy="the plugin decides there; give one of the two")
+        raise OptionError(
+            "--lab cannot be combined with --stability", remedy="with --lab the plugin decides; give one of the two"
+        )
     return Block(
         fabrics=given["fabric_names"],
         engines=given["engine_names"] or Block.engines,
@@ -295,12 +315,12 @@ def run(
     finished = False
     try:
         settings = prepared(stack) if live else ()
-        with progress_bar("sweep", len(todo)) as tell:
+        with progress_bar("sweep", len(todo)) as advance:
             # Cases with and without OpenSM are separate runs in the ledger, because those with OpenSM depend on more
             # code.
             for part in filter(None, ([task for task in todo if task.mode != "lab"], live)):
                 number = ledger.begin(f"{len(part)} of {len(plan.tasks)} tasks, {executor}", live=part is live)
-                Run(ledger, number, working, packer(plan, settings), lambda pairs: tell(len(pairs))).finish(part)
+                Run(ledger, number, working, packer(plan, settings), lambda pairs: advance(len(pairs))).finish(part)
         finished = True
     finally:
         working.close(now=not finished)

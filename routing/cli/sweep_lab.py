@@ -72,7 +72,7 @@ def live(fabric: Fabric, net: Path, task: Task, settings: Mapping[str, str]) -> 
     """
     faults = faults_of(task.fault, fabric)
     if any(fault.kind in CANNOT for fault in faults):
-        raise OptionError("ibsim simulates no degraded and no swapped cables", remedy="leave out --lab")
+        raise OptionError("ibsim cannot simulate degraded or swapped cables", remedy="leave out --lab")
     broken = apply_faults(fabric, faults)
     config = net.with_name("plugin.toml")
     config.write_text(plugin_config(task))
@@ -166,9 +166,9 @@ def verdict(task: Task, fabric: Fabric, before: LabState, after: LabState, secon
     """Return the result of a case, given the state before and after the faults, and ibdmchk's verdict ``second``."""
     outcome, report = classify_outcome(ENGINES[task.target.engine], after.proof)
     if not after.as_dumped:
-        outcome, report = "wrong", "the switches do not have the tables that OpenSM dumped"
+        outcome, report = "wrong", "the tables in the switches differ from OpenSM's dump"
     elif second and outcome == "certified":
-        outcome, report = "wrong", "proven free of credit loops, and ibdmchk sees one"
+        outcome, report = "wrong", "proven free of credit loops, but ibdmchk reports one"
     published = Published(after.fabric, after.routing, after.proof)
     earlier = Published(before.fabric, before.routing, before.proof)
     entries, changed, gone = changes(earlier, published)

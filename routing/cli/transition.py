@@ -24,15 +24,19 @@ if TYPE_CHECKING:
 @fabric_argument.fabric_argument
 @click.argument("old", type=click.Path(path_type=Path))
 @click.argument("new", type=click.Path(path_type=Path))
-@click.option("--old-fabric", metavar="FABRIC", help="What OLD was made for; matched with FABRIC by GUID.")
+@click.option(
+    "--old-fabric",
+    metavar="FABRIC",
+    help="Fabric of the tables OLD, if it is another one; matched with FABRIC by GUID.",
+)
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the rounds, or the steps of the Double Scheme, as JSON.")  # fmt: skip
 @click.option("--require", type=click.Choice(["forward", "reversible"]), default="forward", show_default=True,
-              help="Traffic that has to be safe: forward is requests, reversible is requests and replies.")  # fmt: skip
+              help="Traffic that has to be safe: forward means requests, reversible also replies.")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(0), default=64, show_default=True,
-              help="Most that an order may have; 0: look for none.")  # fmt: skip
+              help="Maximum number of rounds of a safe order; 0: do not search for one.")  # fmt: skip
 @click.option("--max-vls", type=click.IntRange(1, 15), default=8, show_default=True,
-              help="Data VLs that every port has, for the Double Scheme.")  # fmt: skip
+              help="Number of data VLs of every port, for the Double Scheme.")  # fmt: skip
 @click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
 @json_option
 def transition(
@@ -50,11 +54,12 @@ def transition(
     threads: int,
     as_json: bool,
 ) -> int:
-    """Say whether the tables OLD can be replaced by NEW on FABRIC while traffic runs, and in which order.
+    """Check whether the tables OLD can be replaced by NEW on FABRIC while traffic runs, and in which order.
 
     OLD and NEW are bundles, folders that ibnue wrote, or folders with OpenSM's dump files.  While switches are written
-    one by one, packets meet old and new entries on one way; what is proved is every such mixture.  Exit status 0 if the
-    switches may be written in any order or in that of the plan, 1 if not, 3 if that depends on unknown service levels.
+    one by one, a packet may meet old and new entries on one path.  The proof includes every such mixture.  Exit status
+    0 if the switches may be written in any order or in that of the plan, 1 if not, 3 if that depends on unknown service
+    levels.
     """
     from routing.deadlock.transition import prove_transition
     from routing.deadlock.verdict import on_one_vl
@@ -108,11 +113,11 @@ def facts(fabric: Fabric, found: Transition, note: str | None) -> Iterator[tuple
         yield "removes", f"{count_noun(found.removed, 'entry')} of these, towards LIDs that are gone or cut off"
     if found.sls_differ or found.sl2vl_differ:
         which = " and ".join(["SLs"] * found.sls_differ + ["SL2VL"] * found.sl2vl_differ)
-        yield "also", f"{which} differ, and count as mixed all the time"
+        yield "also", f"{which} differ, and are assumed to be mixed during the whole change"
     if note is not None:
         yield "assumed", note
     decided = note is None or found.safe
-    yield "verdict", f"{found.verdict}: {found.reason}" if decided else f"unknown: so {found.reason}"
+    yield "verdict", f"{found.verdict}: {found.reason}" if decided else f"unknown: with this assumption, {found.reason}"
     if found.verdict == "any-order":
         yield "proof", f"{found.strength}, scope {found.scope}"
     if found.plan is not None and len(found.plan) > 1:
@@ -124,7 +129,9 @@ def steps(drain: DoubleScheme | None) -> Iterator[str]:
     """Yield lines on the steps of the Double Scheme, which drains traffic, if there are any."""
     if drain is None:
         return
-    reached = "every CA and router can be sent to in each" if drain.gapless else "what the other set gets has to wait"
+    reached = (
+        "in each step, every CA and router can be sent to" if drain.gapless else "traffic to the other LIDs has to wait"
+    )
     yield f"Double Scheme in {count_noun(len(drain.steps), 'step')}; {reached}:"
     for step in drain.steps:
         state = "safe" if step.safe else f"credit loop of {count_noun(len(step.cycle), 'channel')}"
@@ -152,8 +159,8 @@ def as_object(fabric: Fabric, found: Transition, note: str | None) -> dict[str, 
         "sls_differ": found.sls_differ if note is None else None,
         "sl2vl_differ": found.sl2vl_differ if note is None else None,
         "loop": None if loop is None else [turn.as_object() for turn in loop.turns],
-        "loop_has_lids_in_forwarding_loops": None if loop is None else loop.circling,
-        "lids_in_forwarding_loops": found.circling,
+        "loop_has_lids_in_forwarding_loops": None if loop is None else loop.looping,
+        "lids_in_forwarding_loops": found.looping,
         "forwarding_loops": [dataclasses.asdict(cycle) for cycle in found.forwarding_loops],
         "drops": dataclasses.asdict(found.drops),
         "rounds": [] if found.plan is None else [len(part) for part in found.plan.rounds],

@@ -29,11 +29,15 @@ if TYPE_CHECKING:
 @click.argument("tables", type=click.Path(path_type=Path))
 @fabric_argument.sl_options
 @click.option("--interval", type=Number(0.01, 86400), default=1.0, show_default=True, metavar="SECONDS",
-              help="Between two readings.")  # fmt: skip
-@click.option("--rounds", type=click.IntRange(1), metavar="N", help="Stop after N; without it, when a loop is found.")
-@click.option("--once", is_flag=True, help="Read once, and judge what the counters hold since they were reset.")
-@click.option("--reset", is_flag=True, help="First empty the counters of ports of which one is full.")
-@click.option("--all", "everywhere", is_flag=True, help="All channels between switches, not only those on loops.")
+              help="Time between two readings.")  # fmt: skip
+@click.option(
+    "--rounds", type=click.IntRange(1), metavar="N", help="Stop after N rounds (default: when a loop is found)."
+)
+@click.option("--once", is_flag=True, help="Read once, and judge the counts since the counters were reset.")
+@click.option("--reset", is_flag=True, help="First reset the counters of ports that have a saturated counter.")
+@click.option(
+    "--all", "everywhere", is_flag=True, help="Watch all channels between switches, not only those on credit loops."
+)
 @fabric_argument.name_map_option
 @json_option
 def watch(
@@ -55,7 +59,7 @@ def watch(
     """
     if once and (rounds is not None or reset):
         other = "--rounds" if rounds is not None else "--reset"
-        raise click.UsageError(f"--once reads once: give it or {other}", click.get_current_context())
+        raise click.UsageError(f"--once cannot be combined with {other}", click.get_current_context())
     import numpy as np
 
     from routing.deadlock.counter_diagnosis import SuspectTurns, suspect_loops
@@ -125,7 +129,7 @@ def run(command: Sequence[str]) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     except FileNotFoundError:
-        raise EnvironmentProblem(f"there is no {command[0]} (apt install infiniband-diags)") from None
+        raise EnvironmentProblem(f"{command[0]} is not installed (apt install infiniband-diags)") from None
     except subprocess.TimeoutExpired:
         raise EnvironmentProblem(f"{' '.join(command)} does not end") from None
     if done.returncode != 0:
@@ -143,7 +147,7 @@ def show(fabric: Fabric, number: int, watched: int, added: CounterDeltas, suspec
     if len(added.unclassified):
         first = channel_name(fabric, int(added.unclassified[0]))
         more = f" and {len(added.unclassified) - 1} more" if len(added.unclassified) > 1 else ""
-        echo_lines(f"not judged, as a counter is full and says no more (--reset empties it): {first}{more}")
+        echo_lines(f"not judged, because a counter is saturated (--reset resets it): {first}{more}")
     for suspect in suspects.loops:
         echo_lines(*suspect.describe())
     for channel in suspects.elsewhere:

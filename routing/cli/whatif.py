@@ -70,41 +70,43 @@ def kinds_of(ctx: click.Context, param: click.Parameter, value: str) -> tuple[st
     kinds = tuple(word.strip() for word in value.split(","))
     for kind in kinds:
         if kind not in KINDS:
-            raise click.BadParameter(f"{kind!r} is none of {', '.join(KINDS)}")
+            raise click.BadParameter(f"{kind!r} is not one of {', '.join(KINDS)}")
     return kinds
 
 
 @click.command()
 @fabric_argument.fabric_argument
 @fabric_argument.sl_options
-@click.option("--links", type=all_or, metavar="all|N", help="Each link between switches, or N of them.")
-@click.option("--switches", type=all_or, metavar="all|N", help="Each switch, or N of them.")
-@click.option("--cas", type=all_or, metavar="all|N", help="Each CA and router, or N of them.")
+@click.option("--links", type=all_or, metavar="all|N", help="Break each link between switches, or N random ones.")
+@click.option("--switches", type=all_or, metavar="all|N", help="Break each switch, or N random ones.")
+@click.option("--cas", type=all_or, metavar="all|N", help="Break each CA and router, or N random ones.")
 @click.option("--random", "samples", type=sample, multiple=True, metavar="N[:K|:P%]",
-              help="N scenarios of K faults (2), or of P percent of all, at the same time.")  # fmt: skip
+              help="N random scenarios with K faults each (default 2), or P percent of all components.")  # fmt: skip
 @click.option("--kinds", callback=kinds_of, default="link", show_default=True, metavar="KIND,...",
-              help=f"What --random breaks: {', '.join(KINDS)}.")  # fmt: skip
+              help=f"Kinds of faults for --random: {', '.join(KINDS)}.")  # fmt: skip
 @click.option("--groups", type=click.Path(path_type=Path), metavar="FILE",
-              help="What fails together, for the kind group: the faults of a list file.")  # fmt: skip
+              help="File with the faults that happen together, for the kind group.")  # fmt: skip
 @click.option("--fault", "named", multiple=True, metavar="FAULT", help="A fault by name, such as 'S1/3'.")
 @click.option("--list", "lists", type=click.Path(path_type=Path), multiple=True, metavar="FILE",
-              help="The faults of a list file, each by itself.")  # fmt: skip
-@click.option("--together", is_flag=True, help="Those of --fault and --list all at the same time.")
+              help="Faults in this file, each as a scenario of its own.")  # fmt: skip
+@click.option("--together", is_flag=True, help="Take all faults of --fault and --list as one scenario.")
 @click.option("--tables", type=click.Path(path_type=Path),
-              help="The tables in the switches, those that the engine makes if not given; without -e the engine is "
+              help="Tables that are in the switches (default: computed by the engine); without -e the engine is "
               "the one that made them.")  # fmt: skip
 @click.option("--stability", type=click.Choice(["full", "balanced", "fresh"]), default="balanced", show_default=True,
-              help="What may change besides broken entries: as little as possible, two for each, all.")  # fmt: skip
+              help="Which valid entries may change: as few as possible, some for balance, or all.")  # fmt: skip
 @click.option("--beside-fresh", is_flag=True,
-              help="Report also what tables from scratch lose on the fabric with the fault.")  # fmt: skip
+              help="Also report the loss with tables computed from scratch after the fault.")  # fmt: skip
 @click.option("--max-loss", type=Number(0, 1), metavar="SHARE",
               help="Exit status 1 if a scenario costs more than this share of the all-to-all traffic.")  # fmt: skip
 @click.option("--require", "required", type=click.Choice(["certified", "connected"]), multiple=True,
-              help="Exit status 1 if a scenario leaves tables without proof, or anything cut off.")  # fmt: skip
+              help="Exit status 1 if a scenario leaves tables without a certificate, or a part cut off.")  # fmt: skip
 @click.option("--worst", type=click.IntRange(0), default=20, show_default=True, metavar="N",
               help="List the N scenarios that hurt most.")  # fmt: skip
-@click.option("-j", "--jobs", type=click.IntRange(1, 1024), metavar="N", help="Processes; one for each core.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for each scenario, a line each, and no text.")
+@click.option(
+    "-j", "--jobs", type=click.IntRange(1, 1024), metavar="N", help="Number of processes (default: one per core)."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per scenario and line instead of text.")
 @engine_options.engine_options
 def whatif(
     *, fabric: str, lmc: int, guid2lid: Path | None, engine_name: str, tables: Path | None, stability: str,
@@ -131,7 +133,7 @@ def whatif(
     together, seed = given.pop("together"), given["seed"]
     check_company({**chosen, "tables": tables}, together, as_json)
     if beside_fresh and stability == "fresh":
-        raise OptionError("--beside-fresh is about tables that are repaired, not fresh", remedy="leave it out")
+        raise OptionError("--beside-fresh has no effect with --stability fresh", remedy="leave it out")
     engine, options = ENGINES[engine_name], engine_options.pop_options(given)
     with spinner(f"reading {fabric}"):
         subnet = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
@@ -167,16 +169,16 @@ def check_company(chosen: Mapping[str, Any], together: bool, as_json: bool) -> N
     """Raise OptionError if an option has no effect, because the option that it refers to is missing."""
     source = click.get_current_context().get_parameter_source
     if chosen["tables"] is None and fabric_argument.has_sl_files():
-        raise OptionError("--sl and --sl2vl are about --tables", remedy="add --tables, or leave them out")
+        raise OptionError("--sl and --sl2vl have no effect without --tables", remedy="add --tables, or leave them out")
     if together and not (chosen["named"] or chosen["lists"]):
-        raise OptionError("--together is about --fault and --list", remedy="name faults, or leave it out")
+        raise OptionError("--together has no effect without --fault or --list", remedy="name faults, or leave it out")
     if as_json and source("worst") is click.core.ParameterSource.COMMANDLINE:
-        raise OptionError("--worst is about the table, and --json has every scenario", remedy="give one of the two")
+        raise OptionError("--worst has no effect with --json, which has every scenario", remedy="give one of the two")
     for name in ("kinds", "groups"):
         if source(name) is click.core.ParameterSource.COMMANDLINE and not chosen["samples"]:
-            raise OptionError(f"--{name} is about --random", remedy="add --random 100, or leave it out")
+            raise OptionError(f"--{name} has no effect without --random", remedy="add --random 100, or leave it out")
     if chosen["groups"] is not None and "group" not in chosen["kinds"]:
-        raise OptionError("--groups is about the kind group", remedy="add --kinds group, or leave it out")
+        raise OptionError("--groups has no effect without --kinds group", remedy="add --kinds group, or leave it out")
 
 
 def read(
@@ -315,7 +317,7 @@ def facts(baseline: Baseline, effects: Sequence[Effect]) -> Iterator[tuple[str, 
     yield "bridges", names(link_names(before.fabric, links)) or "none"
     yield "cut switches", names([before.fabric.labels[row] for row in switches]) or "none"
     if not effects:
-        yield "scenarios", "none: there is nothing of what was asked for that could break"
+        yield "scenarios", "none: the fabric has nothing of this kind that could break"
         return
     yield "connected", f"after {sum(effect.connected for effect in effects)} of {count_noun(total, 'scenario')}"
     yield "certified", f"after {sum(effect.certified for effect in effects)} of {count_noun(total, 'scenario')}"

@@ -49,7 +49,7 @@ class Unreachable:
         Undelivered pairs within one connected component of the fabric.
     first
         The first few of these pairs, with names.
-    circling
+    looping
         Pairs (within a component or not) whose route ends in a forwarding loop.
     dropped
         Pairs with a complete route on which the SL2VL tables drop the SL in use (VL 15).
@@ -63,7 +63,7 @@ class Unreachable:
 
     pairs: int = 0
     first: tuple[Pair, ...] = ()
-    circling: int = 0
+    looping: int = 0
     dropped: int = 0
     expected: int = 0
     first_expected: tuple[Pair, ...] = ()
@@ -75,8 +75,8 @@ class Unreachable:
         if self.pairs:
             text = count_noun(self.pairs, "pair of switch and LID is", "pairs of switch and LID are")
             lines += [f"{text} not delivered:", *(f"  {pair}" for pair in self.first)]
-        if self.circling:
-            lines.append(count_noun(self.circling, "route runs in a circle", "routes run in a circle"))
+        if self.looping:
+            lines.append(count_noun(self.looping, "route runs in a circle", "routes run in a circle"))
         if self.dropped:
             lines.append(f"{count_noun(self.dropped, 'pair is', 'pairs are')} sent on an SL that is dropped (VL 15)")
         if self.expected:
@@ -93,7 +93,7 @@ def unreachable(fabric: Fabric, routing: Routing, found: Findings) -> Unreachabl
     return Unreachable(
         pairs=found.undelivered,
         first=_name_pairs(fabric, routing, found, same_part=True) if found.undelivered else (),
-        circling=found.circling,
+        looping=found.looping,
         dropped=found.dropped,
         expected=found.split,
         first_expected=_name_pairs(fabric, routing, found, same_part=False) if found.split else (),

@@ -184,8 +184,9 @@ def double_scheme(
 def split_lids(fabric: Fabric, old: Routing, new: Routing, gone: npt.NDArray[np.int64]) -> tuple[Lids, Lids]:
     """Split the LIDs into two sets, bool[L] each.
 
-    The LIDs of an end port with several LIDs are halved.  The other LIDs are in the second set, except every second one
-    of those whose columns change.  LIDs that are gone but still have entries (``gone``: int64[K]) are in the first set.
+    If an end port has several LIDs, half of them are in each set.  Of the other LIDs whose columns change, every second
+    one is in the first set.  LIDs that are gone but still have entries (``gone``: int64[K]) are in the first set, too.
+    All remaining LIDs are in the second set.
     Cost: O(S L).
     """
     lids = fabric.lids

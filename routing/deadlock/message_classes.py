@@ -3,7 +3,7 @@
 A node that answers requests accepts no further requests while its replies cannot leave.  So if replies wait behind
 requests in the same buffers, messages deadlock although the routes are free of credit loops.  Therefore every type of a
 chain (request before reply, and so on) gets escape channels of its own, as many as the routes need to be free of credit
-loops.  Messages are routed fully adaptively on the other channels of a link, which can be used in two ways:
+loops.  Messages are routed fully adaptively on the other channels of a link, which have two possible uses:
 
 - ``strict``: each type has its share of them.  The types use separate virtual networks.
 - ``wide``: all types share them.  A message that is blocked there still has the escape channels of its type.
@@ -125,7 +125,7 @@ def channels_needed(escape: Sequence[int], avoidance: Avoidance, usable: int = 1
 def _chain(escape: Sequence[int]) -> tuple[int, ...]:
     if not escape or min(escape) < 1:
         raise OptionError(
-            f"{', '.join(map(str, escape)) or 'no type'}: these are no escape channels of a chain of message types",
+            f"{', '.join(map(str, escape)) or 'no type'}: these are not escape channels of a chain of message types",
             remedy="give at least one type, and one escape channel or more for each",
         )
     return tuple(escape)

@@ -247,7 +247,7 @@ class MixedGraphs:
         self._plain = mixture.plain() if same else None
         followed = np.union1d(mixture.changed, mixture.misdirected)
         self._columns = followed if same else np.union1d(followed, np.flatnonzero(mixture.fabric.lids.switch >= 0))
-        self._circling: set[int] = set()
+        self._looping: set[int] = set()
         self._parts: dict[tuple[bool, bool, bool], npt.NDArray[Any]] = {}
         self._deps: dict[tuple[bool, bool], npt.NDArray[Any]] = {}
         self._trace: Trace | None = None
@@ -266,11 +266,11 @@ class MixedGraphs:
         """Return a shortest cycle of the dependencies of the mixed tables; there must be one."""
         return self.graph(replies=replies, switch_pairs=switch_pairs).shortest_cycle(self._mixture.fabric)
 
-    def circling(self) -> npt.NDArray[np.int64]:
+    def looping(self) -> npt.NDArray[np.int64]:
         """Return the LIDs whose old and new entries together can form a forwarding loop."""
         if not self._parts:
             self._dep(False, False)
-        return np.array(sorted(self._circling), np.int64)
+        return np.array(sorted(self._looping), np.int64)
 
     def graph(self, *, replies: bool, switch_pairs: bool) -> DependencyGraph:
         """Return the dependency graph of the mixed tables; it is built at the first call for these arguments."""
@@ -398,7 +398,7 @@ class MixedGraphs:
         return dep
 
     def _note(self, columns: npt.NDArray[np.int64], loops: npt.NDArray[np.bool_]) -> None:
-        self._circling.update(columns[loops].tolist())
+        self._looping.update(columns[loops].tolist())
 
     def _chunks(self, columns: npt.NDArray[np.int64], positions: int) -> Iterator[npt.NDArray[np.int64]]:
         wide = max([positions, *(len(sl) for sl in self._mixture.sl if sl.ndim == 2)])

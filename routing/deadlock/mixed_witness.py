@@ -62,14 +62,14 @@ class MixedLoop:
         Whether reply traffic is included.
     scope
         "endports" or "all", see :class:`~routing.deadlock.witness.CreditLoop`.
-    circling
+    looping
         Whether the loop can form only with packets that are in a transient forwarding loop.
     """
 
     turns: tuple[MixedTurn, ...]
     replies: bool
     scope: Scope
-    circling: bool
+    looping: bool
 
     def __len__(self) -> int:
         return len(self.turns)
@@ -80,7 +80,7 @@ class MixedLoop:
         where = f"VL {vls[0]}" if len(vls) == 1 else f"VLs {', '.join(map(str, vls))}"
         whose = "requests and their replies" if self.replies else "requests"
         whose += " (switch-to-switch traffic included)" if self.scope == "all" else ""
-        whose += ", some of which run in a circle" if self.circling else ""
+        whose += ", some of which run in a circle" if self.looping else ""
         head = f"credit loop of {count_noun(len(self.turns), 'channel')} on {where} while tables are mixed"
         return [f"{head}, closed by {whose}:", *(f"  {turn}" for turn in self.turns)]
 
@@ -110,7 +110,7 @@ def _words(table: Table) -> str:
     return "same entry in both tables" if table == "both" else f"{table} entry"
 
 
-def mixed_loop(mixture: Mixture, cycle: Sequence[At], *, replies: bool, scope: Scope, circling: bool) -> MixedLoop:
+def mixed_loop(mixture: Mixture, cycle: Sequence[At], *, replies: bool, scope: Scope, looping: bool) -> MixedLoop:
     """Describe a cycle of (channel, VL) as a credit loop, and find traffic for each of its dependencies.
 
     ``replies`` and ``scope`` state which traffic may be used: that of the check that found the cycle.
@@ -123,7 +123,7 @@ def mixed_loop(mixture: Mixture, cycle: Sequence[At], *, replies: bool, scope: S
     following = [*cycle[1:], cycle[0]]
     finder = _Finder(mixture, replies=replies, scope=scope)
     turns = tuple(finder.turn(here, then) for here, then in zip(cycle, following, strict=True))
-    return MixedLoop(turns, replies, scope, circling)
+    return MixedLoop(turns, replies, scope, looping)
 
 
 def find_forwarding_loop(mixture: Mixture, lid: int) -> ForwardingLoop | None:

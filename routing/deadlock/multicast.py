@@ -111,7 +111,7 @@ class MulticastVerdict:
         "none" or "yes"; "unknown" if the VL is unknown, or if unicast alone has no certificate.
     loop
         Lines that describe a shortest credit loop; empty if there is none or if none was searched for.
-    circling
+    looping
         Multicast LIDs of groups whose links form a circle, in which copies of a packet multiply.
     """
 
@@ -119,12 +119,12 @@ class MulticastVerdict:
     vl: int | None
     loops: Literal["none", "yes", "unknown"]
     loop: tuple[str, ...]
-    circling: tuple[int, ...]
+    looping: tuple[int, ...]
 
     @property
     def good(self) -> bool:
         """Return whether there is neither a credit loop nor a circle."""
-        return self.loops == "none" and not self.circling
+        return self.loops == "none" and not self.looping
 
 
 def check_groups(
@@ -158,18 +158,18 @@ def check_groups(
     Cost: O(edges) for each group.
     """
     used = {mlid: channels_of_group(fabric, ports) for mlid, ports in groups.items()}
-    circling = tuple(mlid for mlid in sorted(used) if _has_circle(fabric, used[mlid]))
+    looping = tuple(mlid for mlid in sorted(used) if _has_circle(fabric, used[mlid]))
     vl = None if sl2vl is None or sl2vl[sl] >= DATA_VLS else int(sl2vl[sl])
     if vl is None or unicast is None:
-        return MulticastVerdict(len(groups), vl, "unknown", (), circling)
+        return MulticastVerdict(len(groups), vl, "unknown", (), looping)
     edges = {mlid: group_edges(fabric, channels) for mlid, channels in used.items()}
     every: npt.NDArray[np.bool_] = np.zeros(fabric.channels.edges.count, np.bool_)
     for own in edges.values():
         every |= own
     if is_free_of_loops(unicast, every, vl, threads=threads):
-        return MulticastVerdict(len(groups), vl, "none", (), circling)
+        return MulticastVerdict(len(groups), vl, "none", (), looping)
     cycle = loop_with(unicast, every, vl)
-    return MulticastVerdict(len(groups), vl, "yes", tuple(_describe(fabric, cycle, edges)), circling)
+    return MulticastVerdict(len(groups), vl, "yes", tuple(_describe(fabric, cycle, edges)), looping)
 
 
 def _has_circle(fabric: Fabric, used: npt.NDArray[np.bool_]) -> bool:

@@ -126,7 +126,7 @@ def prove(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool =
         switch_loop=name(found.switch_loop, replies=reversible, scope="all"),
         unreachable=missing,
         hops=found.hops,
-        complete=missing.pairs == missing.circling == missing.dropped == 0,
+        complete=missing.pairs == missing.looping == missing.dropped == 0,
         vls=found.vls,
         seconds=time.perf_counter() - start,
         cdg=found.cdg,

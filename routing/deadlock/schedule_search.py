@@ -87,7 +87,9 @@ def find_schedule(
 
 
 def _base(waiting: MixedDependencies, known: Cdg | None) -> Masks | None:
-    """Return uint32[edges], the dependencies of the old tables alone and of the new tables alone, with any SL in use.
+    """Return uint32[edges], all dependencies of the old tables together with all of the new tables.
+
+    Packets of one set of tables do not meet entries of the other here, and any SL may be in use.
 
     Returns None if the tables are large and nearly all of their columns change, because a trace would take too long.
     """

@@ -70,7 +70,7 @@ class Transition:
         Strength and scope of the certificate.
     loop
         A shortest credit loop of the mixture, because of which the verdict is not "any-order".
-    circling
+    looping
         Number of LIDs whose old and new entries together can form a forwarding loop.
     forwarding_loops
         The first few of these forwarding loops.
@@ -97,7 +97,7 @@ class Transition:
     strength: Strength | None
     scope: Scope | None
     loop: MixedLoop | None
-    circling: int
+    looping: int
     forwarding_loops: tuple[ForwardingLoop, ...]
     drops: Drops
     entries: int
@@ -119,8 +119,8 @@ class Transition:
     def describe(self) -> list[str]:
         """Return lines to print: the credit loop, forwarding loops, dropped packets."""
         lines = [] if self.loop is None else self.loop.describe()
-        if self.circling:
-            text = f"packets for {count_noun(self.circling, 'LID')} may circle until all switches are written:"
+        if self.looping:
+            text = f"packets for {count_noun(self.looping, 'LID')} may circle until all switches are written:"
             lines += [text, *(f"  {loop}" for loop in self.forwarding_loops)]
         if self.drops.old or self.drops.new:
             text = count_noun(self.drops.new, "new entry drops", "new entries drop")
@@ -185,21 +185,21 @@ def prove_transition(
     graphs = MixedGraphs(mixture, threads=threads)
     certificate, cycle, reply_cycle, _ = judge(graphs, require == "reversible")
     free = certificate is not None and require in {"forward", certificate.strength}
-    circling = np.intersect1d(graphs.circling(), mixture.changed)
+    looping = np.intersect1d(graphs.looping(), mixture.changed)
     everything = one_round(mixture)
     if free:
         verdict = _Outcome("any-order", everything, None, "no mixture of the tables has a credit loop")
     else:
         verdict = asked.find_order(rounds=rounds, max_vls=max_vls if drain else 0)
-    named = [find_forwarding_loop(mixture, int(lid)) for lid in circling[:NAMED]]
+    named = [find_forwarding_loop(mixture, int(lid)) for lid in looping[:NAMED]]
     whole = everything.rounds[0]
     return Transition(
         verdict=verdict.verdict,
         certificate=certificate,
         strength=None if certificate is None else certificate.strength,
         scope=None if certificate is None else certificate.scope,
-        loop=None if free else asked.loop(cycle, reply_cycle, circling),
-        circling=len(circling),
+        loop=None if free else asked.loop(cycle, reply_cycle, looping),
+        looping=len(looping),
         forwarding_loops=tuple(loop for loop in named if loop is not None),
         drops=_drops(mixture, whole),
         entries=len(whole),
@@ -280,7 +280,7 @@ class _TransitionSearch:
         graphs = MixedGraphs(mixture, threads=self.threads)
         return graphs.order(replies=self.replies, switch_pairs=False) is not None
 
-    def loop(self, cycle: Cycle | None, reply_cycle: Cycle | None, circling: npt.NDArray[np.int64]) -> MixedLoop:
+    def loop(self, cycle: Cycle | None, reply_cycle: Cycle | None, looping: npt.NDArray[np.int64]) -> MixedLoop:
         """Describe the credit loop of the mixed tables.
 
         A loop that forms without packets in forwarding loops is preferred.
@@ -288,14 +288,14 @@ class _TransitionSearch:
         replies = cycle is None
         found = reply_cycle if cycle is None else cycle
         assert found is not None
-        if not len(circling):
-            return mixed_loop(self.mixture, found, replies=replies, scope="endports", circling=False)
-        rest = self.mixture.without(circling)
+        if not len(looping):
+            return mixed_loop(self.mixture, found, replies=replies, scope="endports", looping=False)
+        rest = self.mixture.without(looping)
         graphs = MixedGraphs(rest, threads=self.threads)
         if graphs.order(replies=replies, switch_pairs=False) is None:
             cycle = graphs.cycle(replies=replies, switch_pairs=False)
-            return mixed_loop(rest, cycle, replies=replies, scope="endports", circling=False)
-        return mixed_loop(self.mixture, found, replies=replies, scope="endports", circling=True)
+            return mixed_loop(rest, cycle, replies=replies, scope="endports", looping=False)
+        return mixed_loop(self.mixture, found, replies=replies, scope="endports", looping=True)
 
 
 def _drops(mixture: Mixture, whole: Round) -> Drops:

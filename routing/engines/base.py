@@ -172,11 +172,11 @@ class Offers:
     options
         Names of the options that it supports, of those that not every engine supports (:attr:`Option.refusal`).
     refusals
-        Problem and remedy of the errors for unsupported options, where the option's own do not fit the engine.
+        Problem and remedy in the error for an unsupported option, where the option's own text does not suit the engine.
     up_down
         Whether its paths follow Up*/Down*, so that a repair may use every dependency from up to down.
     needs_vls
-        Whether it mostly needs more than one VL.
+        Whether its tables usually need more than one VL.
     opensm_options
         Options of opensm.conf that apply to no engine but those that declare them.
     recomputes

@@ -122,7 +122,7 @@ class _TreeSearch:
     options: EngineOptions
 
     def run(self) -> Placement:
-        """Return trees and VLs; of the possible numbers of orders, the first one that succeeds counts.
+        """Return trees and VLs.  Numbers of orders are tried in turn, until the paths fit into the VLs.
 
         Raises
         ------
@@ -156,7 +156,7 @@ class _TreeSearch:
         request = TreeRequest(
             fabric.channels,
             weight=fabric.terminals_at.astype(np.float64),
-            slowness=inverse_capacity(fabric, options.link_weights),
+            inverse_capacity=inverse_capacity(fabric, options.link_weights),
             distance=distance,
             allowed=orders.allowed(fabric.channels),
             degree=orders.degree,
@@ -174,7 +174,10 @@ class _TreeSearch:
 
 
 def _attempts(have: int, *, minimal: bool) -> Iterator[tuple[int, int]]:
-    """Yield numbers of VLs and of orders.  Fewer orders than VLs leave VLs for paths that no order allows."""
+    """Yield the numbers of VLs and of switch orders to try.
+
+    If there are fewer orders than VLs, the other VLs are for paths that no order allows.
+    """
     if minimal:
         yield from ((vls, min(vls, MOST_ORDERS)) for vls in range(1, have + 1))
         return

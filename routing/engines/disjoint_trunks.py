@@ -17,9 +17,9 @@ def spread_over_trunks(
 ) -> npt.NDArray[np.uint8]:
     """Return next channels in which the end ports of a switch take parallel links in turn.
 
-    The n-th end port of a switch takes, in place of each link, the n-th one after it among the parallel links.  So
-    paths of one end port that shared no link do not share one afterwards.  Orders of the switches allow parallel links
-    alike.
+    The n-th end port of a switch replaces each link by the n-th link after it, counted cyclically among the parallel
+    links.  So paths of one end port that shared no link before do not share one afterwards.  An order of the switches
+    allows either all of several parallel links or none.
 
     Parameters
     ----------
@@ -53,7 +53,11 @@ def spread_over_trunks(
 def _turn(
     fabric: Fabric, trunk: npt.NDArray[np.int64], first: int, turned: npt.NDArray[np.uint8], *, by_rate: bool
 ) -> None:
-    """Fill the replacements for the channels of a trunk: ``turned`` is uint8[256, ranks], by channel index and rank."""
+    """Choose, for each channel of a bundle of parallel channels, the channel that replaces it for LIDs of each rank.
+
+    ``turned`` is uint8[256, ranks], output: index of the replacement, by index of the channel and rank.  ``trunk``
+    lists the channels of the bundle, and ``first`` is the first channel of the switch.
+    """
     channels = fabric.channels
     # Both directions number the links alike, so that paths in opposite directions stay apart, too.
     trunk = trunk[np.argsort(channels.link[trunk], kind="stable")]

@@ -81,7 +81,7 @@ class _Groups:
 
     @classmethod
     def of(cls, request: TreeRequest) -> _Groups:
-        """Return the groups of all pairs of switches with a path."""
+        """Return one group for each pair of connected switches and each tree; with ``shared``, one for each pair."""
         trees, ends = request.trees, request.weight > 0
         high, low = np.nonzero(np.tril(request.distance != UNREACHED, -1))
         tree = np.arange(trees)

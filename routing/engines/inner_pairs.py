@@ -82,7 +82,7 @@ def connect_inner_switches(
         if counted.sorted(routing.vls, threads=1) is None:
             continue
         if routing.sl.ndim == 2 and len(routing.sl) != fabric.switches:
-            return None  # with SLs by pair of LIDs, the SL of a path is not free
+            return None  # SLs by pair of LIDs are fixed already
         found = _by_lid(job, counted, replies=replies) if routing.sl.ndim == 1 else _on_one_vl(job, counted)
         if found is not None or reversible or routing.sl.ndim == 2:
             return found
@@ -245,7 +245,10 @@ def _column(job: _Inner, target: int, order: npt.NDArray[np.int32]) -> _Column:
 
 
 def _with_columns(job: _Inner, columns: list[_Column], sl: int | None) -> Routing:
-    """Return the tables with these paths between inner switches, on an SL (None: on the SL of the LID)."""
+    """Return the tables with the paths of ``columns`` between inner switches.
+
+    The paths use the SL ``sl``; None: the SL that the destination LID already has.
+    """
     lft, sls = job.routing.lft.copy(), job.routing.sl.copy()
     for column in columns:
         lid, fits = int(job.fabric.switch_lid[column.target]), column.first >= 0

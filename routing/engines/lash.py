@@ -20,7 +20,7 @@ class Lash:
     """
 
     name = "lash"
-    summary = "shortest paths, one virtual lane per pair of switches both ways; replies are safe"
+    summary = "shortest paths, one virtual lane per pair of switches in both directions; replies are safe"
     promise = Promise.DEADLOCK_FREE
     offers = Offers(options=("partition", "reversible", "objective"), needs_vls=True, opensm_options=("lash_start_vl",))
 

@@ -14,7 +14,7 @@ from routing._kernels.up_down import is_increasing
 from routing.engines.base import AUTO_VLS, EngineOptions, Objective
 from routing.engines.destinations import Destinations
 from routing.engines.orders import breadth_first, top_switches
-from routing.engines.path_selection import DIRECTED, RINGED, TREE, PathSelector, PathSet
+from routing.engines.path_selection import DIRECTED, RING_SYMMETRIC, TREE, PathSelector, PathSet
 from routing.engines.vl_assignment import vls_allowed
 from routing.errors import NotEnoughVLs
 from routing.fabric import Fabric
@@ -51,7 +51,7 @@ MOST_ORDERS = 4
 SPARE_VISITS = 1_000_000
 """Channels that cycle searches may visit for paths between switches without end ports, at effort 1."""
 
-EASING_ROUNDS = 64
+UNLOAD_ROUNDS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ class LayerSearch:
             tried.append(paths)
             self.lowest, self.bound = min(self.lowest, paths.max_utilisation), max(self.bound, paths.bound)
             # Dimension-ordered paths are cheap to try.  If links are missing, they may be the only ones that fit.
-            if paths.name not in (DIRECTED, RINGED) and self._is_too_unbalanced(paths):
+            if paths.name not in (DIRECTED, RING_SYMMETRIC) and self._is_too_unbalanced(paths):
                 uneven.append(paths)
             elif minimal:
                 self._fewest(paths, have)
@@ -213,7 +213,7 @@ class LayerSearch:
         fair = [found for found in self.found if self._is_fair(found)]
         if not fair or not minimal:
             return bool(fair)
-        return self._best(minimal).layers.needed == 1 or (self._is_tight(paths) and paths.name != RINGED)
+        return self._best(minimal).layers.needed == 1 or (self._is_tight(paths) and paths.name != RING_SYMMETRIC)
 
     def _best(self, minimal: bool) -> LayeredPaths:
         if not minimal:
@@ -273,7 +273,7 @@ class LayerSearch:
             have=have,
             mutual=self.mutual,
             rechoose=True,
-            easing=0 if bisection or paths.name == TREE else EASING_ROUNDS,
+            unload_rounds=0 if bisection or paths.name == TREE else UNLOAD_ROUNDS,
             region=regions(self.fabric, most, seed=self.options.seed) if metis else None,
             budget=budget,
             spare=round(SPARE_VISITS * self.options.effort),
@@ -284,7 +284,7 @@ class LayerSearch:
 
         For dimension-ordered paths and on trees, the unrestricted seed comes first because it is better there.
         """
-        if paths.name == RINGED and self.maker.rings is not None:
+        if paths.name == RING_SYMMETRIC and self.maker.rings is not None:
             if self.maker.rings.layers <= layers:
                 yield LayerSeed(*self.maker.rings.cuts(self.fabric))
             return

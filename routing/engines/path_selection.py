@@ -22,7 +22,7 @@ from routing.fabric import Fabric
 TREE = "tree"
 """Name of the path set of trees, whose paths lead up and then down in one order."""
 
-DIRECTED, RINGED = "directed", "ringed"
+DIRECTED, RING_SYMMETRIC = "directed", "ringed"
 """Names of the path sets of grids and tori.
 
 Paths of the second kind fit into the layers of :class:`~routing.engines.torus_rings.Rings`."""
@@ -155,7 +155,7 @@ class PathSelector:
         """Return dimension-ordered paths where request and reply paths use the same side of each ring."""
         bundles = LinkBundles.between_switches(self.fabric.channels, self.inverse_capacity)
         following, load = self._spread(bundles, rings.hops(self.fabric, bundles))
-        return self._path_set(RINGED, following, load, rings.rank)
+        return self._path_set(RING_SYMMETRIC, following, load, rings.rank)
 
     def _load_between_switches(self, rank: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
         """Return float64[C], load with one tree per switch with end ports, which is enough to sum up each direction."""

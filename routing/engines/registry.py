@@ -86,7 +86,7 @@ class Registry(Mapping[str, Engine]):
         if name in self._broken:
             raise UnknownEngine(f"engine {name!r} of {self._broken[name]}", remedy="repair or remove that package")
         known = sorted(self)
-        near = difflib.get_close_matches(name, known, 1, 0.7)
+        near = difflib.get_close_matches(name, known, 1, 0.6)
         hint = f"did you mean {near[0]}? " if near else ""
         raise UnknownEngine(f"there is no engine {name!r}", remedy=f"{hint}engines: {', '.join(known)}")
 

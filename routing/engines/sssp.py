@@ -61,7 +61,7 @@ class SSSP:
             lft=forwarding_tables(fabric, destinations, trees),
             **vl_tables(round_robin_sls(destinations, len(fabric.lids), vls), vls, options),
             vls_needed=1,
-            provenance=provenance(self.name, fabric, options, {"route": time.perf_counter() - start}, ways=name),
+            provenance=provenance(self.name, fabric, options, {"route": time.perf_counter() - start}, paths=name),
         )
 
 

@@ -11,7 +11,7 @@ from routing.fabric import Fabric
 Rows = npt.NDArray[np.int64]
 
 CORNERS_UP_TO = 4_000_000
-"""Sum of squared switch degrees up to which squares are searched for."""
+"""Largest sum of squared switch degrees for which the fabric is searched for squares (cycles of four switches)."""
 
 
 def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:

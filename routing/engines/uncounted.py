@@ -62,7 +62,7 @@ class Uncounted:
         return cls(rest, silent, model_at[lids.switch[silent]])
 
     def senders(self, fabric: Fabric) -> npt.NDArray[np.bool_]:
-        """Return bool[S], the switches at which these end ports are the only ones."""
+        """Return bool[S], the switches all of whose end ports are uncounted ones."""
         found = np.zeros(fabric.switches, np.bool_)
         found[fabric.lids.switch[self.lid]] = True
         return np.asarray(found & (self.fabric.terminals_at == 0))
@@ -79,7 +79,9 @@ class Uncounted:
 
 
 def without_uncounted(route: Route[Self]) -> Route[Self]:
-    """Return the method ``route`` of an engine for the traffic that counts, with routes to all other end ports added.
+    """Decorate the method ``route`` of an engine such that it routes the fabric without uncounted end ports.
+
+    Routes to the uncounted end ports are added to the tables that ``route`` returns.
 
     If the promise of the engine includes these end ports, and they would need further VLs, the engine routes the whole
     fabric instead.

@@ -72,7 +72,7 @@ def flapping(
     seconds: float,
     up: float = 10.0,
     down: float = 1.0,
-    heal: bool = True,
+    restore: bool = True,
 ) -> Flapping:
     """Draw random times at which faults start and end, independently of each other.
 
@@ -86,7 +86,7 @@ def flapping(
         Length of the time span; all events lie within it.
     up, down
         Mean duration of the time without and with a fault, in seconds; both durations are exponentially distributed.
-    heal
+    restore
         Whether all faults that are still present end at the end of the time span.
 
     Raises
@@ -104,6 +104,6 @@ def flapping(
             events.append(Event(moment, index, falls))
             falls = not falls
             moment += rng.expovariate(1 / (up if falls else down))
-        if heal and not falls:
+        if restore and not falls:
             events.append(Event(seconds, index, False))
     return Flapping(tuple(faults), tuple(sorted(events)))

@@ -41,8 +41,8 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     with _environment(target):
         # A rename would replace even a device node: after a write to /dev/null, no program on the machine could use it.
         if Path(path).exists() and not Path(path).is_file():
-            what = "a folder" if Path(path).is_dir() else "no regular file"
-            raise InputError(f"is {what}, and a file is to be written", path=path, remedy="name a file")
+            what = "a folder" if Path(path).is_dir() else "not a regular file"
+            raise InputError(f"is {what}, but a file is to be written", path=path, remedy="name a file")
         try:
             with part.open("xb") as file:
                 yield file
@@ -57,6 +57,19 @@ def write_text_atomically(path: str | Path, text: str) -> None:
     """Write a text file atomically, in UTF-8."""
     with atomic_write(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
+
+
+def make_parents(path: str | Path) -> None:
+    """Create the folders above a file or folder that the user has named as output, as far as they are missing.
+
+    Raises
+    ------
+    EnvironmentProblem
+        A folder cannot be created.
+    """
+    parent = Path(path).parent
+    with _environment(parent):
+        parent.mkdir(parents=True, exist_ok=True)
 
 
 def make_folder(path: str | Path) -> Path:
@@ -126,10 +139,10 @@ def _refuse_foreign(target: Path, marker: str, known: Collection[str]) -> None:
     if not target.exists():
         return
     if not target.is_dir():
-        raise InputError("is a file, a folder is to be written", path=target, remedy="name another folder")
+        raise InputError("is a file, but a folder is to be written", path=target, remedy="name another folder")
     if Path.cwd().is_relative_to(target):
         raise InputError(
-            "the shell or program stands in this folder, which would be replaced",
+            "this is the working folder, which would be replaced",
             path=target,
             remedy="name a folder in it",
         )
@@ -138,9 +151,9 @@ def _refuse_foreign(target: Path, marker: str, known: Collection[str]) -> None:
     if foreign or (names and marker not in names):
         example = foreign[0] if foreign else min(names)
         raise InputError(
-            f"the folder holds files that were not written by this program, such as {example!r}",
+            f"the folder has files that were not written by this program, such as {example!r}",
             path=target,
-            remedy="name a folder that is new, empty or full of tables of ours",
+            remedy="name a folder that is new, is empty, or has only tables of ibnue",
         )
 
 
@@ -169,5 +182,5 @@ def _environment(target: Path) -> Iterator[None]:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise EnvironmentProblem(
-            f"{target}: cannot be written: {reason} (name a folder that exists, can be written and has room)"
+            f"{target}: cannot be written: {reason} (check that the folder exists and is writable, and the free space)"
         ) from None

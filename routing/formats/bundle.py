@@ -213,13 +213,13 @@ def bundle_in(archive: NpzReader) -> Bundle:
     found = str(archive.read("format", checker.expect("format"))[()]) if "format" in names else None
     if found != FORMAT:
         raise TableError(
-            f"this is {'no bundle' if found is None else f'a bundle of format {found[:40]!r}'}, wanted {FORMAT!r}",
+            f"this is {'not a bundle' if found is None else f'a bundle of format {found[:40]!r}'}, wanted {FORMAT!r}",
             path=path, remedy="make it again with this version",
         )  # fmt: skip
     extra = sorted(name for name in set(names) - set(KINDS) if not name.startswith(MORE))
     extra = extra or sorted(name for name in set(names) if names.count(name) > 1)
     if extra:
-        raise TableError(f"array {extra[0]!r} does not belong into a bundle", path=path, remedy="make it again")
+        raise TableError(f"array {extra[0]!r} does not belong in a bundle", path=path, remedy="make it again")
     arrays = {name: archive.read(name, checker.expect(name)) for name in OWNERS}
     checker.check_owners(arrays)
     arrays |= {name: archive.read(name, checker.expect(name)) for name in KINDS if name not in arrays}
@@ -304,25 +304,28 @@ def _refuse(bundle: Bundle, what: str) -> TableError:
 def _refuse_other_switches(bundle: Bundle, fabric: Fabric) -> None:
     for guid in np.setdiff1d(bundle.switch_guid, fabric.switch_guid)[:1]:
         name = bundle.switch_name[int(np.searchsorted(bundle.switch_guid, guid))]
-        raise _refuse(bundle, f"its switch {int(guid):#018x} ({name!r}) is not here")
+        raise _refuse(bundle, f"its switch {int(guid):#018x} ({name!r}) is not in this fabric")
     for guid in np.setdiff1d(fabric.switch_guid, bundle.switch_guid)[:1]:
         name = fabric.switch_name[int(np.searchsorted(fabric.switch_guid, guid))]
-        raise _refuse(bundle, f"it does not know switch {int(guid):#018x} ({name!r})")
+        raise _refuse(bundle, f"it lacks switch {int(guid):#018x} ({name!r})")
     channels = fabric.channels
     here = channels.src.astype(np.int64) * 256 + channels.port
     there = bundle.channel_switch.astype(np.int64) * 256 + bundle.channel_port
-    for keys, other, state in ((there, here, "leads to no switch here"), (here, there, "led to no switch there")):
+    for keys, other, state in (
+        (there, here, "leads to no switch in this fabric"),
+        (here, there, "led to no switch in the bundle's fabric"),
+    ):
         for key in np.setdiff1d(keys, other)[:1].tolist():
             raise _refuse(bundle, f"port {key % 256} of switch {fabric.labels[key // 256]!r} {state}")
     if bundle.meta.get("switch_cabling") != switch_cabling(fabric):
-        raise _refuse(bundle, "the same ports are cabled, but to other switches or ports")
+        raise _refuse(bundle, "cables lead to other switches or ports than before")
 
 
 def _refuse_other_endports(bundle: Bundle, fabric: Fabric) -> None:
     position = np.searchsorted(bundle.endport_guid, fabric.endport_guid)
     for row, (guid, at) in enumerate(zip(fabric.endport_guid.tolist(), position.tolist(), strict=True)):
         if at == len(bundle.endport_guid) or int(bundle.endport_guid[at]) != guid:
-            raise _refuse(bundle, f"it does not know end port {guid:#018x} ({fabric.endport_name[row]!r})")
+            raise _refuse(bundle, f"it lacks end port {guid:#018x} ({fabric.endport_name[row]!r})")
         if bundle.endport_lid[at] and fabric.endport_lid[row] and bundle.endport_lmc[at] != fabric.endport_lmc[row]:
             raise _refuse(
                 bundle,

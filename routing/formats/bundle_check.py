@@ -78,9 +78,9 @@ class BundleChecker:
             if dtype.kind != "U" if kind == "U" else dtype.str[1:] != kind:
                 return f"is of type {dtype.str}, wanted {kind}"
             if kind == "U" and not dtype.itemsize:
-                return "holds texts of no length"
+                return "has texts of length 0"
             if kind == "U" and dtype.itemsize > 4 * (_LONGEST_META if name == "meta" else _LONGEST_NAME):
-                return "holds a text that is too long"
+                return "has a text that is too long"
             fitting = [form for form in forms if self._fits(form, shape)]
             if not fitting:
                 return f"has the shape {shape}, wanted {' or '.join(self._shown(form) for form in forms)}"
@@ -134,17 +134,17 @@ class BundleChecker:
             A value is invalid.
         """
         for name in ("sl", "sl2vl"):
-            self._demand(int(arrays[name].max(initial=0)) <= 15, f"{name} holds a number over 15")
+            self._demand(int(arrays[name].max(initial=0)) <= 15, f"{name} has a number over 15")
         self._demand(1 <= int(arrays["vls"]) <= DATA_VLS, f"the number of VLs is not 1 to {DATA_VLS}")
         self._demand(0 <= int(arrays["vls_needed"]) <= DATA_VLS, f"the number of VLs needed is not 0 to {DATA_VLS}")
         switch, port = arrays["channel_switch"], arrays["channel_port"]
         inside = bool(((switch >= 0) & (switch < self._size["S"])).all()) and bool(
             ((port > 0) & (port < NO_PORT)).all()
         )
-        self._demand(inside, "a channel leaves from a switch or port that cannot be")
+        self._demand(inside, "a channel leaves from a switch or port that does not exist")
         key = switch.astype(np.int64) * 256 + port
         self._demand(bool((key[1:] > key[:-1]).all()), "the channels are not in ascending order")
-        self._demand(int(arrays["order"].min(initial=0)) >= -1, "the certificate holds a position under -1")
+        self._demand(int(arrays["order"].min(initial=0)) >= -1, "the certificate has a position below -1")
 
     def meta(self, text: str) -> dict[str, object]:
         """Parse the array ``meta``, a JSON object in text form.

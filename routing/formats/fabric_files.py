@@ -65,9 +65,9 @@ def _parse(text: str, path: str | Path, lmc: int) -> Fabric:
         if is_format(text):
             return parse(text, path, lmc=lmc)
     raise ParseError(
-        "no fabric file of a known format" if text.strip() else "an empty file",
+        "not a fabric file of a known format" if text.strip() else "an empty file",
         path=path,
-        remedy="known are ibsim net files, ibnetdiscover's output, opensm-subnet.lst, JSON and GraphML of ibnue",
+        remedy="known formats: ibsim net files, ibnetdiscover's output, opensm-subnet.lst, JSON and GraphML of ibnue",
     )
 
 

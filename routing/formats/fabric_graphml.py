@@ -127,7 +127,7 @@ class _Reader:
         elif tag == "graph":
             self.graphs += 1
             if self.graphs > 1:
-                raise self.error("more than one graph", "a file holds one fabric")
+                raise self.error("the file has more than one graph", "a file has one fabric")
             self.name = attributes.get("id", "")
         elif tag == "node":
             own = attributes.get("id", "")
@@ -154,7 +154,7 @@ class _Reader:
             self.current = None
 
     def doctype(self, *_: Any) -> None:
-        raise self.error("a document type declaration", "GraphML needs none; remove it")
+        raise self.error("the file has a document type declaration", "GraphML needs none; remove it")
 
     def number(self, element: _Element, key: str, default: int | None = None) -> int:
         text = element.values.get(key, "").strip()
@@ -236,7 +236,7 @@ def parse_graphml(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
         parser.Parse(text.encode("utf-8", errors="replace"), True)
     except expat.ExpatError as problem:
         raise ParseError(
-            f"no XML: {expat.ErrorString(problem.code)}", path=path, line=problem.lineno, remedy="is the file whole?"
+            f"not XML: {expat.ErrorString(problem.code)}", path=path, line=problem.lineno, remedy="is the file whole?"
         ) from None
     finally:  # The parser and its handlers refer to each other; without this cycle both are freed at once.
         parser.StartElementHandler = parser.EndElementHandler = None

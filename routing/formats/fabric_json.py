@@ -102,10 +102,10 @@ class _Reader:
             The member is missing, or has another type.
         """
         if not isinstance(row, dict):
-            raise self.error(spot, "no object")
+            raise self.error(spot, "not an object")
         value = row.get(key, default)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise self.error(spot, f"{key!r} is missing or no {'number' if kind is int else kind.__name__}")
+            raise self.error(spot, f"{key!r} is missing or not a {'number' if kind is int else kind.__name__}")
         return _printable(value) if isinstance(value, str) else value
 
     def guid(self, value: Any, spot: str) -> int:
@@ -114,7 +114,7 @@ class _Reader:
                 return int(value, 0)
         except ValueError:
             pass
-        raise self.error(spot, "a GUID is missing or no string like '0x200000'")
+        raise self.error(spot, "a GUID is missing or not a string like '0x200000'")
 
     def fabric(self, value: Any) -> Fabric:
         if not isinstance(value, dict) or value.get("schema") != SCHEMA:
@@ -181,7 +181,7 @@ class _Reader:
             return SPEED_OF[value]
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(value)
-        raise self.error(spot, "'speed' is neither a name (SDR to XDR) nor Gb/s of one lane")
+        raise self.error(spot, "'speed' is neither a name (SDR to XDR) nor a number of Gb/s per lane")
 
 
 def parse_json(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
@@ -206,7 +206,7 @@ def parse_json(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     except json.JSONDecodeError as problem:
         raise ParseError(problem.msg, path=path, line=problem.lineno, remedy="is the file whole?") from problem
     except (ValueError, RecursionError) as problem:
-        raise ParseError(f"no JSON that can be read: {problem}", path=path, remedy=f"see the schema {SCHEMA}") from None
+        raise ParseError(f"not readable as JSON: {problem}", path=path, remedy=f"see the schema {SCHEMA}") from None
     try:
         return _Reader(path, lmc).fabric(value)
     except OverflowError as problem:

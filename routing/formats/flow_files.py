@@ -45,7 +45,7 @@ def read_demands(path: str | Path, fabric: Fabric) -> list[Demand]:
         rate = _rate(words[2], path, line) if len(words) == 3 else Fraction(1)
         found.append(Demand(source[0], target[1], rate))
     if not found:
-        raise ParseError("no flow", path=path, remedy="write SOURCE DESTINATION [RATE], a line each")
+        raise ParseError("the file has no flow", path=path, remedy="write SOURCE DESTINATION [RATE], a line each")
     return found
 
 
@@ -63,16 +63,16 @@ def read_paths(path: str | Path) -> Flows:
     for line, words in _lines(path):
         name, links = words[0].removesuffix(":"), words[1:]
         if name == words[0] or not name or not links:
-            raise ParseError("no flow", path=path, line=line, remedy="write FLOW: LINK LINK ...")
+            raise ParseError("this line is not a flow", path=path, line=line, remedy="write FLOW: LINK LINK ...")
         if name in paths:
-            raise ParseError(f"flow {name} is there twice", path=path, line=line, remedy="give it another name")
+            raise ParseError(f"flow {name} occurs twice", path=path, line=line, remedy="give it another name")
         paths[name] = links
         try:
             Flows.of({name: links})
         except OptionError as error:
             raise ParseError(error.problem, path=path, line=line, remedy=error.remedy) from None
     if not paths:
-        raise ParseError("no flow", path=path, remedy="write FLOW: LINK LINK ..., a line each")
+        raise ParseError("the file has no flow", path=path, remedy="write FLOW: LINK LINK ..., a line each")
     return Flows.of(paths)
 
 

@@ -74,7 +74,7 @@ def _guid_lines(text: str, path: str | Path) -> Iterator[GuidLine]:
         if found is None:
             raise _error("no GUID at the start of the line", path, number, "OpenSM rejects the whole file for it")
         if number == last and line == found[0] and not found[2]:
-            raise _error("no line end after the last GUID", path, number, "OpenSM rejects the whole file for it")
+            raise _error("the last line has no newline", path, number, "OpenSM rejects the whole file for it")
         yield GuidLine(_guid(found[1], path, number), found[2], number)
 
 
@@ -104,10 +104,10 @@ def read_node_name_map(path: str | Path) -> dict[int, str]:
             continue
         found = _NAME_LINE.match(line) if len(line) <= _MAX_LINE else None
         if found is None:
-            raise _error("no GUID and name", path, number, 'write 0xguid "name"')
+            raise _error("the line has no GUID and name", path, number, 'write 0xguid "name"')
         guid = _guid(found[1], path, number)
         if guid in names:
-            raise _error(f"GUID {guid:#x} stands twice", path, number, "one of the two must go")
+            raise _error(f"GUID {guid:#x} occurs twice", path, number, "remove one of the two lines")
         names[guid] = found[2]
     return names
 
@@ -163,14 +163,16 @@ def read_guid2lid(path: str | Path) -> dict[int, LidRange]:
             closed = True
             continue
         if not closed:
-            raise _error("no empty line before this one", path, number, "OpenSM would add it to the entry before")
+            raise _error(
+                "there is no empty line before this one", path, number, "OpenSM would add it to the entry before"
+            )
         closed = False
         found = _LID_LINE.match(line) if len(line) <= _MAX_LINE else None
         if found is None:
-            raise _error("no GUID, lowest and highest LID", path, number, "is the file whole?")
+            raise _error("the line has no GUID, lowest and highest LID", path, number, "is the file whole?")
         guid, low, high = _guid(found[1], path, number), *(_number(found[k]) for k in (2, 3))
         if guid in ranges:
-            raise _error(f"GUID {guid:#x} stands twice", path, number, "one of the two must go")
+            raise _error(f"GUID {guid:#x} occurs twice", path, number, "remove one of the two lines")
         ranges[guid] = _lid_range(low, high, path, number)
         for lid in range(low, high + 1):
             if owner.setdefault(lid, guid) != guid:
@@ -181,10 +183,13 @@ def read_guid2lid(path: str | Path) -> dict[int, LidRange]:
 def _lid_range(low: int, high: int, path: str | Path, line: int) -> LidRange:
     count = high - low + 1
     if not 0 < low <= high <= MAX_UNICAST_LID:
-        raise _error(f"LIDs {low:#x} to {high:#x} are no unicast LIDs", path, line, "unicast LIDs are 1 to 0xBFFF")
+        raise _error(f"LIDs {low:#x} to {high:#x} are not unicast LIDs", path, line, "unicast LIDs are 1 to 0xBFFF")
     if count & (count - 1) or count > 128 or low % count:
         raise _error(
-            f"LIDs {low} to {high} are no block of an LMC", path, line, "1 to 128 LIDs, aligned to their number"
+            f"LIDs {low} to {high} cannot belong to one port",
+            path,
+            line,
+            "a port has 1, 2, 4, ... or 128 LIDs, and its base LID is a multiple of that",
         )
     return LidRange(low, count.bit_length() - 1)
 

@@ -77,7 +77,7 @@ class _Reader:
                 else:
                     self.between_nodes(line, number)
         if self.handle < 0:
-            raise ParseError("no node in this file", path=self.path, remedy="is the file whole?")
+            raise ParseError("this file has no node", path=self.path, remedy="is the file whole?")
 
     def between_nodes(self, line: str, number: int) -> None:
         """Keep the device ID of the next node; pass over what routing does not need."""
@@ -135,9 +135,13 @@ class _Reader:
     def wrong(self, line: str, number: int) -> ParseError:
         shown = line if len(line) <= 60 else line[:57] + "..."
         if self.handle < 0 and line.startswith("["):
-            return ParseError("a port before the first node", path=self.path, line=number, remedy="is the file whole?")
+            return ParseError(
+                "this port is before the first node", path=self.path, line=number, remedy="is the file whole?"
+            )
         remedy = "is the file whole and unedited?"
-        return ParseError(f"{shown!r} is not a line of ibnetdiscover", path=self.path, line=number, remedy=remedy)
+        return ParseError(
+            f"{shown!r} is not a line that ibnetdiscover prints", path=self.path, line=number, remedy=remedy
+        )
 
 
 def parse_ibnetdiscover(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:

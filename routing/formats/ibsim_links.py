@@ -112,7 +112,9 @@ class Links:
         for (device, port), near in self._stated.items():
             if near.far_id not in handle_of:
                 raise _error(
-                    f"there is no node {near.far_id!r} to cable to", near.location, "is the file whole, the name right?"
+                    f"there is no node {near.far_id!r} to cable to",
+                    near.location,
+                    "is the name right, and the file whole?",
                 )
             far_device = handle_of[near.far_id]
             if near.by_alias:
@@ -127,14 +129,14 @@ class Links:
         far = self._stated.get((far_device, near.far_port))
         if far is None:
             raise _error(
-                f"port {near.port} is cabled to {near.far_id!r} port {near.far_port}, which does not say so",
+                f"port {near.port} is cabled to {near.far_id!r} port {near.far_port}, which does not state this link",
                 near.location,
-                "ibsim wants a link stated at both ends; is the file whole?",
+                "ibsim needs a link stated at both ends; is the file whole?",
             )
         if (handle_of.get(far.far_id), far.far_port) != (near.device, near.port):
             raise _error(
                 f"port {near.port} is cabled to {near.far_id!r} port {near.far_port}, "
-                f"but that says it is cabled to {far.far_id!r} port {far.far_port} in line {far.location.line}",
+                f"but that port is cabled to {far.far_id!r} port {far.far_port} in line {far.location.line}",
                 near.location,
                 "both ends of a cable must agree",
             )

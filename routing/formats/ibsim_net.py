@@ -115,7 +115,9 @@ class _Reader:
                 raise self.error(f"a line of {len(line)} characters", f"ibsim cuts lines after {MAX_LINE}")
             if start in ("[", "@"):
                 if record is None:
-                    raise self.error("a port outside of a node's record", "ports follow their node without empty line")
+                    raise self.error(
+                        "this port is outside of a node's record", "ports follow their node without an empty line"
+                    )
                 self._port(record, line)
             elif not line.strip():
                 record = None
@@ -217,7 +219,7 @@ class _Reader:
         """
         if "@" in base:
             if base[0] == "@" and self.prefix:
-                raise self.error(f"alias {base!r} in a module", f'ibsim finds "{self.prefix}{base}" only')
+                raise self.error(f"alias {base!r} is used in a module", f'there ibsim finds "{self.prefix}{base}" only')
             alias = base
             if alias not in self.aliases:
                 raise self.error(f"there is no alias {alias!r} yet", "state the aliased port before it is referred to")
@@ -274,7 +276,7 @@ class _Reader:
         except (OSError, ValueError, RuntimeError):
             real, there = path, False
         if real in self.open_files:
-            raise self.error(f"{found[1]!r} includes itself", "break the circle")
+            raise self.error(f"{found[1]!r} includes itself", "remove one of the includes")
         if len(self.open_files) >= MAX_INCLUDES or self.files >= MAX_FILES:
             raise self.error("too many includes", f"ibsim nests at most {MAX_INCLUDES}")
         if not there:
@@ -321,7 +323,9 @@ class _Reader:
         found = _COMMAND.match(line)
         command = "" if found is None else found[1].lower()
         if found is None or (command not in _NO_TOPOLOGY and command not in ("link", "guid", "baselid")):
-            raise self.error(f"{line.strip()!r} is not a command for a file", "state the fabric as it is to be")
+            raise self.error(
+                f"{line.strip()!r} is not a command that a file may have", "state the fabric in its final form"
+            )
         if command in _NO_TOPOLOGY:
             return
         if found[2] is None:
@@ -396,6 +400,6 @@ def parse_net(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     reader = _Reader(builder, links)
     reader.read(path, text)
     if not reader.nodes:
-        raise ParseError("no node in this file", path=path, remedy="is it a net file, and is it whole?")
+        raise ParseError("this file has no node", path=path, remedy="is it a net file, and is it whole?")
     links.connect({name: node.handle for name, node in reader.nodes.items()})
     return builder.build(lmc=lmc)

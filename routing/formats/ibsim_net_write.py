@@ -26,8 +26,9 @@ _GENERATED_ID = re.compile(r"[SHR]-[0-9a-f]{16}")
 def net_text(fabric: Fabric, *, port_guids: bool = True) -> str:
     """Return the fabric as the text of an ibsim net file.
 
-    CAs come first, so that ibsim's first port, to which OpenSM attaches by default, belongs to a CA.  A GUID is stated
-    where ibsim would count up to another one.  LIDs are stated unless they are those that the reader assigns by itself.
+    CAs come first, so that ibsim's first port, to which OpenSM attaches by default, belongs to a CA.  A GUID is
+    stated where ibsim, which counts GUIDs up, would assign another one.  LIDs are stated unless they are those that
+    the reader assigns by itself.
 
     A port GUID that is not node GUID + port number is stated for ibnue's reader, and ibsim ignores it.  Without
     ``port_guids`` it is left out, so that the reader numbers all ports as ibsim does.
@@ -146,7 +147,9 @@ def _options(width: int, speed: float, name: str) -> str:
     """
     called = speed_name(speed)
     if width not in WIDTHS or called is None:
-        raise FabricError(f"{name!r} has a {width}x link at {speed} Gb/s a lane", remedy="InfiniBand has no such link")
+        raise FabricError(
+            f"{name!r} has a {width}x link at {speed} Gb/s per lane", remedy="InfiniBand has no such link"
+        )
     slow, fast = _SPEED_BITS[called]
     parts = [
         "" if width == 4 else f" w={_WIDTH_BIT[width]}",

@@ -101,7 +101,10 @@ class _Reader:
             lid, port = np.array([int(match[1], 16)]), np.array([int(match[2] or NO_PORT)])
             if lid[0] > MAX_UNICAST_LID:
                 raise ParseError(
-                    f"{int(lid[0]):#x} is not a unicast LID", path=self._path, line=number, remedy="they end at 0xbfff"
+                    f"{int(lid[0]):#x} is not a unicast LID",
+                    path=self._path,
+                    line=number,
+                    remedy="unicast LIDs end at 0xbfff",
                 )
             self._entries(piece, np.array([line]), lid, port)
         elif not self._grammar.noise.match(text):
@@ -115,7 +118,7 @@ class _Reader:
     ) -> None:
         if not self._open_since:
             raise ParseError(
-                "an entry stands outside of any switch's section", path=self._path, line=piece.first + int(lines[0])
+                "this entry is outside of any switch's section", path=self._path, line=piece.first + int(lines[0])
             )
         ports = int(self._fabric.switch_ports[self._row])
         self._refuse(

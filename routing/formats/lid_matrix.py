@@ -181,7 +181,7 @@ class _Reader:
 
     def _entry(self, match: re.Match[str], number: int) -> None:
         if self._row < 0:
-            raise ParseError("an entry stands before the first switch", path=self._path, line=number)
+            raise ParseError("this entry is before the first switch", path=self._path, line=number)
         lid, hops = int(match[1], 16), bytes.fromhex(match[2])
         if match[3]:
             lid = self._base.get(int(match[3], 16), 0) or lid

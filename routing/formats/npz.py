@@ -124,11 +124,11 @@ class NpzReader:
                 size = int(np.prod(shape, dtype=object)) * dtype.itemsize
                 if entry.file_size != used + size:
                     raise self._broken(
-                        f"array {name!r} is {size} bytes long, the archive holds {entry.file_size - used}"
+                        f"array {name!r} is {size} bytes long, but the archive has {entry.file_size - used}"
                     )
                 array = self._fill(stream.read, dtype, shape, size)
             if dtype.kind == "U" and (array.reshape(-1).view(np.uint32) >= 0x110000).any():
-                raise self._broken(f"array {name!r} holds a character that cannot be")
+                raise self._broken(f"array {name!r} has an invalid character")
             return array
         except TableError:
             raise
@@ -165,7 +165,7 @@ class NpzReader:
             whole[done : done + len(chunk)] = np.frombuffer(chunk, np.uint8)
             done += len(chunk)
         if read(1):  # by this read, zipfile reaches the end and verifies the checksum
-            raise ValueError("it goes on after its end")
+            raise ValueError("it is longer than stated")
         return whole.view(dtype).reshape(shape)
 
     def _broken(self, why: str) -> TableError:

@@ -127,7 +127,7 @@ class PathReader:
 
     def _needs_source(self, number: int) -> None:
         if not self._source:
-            raise ParseError("a path stands before the first source", path=self._path, line=number)
+            raise ParseError("this path is before the first source", path=self._path, line=number)
 
     def _line(self, text: str, number: int) -> None:
         if match := _RECORD.match(text):
@@ -142,7 +142,7 @@ class PathReader:
             if int(match[2]) != here:
                 raise TableError(
                     f"port 0x{match[1]} has LID {match[2]} here and LID {here} in the fabric",
-                    path=self._path, line=number, remedy="service levels go by LID, so LIDs must not have moved",
+                    path=self._path, line=number, remedy="SLs are stated by LID: use a file with the fabric's LIDs",
                 )  # fmt: skip
         elif not _NOISE.match(text):
             raise ParseError(
@@ -193,7 +193,7 @@ def check_sources(fabric: Fabric, named: npt.NDArray[np.bool_], path: str | Path
     silent = ~named & (fabric.endport_switch >= 0) & (fabric.endport_lid > 0)
     if silent.any():
         raise TableError(
-            f"nothing is said of paths from {fabric.endport_label[int(silent.argmax())]!r}",
+            f"the file has no paths from {fabric.endport_label[int(silent.argmax())]!r}",
             path=path,
             remedy="the service levels belong to another fabric, or the file was cut short",
         )

@@ -14,7 +14,7 @@ from routing.formats.path_reader import SLS, UNKNOWN, check_sources
 from routing.formats.text import read_text
 
 HEAD = "PathRecord dump:"
-_WHOLE, _MOVED = "is the file whole?", "service levels go by LID, so LIDs must not have moved"
+_WHOLE, _MOVED = "is the file whole?", "SLs are stated by LID: use a file with the fabric's LIDs"
 _VALUE = r"\.+(0[xX][0-9a-fA-F]+|[0-9]+)\s"
 _RECORD = re.compile(rf"dlid{_VALUE}\s*slid{_VALUE}(?:(?!{HEAD})[^\0])*?\ssl{_VALUE}", re.ASCII)
 

@@ -164,7 +164,7 @@ class _Reader:
             if self._in_terminal:
                 return
             if self._row is None:
-                raise ParseError("a row stands before the first node", path=self._path, line=number)
+                raise ParseError("this row is before the first node", path=self._path, line=number)
             self._put(self._row, int(match[1]), int(match[2]), self._decimal(match[3], number), number)
         elif match := _SLVL.match(text):
             row = self._switches.row(match[1], number)
@@ -214,7 +214,7 @@ class _Reader:
         needed = enters[:, :, None] & cabled[:, None, :] & ~np.eye(cabled.shape[1], dtype=bool)
         for row, in_port, out_port in np.argwhere(needed & (self._found < 0))[:1].tolist():
             raise TableError(
-                f"nothing is said of {self._fabric.labels[row]!r} from port {in_port} to port {out_port}",
+                f"the file has no table of {self._fabric.labels[row]!r} from port {in_port} to port {out_port}",
                 path=self._path, remedy="the tables belong to another fabric, or the file was cut short",
             )  # fmt: skip
         tables = np.array([list(vls) for vls in self._number] + [list(range(SLS))], np.uint8)

@@ -69,7 +69,11 @@ class PortStatements:
             far = (far_guid, far_port)
             back = self.stated.get(far)
             if back is None:
-                what = "which is not in the file" if builder.find_guid(far_guid) is None else "which does not say so"
+                what = (
+                    "which is not in the file"
+                    if builder.find_guid(far_guid) is None
+                    else "which does not state this cable"
+                )
                 raise self._error(
                     f"port {near[1]} of {near[0]:#x} is cabled to port {far_port} of {far_guid:#x}, {what}",
                     line,

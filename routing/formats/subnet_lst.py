@@ -79,7 +79,9 @@ def parse_subnet_lst(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
             continue
         found = _LINE.match(line) if len(line) <= _MAX_LINE else None
         if found is None:
-            raise ParseError("no line of opensm-subnet.lst", path=path, line=number, remedy="is the file whole?")
+            raise ParseError(
+                "this is not a line of opensm-subnet.lst", path=path, line=number, remedy="is the file whole?"
+            )
         words = found.groups()
         near, far = _Half.of(words[:7]), _Half.of(words[7:14])
         width, speed = int(words[14]), _SPEED.get(words[15])
@@ -92,7 +94,7 @@ def parse_subnet_lst(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
             _regard(builder, half, lmc, location)
         statements.add((near.guid, near.port), (far.guid, far.port), (width, SPEED_OF[speed]), number)
     if not statements.stated:
-        raise ParseError("no link in this file", path=path, remedy="is it opensm-subnet.lst, and is it whole?")
+        raise ParseError("this file has no link", path=path, remedy="is it opensm-subnet.lst, and is it whole?")
     statements.connect(builder)
     return builder.build(lmc=lmc)
 

@@ -55,7 +55,7 @@ class SwitchRows:
         """
         row = self.row(guid, line)
         if row in self._seen:
-            raise ParseError(f"switch {int(guid, 16):#018x} comes a second time", path=self._path, line=line)
+            raise ParseError(f"switch {int(guid, 16):#018x} has a second section", path=self._path, line=line)
         self._seen.add(row)
         return row
 
@@ -65,8 +65,8 @@ class SwitchRows:
         if missing:
             guid, name = int(self._fabric.switch_guid[missing[0]]), self._fabric.labels[missing[0]]
             raise TableError(
-                f"{len(missing)} of {count_noun(self._fabric.switches, 'switch')} of the fabric missing in the file, "
-                f"such as {guid:#018x} ({name!r})",
+                f"{len(missing)} of {count_noun(self._fabric.switches, 'switch')} of the fabric are missing in the"
+                f" file, such as {guid:#018x} ({name!r})",
                 path=self._path,
                 remedy=f"the {self._what} belong to another fabric, or the file was cut short",
             )

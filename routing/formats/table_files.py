@@ -227,10 +227,12 @@ def read_tables(path: str | Path, fabric: Fabric, given: SlFiles | None = None) 
         if (path / BUNDLE).exists():
             return _from_bundle(path / BUNDLE, fabric, given)
         if not (path / LFTS).exists():
-            raise InputError(f"holds neither {BUNDLE} nor {LFTS}", path=path, remedy="OpenSM dumps with -D 0x43")
+            raise InputError(
+                f"has neither {BUNDLE} nor {LFTS}", path=path, remedy="run OpenSM with -D 0x43 to dump its tables"
+            )
         return _from_dumps(path / LFTS, path, fabric, given)
     if not path.is_file():  # a pipe could not be read twice
-        raise InputError("is not a regular file", path=path, remedy="copy it into one")
+        raise InputError("is not a regular file", path=path, remedy="copy it into a regular file")
     if _is_zip(path):
         return _from_bundle(path, fabric, given)
     return _from_dumps(path, None, fabric, given)
@@ -266,7 +268,7 @@ def _from_dumps(lft_file: Path, folder: Path | None, fabric: Fabric, given: SlFi
         if missing:
             paths = count_noun(missing, "path")
             assumed["SL"] = (
-                f"the SLs of others for {paths} that {sl_file.name} does not state, SL 0 where there are none"
+                f"{paths} without a stated SL in {sl_file.name} use the SLs of other paths, or SL 0 if there are none"
             )
     if sl2vl_file is None:
         assumed["SL2VL"] = f"SL n uses VL n modulo {DEFAULT_VLS}"

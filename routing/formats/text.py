@@ -47,7 +47,7 @@ def read_text(path: str | Path) -> str:
             raise EnvironmentProblem(f"{path}: is a folder (name a file)")
         if not Path(path).is_file():
             what = (
-                "is not a regular file (copy it into one)"
+                "is not a regular file (copy it into a regular file)"
                 if Path(path).exists()
                 else "there is no such file (is the name right?)"
             )

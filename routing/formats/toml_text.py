@@ -109,7 +109,7 @@ def parse_toml(text: str, path: str | Path) -> dict[str, Any]:
     except RecursionError:
         raise ParseError("is not TOML: it is nested too deeply", path=path) from None
     except ValueError:
-        raise ParseError("holds a number of thousands of digits", path=path, remedy="no number is that long") from None
+        raise ParseError("has a number with thousands of digits", path=path, remedy="shorten the number") from None
 
 
 def _lines(text: str) -> dict[Where, int]:

@@ -27,10 +27,10 @@ class PortFacts:
     exists, cabled
         bool[S, 256]: whether the switch has that external port; whether a cable is connected to the port.
     role
-        bool[S, 256] for each role; only cabled ports have roles.  "leaf" and "core" tell whether the switch has end
-        ports.  "ca-facing" and "switch-facing" tell what the cable leads to.  "loop": the channel out of the port is on
-        a credit loop.
-    rate, lane
+        bool[S, 256] for each role; only cabled ports have roles.  "leaf", "core": the switch has end ports or none.
+        "ca-facing", "switch-facing": the cable leads to a CA, or to a switch.  "loop": the channel out of the port is
+        on a credit loop.
+    rate, lane_speed
         float64[S, 256], in Gb/s: data rate of the link, and signalling rate of one of the link's physical lanes; 0
         without a cable.
     loops_known
@@ -41,7 +41,7 @@ class PortFacts:
     cabled: npt.NDArray[np.bool_]
     role: Mapping[Role, npt.NDArray[np.bool_]]
     rate: npt.NDArray[np.float64]
-    lane: npt.NDArray[np.float64]
+    lane_speed: npt.NDArray[np.float64]
     loops_known: bool
 
     @cached_property
@@ -71,13 +71,13 @@ def port_facts(fabric: Fabric, on_loop: npt.NDArray[np.bool_] | None = None) -> 
     exists = np.arange(PORTS) <= fabric.switch_ports[:, None]
     exists[:, 0] = False
     cabled, to_switch = np.zeros(shape, bool), np.zeros(shape, bool)
-    rate, lane = np.zeros(shape), np.zeros(shape)
+    rate, lane_speed = np.zeros(shape), np.zeros(shape)
     for near, far in ((0, 1), (1, 0)):
         cables = np.flatnonzero(fabric.link_device[:, near] < fabric.switches)
         at = fabric.link_device[cables, near], fabric.link_port[cables, near]
         cabled[at] = True
         to_switch[at] = fabric.link_device[cables, far] < fabric.switches
-        rate[at], lane[at] = fabric.link_capacity[cables], fabric.link_speed[cables]
+        rate[at], lane_speed[at] = fabric.link_capacity[cables], fabric.link_speed[cables]
     loop, channels = np.zeros(shape, bool), fabric.channels
     if on_loop is not None:
         loop[channels.src[on_loop], channels.port[on_loop]] = True
@@ -89,4 +89,4 @@ def port_facts(fabric: Fabric, on_loop: npt.NDArray[np.bool_] | None = None) -> 
         "switch-facing": cabled & to_switch,
         "loop": loop,
     }
-    return PortFacts(exists, cabled, role, rate, lane, on_loop is not None)
+    return PortFacts(exists, cabled, role, rate, lane_speed, on_loop is not None)

@@ -104,13 +104,13 @@ class Speed:
     relation, gigabits
         Comparison operator (``=``, ``<``, ``<=``, ``>``, ``>=``), and the data rate in Gb/s with which the link is
         compared.
-    lane
+    lane_speed
         Signalling rate of one physical lane in Gb/s; None: the data rate is compared instead.
     """
 
     relation: str = "="
     gigabits: float = 0.0
-    lane: float | None = None
+    lane_speed: float | None = None
 
 
 @dataclass(frozen=True)

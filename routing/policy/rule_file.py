@@ -231,7 +231,7 @@ def _ports(value: Any, location: _Location) -> tuple[int, ...]:
 
 def _speed(value: Any, location: _Location) -> Speed:
     if isinstance(value, str) and value.upper() in SPEED_OF:
-        return Speed(lane=SPEED_OF[value.upper()])
+        return Speed(lane_speed=SPEED_OF[value.upper()])
     text = str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
     found = _SPEED.fullmatch(text.strip()) if isinstance(text, str) else None
     gigabits = 0.0 if found is None else float(found[2])

@@ -144,8 +144,8 @@ def _of_speed(facts: PortFacts, speed: Speed, rows: npt.NDArray[np.int64]) -> np
 
     Data rates within 4 % count as equal, so that 56 matches 4xFDR.
     """
-    if speed.lane is not None:
-        return np.asarray(np.abs(facts.lane[rows] - speed.lane) <= 0.01 * speed.lane)
+    if speed.lane_speed is not None:
+        return np.asarray(np.abs(facts.lane_speed[rows] - speed.lane_speed) <= 0.01 * speed.lane_speed)
     rate = facts.rate[rows]
     near = np.abs(rate - speed.gigabits) <= 0.04 * speed.gigabits
     below, above = rate < speed.gigabits, rate > speed.gigabits

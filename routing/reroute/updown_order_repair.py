@@ -59,7 +59,9 @@ def orphan_roots(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -
 def _attach_via_neighbour(
     repair_fabric: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, top: int, tops: int
 ) -> npt.NDArray[np.int32] | None:
-    """Move a neighbour that has another upward path above switch ``top``, which has no upward link.
+    """Move a neighbour of switch ``top``, which has no upward link, to a position before ``top`` in the order.
+
+    The neighbour must have an upward path that does not lead through ``top``.
 
     Returns the new position of each switch in the Up*/Down* order, or None if no such move is valid.
     """

@@ -25,7 +25,7 @@ _REASONS: Mapping[RerouteMethod, str] = {
     "unchanged": "every entry is valid",
     "baseline": "entries of the baseline tables are valid again",
     "repaired": "single entries were replaced",
-    "rebalanced": "entries moved off the fullest channels",
+    "rebalanced": "entries moved off the most loaded channels",
 }
 
 

@@ -185,8 +185,8 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
         step=adaptive.step,
         enter_sl=enter_sl,
         enter_port=enter_port,
-        way_first=first,
-        way=paths,
+        choice_first=first,
+        choice=paths,
         lid_channel=_lid_channels(network),
     )
 
@@ -244,10 +244,10 @@ class AdaptiveSimulation(SimulationBase):
         """
         totals = self.totals()
         lost = totals["injected"] - totals["delivered"] - totals["in_flight"]
-        if lost or totals["broken_lanes"]:
+        if lost or totals["broken_vcs"]:
             raise KernelError(
                 f"the simulation lost count at tick {totals['now']}: {lost} packets,"
-                f" {totals['broken_lanes']} virtual channels"
+                f" {totals['broken_vcs']} virtual channels"
             )
 
     def counters(self) -> AdaptiveCounters:

@@ -84,5 +84,7 @@ def chart(title: str, note: str, time: npt.NDArray[np.float64], panels: Sequence
         body += _panel(name, time, lines, TOP + 20 + number * (HEIGHT + GAP))
     style = "text{font:12px sans-serif}.title{font-weight:bold}.note{font-size:9px}.grid{stroke:#ddd}"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">'
-    ground = f'<rect width="{WIDTH}" height="{height}" fill="white"/>'
-    return "\n".join([head, f"<title>{_text(title)}</title>", f"<style>{style}</style>", ground, *body, "</svg>", ""])
+    background = f'<rect width="{WIDTH}" height="{height}" fill="white"/>'
+    return "\n".join(
+        [head, f"<title>{_text(title)}</title>", f"<style>{style}</style>", background, *body, "</svg>", ""]
+    )

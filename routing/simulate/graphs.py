@@ -47,8 +47,8 @@ def grid_dependencies(
     """
     names = {"E": size[0], "N": size[1]} if directed else {"E": size[0], "W": size[0], "N": size[1], "S": size[1]}
     to = {
-        (way, x, y): (x + DIRECTIONS[way][0], y + DIRECTIONS[way][1])
-        for way, x, y in product(names, range(size[0]), range(size[1]))
+        (heading, x, y): (x + DIRECTIONS[heading][0], y + DIRECTIONS[heading][1])
+        for heading, x, y in product(names, range(size[0]), range(size[1]))
     }
     if around:
         to = {start: (x % size[0], y % size[1]) for start, (x, y) in to.items()}
@@ -57,7 +57,7 @@ def grid_dependencies(
     def label(direction: str, x: int, y: int) -> str:
         return f"{direction}{x}{y}"
 
-    far = {way: (n - 1 if directed or not around else n // 2) for way, n in names.items()}
+    far = {heading: (n - 1 if directed or not around else n // 2) for heading, n in names.items()}
     waits = {
         (label(*start), label(onward, *end))
         for start, end in channels.items()

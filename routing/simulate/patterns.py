@@ -89,7 +89,7 @@ def pattern_traffic(
     pattern
         ``uniform``: random destinations.  ``hotspot``: the same, but a fifth of the messages goes to the first CA.
         ``incast``: all CAs send to the first one.  In all others each CA sends to one CA: a random ``permutation``, the
-        next CA (``neighbour``), the CA half-way round (``tornado``), ``transpose``, ``bit-complement`` and
+        next CA (``neighbour``), the CA halfway round (``tornado``), ``transpose``, ``bit-complement`` and
         ``bit-reverse`` of the CA's number.
     load
         Load of each sending CA's link, as a fraction; for ``incast`` the load of the receiving CA's link.
@@ -138,7 +138,7 @@ def _timed(network: Network, flow: Flow, process: Process, load: float, burst: f
     if process is not Process.BURSTY:
         raise OptionError(f"{process!r} has no load", remedy="use POISSON, BERNOULLI or BURSTY")
     if not is_float_in(burst, 1, LONGEST_MEAN):
-        raise OptionError(f"{burst!r} messages are no burst", remedy="use 1 or more")
+        raise OptionError(f"{burst!r} messages are not a valid burst", remedy="use 1 or more")
     return replace(flow, process=process, interval=busy, burst=burst, gap=burst * (interval - busy))
 
 

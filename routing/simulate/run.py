@@ -80,10 +80,10 @@ class Simulation(SimulationBase):
         """
         totals = self.totals()
         lost = totals["injected"] - totals["delivered"] - totals["dropped"] - totals["in_flight"]
-        if lost or totals["broken_lanes"] or totals["misplaced_blocks"]:
+        if lost or totals["broken_vcs"] or totals["misplaced_blocks"]:
             raise KernelError(
                 f"the simulation lost count at tick {totals['now']}: {lost} packets,"
-                f" {totals['broken_lanes']} virtual channels,"
+                f" {totals['broken_vcs']} virtual channels,"
                 f" {totals['misplaced_blocks']} blocks"
             )
 

@@ -171,7 +171,7 @@ def _plug(fabric: Fabric, text: str) -> tuple[int, int | None]:
 
 
 def _plugs(fabric: Fabric, link: int) -> Iterator[set[tuple[int, int | None]]]:
-    """Iterate over the ways to name a cable: each of its two (device, port) ends, with the port or None."""
+    """Iterate over the names of a cable: each of its two (device, port) ends, with the port or None."""
     (a, b), (p, q) = fabric.link_device[link].tolist(), fabric.link_port[link].tolist()
     return ({(a, near), (b, far)} for near in (None, p) for far in (None, q))
 

@@ -53,7 +53,7 @@ def packet_ticks(scenario: Scenario) -> int:
     """Return the length of a packet time (that of a packet on the fastest link) in ticks."""
     size = scenario.tables["timing"].get("packet", PACKET)
     if size < 1:
-        raise scenario.error(f"{size} bytes are no packet", "timing", "packet")
+        raise scenario.error(f"{size} bytes are not a valid packet size", "timing", "packet")
     return -(-int(size) // BLOCK)
 
 

@@ -20,7 +20,7 @@ class StopReason(enum.IntEnum):
     STANDSTILL = 2
     """Packets are in the network, but no data moves, and none ever will.
 
-    If the run was told to stop at a standstill, a lifetime limit or a deadlock breaker might still make data move.
+    If the run was asked to stop at a standstill, a lifetime limit or a deadlock breaker might still make data move.
     """
     EVENTS = 3
     """The run has handled as many events as the caller has allowed."""
@@ -52,7 +52,7 @@ class Event(enum.IntEnum):
     CLCM = 5
     """A deadlock breaker sends a control message.  Numbers: VC by which it is sent, SPUID, phase, index."""
     REPLACED = 6
-    """A port has received a smaller SPUID (identifier) than its own, and passes it on.
+    """A port has received the SPUID of another port, which is smaller than its own, and passes it on.
 
     Numbers: VC, the smaller SPUID, VC by which it arrived.
     """

@@ -220,7 +220,7 @@ def _sl_row(network: Network, source: int) -> int:
 def _check_sizes(network: Network, traffic: Traffic) -> None:
     """Raise OptionError if the largest packet does not fit every buffer, or there is no flow."""
     if not is_int_in(traffic.mtu, 1, MOST_PACKET):
-        raise OptionError(f"{traffic.mtu} bytes are no packet", remedy=f"use 1 to {MOST_PACKET}")
+        raise OptionError(f"{traffic.mtu} bytes are not a valid packet size", remedy=f"use 1 to {MOST_PACKET}")
     buffer = int(network.arrays.buffer.min(initial=1 << 30)) * BLOCK
     if traffic.mtu > buffer:
         raise OptionError(
@@ -313,7 +313,7 @@ def message_interval(network: Network, source: int, load: float, size: int) -> f
     if not is_float_in(load, LEAST_LOAD, 1):
         raise OptionError(f"{load!r} is not a load", remedy=f"use a share from {LEAST_LOAD:g} to 1")
     if not is_int_in(size, 1, MOST_BYTES):
-        raise OptionError(f"{size!r} bytes are no message", remedy=f"use 1 to {MOST_BYTES}")
+        raise OptionError(f"{size!r} bytes are not a valid message size", remedy=f"use 1 to {MOST_BYTES}")
     ticks = int(network.arrays.cost[network.endport_channel(source)]) / (1 << 20) * size
     return ticks / load
 

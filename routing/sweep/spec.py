@@ -40,7 +40,7 @@ class Block:
     engines
         Engines with their options, such as ``nue:vls=4`` (:meth:`routing.sweep.tasks.Target.parse`).
     modes, seeds
-        Ways to compute the tables after a fault (:data:`routing.sweep.tasks.MODES`), and random seeds of the engines.
+        Methods to recompute tables after a fault (:data:`routing.sweep.tasks.MODES`), and random seeds of the engines.
     intact
         Whether to include the fabric without faults as a case.
     links, switches

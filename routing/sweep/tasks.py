@@ -20,7 +20,7 @@ Value = int | float | str | bool
 Options = tuple[tuple[str, Value], ...]
 
 MODES = ("fresh", "balanced", "full", "lab")
-"""Ways to compute the tables for the faulty fabric.
+"""Methods to compute the tables for the faulty fabric.
 
 - "fresh": from scratch.
 - "balanced", "full": by a re-route that starts from the tables of the fault-free fabric, with that stability.

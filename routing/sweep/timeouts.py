@@ -1,7 +1,8 @@
 """Execution of tasks with a time limit.
 
-A C kernel that hangs handles no Python signals, so its process has to be killed.  A worker therefore runs tasks with a
-limit in a child process, which a system timer kills.  This works for every kind of worker, and no worker is lost.
+A C kernel that does not return handles no Python signals, so its process has to be killed.  A worker therefore runs
+tasks with a limit in a child process, which a system timer kills.  This works for every kind of worker, and no worker
+is lost.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from routing.errors import OptionError
-from routing.rates import SPEED_OF, WIDTHS, speed_name
+from routing.rates import NOMINAL, SPEED_OF, WIDTHS, speed_name
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,10 @@ class TopologyOptions:
             raise OptionError(f"LMC {self.lmc} is out of range", remedy="choose 0 to 7")
         if _rate(self.speed) is None:
             known = ", ".join(f"{name} ({rate:g})" for name, rate in SPEED_OF.items())
-            raise OptionError(f"no link has the speed {self.speed!r}", remedy=f"choose one of {known}")
+            raise OptionError(f"no link has the speed {self.speed!r}", remedy=f"choose one of {known}, or 10G to 800G")
+        of_width_4 = str(self.speed).upper().startswith("4X") or str(self.speed).upper() in NOMINAL
+        if of_width_4 and self.width != 4:
+            raise OptionError(f"{self.speed} is for width 4, and width is {self.width}", remedy="leave one out")
 
     def _check_types(self) -> None:
         """Check the types of the options, because options from a command line can have any type."""
@@ -90,7 +93,7 @@ class TopologyOptions:
 def _rate(speed: float | str) -> float | None:
     if isinstance(speed, str):
         if re.fullmatch(r"\d{1,3}(\.\d{1,6})?", speed, re.ASCII) is None:
-            return SPEED_OF.get(speed.upper())
+            return SPEED_OF.get(NOMINAL.get(speed.upper(), speed.upper().removeprefix("4X")))
         speed = float(speed)
     name = speed_name(speed)
     return None if name is None else SPEED_OF[name]

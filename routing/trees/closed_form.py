@@ -1,7 +1,8 @@
 """Levels of a tree's switches, and tables in closed form by destination.
 
-A switch that has the destination below itself sends down; any other sends up, towards the top switch of the LID.  The
-tops are those of D-mod-K on a whole tree, and follow from counts where links are missing.
+A switch that has the destination below itself sends down.  Any other switch sends up, towards the top switch of the
+LID.  On a tree without missing links, the top switches are those of D-mod-K.  Elsewhere, they are chosen such that the
+numbers of LIDs per link stay even.
 """
 
 from __future__ import annotations
@@ -178,9 +179,9 @@ def _neighbours(fabric: Fabric) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.i
 
 
 def _lower(fabric: Fabric, level: npt.NDArray[np.int32], has_ports: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """Return int32[S], the levels, with leaves at the top of the tree put below their neighbours.
+    """Return int32[S], the levels, with leaves that seemed to be at the top of the tree put below their neighbours.
 
-    These are switches with end ports, above one or two upper switches.  A top has more neighbours.
+    Such a leaf has end ports, and has links to one or two upper switches only.  A real top has more neighbours.
     """
     near, far, neighbours = _neighbours(fabric)
     highest, lowest = np.full(fabric.switches, -1, np.int32), np.full(fabric.switches, fabric.switches, np.int32)

@@ -16,25 +16,30 @@ from routing.trees.levels import TreeOrder
 FIRST_PRICE, LAST_PRICE = 0.03, 1.0
 """Cost of a unit of utilisation above a ceiling in the second and the last sweep, relative to all flow of a source."""
 DISCOUNT = 0.5
-"""Discount of every other sweep.  With full discounts alone, the descent ends at tables with more pairs that meet."""
-THIN = 0.01
-"""Share of all senders behind cuts that have a ceiling of their own."""
-MARGIN = 1.015
-"""Ceiling relative to the utilisation that a cut makes necessary.
+"""Discount of every second sweep; the other sweeps have the full discount.
 
-The descent ends at worse tables under closer ceilings.  The search for a lower peak follows."""
+If all had the full discount, the descent would end at tables with more pairs of flows that meet."""
+THIN = 0.01
+"""Share of all senders: the cuts with the highest necessary utilisation have ceilings of their own, as long as no more
+senders than this are behind them."""
+MARGIN = 1.015
+"""Ceiling, relative to the lowest utilisation that a cut allows.
+
+With lower ceilings the descent ends at worse tables.  The search for a lower peak follows it."""
 MOST_RATE = 1.05
 """All-to-all share that no ceiling is meant to exceed."""
 SLOW, SLOW_WEIGHT = 0.6, 0.5
-"""Rate, relative to the reference rate, under which a flow counts less where it meets others, and its weight."""
+"""A flow whose rate, relative to the reference rate, is below the first value has the second as its weight where it
+meets other flows."""
 VISITS_PER_SECOND = 300_000_000
-"""Allowed channels per second of processor time that sweeps compare (approximate)."""
+"""Approximate number of allowed channels that sweeps compare per second of CPU time."""
 LEAST_SWEEPS, MOST_SWEEPS = 3, 24
-"""Sweeps at any effort.  On whole trees they end after the second, which changes nothing."""
+"""Least and largest number of sweeps.  On trees without missing links the second sweep changes nothing, and is the
+last."""
 FEW_SWEEPS = 8
-"""Sweeps under which slots are a better start on any tree; with more, they are on whole trees only."""
+"""With fewer sweeps than this, every tree begins with slots; with more, only trees without missing links do."""
 MOST_TURNS = 1 << 28
-"""Turns (pairs of a channel and the next one) up to which the descent is affordable."""
+"""Largest number of turns (pairs of a channel and the next one) for which the descent is used."""
 
 
 def tree_tables(
@@ -208,7 +213,10 @@ def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:
 
 
 def _start(fabric: Fabric, order: TreeOrder, sweeps: int) -> TreeSlots:
-    """Return the slots; without any, if the tree is not whole and there are sweeps enough for a start without slots."""
+    """Return the slots with which the first sweep begins.
+
+    If links of the tree are missing, and there are enough sweeps, the first sweep begins without slots.
+    """
     tree = tree_slots(fabric, order)
     src, dst, level = fabric.channels.src, fabric.channels.dst, order.level
     up = level[dst] == level[src] + 1

@@ -183,7 +183,10 @@ def _has_above(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.b
 
 
 def _distances(fabric: Fabric, starts: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """Return int32[S], hops from the nearest start (bool[S]); from its first switch in a component without starts."""
+    """Return int32[S], hops of each switch from the nearest switch that is marked in ``starts`` (bool[S]).
+
+    In a connected component without a marked switch, hops are counted from its first switch.
+    """
     channels = fabric.channels
     _, first = np.unique(fabric.component, return_index=True)
     near = starts.copy()
@@ -227,9 +230,10 @@ def _has_above_of(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[n
 def _orders(
     fabric: Fabric, level: npt.NDArray[np.int32], senders: npt.NDArray[np.float64]
 ) -> Iterator[npt.NDArray[np.int32]]:
-    """Yield orders with different hubs (int32[S]), first those with the most top switches above the hub.
+    """Yield orders of the switches, int32[S], each of which begins at another leaf (its hub).
 
-    Leaves that the first order tears are the hubs of further orders.
+    Leaves with the most top switches above them come first.  Leaves that the first order tears (:func:`_torn_leaves`)
+    are the hubs of further orders.
     """
     below = _below(fabric, level)
     hubs: list[list[int]] = []

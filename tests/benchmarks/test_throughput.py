@@ -69,7 +69,7 @@ def test_an_engine_that_gives_up_says_why_beside_the_table(capsys, monkeypatch):
     assert throughput.main(["--ours", "dfsssp/1", "--opensm", ","]) == 0
     output = capsys.readouterr()
     assert output.out.endswith("| ibnue dfsssp/1 | gave up |\n")
-    assert "ring: ibnue dfsssp/1: gave up: this search found 2 VLs, 1 may be used" in output.err
+    assert "ring: ibnue dfsssp/1: gave up: the search needed 2 VLs, 1 may be used" in output.err
 
 
 def test_a_line_of_the_table_comes_as_soon_as_its_last_figure():

@@ -123,9 +123,7 @@ def test_a_library_of_another_package_says_so(live, nets, tmp_path, monkeypatch)
         assert lab.sweep.engine == "minhop"
         lines = logged(lab, r"ERR IBN[17]: .*")
         assert len(lines) >= 2
-        reported = (
-            f"the library speaks protocol 0123456789abcdef, the package {protocol()}: run 'ibnue plugin install' again"
-        )
+        reported = f"the library has protocol 0123456789abcdef, but the package has {protocol()}: run 'ibnue plugin "
         assert all(reported in line for line in lines)
 
 
@@ -146,7 +144,7 @@ def test_a_library_from_before_there_were_protocols():
     callbacks.attach(Old, "/usr/bin/python3", [])
     note = ffi.new("char[40]")
     assert given["ibnue_host_send"](None, 3, note, 40) == callbacks.FAILED
-    assert ffi.string(note) == b"the library speaks protocol none, the p"
+    assert ffi.string(note) == b"the library has protocol none, but the "
     assert given["ibnue_host_stop"]() == callbacks.FAILED
 
 
@@ -162,7 +160,7 @@ def test_a_file_that_says_nothing(tmp_path):
     with pytest.raises(EnvironmentProblem, match="cannot be read: No such file"):
         read_build_info(path)
     path.write_bytes(b"\x7fELF" + b"IBNUE-BUILD-1")
-    with pytest.raises(EnvironmentProblem, match="does not say what it was built from"):
+    with pytest.raises(EnvironmentProblem, match="has no record of what it was built from"):
         read_build_info(path)
     path.write_bytes(b"\x7fELF" + b"IBNUE-BUILD-1\n\n\0" + b"\xff" * 2000)
     with pytest.raises(EnvironmentProblem, match="is damaged"):

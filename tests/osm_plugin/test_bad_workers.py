@@ -15,13 +15,13 @@ FOREIGN = "the worker's tables do not belong to this subnet; another worker is s
 FAULTS = {
     "early": r"the worker ended with status 1 \(no mood for work\) while it started",
     "mute": "the worker was not ready in time",
-    "nonsense": "the worker talks nonsense; another one is started",
-    "other words": "the worker talks nonsense; another one is started",
-    "stranger": "the worker speaks protocol another, the library .*: ibnue was replaced while OpenSM ran; run 'ibnue",
+    "nonsense": "the worker sent an invalid message; another one is started",
+    "other words": "the worker sent an invalid message; another one is started",
+    "stranger": "the worker has protocol another, the library .*: ibnue was replaced while OpenSM ran; run 'ibnue",
     "hang up": "the worker closed its connection.*; another one is started",
     "bug": r"bug in the worker: ZeroDivisionError: by test \(its log has the traceback\)",
     "nothing": "the worker left no tables|" + FOREIGN,
-    "port": "the worker's tables do not lead where their hops say; another worker is started",
+    "port": "the worker's paths do not have the lengths that its hop counts state; another worker is started",
     "tree": "the worker's multicast tree is not one of this subnet; another worker is started",
     **dict.fromkeys(["sequence", "switches", "lids", "outside", "overflow", "unaligned", "vls", "magic"], FOREIGN),
 }

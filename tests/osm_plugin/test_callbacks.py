@@ -30,5 +30,5 @@ class Host:
 def test_names_break_no_line_of_the_log(fails, answer, wanted):
     ffi = cffi.FFI()
     note = ffi.new("char[200]")
-    assert Callbacks(ffi, Host("sw\n1 \x1b[31m", fails)).tend(note, 200) == answer
+    assert Callbacks(ffi, Host("sw\n1 \x1b[31m", fails)).check_worker(note, 200) == answer
     assert ffi.string(note).decode() == wanted

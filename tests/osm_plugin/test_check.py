@@ -60,7 +60,7 @@ def test_a_wrong_configuration(files, text, complaint):
         ("ibnue-nue", "ibnue-neu,ibnue-updn", "unknown engine 'ibnue-neu'"),
         ("ibnue-nue", "nue", "routing_engine names no engine of the plugin"),
         ("ibnue-nue", "ibnue-bundle", "ibnue-bundle needs a bundle"),
-        ("qos TRUE", "qos FALSE", "ibnue-nue is to have 4 VLs, and without QoS OpenSM sets up one"),
+        ("qos TRUE", "qos FALSE", "ibnue-nue is configured with 4 VLs, but without QoS OpenSM sets up only one"),
     ],
 )
 def test_an_opensm_conf_that_does_not_fit(files, old, new, complaint):
@@ -72,7 +72,7 @@ def test_an_opensm_conf_that_does_not_fit(files, old, new, complaint):
 @pytest.mark.parametrize(
     ("old", "new", "note"),
     [
-        (",no_fallback", "", "without no_fallback OpenSM's own minhop follows"),
+        (",no_fallback", "", "without no_fallback OpenSM uses its own minhop"),
         ("qos TRUE", "qos TRUE\nuse_ucast_cache TRUE", "use_ucast_cache TRUE: OpenSM does not call the engine"),
         ("qos TRUE", "qos TRUE\nscatter_ports 8", ""),
     ],
@@ -96,4 +96,4 @@ def test_the_command_says_it_in_json(files, tmp_path):
     reported = json.loads(done.stdout)
     assert done.return_value == 1 and not reported["ok"]
     (finding,) = reported["findings"]
-    assert finding["wrong"] and "libibnue.so is not there (run 'ibnue plugin install')" in finding["text"]
+    assert finding["wrong"] and "libibnue.so does not exist (run 'ibnue plugin install')" in finding["text"]

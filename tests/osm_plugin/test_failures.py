@@ -28,7 +28,7 @@ def test_a_worker_killed_in_a_sweep_leaves_the_next_engine_and_comes_back(live, 
         assert sweep.engine == "minhop" and sweep.tried[:2] == ("ibnue-updn", "minhop")
         reported = logged(lab, r"ibnue-updn routed nothing: (.*)")
         assert reported[0] == "the worker was killed by signal 9; another one is started"
-        assert not logged(lab, "keeps its tables")  # they are for another fabric
+        assert not logged(lab, "keeps its last tables")  # they are for another fabric
         assert gone(worker) and worker_of(lab) != worker
         assert routes_again(lab)
 
@@ -60,7 +60,7 @@ def test_the_deadline_ends_the_wait_and_the_slow_worker(live, nets):
         assert routes_again(lab)
 
 
-KEPT = r"ibnue-dfsssp keeps its tables, proven for this very subnet, and routed nothing: (.*)"
+KEPT = r"ibnue-dfsssp keeps its last tables, which are proven for exactly this subnet, and routed nothing: (.*)"
 
 
 @pytest.mark.parametrize("failure", ["killed", "slow"])
@@ -89,7 +89,7 @@ def test_tables_with_loops_are_not_kept(live, nets):
         assert lab.sweep.engine == "ibnue-minhop"
         live.configure("")
         assert lab.opensm.resweep().engine != "ibnue-minhop"
-        assert not logged(lab, "keeps its tables")
+        assert not logged(lab, "keeps its last tables")
 
 
 def test_opensm_ends_at_once_while_it_waits_for_a_worker(live, nets):
@@ -146,10 +146,10 @@ def test_a_configuration_that_becomes_wrong_leaves_the_last_good_one_in_force(li
         for sweep in (lab.unlink("sw1.1", 2), lab.unlink("sw2.2", 2), lab.opensm.resweep()):
             assert sweep.engine == "ibnue-nue" and sweep.tried == ("ibnue-nue",)
         (line,) = until(lambda: logged(lab, IN_FORCE))
-        assert re.search(reason + r"; the last good configuration (stays|is) in force", line)
+        assert re.search(reason + r"; the last good configuration (stays|is) in use", line)
         live.configure(good)
         lab.opensm.resweep()
-        assert "is right again, and counts" in until(lambda: logged(lab, IN_FORCE)[1:])[0]
+        assert "is valid again, and in use" in until(lambda: logged(lab, IN_FORCE)[1:])[0]
         assert not logged(lab, "routed nothing")
 
 

@@ -117,7 +117,7 @@ def test_a_file_system_that_does_not_answer_holds_no_sweep(desk):
     folder.mkdir()
     os.mkfifo(folder / PIN)  # whoever opens it for reading waits for a writer
     assert historian.pinned(config, threads=1, timeout=0.01) is None
-    assert "is not read yet" in remarks[0]
+    assert "could not be read in time" in remarks[0]
     assert historian.pinned(config, threads=1, timeout=3600) is None
     (folder / PIN).open("wb").close()
     until(lambda: len(remarks) == 2)

@@ -45,7 +45,7 @@ def test_back_to_earlier_tables_and_on_again(live, nets, tmp_path):
         assert "tables 1 of" in run("rollback", "1", "--config", str(live.config))
         lab.opensm.resweep()
         assert lab.switch_lfts() == first
-        assert logged(lab, rf"pinned to {entries(folder)[0].path.name}; tables as they were")
+        assert logged(lab, rf"pinned to {entries(folder)[0].path.name}; tables unchanged")
         path = tmp_path / "ibnue-status.json"
         until(lambda: json.loads(path.read_text())["pinned"] == entries(folder)[0].path.name)
         assert "* " in run("history", "--config", str(live.config))

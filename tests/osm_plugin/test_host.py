@@ -38,7 +38,7 @@ def test_a_worker_that_is_found_dead_when_it_is_needed_is_reported(host, tmp_pat
 def test_a_worker_of_another_protocol_is_dead_once_it_is_refused(host, tmp_path, monkeypatch):
     monkeypatch.setattr("osm_plugin.worker_process.protocol", lambda: "another")
     for _ in range(3):
-        with pytest.raises(EnvironmentProblem, match="speaks protocol"):
+        with pytest.raises(EnvironmentProblem, match="has protocol"):
             host.start("", str(tmp_path / "opensm.log"))
         assert not host._worker.alive
 

@@ -47,7 +47,7 @@ def test_headers_of_another_version_are_refused(prefix):
 def test_an_opensm_that_takes_no_engines_from_plugins_is_named(prefix):
     (prefix / "include/infiniband/opensm/osm_opensm.h").write_text("")
     with pytest.raises(
-        EnvironmentProblem, match=r"OpenSM 1.2.3 takes no routing engines from plugins.* 3.3.23 or later"
+        EnvironmentProblem, match=r"OpenSM 1.2.3 accepts no routing engines from plugins.* 3.3.23 or later"
     ):
         install(prefix)
 

@@ -43,14 +43,14 @@ def test_status_and_remove_beside_a_running_opensm(live, nets, plugin_folder, tm
 def test_a_library_of_another_protocol_is_a_problem(plugin_folder, monkeypatch):
     monkeypatch.setattr("osm_plugin.installed.protocol", lambda: "another")
     done = call("status", "--libdir", plugin_folder)
-    assert done.return_value == 1 and "and this package another (run 'ibnue plugin install' again)" in done.stdout
+    assert done.return_value == 1 and "but this package has another (run 'ibnue plugin install' again)" in done.stdout
 
 
 def test_what_is_not_ours_is_not_removed(tmp_path):
-    with pytest.raises(EnvironmentProblem, match="is not there"):
+    with pytest.raises(EnvironmentProblem, match="does not exist"):
         remove(tmp_path / LIBRARY)
     (tmp_path / LIBRARY).write_bytes(b"something")
-    with pytest.raises(EnvironmentProblem, match="does not say what it was built from"):
+    with pytest.raises(EnvironmentProblem, match="has no record of what it was built from"):
         remove(tmp_path / LIBRARY)
     assert (tmp_path / LIBRARY).exists()
     remove(tmp_path / LIBRARY, force=True)

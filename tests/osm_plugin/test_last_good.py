@@ -43,13 +43,13 @@ def test_a_file_that_becomes_wrong_is_reported_once_for_each_change(path, wrong)
     for _ in range(3):
         assert file.refresh().deadline == 3
     (line,) = file.warnings
-    assert line.startswith(str(path)) and line.endswith("; the last good configuration stays in force")
+    assert line.startswith(str(path)) and line.endswith("; the last good configuration stays in use")
     path.write_text("threads = 'many'")
     file.refresh()
     assert len(file.warnings) == 2 and f"{path}:1: 'threads' is 'many'" in file.warnings[1]
     path.write_text("deadline = 4.5")
     assert file.refresh().deadline == 4.5
-    assert file.warnings[2:] == [f"{path}: is right again, and counts"]
+    assert file.warnings[2:] == [f"{path}: is valid again, and in use"]
 
 
 def test_a_start_with_a_wrong_file_fails_unless_a_good_one_was_saved(path):
@@ -105,11 +105,11 @@ def test_a_named_file_that_becomes_wrong_is_replaced_by_its_last_good_copy(path,
     good = LastGood(path) if again else good
     result, warning = good.use(config, roots_of)
     assert (
-        result == "(16, 32)" and warning.startswith(str(roots)) and "the last good configuration is in force" in warning
+        result == "(16, 32)" and warning.startswith(str(roots)) and "the last good configuration is in use" in warning
     )
     assert good.use(config, roots_of) == ("(16, 32)", "")
     roots.write_text("0x30\n")
-    assert good.use(config, roots_of) == ("(48,)", "the configuration is right again, and counts")
+    assert good.use(config, roots_of) == ("(48,)", "the configuration is valid again, and in use")
     good.save()
     assert sorted(file.suffix for file in saved_folder(path).iterdir()) == ["", ".json"]  # one copy is left
     roots.unlink()

@@ -14,8 +14,8 @@ from ibsim_fixtures.opensm import Plugin
 
 pytestmark = pytest.mark.lab
 
-LATE = r"ibnue-updn: .* \(a late answer, for the subnet as it still is\)"
-STILL = r"no answer within \S+ s; the worker still computes, its tables count later"
+LATE = r"ibnue-updn: .* \(a late answer, for the unchanged subnet\)"
+STILL = r"no answer within \S+ s; the worker still computes, and its tables will be used later"
 
 
 @pytest.fixture

@@ -127,14 +127,14 @@ def test_a_lie_in_hops_is_refused(told):
         lie = rng.choice([0, 1, 2, 3, 253, 254, 255])
         if lie != hops[position]:
             hops[position] = lie
-            assert told.verdict(memory) == (-1, "the worker's tables do not lead where their hops say")
+            assert told.verdict(memory) == (-1, "the worker's paths do not have the lengths that its hop counts state")
 
 
 @pytest.mark.parametrize(
     ("name", "dtype", "lies", "why"),
     [
-        ("sl_at", np.uint8, [16, 255], "the worker's SLs go beyond 15"),
-        ("sl2vl_at", np.uint8, [9, 14, 16, 255], "the worker's tables take a VL that is not there"),
+        ("sl_at", np.uint8, [16, 255], "the worker's tables have an SL over 15"),
+        ("sl2vl_at", np.uint8, [9, 14, 16, 255], "the worker's tables use a VL that ports do not have"),
         ("switch_of_at", np.int32, [-2, 3, 99, 1 << 30], "the worker's LIDs are at other switches than OpenSM's"),
         ("parent_at", np.int32, [-2, 16, 99, 1 << 30], "the worker's multicast tree is not one of this subnet"),
         ("held_at", np.uint32, [1 << 20, (1 << 32) - 1], "the worker's rounds do not fit its tables"),

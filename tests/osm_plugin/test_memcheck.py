@@ -56,7 +56,7 @@ def test_the_plugin_inside_of_opensm_makes_no_error_of_memory(live, nets, tmp_pa
             assert lab.unlink(*cable).engine == "ibnue-dfsssp"
             assert lab.sl(lids[0], lids[5]) >= 0
         assert lab.unlink("sw0.3").engine == "ibnue-dfsssp"  # a switch less, with its CA
-        for cable, what in (((), "keeps its tables"), (("sw2.2", 2), "keeps what is left")):
+        for cable, what in (((), "keeps its last tables"), (("sw2.2", 2), "keeps what is left")):
             # The end of the sweep before asks the worker for the ports' values, and would wait for a stopped one.
             until(lambda: len(logged(lab, "ibnue policies: ")) >= len(logged(lab, "0x02 -> SUBNET UP")))
             position, worker = sweep_with_stopped_worker(lab, *cable)
@@ -66,7 +66,7 @@ def test_the_plugin_inside_of_opensm_makes_no_error_of_memory(live, nets, tmp_pa
         lab.ibsim.relink("sw2.2", 2)
         for cable in (("sw0.3",), ("sw2.2", 1), ("sw1.1", 2)):
             assert lab.relink(*cable).engine == "ibnue-dfsssp"
-        assert logged(lab, r"ibnue policies: \d+ ports have a wish")
+        assert logged(lab, r"ibnue policies: \d+ ports covered by rules")
         lab.opensm.signal(signal.SIGTERM)
         assert lab.opensm.wait_for_exit(120.0) == 0
     assert complaints(report) == []

@@ -102,9 +102,10 @@ class Bench:
 
 
 def counted(opensm):
-    """Figures of every round: ports with a wish, right ones, written ones, those that hold it, those left alone."""
+    """Return the figures of every round: ports covered by rules, already correct, updated, verified and skipped."""
     found = re.findall(
-        r"policies: (\d+) ports have a wish, (\d+) were right, (\d+) written, (\d+) of them hold it, (\d+) left",
+        r"policies: (\d+) ports covered by rules: (\d+) already correct, (\d+) updated \((\d+) verified\), "
+        r"(\d+) skipped",
         opensm.log_path.read_text(),
     )
     return [tuple(map(int, row)) for row in found]

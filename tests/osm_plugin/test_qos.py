@@ -128,7 +128,7 @@ def test_tables_whose_vls_change_on_the_path_keep_their_sls():
     wide[0, 0] = 1
     classes = classes_of(fabric, replace(routing, sl2vl=wide), QosPolicy((0, 1)), 8)
     assert (classes.sl_for == np.arange(16)).all()
-    assert "SLs are those of the tables" in classes.line
+    assert "use the SLs of the tables" in classes.line
 
 
 def test_too_few_vls_are_shared_and_the_line_says_so():

@@ -110,11 +110,11 @@ def broken(change):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda d, e, c: d["guid"].__setitem__(1, d["guid"][0]), "node GUID .* is there twice"),
+        (lambda d, e, c: d["guid"].__setitem__(1, d["guid"][0]), "node GUID .* occurs twice"),
         (lambda d, e, c: e["guid"].__setitem__(1, e["guid"][0]), "port GUID .* belongs to two ports"),
         (lambda d, e, c: e["lid"].__setitem__(1, e["lid"][0]), "LID .* belongs to more than one port"),
-        (lambda d, e, c: c["device"].__setitem__((0, 1), 999), "a cable leads to a device that is not there"),
-        (lambda d, e, c: e["device"].__setitem__(0, 0), "an end port belongs to a device that is not there"),
+        (lambda d, e, c: c["device"].__setitem__((0, 1), 999), "a cable leads to a device that does not exist"),
+        (lambda d, e, c: e["device"].__setitem__(0, 0), "an end port belongs to a device that does not exist"),
     ],
 )
 def test_what_makes_no_fabric_is_refused(change, complaint):
@@ -123,7 +123,7 @@ def test_what_makes_no_fabric_is_refused(change, complaint):
 
 
 def test_memory_without_a_request(memory):
-    with pytest.raises(FabricError, match="holds no request"):
+    with pytest.raises(FabricError, match="has no request"):
         read_request(memory.view(PAGE))
     write_request(random_fabric(6), memory)
     whole = memory.view()
@@ -168,5 +168,5 @@ def test_other_cables_are_inspected_however_much_is_known(memory):
     first = read_request(memory.view())
     at = len(first.source[0]) + len(first.source[1]) + REQUEST.itemsize
     np.ndarray(1, CABLE, memory.view(), at)["device"] = 4711
-    with pytest.raises(FabricError, match="a device that is not there"):
+    with pytest.raises(FabricError, match="a device that does not exist"):
         read_request(memory.view(), [first])

@@ -74,7 +74,7 @@ def test_rounds_for_requests_alone_say_so(monkeypatch):
     before, after = pulled("updn", 9)
     both = (replace(kept, proof=replace(kept.proof, strength="reversible")) for kept in (before, after))
     change = change_of(*both)
-    assert change.describe().endswith(", replies aside")
+    assert change.describe().endswith(", without replies")
 
 
 def test_what_all_switches_have_is_no_longer_deferred(two):
@@ -140,10 +140,12 @@ def test_what_is_taken_out_is_there_twice_and_leads_nowhere_in_between(drained, 
     reported = states_of(change.after.deferred, after.routing.lft)
     assert all(np.array_equal(*pair) for pair in zip(wanted, reported, strict=True))
     assert change.describe() == (
-        "written in 3 rounds of 1, 1 and 2 entries, with a wait before the last, 2 of them out of use for so long"
+        "written in 3 rounds of 1, 1 and 2 entries, with a wait before the last, 2 of them removed until their round"
     )
     assert as_written(change.after, 2).deferred["round"].tolist() == [3, 3]
-    assert transition_line(change).endswith("2 old entries out of use for a while, as no mixture is safe")
+    assert transition_line(change).endswith(
+        "2 old entries removed for a while, because no mixture of old and new tables is safe"
+    )
 
 
 def test_what_is_not_known_is_taken_out_before_all_other_rounds(drained, monkeypatch):
@@ -160,7 +162,7 @@ def test_what_is_not_known_is_taken_out_before_all_other_rounds(drained, monkeyp
     name = drained.after.fabric.switch_name[3]
     assert change.describe().startswith(
         f"base unknown: 4 entries of 1 switch ({name}); written in 4 rounds of 4, 1, 1 and 2 entries,"
-        " of which the first takes out all that is not known, with a wait before each but the first"
+        " of which the first removes all unknown entries, with a wait before each but the first"
     )
     assert transition_line(change) == f"transition not judged: base unknown: 4 entries of 1 switch ({name})"
 

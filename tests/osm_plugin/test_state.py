@@ -136,16 +136,16 @@ def about(**changed):
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"state_about": None}, "this is a bundle, but no state"),
+        ({"state_about": None}, "this is a bundle, but not a state file"),
         ({"state_about": np.array("[]")}, "is not a JSON object"),
         ({"state_about": np.array("{")}, "is not a JSON object"),
         ({"state_about": about(format="ibnue-state/2")}, "is of format 'ibnue-state/2', wanted 'ibnue-state/1'"),
-        ({"state_about": about(switches="9")}, "lacks something"),
+        ({"state_about": about(switches="9")}, "description is incomplete"),
         ({"state_about": about(switches=-1)}, "-1 switches among"),
         ({"state_about": about(switches=99)}, "99 switches among"),
         ({"state_cable": np.zeros((2, 3), np.uint8)}, "has the shape"),
         ({"state_cable": None}, "is missing"),
-        ({"state_endport": np.zeros((0, 16), np.uint8)}, "does not hold together"),
+        ({"state_endport": np.zeros((0, 16), np.uint8)}, "contradicts itself"),
     ],
 )
 def test_what_does_not_hold_together_is_named(tmp_path, torus, changed, why):
@@ -169,7 +169,7 @@ def test_a_fabric_that_the_tables_are_not_for_is_refused(tmp_path, torus):
     write_state(path, torus)
     _, _, cable = fabric_to_arrays(replace(torus.fabric, link_width=torus.fabric.link_width * 2))
     rewrite(path, state_cable=cable.view(np.uint8).reshape(len(cable), -1))
-    with pytest.raises(TableError, match="its fabric is not the one that its tables are for"):
+    with pytest.raises(TableError, match="its fabric is not the one for which its tables were made"):
         read_state(path)
 
 
@@ -226,7 +226,7 @@ def test_tables_outlive_the_process(tmp_path, torus, degraded, started):
         state.put(kept, reset=False)
         written(state, path)
     again = started(path)
-    assert again.take_remarks() == [f"state taken from {path}"] and again.take_remarks() == []
+    assert again.take_remarks() == [f"state read from {path}"] and again.take_remarks() == []
     before = again.before("nue", torus.options, torus.fabric)
     assert same_tables(before.routing, degraded.routing)
     assert same_tables(again.baseline_of(before).routing, torus.routing)
@@ -316,7 +316,7 @@ def test_another_file_is_not_kept_waiting_by_one_that_never_answers(tmp_path, to
     state = State(timeout=0.05)
     state.refresh(path, threads=1)
     until(lambda: state.refresh(other, threads=1) or state.last is not None)
-    assert f"state taken from {other}" in state.take_remarks()
+    assert f"state read from {other}" in state.take_remarks()
     state.end()
 
 
@@ -335,9 +335,9 @@ def test_a_keeper_that_dies_is_followed_by_another(tmp_path, torus, started):
 @pytest.mark.parametrize(
     ("engine", "options", "topology", "why"),
     [
-        ("dfsssp", None, "torus", "it is of engine nue"),
-        ("nue", "{}", "torus", "the engine's options are others now"),
-        ("nue", None, "ring", "it is of another fabric"),
+        ("dfsssp", None, "torus", "it is from engine nue"),
+        ("nue", "{}", "torus", "the engine's options have changed"),
+        ("nue", None, "ring", "it is for another fabric"),
     ],
 )
 def test_a_state_that_does_not_fit_is_ignored_and_the_log_says_why(torus, engine, options, topology, why):
@@ -378,7 +378,7 @@ def test_the_plan_keeps_what_is_in_force_and_returns_home(torus, degraded):
     assert made.how == "routed from scratch" and same_tables(made.tables.routing, torus.routing)
     odd = replace(torus, routing=kept_tables(torus.fabric, "updn").routing)
     made = route_or_reroute(engine, OPTIONS, torus.fabric, decide(torus.fabric, odd, baseline=torus))
-    assert made.how == "tables as they were" and made.tables.routing is odd.routing and made.tables.proof.certified
+    assert made.how == "tables unchanged" and made.tables.routing is odd.routing and made.tables.proof.certified
     made = route_or_reroute(engine, OPTIONS, torus.fabric, decide(torus.fabric, degraded, baseline=odd))
     assert made.how.startswith("re-routed, baseline (") and same_tables(made.tables.routing, odd.routing)
 
@@ -398,7 +398,7 @@ def test_a_changed_fabric_is_re_routed_from_what_is_in_force(torus, degraded):
 def test_a_bug_in_re_routing_costs_stability_and_not_the_engine(torus, degraded, monkeypatch, capsys):
     monkeypatch.setattr("osm_plugin.route_or_reroute.reroute", lambda *_, **__: 1 // 0)
     made = route_or_reroute(ENGINES["nue"], OPTIONS, degraded.fabric, decide(degraded.fabric, torus))
-    assert made.how.startswith("routed from scratch, as re-routing failed: ZeroDivisionError")
+    assert made.how.startswith("routed from scratch, because the re-route failed: ZeroDivisionError")
     assert same_tables(made.tables.routing, degraded.routing) and "Traceback" in capsys.readouterr().err
 
 

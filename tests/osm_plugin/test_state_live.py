@@ -54,7 +54,7 @@ def test_a_restart_publishes_what_was_in_force(live, nets, path, toml):
     write_state(path, kept)
     with live(net, ENGINE, toml=toml) as lab:
         assert lab.switch_lfts() == expected_lfts(kept.fabric, kept.routing)
-        assert logged(lab, rf"; tables as they were; \d+ entries change in the switches; .*state taken from {path};")
+        assert logged(lab, rf"; tables unchanged; \d+ entries change in the switches; .*state read from {path};")
         lab.opensm.resweep()
         assert lab.switch_lfts() == expected_lfts(kept.fabric, kept.routing)
         # What another program writes meanwhile counts as well.
@@ -90,7 +90,7 @@ def test_fresh_ignores_the_state_and_makes_a_new_home(live, nets, path, toml):
         live.configure(toml)
         lab.opensm.resweep()
         assert lab.switch_lfts() == made
-        assert logged(lab, "; (tables as they were|routed from scratch);")[-1:] == ["tables as they were"]
+        assert logged(lab, "; (tables unchanged|routed from scratch);")[-1:] == ["tables unchanged"]
 
 
 def test_a_standby_with_the_same_state_changes_no_route(plugin_folder, nets, path, tmp_path):
@@ -145,7 +145,7 @@ def test_a_state_that_is_no_good_is_named_and_replaced(live, nets, path, toml, d
         write_state(path, replace(kept, fabric=fabric))
     with live(net, ENGINE, toml=toml) as lab:
         assert lab.sweep.engine == "ibnue-updn"
-        why = {"other fabric": "it is of another fabric", "other engine": "it is of engine nue"}
+        why = {"other fabric": "it is for another fabric", "other engine": "it is from engine nue"}
         assert logged(
             lab, f"routed from scratch; .*state ignored: {why.get(damage, f'{path}: this is not a whole bundle')}"
         )
@@ -161,13 +161,13 @@ def test_the_state_lies_beside_opensms_cache_unless_it_is_turned_off(live, nets)
     with live(nets("ring", "4", cas=1), ENGINE, toml="state_file = false") as lab:
         lab.opensm.resweep()
         lab.opensm.resweep()
-        assert logged(lab, "tables as they were") and not list(lab.opensm.folder.glob("ibnue-state*"))
+        assert logged(lab, "tables unchanged") and not list(lab.opensm.folder.glob("ibnue-state*"))
 
 
 def test_a_state_that_cannot_be_written_is_named_and_no_obstacle(live, nets, tmp_path):
     with live(nets("ring", "4", cas=1), ENGINE, toml=f"state_file = '{tmp_path}/none/s.npz'") as lab:
         assert lab.opensm.resweep().engine == "ibnue-updn"
-        assert logged(lab, "tables as they were; .*state not saved: .*s.npz: cannot be written: no such file")
+        assert logged(lab, "tables unchanged; .*state not saved: .*s.npz: cannot be written: no such file")
 
 
 def keepers(worker):

@@ -65,7 +65,7 @@ def test_the_files_say_what_is_in_force(live, nets, files, plugin_folder):
         broken, changed = logged(lab, logged_lines)[-1]
         kept = logged(lab, r"all-to-all (\S+) % of before")[-1]
         # A trap that arrives late starts one more sweep, which finds nothing to change.
-        swept_again = reported["tables"]["how"] == "tables as they were"
+        swept_again = reported["tables"]["how"] == "tables unchanged"
         expected = (0, 0) if swept_again else (int(broken), int(changed))
         assert (reported["tables"]["broken"], reported["tables"]["changed"]) == expected
         assert swept_again or reported["tables"]["kept"] == pytest.approx(float(kept) / 100, abs=0.0006)

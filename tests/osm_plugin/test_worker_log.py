@@ -88,7 +88,7 @@ def test_a_log_that_is_moved_is_opened_again(live, nets):
 
 
 def both_write(lab, log, *, times):
-    for words in ("tables as they were", "shadow: "):
+    for words in ("tables unchanged", "shadow: "):
         until(lambda words=words: lab.opensm.resweep() and log.read_text().count(words) >= times)
 
 
@@ -112,6 +112,6 @@ def test_levels_differ_in_a_running_worker(live, nets, level):
         if level != "error":
             until(lambda: "info: ibnue-updn: fabric " in log.read_text())
         if level == "debug":
-            until(lambda: "kB of memory at most so far" in log.read_text())
+            until(lambda: "kB is the peak of memory so far" in log.read_text())
         reported = log.read_text()
         assert ("info: " in reported) == (level != "error") and ("debug: request" in reported) == (level == "debug")

@@ -115,7 +115,7 @@ def test_the_command_reports_the_shares(tmp_path):
     made = run("route", "hyperx:3x3,cas=1,lmc=2", "-e", "disjoint", "-o", tmp_path / "out").stdout
     assert "safe on the request's SL only if sent to the LID offset of the request" in made
     text = run("quality", "hyperx:3x3,cas=1,lmc=2", tmp_path / "out").stdout
-    assert "pairs with at least so many link-disjoint paths: 2: 100.0 %" in text
+    assert "pairs by their least number of link-disjoint paths: 2: 100.0 %" in text
     measured = json.loads(run("quality", "hyperx:3x3,cas=1,lmc=2", tmp_path / "out", "--json").stdout)
     fabric = generate("hyperx", ["3x3"], cas=1, lmc=2)
     found = disjoint_paths(fabric, ENGINES["disjoint"].route(fabric, EngineOptions()).lft)

@@ -169,5 +169,5 @@ def test_the_command_takes_classes(tmp_path):
     assert "2 storage" in run("fabric", *arguments, "--class", "storage=storage*").stdout
     assert_refused(run("fabric", *arguments, "--class", "tape=x*"), "unknown class 'tape'", "storage")
     assert_refused(run("fabric", *arguments, "--class", "tape"), "CLASS=PATTERN")
-    assert_refused(run("route", *arguments, "--class-weight", "io=1:x"), "'1:x' is no weight")
+    assert_refused(run("route", *arguments, "--class-weight", "io=1:x"), "'1:x' is not a weight")
     assert_refused(run("fabric", *arguments, "--class-file", f"io={tmp_path}/none"), "none")

@@ -387,7 +387,7 @@ def test_every_figure_names_its_unit():
 def test_refuses_tables_of_another_fabric_and_negative_counts():
     fabric = ring_fabric(3)
     lft = shortest_table(fabric, 0)
-    with pytest.raises(TableError, match="the fabric wants uint8"):
+    with pytest.raises(TableError, match="the fabric needs uint8"):
         channel_loads(fabric, lft[:, :-1])
     with pytest.raises(TableError, match="int64"):
         measure(fabric, lft.astype(np.int64))

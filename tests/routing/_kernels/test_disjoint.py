@@ -140,7 +140,7 @@ def test_every_path_arrives_and_its_order_allows_it(fabric, trees, orders, share
                 assert tree > 0 or len(path) == request.distance[d, s]
                 order = found.order[d, tree, s]
                 assert order == NO_ORDER or is_allowed(fabric, path, chosen.position[order])
-                flow = fabric.terminals_at[s] * fabric.terminals_at[d] * request.slowness[path]
+                flow = fabric.terminals_at[s] * fabric.terminals_at[d] * request.inverse_capacity[path]
                 load[1, path] += flow
                 load[0, path] += flow * (tree == 0)
     assert found.load == pytest.approx(load)

@@ -79,7 +79,7 @@ def test_paths_recomputed_are_shortest_and_acyclic(fabric, mutual, most, ordered
     counted = fabric.terminals_at > 0
     initial = random_orders(fabric, most, 1)
     found = layering(channels, slow, sources, **paths, counted=counted, mutual=mutual, most=most, have=most,
-        rechoose=True, easing=8, avoid=initial.avoid if ordered else None, order=initial.order,
+        rechoose=True, unload_rounds=8, avoid=initial.avoid if ordered else None, order=initial.order,
     )  # fmt: skip
     for before, after, to in zip(trees, found.next_channel, root.tolist(), strict=True):
         for start in range(fabric.switches):

@@ -39,5 +39,5 @@ def test_rows_give_what_the_general_kernel_gives(name, damaged):
             found, expected = getattr(by_row, part), getattr(general, part)
             assert np.array_equal(found & 0xFFFF != 0, expected & 0xFFFF != 0)
             assert np.isin(found, [0, 0x10001]).all()
-        for count in ("undelivered", "split", "circling", "sls"):
+        for count in ("undelivered", "split", "looping", "sls"):
             assert getattr(by_row, count) == getattr(general, count)

@@ -96,11 +96,6 @@ def test_tables_of_another_fabric(monkeypatch, folder, command, option):
 
 
 @pytest.mark.parametrize("group", ["policy", "plugin"])
-def test_a_group_without_a_command(monkeypatch, folder, group):
-    assert f"(see ibnue {group} --help)" in refused(monkeypatch, folder, group)
-
-
-@pytest.mark.parametrize("group", ["policy", "plugin"])
 def test_commands_of_a_group_are_reported_whole(group):
     assert "..." not in CliRunner().invoke(main, [group, "--help"]).output.partition("Commands:")[2]
 
@@ -141,18 +136,18 @@ def test_nan_is_no_number(monkeypatch, folder, option, words):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ("fabric torus 3x3 --guid2lid tables/guid2lid", "a generator's GUIDs are its own"),
+        ("fabric torus 3x3 --guid2lid tables/guid2lid", "a generator makes its own GUIDs"),
         ("fabric torus:3x3,cas=1,cas=2", "cas is given twice"),
         ("fabric slimfly 1000003", "more than any subnet holds"),
         (f"fabric slimfly {'9' * 5000}", "more than any subnet holds"),
         ("whatif torus:3x3 --random 3 --kinds group", "no groups to draw from"),
         ("route torus:3x3 --first-vl 8", "ports have 8 data VLs, and none from VL 8 on"),
         ("watch torus:3x3 tables --interval 1e300", "not in the range"),
-        ("watch torus:3x3 tables --once --rounds 2", "--once reads once"),
+        ("watch torus:3x3 tables --once --rounds 2", "--once cannot be combined with --rounds"),
         ("check torus:3x3 pipe", "pipe: is not a regular file"),
         ("fabric pipe", "pipe: is not a regular file"),
-        ("diff tables tables --lmc 3", "--lmc is about --fabric"),
-        ("diff tables tables --guid2lid nowhere", "--guid2lid is about --fabric"),
+        ("diff tables tables --lmc 3", "--lmc has no effect without --fabric"),
+        ("diff tables tables --guid2lid nowhere", "--guid2lid has no effect without --fabric"),
         ("simulate --list --trace", "--list runs nothing"),
         ("simulate --list --case a", "--list runs nothing"),
         ("fabric --list torus", "give either 'torus' or --list"),
@@ -184,7 +179,7 @@ def test_too_few_vls_name_a_remedy(monkeypatch, folder):
     monkeypatch.chdir(folder)
     result = CliRunner().invoke(main, ["route", "ring:5", "-e", "lash", "--vls", "1"])
     assert result.exit_code == 1
-    assert "this search found 2 VLs, 1 may be used (allow more, or use nue or updn" in result.stderr
+    assert "the search needed 2 VLs, 1 may be used (allow more, or use nue or updn" in result.stderr
 
 
 def test_what_is_unusual_in_a_file_is_counted_once(tmp_path):
@@ -195,7 +190,7 @@ def test_what_is_unusual_in_a_file_is_counted_once(tmp_path):
     assert result.exit_code == 0
     assert json.loads(result.stdout)["warnings"] == [
         f"{path}: 1 link has an unknown rate (?); taken as 4xSDR, the most frequent one",
-        f"{path}: 10 ports have LID 65535: no subnet manager has reached them; taken as without a LID",
+        f"{path}: 10 ports have LID 65535: no subnet manager has configured them; they count as without a LID",
     ]
     assert result.stderr.splitlines() == [f"ibnue: warning: {line}" for line in json.loads(result.stdout)["warnings"]]
     routed = CliRunner().invoke(main, ["route", str(path), "-o", str(tmp_path / "tables")])

@@ -46,7 +46,7 @@ def test_layered_tables_are_proven_only_with_their_sls(routed, engine):
         assert (status, reported["verdict"], reported["vls"] >= 2) == (0, "none", True)
     status, text, reported = checked(folder / LFTS, "--sl", folder / PSL)
     assert (status, reported["verdict"]) == (3, "unknown")
-    assert "possible: SL2VL tables unknown, SL n on VL n modulo 8 assumed; so there is none, but on one VL" in text
+    assert "possible: SL2VL tables unknown, SL n on VL n modulo 8 assumed; with this there is no loop" in text
 
 
 def test_a_loop_that_the_sls_confirm_is_a_finding(routed):
@@ -66,7 +66,7 @@ def test_paths_that_the_file_does_not_state_do_not_decide(routed, tmp_path):
     (tmp_path / "some.psl").write_text("\n".join(kept) + "\n")
     status, text, reported = checked(folder / LFTS, "--sl", tmp_path / "some.psl", "--sl2vl", folder / SL2VL)
     assert (status, reported["verdict"]) == (3, "unknown")
-    assert "some.psl does not state" in reported["assumed"][0]
+    assert "without a stated SL in some.psl" in reported["assumed"][0]
     assert "some service levels unknown" in text
 
 
@@ -97,7 +97,7 @@ def test_a_bundle_has_its_own_sls(routed, tmp_path):
     assert_refused(run("check", FABRIC, routed / "nue" / LFTS, "--sl", tmp_path / "bad"), "bad:2: ")
 
 
-NOTE = "all packets share one VL, as service levels and SL2VL tables are unknown"
+NOTE = "all packets share one VL, because service levels and SL2VL tables are unknown"
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_every_command_says_what_it_assumes(routed, tree, tmp_path):
     assert f"assumed: {NOTE}\n" in run("policy", "check", tmp_path / "rules.toml", FABRIC, "--tables", lone).stderr
     difference = run("diff", tree / "one" / LFTS, tree / "one", "--fabric", FABRIC)
     assert difference.exit_code == 0, difference.output
-    assert "SLs           unknown, as files do not state them\n" in difference.stdout
+    assert "SLs           unknown, because the files do not state them\n" in difference.stdout
 
 
 def test_a_watch_without_sls_covers_every_loop_that_may_be(routed):
@@ -155,5 +155,7 @@ def test_a_watch_without_sls_covers_every_loop_that_may_be(routed):
 def test_sls_without_tables_are_wrong_use(routed, tmp_path):
     (tmp_path / "rules.toml").write_text('[[rule]]\nname = "all"\nhoq_life = "1 s"\n')
     psl = routed / "nue" / PSL
-    assert_refused(run("whatif", FABRIC, "--sl", psl), "--sl and --sl2vl are about --tables")
-    assert_refused(run("policy", "check", tmp_path / "rules.toml", FABRIC, "--sl", psl), "are about --tables")
+    assert_refused(run("whatif", FABRIC, "--sl", psl), "--sl and --sl2vl have no effect without --tables")
+    assert_refused(
+        run("policy", "check", tmp_path / "rules.toml", FABRIC, "--sl", psl), "have no effect without --tables"
+    )

@@ -70,7 +70,11 @@ def test_wrong_use_is_one_line_and_status_2(args):
     [
         (InputError("bad\nthing", path="f.net", line=3, remedy="mend it"), "f.net:3: bad thing (mend it)", 2),
         (EnvironmentProblem("no opensm"), "no opensm", 2),
-        (NotEnoughVLs(4, 2), "4 VLs are needed, 2 may be used (allow more, or use nue or updn, which do with one)", 1),
+        (
+            NotEnoughVLs(4, 2),
+            "4 VLs are needed, 2 may be used (allow more, or use nue or updn, which need only one)",
+            1,
+        ),
         (BrokenPromise("loop"), "loop", 1),
         (KeyboardInterrupt(), "interrupted", 130),
         (PermissionError(13, "Permission denied", "/there"), "/there: Permission denied", 2),

@@ -45,7 +45,7 @@ def test_other_commands_name_the_form_that_they_take(command, words, one):
     result = run(command, *words.split())
     assert result.exit_code == 2
     assert result.stderr == (
-        f"ibnue: a generator and its arguments are one word here: {one} (see ibnue {command} --help)\n"
+        f"ibnue: write a generator and its arguments as one word here: {one} (see ibnue {command} --help)\n"
     )
     made = [run("fabric", *form, "--json") for form in (words.split(), [one])]
     assert made[0].stdout == made[1].stdout != ""
@@ -108,7 +108,7 @@ def test_bad_input_is_one_line_and_status_2(args, expected, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("target", ["f.pdf", "missing/f.net", "dir.net"])
+@pytest.mark.parametrize("target", ["f.pdf", "dir.net"])
 def test_a_target_that_cannot_be_written(target, tmp_path):
     (tmp_path / "dir.net").mkdir()
     result = run("fabric", "ring", 5, "-o", tmp_path / target)

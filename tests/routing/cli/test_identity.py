@@ -223,4 +223,4 @@ def test_a_generator_takes_a_node_name_map_too(site, tmp_path):
     assert result.exit_code == 0, result.output
     assert read_fabric(tmp_path / "ring.json").switch_name == ("sw0", "left", "sw2", "sw3", "sw4")
     refused = run("diff", site / "one", site / "two", "--node-name-map", tmp_path / "names")
-    assert_refused(refused, "--node-name-map is about --fabric")
+    assert_refused(refused, "--node-name-map has no effect without --fabric")

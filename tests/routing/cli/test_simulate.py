@@ -42,7 +42,7 @@ def test_adaptive_cases_leave_a_chart_over_load_or_say_that_there_is_none(tmp_pa
     (tmp_path / "mine.toml").write_text(ADAPTIVE.replace("[0.2, 0.4]", "[0.4, 0.2]") + ONE_LOAD)
     result = run(tmp_path / "mine.toml", "--plot", tmp_path / "charts", "--json")
     assert result.exit_code == 0, result.output
-    assert result.stderr == "no chart of one load: it is about nothing over time or load\n"
+    assert result.stderr == "no chart of one load: the case has no figures over time or load\n"
     assert len(json.loads(result.stdout)["cases"]) == 2
     (chart,) = (tmp_path / "charts").iterdir()
     assert chart.name == "mine-c.svg"

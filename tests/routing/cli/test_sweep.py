@@ -164,7 +164,7 @@ def test_a_spec(tmp_path):
         ("[[block]]\nfabrics = ['ring:4']\norigin = 'x'", "s.toml:3: there is no key 'origin'"),
         ("[[block]]\nfabrics = ['ring:4']\nlinks = 'some'", "s.toml:3: links is neither all nor a number"),
         ("[[block]]\nfabrics = ['ring:4']\nlinks = 5", "s.toml:3: 5 single links, and ring-4 has 4"),
-        ("[[block]]\nfabrics = ['ring:4']\nlinks = " + "9" * 5000, "s.toml: holds a number of thousands of digits"),
+        ("[[block]]\nfabrics = ['ring:4']\nlinks = " + "9" * 5000, "s.toml: has a number with thousands of digits"),
         ("[[block]]\nfabrics = ['ring:4']\nrandom = '999999999'", "s.toml:1: over 1,000 cases"),
         ("[[block]]\nfabrics = ['ring:4']\nseeds = ['one']", "s.toml:3: seeds has a value that is not of type int"),
         ("[[block]]\nfabrics = ['ring:4']\nseeds = -1", "s.toml:3: -1 is not a valid seed"),
@@ -211,7 +211,7 @@ def test_specs_that_are_none(text, word, tmp_path, monkeypatch):
         (["ring:4", "--random", "5:99"], "99 random faults"),
         (["ring:4", "--random", "5", "--kinds", "weather"], "weather"),
         (["ring:4", "--links", "many"], "many"),
-        (["ring:4", "--kinds", "switch"], "--kinds is about --random"),
+        (["ring:4", "--kinds", "switch"], "--kinds has no effect without --random"),
         (["ring:4", "--random", "5", "--kinds", "link,group"], "a sweep draws no groups"),
         (["ring:4", "--fault", "random 1..2% link 1/1"], "ring-4 has no device 'random 1..2% link 1'"),
         (["ring:4", "--fault", "random 1e-5 link 1/1"], "no device"),
@@ -220,22 +220,22 @@ def test_specs_that_are_none(text, word, tmp_path, monkeypatch):
         (["ring:4", "-e", "nue:vls=\u0663"], "is not a value of vls"),
         (["ring:4", "-e", "nue:effort=1_0"], "'1_0' is not a value of effort"),
         (["ring:4", "-e", "nue:vls=2,vls=4"], "vls is given twice"),
-        (["ring:4", "--tolerance", "0.1"], "--tolerance is about --against"),
+        (["ring:4", "--tolerance", "0.1"], "--tolerance has no effect without --against"),
         (["ring:4", "--executor", "pigeons"], "'pigeons' is not an executor"),
         (["ring:4", "--executor", "mpi"], "mpi"),
         (["ring:4", "--spec", "s.toml"], "FABRIC or --spec"),
-        (["--spec", "s.toml", "--links", "all"], "a spec has no --links beside it"),
-        (["--spec", "s.toml", "--seeds", "1"], "a spec has no --seeds beside it"),
-        (["--spec", "s.toml", "-e", "lash", "--lab"], "a spec has no --engine beside it"),
+        (["--spec", "s.toml", "--links", "all"], "--links cannot be combined with --spec"),
+        (["--spec", "s.toml", "--seeds", "1"], "--seeds cannot be combined with --spec"),
+        (["--spec", "s.toml", "-e", "lash", "--lab"], "--engine cannot be combined with --spec"),
         (["ring:4", "--timeout", "0"], "0.0 is not in the range"),
         (["ring:4", "--timeout", "inf"], "inf is not in the range"),
-        (["ring:4", "--lab", "--stability", "full"], "--lab has no --stability"),
+        (["ring:4", "--lab", "--stability", "full"], "--lab cannot be combined with --stability"),
         (["--ledger", "nowhere.db"], "no such ledger"),
-        (["--ledger", "nowhere.db", "--links", "all"], "--links is for fabrics"),
-        (["--ledger", "nowhere.db", "--shard", "1/3"], "--shard is for fabrics"),
-        (["--ledger", "nowhere.db", "--timeout", "3"], "--timeout is for fabrics"),
-        (["--ledger", "nowhere.db", "-j", "1"], "--jobs is for fabrics"),
-        (["--ledger", "nowhere.db", "--executor", "mpi"], "--executor is for fabrics"),
+        (["--ledger", "nowhere.db", "--links", "all"], "--links has no effect without fabrics"),
+        (["--ledger", "nowhere.db", "--shard", "1/3"], "--shard has no effect without fabrics"),
+        (["--ledger", "nowhere.db", "--timeout", "3"], "--timeout has no effect without fabrics"),
+        (["--ledger", "nowhere.db", "-j", "1"], "--jobs has no effect without fabrics"),
+        (["--ledger", "nowhere.db", "--executor", "mpi"], "--executor has no effect without fabrics"),
         (["ring:4", "--against", "nowhere.db"], "no such ledger"),
         (["ring:4", "--merge", "nowhere.db"], "no such ledger"),
     ],
@@ -270,7 +270,7 @@ def test_ledgers_that_cannot_be_used(tmp_path):
         ledger.begin("")
         assert_refused(run("ring:4", "--ledger", path), "another run has this ledger open")
         assert_refused(run("ring:4", "--against", path), "another run has this ledger open")
-    assert_refused(run("ring:4", "--ledger", path, "--against", path), "the ledger of this run itself")
+    assert_refused(run("ring:4", "--ledger", path, "--against", path), "is the ledger of this run")
     with sqlite3.connect(path) as base:
         base.execute("PRAGMA user_version = 7")
     assert_refused(run("ring:4", "--ledger", path), "a ledger of version 7")

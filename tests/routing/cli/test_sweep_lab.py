@@ -59,7 +59,7 @@ def test_what_ibsim_cannot_do_is_an_error():
     result = run("ring:3", "--fault", "degrade sw0/2 1x")
     assert result.exit_code == 1
     assert "error: ring-3 auto (lab): degrade sw0/2 - sw2/3 1x" in result.stdout
-    assert "ibsim simulates no degraded" in result.stdout
+    assert "ibsim cannot simulate degraded" in result.stdout
 
 
 def test_only_here():

@@ -126,7 +126,7 @@ def test_check_says_how_many_vls_types_of_messages_take(torus, routed):
     assert run("route", torus, "--vls", "2", "-o", routed / "two").exit_code == 0
     result = run("check", torus, routed / "two", "--message-types", 3)
     assert result.exit_code == 0
-    assert "message types  3 need 6 VLs, 2 each, with ports of 8" in result.stdout
+    assert "message types  3 need 6 VLs, 2 each; ports with 8 data VLs are enough" in result.stdout
     reported = json.loads(run("check", torus, routed / "two", "--message-types", 3, "--json").stdout)["message_types"]
     assert reported == {"types": 3, "vls_each": 2, "vls_needed": 6, "port_vls": 8, "strict": 1, "wide": 3}
     many = run("check", torus, routed / "two", "--message-types", 8)
@@ -239,7 +239,7 @@ def test_output_that_cannot_be_written(torus, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("dear")
     before = sorted(tmp_path.rglob("*"))
-    assert_refused(run("route", torus, "-o", tmp_path / "no" / "where"), "no/where")
+    assert_refused(run("route", torus, "-o", tmp_path / "full" / "letter.txt" / "where"), "letter.txt")
     assert_refused(run("route", torus, "-o", tmp_path / "full"), "letter.txt")
     assert_refused(run("route", torus, "-o", torus), "torus.net")
     assert sorted(tmp_path.rglob("*")) == before
@@ -331,10 +331,10 @@ def test_earlier_tables_that_are_not_what_is_asked_for(torus, routed, tmp_path):
     """They would be kept as they are, so it has to be reported."""
     assert_refused(run("route", torus, "--previous", routed, "-e", "nue"), "those of auto, not of nue", "-e auto")
     few = run("route", torus, "--previous", routed, "--port-vls", 4)
-    assert_refused(few, "take VLs up to 7, --port-vls says 4 (use --port-vls 8,")
+    assert_refused(few, "use VLs up to 7, --port-vls allows 4 (use --port-vls 8,")
     assert run("route", torus, "-e", "nue", "-o", tmp_path / "nue").exit_code == 0
     again = ["route", torus, "-e", "nue", "--previous", tmp_path / "nue", "--vls", 1]
-    assert_refused(run(*again), "take 8 VLs, --vls says 1", "--stability fresh")
+    assert_refused(run(*again), "use 8 VLs, --vls allows 1", "--stability fresh")
     assert json.loads(run(*again, "--stability", "fresh", "--json").stdout)["vls"] == 1
 
 
@@ -374,7 +374,7 @@ def test_earlier_tables_of_another_fabric(torus, routed):
 def test_what_carries_nothing_has_no_share(tmp_path):
     assert run("route", "full-mesh:1", "-o", tmp_path / "t").exit_code == 0
     result = run("quality", "full-mesh:1", tmp_path / "t")
-    assert "no channel carries anything" in result.stdout
+    assert "no channel carries traffic" in result.stdout
     assert "inf" not in result.stdout
 
 
@@ -384,7 +384,7 @@ def test_earlier_tables_keep_the_vls_that_are_for_others(torus, tmp_path):
     assert run(*made).exit_code == 0
     again = ["route", torus, "--previous", tmp_path / "tables"]
     assert_refused(run(*again, "--first-vl", 0), "begin at VL 3, --first-vl says 0")
-    assert_refused(run(*again, "--vls", 1), "take 2 VLs, --vls says 1 (use --vls 2,")
+    assert_refused(run(*again, "--vls", 1), "use 2 VLs, --vls allows 1 (use --vls 2,")
     for stability in ("full", "fresh"):
         less = [*again, "--vls", 2, "--fail", "sw1.1/2", "--stability", stability, "-o", tmp_path / stability]
         assert run(*less).exit_code == 0

@@ -54,7 +54,7 @@ def count(ibsim, switch, port, counter, value):
     assert "has been set" in output
 
 
-ASSUMED = "all packets share one VL, as service levels and SL2VL tables are unknown"
+ASSUMED = "all packets share one VL, because service levels and SL2VL tables are unknown"
 HOQ, WAIT = "PortXmitDiscardDetails.PortSwHOQLifetimeLimitDiscards", "PortCounters.PortXmitWait"
 DATA, WIDE_DATA = "PortCounters.PortXmitData", "PortCountersExtended.PortXmitData"
 
@@ -129,7 +129,7 @@ def test_full_counters_are_reported_and_emptied(watched, tmp_path):
         count(ibsim, f"sw{switch}", 3, WAIT, 0xFFFFFFFF)
     output, problem = (watch := start("--rounds", 1, "--interval", "0.05")).communicate()
     assert (watch.returncode, problem) == (0, "")
-    assert "not judged, as a counter is full and says no more (--reset empties it): sw0 port 3 and 4 more\n" in output
+    assert "not judged, because a counter is saturated (--reset resets it): sw0 port 3 and 4 more\n" in output
     lid = int(read_fabric(tmp_path / "live.txt").switch_lid[4])
     watch = start("--interval", "0.05", "--reset")
     until(lambda: "PortXmitWait:....................4294967295" not in ibsim.run("perfquery", lid, 3))
@@ -156,8 +156,8 @@ def test_lids_of_other_switches_take_one_line(watched, tmp_path):
     _, problem = (watch := start("--once", of=("ring:5", tmp_path / "loop"))).communicate()
     assert watch.returncode == 2
     assert problem.count("\n") == 1
-    assert re.search(r"LID \d is 0x[0-9a-f]{16}, and not sw\d \(0x000000000020000\d\)", problem)
-    assert "give what ibnetdiscover finds now" in problem
+    assert re.search(r"LID \d belongs to 0x[0-9a-f]{16}, and not to sw\d \(0x000000000020000\d\)", problem)
+    assert "use a new output of ibnetdiscover" in problem
 
 
 @pytest.mark.lab

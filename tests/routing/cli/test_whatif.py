@@ -99,7 +99,7 @@ def test_losses_stand_beside_those_of_a_fresh_run():
     assert f"\nbisection     loss {100 * sum(r['bisection_loss'] for r in reported) / 3:.1f} % mean, " in text
     assert "fresh" not in run("whatif", *words, "-j", 1).stdout
     refused = run("whatif", "torus:3x3", "--stability", "fresh", "--beside-fresh")
-    assert_refused(refused, "--beside-fresh is about tables that are repaired")
+    assert_refused(refused, "--beside-fresh has no effect with --stability fresh")
 
 
 def test_long_lists_of_names_are_cut():
@@ -149,7 +149,7 @@ def test_tables_are_repaired_by_the_engine_that_made_them(tmp_path):
     assert "engine        nue, " in run("whatif", *reported).stdout
     assert records(*reported) == records(*reported, "-e", "nue")
     assert_refused(run("whatif", *reported, "-e", "updn"), "the tables of --tables are those of nue, not of updn")
-    assert_refused(run("whatif", *reported, "--vls", 2), "the tables of --tables take 8 VLs, --vls says 2")
+    assert_refused(run("whatif", *reported, "--vls", 2), "the tables of --tables use 8 VLs, --vls allows 2")
     assert records(*reported, "-e", "updn", "--stability", "fresh")[0] == 0
 
 
@@ -202,12 +202,12 @@ def test_a_share_is_at_least_one_thing():
         (["--links", "some"], "'some' is neither all nor a number"),
         (["--random", "3:x"], "'3:x' is not a sample"),
         (["--random", "3:500%"], "'3:500%' is not a sample"),
-        (["--together"], "--together is about --fault and --list"),
-        (["--json", "--worst", "3"], "--worst is about the table, and --json has every scenario"),
-        (["--kinds", "switch", "--links", "1"], "--kinds is about --random"),
-        (["--groups", "cards.txt"], "--groups is about --random"),
-        (["--random", "3", "--groups", "cards.txt"], "--groups is about the kind group (add --kinds group"),
-        (["--kinds", "cable"], "'cable' is none of link, ca-link"),
+        (["--together"], "--together has no effect without --fault or --list"),
+        (["--json", "--worst", "3"], "--worst has no effect with --json, which has every scenario"),
+        (["--kinds", "switch", "--links", "1"], "--kinds has no effect without --random"),
+        (["--groups", "cards.txt"], "--groups has no effect without --random"),
+        (["--random", "3", "--groups", "cards.txt"], "--groups has no effect without --kinds group (add --kinds group"),
+        (["--kinds", "cable"], "'cable' is not one of link, ca-link"),
         (["--random", "1:99"], "99 random faults, and torus-3x3 has 18"),
         (["--random", "1000001"], "1000001 scenarios (use 0 to 1,000,000)"),
         (["--random", "9" * 5000], "is not a sample"),
@@ -246,7 +246,7 @@ ONE_SWITCH = Path(ibsim_fixtures.__file__).parent / "fabrics" / "single-switch.n
 def test_nothing_to_break_is_reported(words):
     result = run("whatif", *words, "-j", 1)
     assert result.exit_code == 0, result.output
-    assert "scenarios     none: there is nothing" in result.stdout
+    assert "scenarios     none: the fabric has nothing" in result.stdout
     assert records(*words, "-j", 1) == (0, [])
 
 

@@ -27,7 +27,7 @@ def test_proof_agrees_with_walking_every_packet(case):
     missing = proof.unreachable
     assert missing.pairs == slow.counts["undelivered"]
     assert missing.expected == slow.counts["split"]
-    assert missing.circling == slow.counts["circling"]
+    assert missing.looping == slow.counts["looping"]
     assert missing.dropped == slow.dropped
     assert len(missing.first) == min(missing.pairs, 5)
     forward, reversible = shortest_cycle(slow.requests["endports"]), shortest_cycle(slow.both["endports"])

@@ -128,7 +128,7 @@ def test_lids_that_are_of_other_switches_are_reported(ring):
     fabric = ring[0]
     check_lids(fabric, np.arange(10, dtype=np.int32), Switches(fabric, wide=True))
     moved = replace(fabric, switch_lid=np.roll(fabric.switch_lid, 1))
-    with pytest.raises(FabricError, match="LID 5 is 0x0000000000200004, and not sw0") as error:
+    with pytest.raises(FabricError, match="LID 5 belongs to 0x0000000000200004, and not to sw0") as error:
         check_lids(moved, np.arange(10, dtype=np.int32), Switches(fabric, wide=True))
     assert "ibnetdiscover" in error.value.remedy
 

@@ -72,7 +72,7 @@ def test_loop_is_named_and_is_a_credit_loop(ring):
     neighbour = int(channels.dst[there])
     lft[0, lid], lft[neighbour, lid] = channels.port[there], channels.dst_port[there]
     proof = prove(fabric, flat(fabric, lft))
-    assert proof.unreachable.circling == proof.unreachable.pairs >= 2
+    assert proof.unreachable.looping == proof.unreachable.pairs >= 2
     assert "runs in a circle through sw" in proof.unreachable.first[0].reason
     assert len(proof.credit_loop) == 2
     assert any("circle" in line for line in proof.unreachable.describe())
@@ -90,7 +90,7 @@ def test_loop_back_cable_is_a_loop():
     assert prove(fabric, flat(fabric, lft)).certified
     lft[0, ca_lid(fabric, "ca1")] = 4
     missing = prove(fabric, flat(fabric, lft)).unreachable
-    assert (missing.pairs, missing.circling) == (1, 1)
+    assert (missing.pairs, missing.looping) == (1, 1)
     assert missing.first[0].reason == "runs in a circle over the loop-back cable at sw port 4"
 
 

@@ -62,7 +62,7 @@ def test_needed_is_the_fewest(escape, usable, avoidance):
 @pytest.mark.parametrize("escape", [(), (2, 0), (1, -1)])
 def test_a_chain_without_types_or_escape_is_refused(escape):
     for ask in (lambda: channel_budget(9, escape, "wide"), lambda: channels_needed(escape, "strict")):
-        with pytest.raises(OptionError, match="no escape channels of a chain"):
+        with pytest.raises(OptionError, match="not escape channels of a chain"):
             ask()
     with pytest.raises(OptionError, match="choose from 0"):
         channels_needed((1,), "wide", usable=0)

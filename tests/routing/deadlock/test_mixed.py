@@ -36,9 +36,9 @@ def test_loops_are_those_of_the_mixed_entries(case):
     fabric, old, new = case
     mixture = Mixture.of(fabric, old, new)
     walker = MixedWalker(fabric, old, new)
-    circling = set(MixedGraphs(mixture).circling().tolist())
+    looping = set(MixedGraphs(mixture).looping().tolist())
     followed = set(mixture.changed.tolist())
-    assert circling & followed == {lid for lid in followed if walker.forwarding_loops(lid)}
+    assert looping & followed == {lid for lid in followed if walker.forwarding_loops(lid)}
 
 
 @examples(20)

@@ -33,7 +33,7 @@ def test_ghost_case_is_unsafe_in_any_order(ghosts):
     assert found.verdict != "any-order"
     assert found.certificate is None
     assert len(found.loop) == 4
-    assert not found.loop.circling
+    assert not found.loop.looping
     tables = {turn.entry for turn in found.loop.turns} | {turn.following for turn in found.loop.turns}
     assert {"old", "new"} <= tables
 

@@ -138,7 +138,7 @@ def test_searches_that_end_early_leave_simpler_paths(engine, vls, monkeypatch):
 
 
 def test_a_number_that_a_search_found_is_not_called_needed():
-    with pytest.raises(NotEnoughVLs, match=r"^this search found [23] VLs, 1 may be used$"):
+    with pytest.raises(NotEnoughVLs, match=r"^the search needed [23] VLs, 1 may be used$"):
         ENGINES["lash"].route(ring_fabric(7, cas=1), EngineOptions(vls=1))
 
 

@@ -135,9 +135,9 @@ def swap_two_hosts(fabric: Fabric) -> Fabric:
 @pytest.mark.parametrize(
     ("other", "names"),
     [
-        (lambda f: pull_links(f, 1, 0.3), "leads to no switch here"),
-        (lambda f: dataclasses.replace(f, switch_guid=f.switch_guid + np.uint64(7)), "is not here"),
-        (lambda f: dataclasses.replace(f, endport_guid=f.endport_guid + np.uint64(70000)), "does not know end port"),
+        (lambda f: pull_links(f, 1, 0.3), "leads to no switch in this fabric"),
+        (lambda f: dataclasses.replace(f, switch_guid=f.switch_guid + np.uint64(7)), "is not in this fabric"),
+        (lambda f: dataclasses.replace(f, endport_guid=f.endport_guid + np.uint64(70000)), "it lacks end port"),
         (lambda f: dataclasses.replace(f, endport_lmc=f.endport_lmc * 0), "LMC"),
         (swap_two_hosts, "is cabled to another port"),
     ],

@@ -209,13 +209,13 @@ BAD = [
     ("matrix", "0x0001: 00", "0x0001: 00 00", "ports"),
     ("matrix", "0x0002: (.*)0x0000000000200001", r"0x0001: \1 0x0000000000200000", "already"),
     ("matrix", "Switch: guid 0x0000000000200001", "Switch: guid 0x0000000000200009", "not in the fabric"),
-    ("matrix", "Switch: guid 0x0000000000200001", "Switch: guid 0x0000000000200000", "second time"),
-    ("sl2vl", "\n0   1   :.*\n", "\n", "nothing is said"),
+    ("matrix", "Switch: guid 0x0000000000200001", "Switch: guid 0x0000000000200000", "second section"),
+    ("sl2vl", "\n0   1   :.*\n", "\n", "the file has no table"),
     ("sl2vl", "\n0   1   : ([0-9]+)", "\n0   1   : 16", "over 15"),
     ("sl2vl", "\n0   1   : ([0-9]+)", "\n0   9   : 1 ", "no port 9"),
     ("sl2vl", "\n0   1   :", "\n0   1   ", "not a line of SL2VL"),
     ("sl2vl", "Switch 0x0000000000200001", "Switch 0x0000000000200009", "not in the fabric"),
-    ("slvl", "0x0000000000200000 0 1.*\n", "", "nothing is said"),
+    ("slvl", "0x0000000000200000 0 1.*\n", "", "the file has no table"),
     ("slvl", "0x0000000000200000 0 1", "0x0000000000200009 0 1", "not in the fabric"),
     ("psl", " 1 [0-9]+\n", " 1 16\n", "over 15"),
     ("psl", " 1 ([0-9]+)\n", " 65000 1\n", "not a unicast LID"),
@@ -314,7 +314,7 @@ def test_sls_that_end_between_two_sources_are_refused(tmp_path, written, name):
     last = next(number for number, line in enumerate(lines) if f"0x{guid:016x}" in line)
     for kept in (0, last):
         (tmp_path / "d").write_text("".join(lines[:kept]))
-        with pytest.raises(TableError, match="nothing is said of paths from 'ca") as reported:
+        with pytest.raises(TableError, match="the file has no paths from 'ca") as reported:
             path_sl.read(tmp_path / "d", fabric)
         assert "cut short" in reported.value.remedy
 

@@ -46,7 +46,7 @@ def test_guid_list(tmp_path):
         ("0x1,0x2\n", "f:1: no GUID"),
         ("0x1#x\n", "f:1: no GUID"),
         ("09\n", "f:1: no GUID"),
-        ("0x1\n0x2", "f:2: no line end after the last GUID"),
+        ("0x1\n0x2", "f:2: the last line has no newline"),
         ("0x1\n\n0x10000000000000000\n", "f:3: 0x10000000000000000 is not a 64-bit GUID"),
         ("0x0\n", "f:1: 0x0 is not a 64-bit GUID"),
         ("0x1 " + "x" * 300 + "\n", "f:1: no GUID"),
@@ -127,7 +127,7 @@ def test_more_lids_than_there_are():
     full = {1000 + k: LidRange(128 * k, 7) for k in range(1, 384)}
     taken = {guid: full[1000 + k] for k, guid in enumerate(bare.endport_guid.tolist()[:3], 1)}
     assert len(apply_guid2lid(bare, taken, lmc=7).lids) == 7 * 128
-    with pytest.raises(FabricError, match="more LIDs than the 49151"):
+    with pytest.raises(FabricError, match="more than the 49151"):
         apply_guid2lid(read_many(), {}, lmc=7)
 
 
@@ -139,14 +139,14 @@ def read_many():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("0x1 0x5 0x5\n0x2 0x6 0x6\n", "f:2: no empty line before"),
-        ("0x1 0x5\n", "f:1: no GUID, lowest and highest LID"),
-        ("0x1 0x5 0x5\n\n0x1 0x6 0x6\n", "f:3: GUID 0x1 stands twice"),
+        ("0x1 0x5 0x5\n0x2 0x6 0x6\n", "f:2: there is no empty line before"),
+        ("0x1 0x5\n", "f:1: the line has no GUID, lowest and highest LID"),
+        ("0x1 0x5 0x5\n\n0x1 0x6 0x6\n", "f:3: GUID 0x1 occurs twice"),
         ("0x1 0x5 0x5\n\n0x2 0x5 0x5\n", "f:3: LID 5 belongs to 0x1 too"),
-        ("0x1 0x4 0x6\n", "f:1: LIDs 4 to 6 are no block"),
-        ("0x1 0x5 0x6\n", "f:1: LIDs 5 to 6 are no block"),
-        ("0x1 0x100 0x1ff\n", "f:1: LIDs 256 to 511 are no block"),
-        ("0x1 0xbfff 0xc000\n", "f:1: LIDs 0xbfff to 0xc000 are no unicast LIDs"),
+        ("0x1 0x4 0x6\n", "f:1: LIDs 4 to 6 cannot belong to one port"),
+        ("0x1 0x5 0x6\n", "f:1: LIDs 5 to 6 cannot belong to one port"),
+        ("0x1 0x100 0x1ff\n", "f:1: LIDs 256 to 511 cannot belong to one port"),
+        ("0x1 0xbfff 0xc000\n", "f:1: LIDs 0xbfff to 0xc000 are not unicast LIDs"),
         ("0x1 0x0 0x0\n", "f:1: LIDs 0x0 to 0x0"),
         ("0x1 0x6 0x5\n", "f:1: LIDs 0x6 to 0x5"),
         ("0x1 0x1 0xfffffffffffff\n", "f:1: LIDs"),

@@ -118,10 +118,10 @@ def test_a_line_that_was_cut(cut):
         ("lid 4 lmc 2", "lid 6 lmc 2", "x:10: base LID 0x6 of 'a host' is not a multiple"),
         ("\n[1](19)", "\n[1](7)", "x:10: port GUID 0x7 of 'a host' is the GUID of switch 'a switch'"),
         ("Ca\t2", "Ca\t0", "x:9: 'a host' has 0 ports"),
-        ("Ca\t2", "Cb\t2", "x:9: .* is not a line of ibnetdiscover"),
+        ("Ca\t2", "Cb\t2", "x:9: .* is not a line that ibnetdiscover prints"),
         ("H-0000000000000009\"\t", "H-0000000000000007\"\t", "x:9: GUID 0x7 of 'a host' belongs to 'a switch'"),
-        ("\n[1](19)", "\n[2](19)", "x:4: port 1 of 0x7 is cabled to port 1 of 0x9, which does not say so"),
-        ("caguid=0x9\n", "[1]\n", "x:8: .* is not a line of ibnetdiscover"),
+        ("\n[1](19)", "\n[2](19)", "x:4: port 1 of 0x7 is cabled to port 1 of 0x9, which does not state this cable"),
+        ("caguid=0x9\n", "[1]\n", "x:8: .* is not a line that ibnetdiscover prints"),
     ],
 )  # fmt: skip
 def test_wrong_files_are_named_with_their_line(old, new, message):
@@ -146,10 +146,10 @@ def warned(text):
 def test_ports_that_no_subnet_manager_has_reached():
     text = SMALL.replace("lid 4 lmc 2", "lid 65535 lmc 7").replace("lid 4 4xNDR", "lid 65535 4xNDR")
     fabric, output = warned(text)
-    assert output == ["x: 1 port has LID 65535: no subnet manager has reached them; taken as without a LID"]
+    assert output == ["x: 1 port has LID 65535: no subnet manager has configured them; they count as without a LID"]
     assert (fabric.switch_lid[0], fabric.endport_lid[0], fabric.endport_lmc[0]) == (3, 1, 0)
     fabric, output = warned(re.sub(r"lid \d+", "lid 65535", SMALL))
-    assert output == ["x: 2 ports have LID 65535: no subnet manager has reached them; taken as without a LID"]
+    assert output == ["x: 2 ports have LID 65535: no subnet manager has configured them; they count as without a LID"]
     assert (fabric.switch_lid[0], fabric.endport_lid[0]) == (1, 2)
 
 

@@ -167,7 +167,7 @@ WRONG = {
     'Switch 2 "s"\n\nSwitch 2 "s"\n': "x.net:3: there is a node 's' already",
     'switchguid=5\nSwitch 2 "s"\n\nswitchguid=5\nSwitch 2 "t"\n': "x.net:5: GUID 0x5 of 't' belongs to 's' already",
     'Switch 2 "s"\n[1] "t"[1]\n': "x.net:2: there is no node 't'",
-    'Switch 2 "s"\n[1] "t"[1]\n\nSwitch 2 "t"\n': "x.net:2: port 1 is cabled to 't' port 1, which does not say so",
+    'Switch 2 "s"\n[1] "t"[1]\n\nSwitch 2 "t"\n': "x.net:2: port 1 is cabled to 't' port 1, which does not state",
     'Switch 2 "s"\n[1] "t"[1]\n\nSwitch 2 "t"\n[1] "s"[2]\n': "x.net:2: .* in line 5 .both ends",
     'Switch 2 "s"\n[1] "s"[1]\n': "x.net:2: 's' port 1 is cabled to itself",
     'Switch 2 "s"\n[1] "s"[2]\n[2] "s"[1]\n[1] "s"[2]\n': "x.net:4: port 1 of 's' is stated twice",
@@ -176,7 +176,7 @@ WRONG = {
     'Switch 2 "s"\n[1] "s"[0]\n': "x.net:2: remote port 0",
     'Switch 2 "s"\n[1] s[2]\n': "x.net:2: .* states no link",
     'Switch 2 "s"\nHca 1 "h"\n': "x.net:2: .* inside the record of 's'",
-    'Switch 2 "s"\n\n[1] "s"[2]\n': "x.net:3: a port outside",
+    'Switch 2 "s"\n\n[1] "s"[2]\n': "x.net:3: this port is outside",
     'Switch 300 "s"\n': "x.net:1: 's' has 300 ports",
     'Switch 2 "s@t"\n': "x.net:1: node id 's@t' has",
     'Rt 2 "r"\n': "x.net:1: ibsim would give 'r' the GUID 0",
@@ -190,7 +190,7 @@ WRONG = {
     'Switch 2 "s"\n[1] "s"[2] s=1\n[2] "s"[1] s=2\n': "x.net:2: the two ends have no speed in common",
     'Switch 2 "s"\n[1] "@up"\n': "x.net:2: there is no alias '@up' yet",
     'Switch 2 "s"\n@[1] "up"\n@[2] "up"\n': "x.net:3: there is an alias '@up' already",
-    'Switch 2 "s"\n\ndo Unlink "s"[1]\n': "x.net:3: .* is not a command for a file",
+    'Switch 2 "s"\n\ndo Unlink "s"[1]\n': "x.net:3: .* is not a command that a file may have",
     'Switch 2 "s"\n\ndo Baselid "t"[0] 4\n': "x.net:3: there is no node 't' yet",
     'Switch 2 "s"\n\ndo Baselid "s"[0] 49152\n': "x.net:3: LID 0xc000 of 's' is not a unicast LID",
     'Hca 1 "h"\n\ndo Baselid "h"[1] 6 2\n': "x.net:3: base LID 0x6 of 'h' is not a multiple",
@@ -200,12 +200,12 @@ WRONG = {
     'include "nothing.net"\nSwitch 2 "s"\n': "x.net:1: there is no file 'nothing.net'",
     'module=m\nSwitch 2 "s"\n': "x.net:1: module 'm' is out of range",
     f'Switch 2 "s"\n[1] "s"[2] {"x" * 250}\n': "x.net:2: a line of 26",
-    'module="m"\nSwitch 2 "s"\n@[1] "up"\n[2] "@up"\n': "x.net:4: alias '@up' in a module",
+    'module="m"\nSwitch 2 "s"\n@[1] "up"\n[2] "@up"\n': "x.net:4: alias '@up' is used in a module",
     'switchguid=0099\nSwitch 2 "s"\n': "x.net:1: '0099' is not a number",
     'Switch 2 "s" # "s" base port 0 lid 0099 lmc 0\n': "x.net:1: '0099' is not a number",
     'Switch 2 "s"\n[1] "s"[2] w=0099\n': "x.net:2: w=0099 is out of range",
     'Switch 2 "s"\n\ndo Guid "s" 0099\n': "x.net:3: '0099' is not a number",
-    "# nothing\n": "no node in this file",
+    "# nothing\n": "this file has no node",
 }
 
 
@@ -265,7 +265,7 @@ def test_rates_that_do_not_exist_are_refused(tmp_path):
     builder = FabricBuilder()
     a = builder.add_device(NodeKind.SWITCH, 1, "a", 4)
     builder.connect(a, 1, a, 2, speed=33.0)
-    with pytest.raises(FabricError, match=r"'a' has a 4x link at 33\.0 Gb/s a lane"):
+    with pytest.raises(FabricError, match=r"'a' has a 4x link at 33\.0 Gb/s per lane"):
         write_net(builder.build(), tmp_path / "a.net")
     assert not list(tmp_path.iterdir())
 

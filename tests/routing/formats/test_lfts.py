@@ -114,11 +114,11 @@ BAD = {
     "garbage": ("0x0003 002", "hello", ":6: .*not a line of a dump"),
     "number too long": ("0x0003 002", "0x00031 0024", ":6:"),
     "unknown switch": (" 2 guid 0x0000000000200001", " 2 guid 0x0000000000200009", ":8: .*not in the fabric"),
-    "switch twice": (" 2 guid 0x0000000000200001", " 2 guid 0x0000000000200000", ":8: .*second time"),
+    "switch twice": (" 2 guid 0x0000000000200001", " 2 guid 0x0000000000200000", ":8: .*second section"),
     "entry outside": ("Unicast lids [0x0-0x4] of switch DR", "#", ":4: .*outside"),
     "no end": ("3 valid lids dumped \nU", "U", ":1: .*no last line"),
-    "a switch is missing": (DUMP_FTS[DUMP_FTS.index("Unicast", 9) :], "", "1 of 2 switches of the fabric missing"),
-    "empty": (DUMP_FTS, "", "2 of 2 switches of the fabric missing"),
+    "a switch is missing": (DUMP_FTS[DUMP_FTS.index("Unicast", 9) :], "", "1 of 2 switches of the fabric are missing"),
+    "empty": (DUMP_FTS, "", "2 of 2 switches of the fabric are missing"),
 }
 
 

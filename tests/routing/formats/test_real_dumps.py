@@ -40,7 +40,7 @@ def test_lfts(dumped, tmp_path):
 def test_output_of_ibroute_is_one_switch():
     folder = DATA / "lash-ring"
     fabric = read_fabric(folder / "fabric.net", guid2lid=folder / "guid2lid")
-    with pytest.raises(ValueError, match="3 of 4 switches of the fabric missing in the file"):
+    with pytest.raises(ValueError, match="3 of 4 switches of the fabric are missing in the file"):
         lfts.read(folder / "ibroute.out", fabric)
 
 

@@ -55,7 +55,7 @@ def test_names_may_hold_braces():
         (
             "PN:05 } PHY",
             "PN:04 } PHY",
-            "x:2: port 1 of 0x400000 is cabled to port 4 of 0x500000, which does not say so",
+            "x:2: port 1 of 0x400000 is cabled to port 4 of 0x500000, which does not state this cable",
         ),
     ],
 )

@@ -84,7 +84,7 @@ def test_wrong_use(tmp_path, case):
     assert names_in(tmp_path) == []
     with pytest.raises(InputError, match="no such file"):
         read_tables(tmp_path / "t", fabric)
-    with pytest.raises(InputError, match="holds neither"):
+    with pytest.raises(InputError, match="has neither"):
         read_tables(tmp_path, fabric)
 
 

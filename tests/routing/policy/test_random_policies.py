@@ -97,8 +97,8 @@ def selects(rule, fabric, position, fact):
     wanted = rule.select.speed
     if wanted is None:
         return True
-    if wanted.lane is not None:
-        return wanted.lane == speed
+    if wanted.lane_speed is not None:
+        return wanted.lane_speed == speed
     rate = width * speed * 0.8  # SDR, DDR and QDR send 8 bits as 10
     near = abs(rate - wanted.gigabits) <= 0.04 * wanted.gigabits
     return {"=": near, ">=": near or rate > wanted.gigabits, "<": not near and rate < wanted.gigabits}[wanted.relation]

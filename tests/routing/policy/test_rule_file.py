@@ -46,7 +46,7 @@ def test_everything_that_a_rule_can_say(write):
         "breaker": Breaker("deadlock", 1e-3, 50e-6, 2.5e-6, 2),
     }
     assert (second.name, second.line, second.line_of("loop_breaker"), second.override) == ("rule 2", 13, 18, True)
-    assert second.select == Selector((), (4,), (), Speed(lane=25.78125))
+    assert second.select == Selector((), (4,), (), Speed(lane_speed=25.78125))
     assert dict(second.values) == {"hoq_life": 14, "breaker": Breaker("loop", 200e-6, 10e-6, 10e-6)}
     assert third.select == Selector(("leaf",), (9,), (), Speed("=", 56.0))
     assert dict(third.values) == {"hoq_life": 20, "breaker": Breaker("none")}

@@ -214,7 +214,7 @@ def test_what_opensm_dumps(tmp_path, folder, lmc):
     [
         ('file = "none.net"', "", r"none.net: there is no such file", 4),
         ('file = "."', "", r"is a folder", 4),
-        ('file = "mine.toml"', "", r"mine.toml: no fabric file of a known format", 4),
+        ('file = "mine.toml"', "", r"mine.toml: not a fabric file of a known format", 4),
         ('file = "fabric.net"\nguid2lid = "none"', "", r"none: there is no such file", 5),
         ('file = "fabric.net"\nswitches = ["a"]', "", "switches does nothing beside a file", 5),
         ('file = "fabric.net"\ncables = []', "", "cables does nothing beside a file", 5),
@@ -225,7 +225,7 @@ def test_what_opensm_dumps(tmp_path, folder, lmc):
         ('file = "fabric.net"\nfailed = [["sw0", "sw9"]]', "", "there is no device 'sw9'", 5),
         ('file = "fabric.net"\nfaults = ["sw0/3",\n"sw9"]', "", "no device 'sw9'", 5),
         ('file = "fabric.net"', 'tables = "none"', "none: there is no such file or folder", 6),
-        ('file = "fabric.net"', 'tables = "."', "holds neither ibnue.npz nor opensm-lfts.dump", 6),
+        ('file = "fabric.net"', 'tables = "."', "has neither ibnue.npz nor opensm-lfts.dump", 6),
         ('generator = "ring:5,cas=2"', 'tables = "tables"', "the bundle is for another fabric", 6),
         ('generator = "ring:4,cas=2"\nfailed = [["sw0", "sw1"]]', 'tables = "tables"', "after failed, or let a", 7),
         ('file = "fabric.net"', 'tables = "tables"\nengine = "updn"', "tables does nothing beside engine", 6),

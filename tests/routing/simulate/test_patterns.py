@@ -62,7 +62,7 @@ def test_a_ca_that_is_its_own_partner_sends_nothing():
         ("4x4", {"pattern": "uniform", "load": 0}, "0 is not a load"),
         ("4x4", {"pattern": "uniform", "load": 1.5}, "1.5 is not a load"),
         ("4x4", {"pattern": "uniform", "process": Process.PERSISTENT}, "has no load"),
-        ("4x4", {"pattern": "uniform", "process": Process.BURSTY, "burst": 0}, "0 messages are no burst"),
+        ("4x4", {"pattern": "uniform", "process": Process.BURSTY, "burst": 0}, "0 messages are not a valid burst"),
         ("1x1", {"pattern": "uniform"}, "a pattern needs two CAs"),
     ],
 )

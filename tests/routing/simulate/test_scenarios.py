@@ -142,7 +142,7 @@ expect = { edges = 1 }
         ('what = "graph"\ngraph = { grids = [3, 3] }', "there is no 'grids'"),
         ('what = "message-types"', "needs a chain"),
         ('what = "message-types"\nchain = { channels = 3 }', "escape is missing"),
-        ('what = "message-types"\nchain = { channels = 3, escape = [0] }', "no escape"),
+        ('what = "message-types"\nchain = { channels = 3, escape = [0] }', "not escape channels"),
         ('what = "message-types"\nchain = { channels = 3, escape = [1.5] }', "whole numbers"),
     ],
 )
@@ -246,7 +246,7 @@ def test_an_engine_that_needs_more_vls(tmp_path, what, vls, case, line):
     if what == "pauses":
         text = text.replace("[traffic]", '[[flow]]\npath = ["ca0.0", "sw0", "sw1", "ca1.0"]\n[traffic]')
     error = refusal(
-        tmp_path, text, "this search found 2 VLs, 1 may be used .let vls be 2, or use an engine that needs fewer."
+        tmp_path, text, "the search needed 2 VLs, 1 may be used .let vls be 2, or use an engine that needs fewer."
     )
     lines = text.split("\n")
     assert error.line == 1 + (lines.index(line, lines.index("[[case]]")) if case else lines.index(line))
@@ -261,7 +261,7 @@ def test_an_engine_that_needs_more_vls_than_there_are(tmp_path):
     ):
         raise NotEnoughVLs(16, 8)
     with (
-        pytest.raises(ParseError, match=r":6: this search found no number .*use an engine that needs fewer.$"),
+        pytest.raises(ParseError, match=r":6: the search found no tables .*use an engine that needs fewer.$"),
         enough_vls(scenario, "routing", "engine"),
     ):
         raise NotEnoughVLs(None, 8)

@@ -218,3 +218,16 @@ def test_no_field_of_other_orders(order):
 
 def test_options_are_a_value():
     assert pickle.loads(pickle.dumps(TopologyOptions(cas=2))) == TopologyOptions(cas=2)
+
+
+@pytest.mark.parametrize("speed", ["NDR", "4xNDR", "400G", "400g", "106.25"])
+def test_speeds_have_the_names_that_administrators_use(speed):
+    fabric = generate("ring", ["3"], speed=speed)
+    assert set(fabric.link_speed.tolist()) == {106.25}
+    assert set(fabric.link_width.tolist()) == {4}
+
+
+@pytest.mark.parametrize("speed", ["4xNDR", "400G"])
+def test_a_speed_of_width_4_needs_four_lanes(speed):
+    with pytest.raises(OptionError, match=f"{speed} is for width 4, and width is 1"):
+        generate("ring", ["3"], speed=speed, width=1)

@@ -15,7 +15,7 @@ typedef struct {
 /* Follow a packet, and return whether it uses channels in strictly increasing order.  If not, `fault` receives LID,
  * SL, channel and VL of the violation.  The walk ends on a forwarding loop too, because positions cannot increase
  * for ever. */
-static bool climbs(const certificate_tables *t, int32_t s, int32_t in, int32_t lid, int32_t sl, int32_t *fault)
+static bool follows_order(const certificate_tables *t, int32_t s, int32_t in, int32_t lid, int32_t sl, int32_t *fault)
 {
     int64_t last = INT64_MIN;
     for (;;) {
@@ -44,7 +44,7 @@ static void walk_entry(void *context, int32_t n)
     fault[0] = -1;
     for (int32_t lid = 0; lid < j->t->lids; lid++)
         for (unsigned left = sls[lid]; left; left &= left - 1)
-            if (!climbs(j->t, j->entry_switch[n], j->entry_port[n], lid, __builtin_ctz(left), fault))
+            if (!follows_order(j->t, j->entry_switch[n], j->entry_port[n], lid, __builtin_ctz(left), fault))
                 return;
 }
 

@@ -1,5 +1,5 @@
-#ifndef IBNUE_CLIMB_H
-#define IBNUE_CLIMB_H
+#ifndef IBNUE_CHECK_CERTIFICATE_H
+#define IBNUE_CHECK_CERTIFICATE_H
 
 #include <stdint.h>
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum { OK, NO_MEMORY };
-enum { WALKED, LOST, NOT_CLIMBING, COUNTS }; /* indices of `counts`, see ibn_cdg_check_delta */
+enum { WALKED, LOST, NOT_INCREASING, COUNTS }; /* indices of `counts`, see ibn_cdg_check_delta */
 enum { BLOCK = 64, MOST_HOPS = 254, NO_PORT = 255 };
 
 typedef struct {
@@ -25,36 +25,36 @@ typedef struct {
 } job_t;
 
 /* Return the VLs of the packets that enter at a switch towards a LID, as bits. */
-static uint32_t lanes_of(const delta_tables *t, int32_t s, int32_t lid)
+static uint32_t vls_of(const delta_tables *t, int32_t s, int32_t lid)
 {
     const bool to_switch = t->endports_only && t->lid_port[lid] == 0;
     const int32_t target = t->lid_switch[lid];
-    uint32_t lanes = 0;
+    uint32_t vl_mask = 0;
     if (!to_switch || t->has_endport[s])
-        lanes = t->vl_bit[t->sl[(t->sl_by_switch ? (int64_t)s * t->lids : 0) + lid]];
+        vl_mask = t->vl_bit[t->sl[(t->sl_by_switch ? (int64_t)s * t->lids : 0) + lid]];
     for (int32_t i = t->lids_at_first[s]; t->replies && i < t->lids_at_first[s + 1]; i++) {
         const int32_t asker = t->lids_at[i];
         if (!to_switch || t->lid_port[asker])
-            lanes |= t->vl_bit[t->sl[(t->sl_by_switch ? (int64_t)target * t->lids : 0) + asker]];
+            vl_mask |= t->vl_bit[t->sl[(t->sl_by_switch ? (int64_t)target * t->lids : 0) + asker]];
     }
-    return lanes;
+    return vl_mask;
 }
 
 /* Record the dependency of channel `before` (-1: none) on channel c.  Returns whether c comes later than `before` in
- * the topological order of every VL in `lanes` (bits). */
-static bool climbs(job_t *job, uint32_t lanes, int32_t before, int32_t c)
+ * the topological order of every VL in `vl_mask` (bits). */
+static bool follows_order(job_t *job, uint32_t vl_mask, int32_t before, int32_t c)
 {
     const delta_tables *t = job->t;
-    for (uint32_t left = lanes; left; left &= left - 1) {
-        const int32_t lane = __builtin_ctz(left);
-        if (lane >= t->vls)
+    for (uint32_t left = vl_mask; left; left &= left - 1) {
+        const int32_t vl = __builtin_ctz(left);
+        if (vl >= t->vls)
             return false;
-        const int32_t *place = t->order + (int64_t)lane * t->channels;
+        const int32_t *place = t->order + (int64_t)vl * t->channels;
         if (before >= 0 && place[before] >= place[c])
             return false;
     }
     if (before >= 0)
-        job->dependencies[t->slot[before] + c - t->first[t->src[c]]] |= (uint16_t)lanes;
+        job->dependencies[t->slot[before] + c - t->first[t->src[c]]] |= (uint16_t)vl_mask;
     return true;
 }
 
@@ -63,13 +63,13 @@ static bool climbs(job_t *job, uint32_t lanes, int32_t before, int32_t c)
 static void walk(job_t *job, int32_t s, int32_t lid)
 {
     const delta_tables *t = job->t;
-    const uint32_t lanes = lanes_of(t, s, lid);
+    const uint32_t vl_mask = vls_of(t, s, lid);
     const int32_t target = t->lid_switch[lid];
     int32_t at = s, before = -1, hops = 0;
     bool good = true;
     while (at != target && good) {
         const int32_t c = t->at_port[(int64_t)at * 256 + t->lft[(int64_t)at * t->lids + lid]];
-        good = c >= 0 && hops++ < t->switches && climbs(job, lanes, before, c);
+        good = c >= 0 && hops++ < t->switches && follows_order(job, vl_mask, before, c);
         before = c;
         at = good ? t->dst[c] : at;
     }
@@ -178,33 +178,33 @@ int64_t ibn_cdg_dependencies_against(int32_t channels, int32_t vls, const int32_
         const uint16_t *turns = dependencies + slot[c];
         for (int32_t k = 0; k < size; k++)
             for (uint32_t left = turns[k]; left; left &= left - 1) {
-                const int32_t lane = __builtin_ctz(left);
-                const int32_t *place = order + (int64_t)lane * channels;
-                count += lane >= vls || place[c] >= place[behind + k];
+                const int32_t vl = __builtin_ctz(left);
+                const int32_t *place = order + (int64_t)vl * channels;
+                count += vl >= vls || place[c] >= place[behind + k];
             }
     }
     return count;
 }
 
 /* Return whether packets to a LID use a VL at a switch: those that enter there, or those that pass it. */
-static bool rides(job_t *job, int32_t s, int32_t lid, int32_t lane)
+static bool uses_vl(job_t *job, int32_t s, int32_t lid, int32_t vl)
 {
     job->stamp++;
     const int32_t tail = queue_behind(job, s, lid, 0);
     for (int32_t i = 0; i < tail; i++)
-        if (lanes_of(job->t, job->queue[i], lid) >> lane & 1)
+        if (vls_of(job->t, job->queue[i], lid) >> vl & 1)
             return true;
     return false;
 }
 
 /* Return whether any packet uses channel c and then channel `next` on a VL. */
-static bool is_taken(job_t *job, int32_t c, int32_t next, int32_t lane)
+static bool is_taken(job_t *job, int32_t c, int32_t next, int32_t vl)
 {
     const delta_tables *t = job->t;
     const uint8_t *row = t->lft + (int64_t)t->src[c] * t->lids, *then = t->lft + (int64_t)t->src[next] * t->lids;
     for (int32_t lid = 0; lid < t->lids; lid++)
         if (row[lid] == t->port[c] && then[lid] == t->port[next] && t->lid_switch[lid] >= 0
-            && rides(job, t->src[c], lid, lane))
+            && uses_vl(job, t->src[c], lid, vl))
             return true;
     return false;
 }
@@ -219,14 +219,14 @@ static void recheck_turns(job_t *job)
         uint16_t *turns = job->dependencies + t->slot[c];
         for (int32_t k = 0; k < size; k++)
             for (uint32_t left = turns[k]; left; left &= left - 1) {
-                const int32_t lane = __builtin_ctz(left);
-                const int32_t *place = t->order + (int64_t)lane * t->channels;
-                if (lane < t->vls && place[c] < place[behind + k])
+                const int32_t vl = __builtin_ctz(left);
+                const int32_t *place = t->order + (int64_t)vl * t->channels;
+                if (vl < t->vls && place[c] < place[behind + k])
                     continue;
-                if (is_taken(job, c, behind + k, lane))
-                    job->counts[NOT_CLIMBING]++;
+                if (is_taken(job, c, behind + k, vl))
+                    job->counts[NOT_INCREASING]++;
                 else
-                    turns[k] &= (uint16_t)~(1u << lane);
+                    turns[k] &= (uint16_t)~(1u << vl);
             }
     }
 }
@@ -243,7 +243,7 @@ int ibn_cdg_check_delta(const delta_tables *t, uint16_t *dependencies, uint8_t *
     for (int32_t lid = 0; ready && lid < t->lids; lid++)
         if (first[lid + 1] > first[lid])
             check_column(&job, lid, changes + first[lid], first[lid + 1] - first[lid]);
-    if (ready && !t->turns_climb)
+    if (ready && !t->known_increasing)
         recheck_turns(&job);
     free(first);
     free(changes);

@@ -14,7 +14,7 @@ typedef struct {
     int32_t sl_by_switch;         /* whether sl and sl_was are [S, L], by source switch; else [L] */
     int32_t replies;              /* whether replies are checked too */
     int32_t endports_only;        /* whether switch-to-switch traffic is left out */
-    int32_t turns_climb;          /* whether the caller knows that all previous dependencies follow the order */
+    int32_t known_increasing;     /* whether the caller knows that all previous dependencies follow the order */
     const int32_t *first;         /* [S + 1]: first channel out of each switch */
     const int32_t *src;           /* [C]: switch where each channel begins */
     const int32_t *dst;           /* [C]: switch where each channel ends */
@@ -37,7 +37,7 @@ typedef struct {
 } delta_tables;
 
 /* Check the packets whose route or VL has changed: each must arrive and use channels in increasing order.  Unless
- * turns_climb is set, check also that the dependencies of all other packets follow the order.
+ * known_increasing is set, check also that the dependencies of all other packets follow the order.
  *
  * dependencies: uint16 [slots], VLs on which unchanged packets may have each dependency, as bits; those of changed
  * packets are added.

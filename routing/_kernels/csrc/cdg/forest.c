@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum { OK, NO_MEMORY };
-enum { BLOCK = 64, DELIVERED = -1, LOST = 255, CIRCLES = 256 };
+enum { BLOCK = 64, DELIVERED = -1, LOST = 255, LOOPS = 256 };
 
 bool ibn_forest_wanted(const cdg_tables *t, int32_t lid)
 {
@@ -65,7 +65,7 @@ static void count_lost(cdg_forest *f, int32_t lid)
     const int32_t part = t->part[t->lid_switch[lid]];
     for (int32_t s = 0; s < t->switches; s++) {
         f->counts[t->part[s] != part] += f->hop[s] >= LOST;
-        f->counts[2] += f->hop[s] == CIRCLES;
+        f->counts[2] += f->hop[s] == LOOPS;
     }
 }
 
@@ -80,7 +80,7 @@ static void count_hops(cdg_forest *f, int32_t lid, int32_t i)
     int32_t lost = 0;
     for (int32_t s = 0; f->sorted < switches && s < switches; s++)
         if (f->degree[s])
-            hop[s] = CIRCLES;
+            hop[s] = LOOPS;
     hop[switches] = LOST;
     hop[switches + 1] = DELIVERED;
     for (int32_t k = f->sorted - 1; k >= 0; k--) {

@@ -25,7 +25,7 @@ typedef struct {
     job *j;
     cdg_forest f;
     uint32_t *deps; /* [2, slots]: VLs, as bits, of the dependencies found by this thread */
-    uint32_t *dep;  /* [slots]: row of deps for the current LID */
+    uint32_t *dep;  /* [slots]: the row of `deps` to which the current LID belongs */
     int64_t sls;    /* SLs in use, as bits */
     int code;
     uint32_t *mask; /* [BLOCK, stride]: VLs of the packets that enter at each switch, for each LID of the block */
@@ -139,7 +139,7 @@ static void enter_from_endports(worker *w, int32_t lid, int32_t i)
 }
 
 /* Add the dependencies on forwarding loops.  Packets that enter a loop use all its channels, one after the other. */
-static void close_circles(worker *w, const uint8_t *number, bool spread, uint32_t all)
+static void add_loops(worker *w, const uint8_t *number, bool spread, uint32_t all)
 {
     const cdg_tables *t = w->j->t;
     cdg_forest *f = &w->f;
@@ -177,7 +177,7 @@ static inline void collect(worker *w, const uint8_t *restrict number, bool sprea
             flow[v] |= through;
     }
     if (w->f.sorted < t->switches)
-        close_circles(w, number, spread, all);
+        add_loops(w, number, spread, all);
 }
 
 static void run_block(worker *w, int32_t lid, int32_t count)

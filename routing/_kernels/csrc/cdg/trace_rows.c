@@ -25,7 +25,7 @@ typedef struct {
     int32_t blocks;    /* number of blocks */
     int32_t *lid;      /* [L] LIDs by the switch that delivers them */
     int32_t *block;    /* [blocks + 1] where the LIDs of each block begin */
-    uint8_t *hops;     /* [S, L] */
+    uint8_t *hops;     /* [S, L] hops from each switch to each LID */
     atomic_int next;   /* the next block that no thread has taken */
     atomic_int failed; /* whether some packet is not delivered */
 } job_t;
@@ -36,7 +36,7 @@ typedef struct {
     int32_t *next;   /* [S] next switch towards that LID, -1: none */
     int32_t *again;  /* [S] rows with a next switch that was not known */
     uint8_t *far;    /* [S] hops towards that LID */
-    uint16_t *state; /* [S, BLOCK] hops << 8 | number of the channel; UNKNOWN */
+    uint16_t *state; /* [S, BLOCK] hops << 8 | number of the next channel, or UNKNOWN */
     uint64_t *bits;  /* [2, X, words] dependencies on routes to CAs and routers, and to switches */
     uint8_t *last;   /* [2, X] whether a packet leaves the switches after this channel */
     int code;
@@ -124,7 +124,8 @@ static const uint8_t *ports(const cdg_tables *t, int32_t s, const int32_t *lid, 
     return copy;
 }
 
-/* Visit the rows that are left until all LIDs are settled.  Returns whether they are. */
+/* Visit the remaining rows again and again, until the hops towards all LIDs are known.  Returns whether that was
+ * reached. */
 static bool settle(worker_t *w, int32_t target, const int32_t *lid, const uint8_t *kind, int32_t n, int32_t rows)
 {
     uint8_t copy[BLOCK];

@@ -22,9 +22,9 @@ typedef struct {
 typedef struct {
     job *j;
     cdg_forest f;
-    uint16_t *deps;              /* [2, slots, V]: dependencies found by this thread */
-    uint16_t *dep;               /* [slots, V]: row of deps for the current LID */
-    int64_t lanes_used, dropped; /* VLs in use, as bits; pairs (switch, LID) whose packets are dropped */
+    uint16_t *deps;            /* [2, slots, V]: dependencies found by this thread */
+    uint16_t *dep;             /* [slots, V]: row of deps for the current LID */
+    int64_t vls_used, dropped; /* VLs in use, as bits; pairs (switch, LID) whose packets are dropped */
     int code;
     uint16_t *flow;    /* [S + 2, 16]: for each SL the VLs, as bits, on the channel that each switch uses */
     uint16_t *present; /* [S + 2]: SLs of the packets on that channel, as bits */
@@ -130,7 +130,7 @@ static bool step(worker *w, const uint8_t *number, int32_t u)
         return false;
     for (unsigned left = w->present[u]; left; left &= left - 1) {
         unsigned sl = (unsigned)__builtin_ctz(left);
-        w->lanes_used |= w->flow[(size_t)u * SLS + sl];
+        w->vls_used |= w->flow[(size_t)u * SLS + sl];
     }
     if (!channel_of(w, number, v, &y))
         return false;
@@ -284,7 +284,7 @@ int ibn_cdg_trace_vls(const cdg_tables *t, const cdg_vl_assignment *l, uint8_t *
     for (int i = 0; i < threads; i++) {
         for (int k = 0; k < 3; k++)
             counts[k] += workers[i].f.counts[k];
-        counts[3] |= workers[i].lanes_used;
+        counts[3] |= workers[i].vls_used;
         counts[4] += workers[i].dropped;
         code = code ? code : workers[i].code;
         for (size_t k = 0; i && workers[i].deps && k < cells; k++)

@@ -1,5 +1,5 @@
-#ifndef IBNUE_CDG_LANES_H
-#define IBNUE_CDG_LANES_H
+#ifndef IBNUE_CDG_TRACE_VLS_H
+#define IBNUE_CDG_TRACE_VLS_H
 
 #include "cdg/trace.h"
 

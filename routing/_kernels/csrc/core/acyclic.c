@@ -174,7 +174,7 @@ static int32_t look_back(acyclic *graph, int32_t vl, int32_t from, int32_t limit
 
 /* Repair the topological order for a new edge.  The channels that reach the edge (key[1]) are placed before the
  * channels that the edge reaches (key[0]).  Both sets together keep their positions. */
-static void mend(acyclic *graph, int32_t vl, int32_t ahead, int32_t back)
+static void reorder(acyclic *graph, int32_t vl, int32_t ahead, int32_t back)
 {
     int32_t *place = graph->place[vl], at = 0;
     const int64_t *behind = graph->key[0], *before = graph->key[1];
@@ -199,7 +199,7 @@ static int add(acyclic *graph, int32_t vl, acyclic_step step)
         int32_t ahead = look_ahead(graph, vl, e, c);
         if (ahead < 0)
             return 0;
-        mend(graph, vl, ahead, look_back(graph, vl, c, place[e]));
+        reorder(graph, vl, ahead, look_back(graph, vl, c, place[e]));
     }
     graph->used[step.dependency] |= UINT32_C(1) << vl;
     return 1;

@@ -6,27 +6,27 @@ enum { OK, NO_MEMORY };
 
 int ibn_digraph_sort(int32_t n, const int32_t *first, const int32_t *to, int32_t *place, int32_t *placed)
 {
-    int32_t *waits = calloc((size_t)n + 1, sizeof *waits), *queue = malloc(((size_t)n + 1) * sizeof *queue);
+    int32_t *in_degree = calloc((size_t)n + 1, sizeof *in_degree), *queue = malloc(((size_t)n + 1) * sizeof *queue);
     int32_t tail = 0;
-    int code = waits && queue ? OK : NO_MEMORY;
+    int code = in_degree && queue ? OK : NO_MEMORY;
     if (code == OK) {
         for (int32_t e = 0; e < first[n]; e++)
-            waits[to[e]]++;
+            in_degree[to[e]]++;
         for (int32_t v = 0; v < n; v++) {
             place[v] = -1;
             queue[tail] = v;
-            tail += waits[v] == 0;
+            tail += in_degree[v] == 0;
         }
         for (int32_t head = 0; head < tail; head++) {
             place[queue[head]] = head;
             for (int32_t e = first[queue[head]]; e < first[queue[head] + 1]; e++) {
                 queue[tail] = to[e];
-                tail += --waits[to[e]] == 0;
+                tail += --in_degree[to[e]] == 0;
             }
         }
     }
     *placed = tail;
-    free(waits);
+    free(in_degree);
     free(queue);
     return code;
 }

@@ -8,7 +8,7 @@
 /* Return the number of hops of a tree's longest path.  From each switch, the path is followed only up to the first
  * switch whose hops are known. */
 static int32_t deepest(int32_t switches, const int32_t *first, const int32_t *dst, const uint8_t *next, int32_t *hops,
-                       int32_t *way)
+                       int32_t *path)
 {
     int32_t most = 0;
     for (int32_t s = 0; s < switches; s++)
@@ -16,9 +16,9 @@ static int32_t deepest(int32_t switches, const int32_t *first, const int32_t *ds
     for (int32_t s = 0; s < switches; s++) {
         int32_t u = s, length = 0;
         for (; hops[u] < 0; u = dst[first[u] + next[u]])
-            way[length++] = u;
+            path[length++] = u;
         for (int32_t known = hops[u]; length > 0;)
-            hops[way[--length]] = ++known;
+            hops[path[--length]] = ++known;
         most = hops[s] > most ? hops[s] : most;
     }
     return most;
@@ -31,14 +31,14 @@ int ibn_digraph_longest_path(int32_t switches, const int32_t *first, const int32
                              const uint8_t *next, int32_t *longest)
 {
     int32_t *hops = malloc(((size_t)switches + 1) * sizeof *hops);
-    int32_t *way = malloc(((size_t)switches + 1) * sizeof *way);
-    int failed = !hops || !way;
+    int32_t *path = malloc(((size_t)switches + 1) * sizeof *path);
+    int failed = !hops || !path;
     *longest = 0;
     for (int32_t tree = 0; tree < trees && !failed; tree++) {
-        int32_t most = deepest(switches, first, dst, next + (int64_t)tree * switches, hops, way);
+        int32_t most = deepest(switches, first, dst, next + (int64_t)tree * switches, hops, path);
         *longest = most > *longest ? most : *longest;
     }
     free(hops);
-    free(way);
+    free(path);
     return failed;
 }

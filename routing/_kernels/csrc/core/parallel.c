@@ -9,7 +9,7 @@
 
 /* Number of times that an idle thread looks for a new round before it sleeps: a few microseconds, as long as a
  * wake-up takes. */
-#define LOOKS 2000
+#define SPINS 2000
 /* Number of array accesses that justify another thread: starting and joining a thread takes as long as some 3,000 of
  * them. */
 #define VISITS 8192
@@ -39,7 +39,7 @@ static void drain(ibn_team *team)
  * instead. */
 static int wait_for_more(ibn_team *team, int seen)
 {
-    for (int i = 0; i < LOOKS && atomic_load_explicit(&team->round, memory_order_relaxed) == seen; i++)
+    for (int i = 0; i < SPINS && atomic_load_explicit(&team->round, memory_order_relaxed) == seen; i++)
         atomic_signal_fence(memory_order_seq_cst);
     pthread_mutex_lock(&team->lock);
     while (atomic_load(&team->round) == seen && !team->ending)
@@ -106,7 +106,7 @@ void ibn_team_run(ibn_team *team, int32_t items, ibn_job job, void *context)
         pthread_mutex_unlock(&team->lock);
     }
     drain(team);
-    for (int i = 0; i < LOOKS && atomic_load(&team->busy) > 0; i++)
+    for (int i = 0; i < SPINS && atomic_load(&team->busy) > 0; i++)
         atomic_signal_fence(memory_order_seq_cst);
     if (atomic_load(&team->busy) == 0)
         return;

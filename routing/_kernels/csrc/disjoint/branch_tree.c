@@ -19,7 +19,7 @@ static double join_cost(disjoint_job *job, int32_t d, int32_t tree, int32_t s, i
     for (; hit; hit &= (uint8_t)(hit - 1))
         cost += SHARED_LINK;
     for (int32_t e = c;;) {
-        cost += disjoint_power4((job->load[1][e] + flow * net->slowness[e]) / highest);
+        cost += disjoint_power4((job->load[1][e] + flow * net->inverse_capacity[e]) / highest);
         const int32_t v = net->dst[e];
         if (v == d)
             return cost;
@@ -34,7 +34,8 @@ static void set_entry(disjoint_job *job, int32_t d, int64_t row, int32_t s, int3
     job->mask[row + s] = disjoint_mask_over(job, d, row, c);
 }
 
-/* Attach a switch to the switches of the level before, or to the destination over a link that the tree keeps. */
+/* Attach a switch to a switch that was attached in the round before, or to the destination over a link that the tree
+ * keeps. */
 static bool join(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t level, double highest)
 {
     const disjoint_request *net = job->net;
@@ -58,7 +59,8 @@ static bool join(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t 
     return best >= 0;
 }
 
-/* Copy the branches of the first tree whose last link the tree keeps.  Returns the number of switches left out. */
+/* Copy those branches of the first tree whose link into the destination this tree keeps.  Returns the number of
+ * switches that are not on a copied branch. */
 static int32_t keep_branches(disjoint_job *job, int32_t d, int32_t tree)
 {
     const disjoint_request *net = job->net;
@@ -69,7 +71,7 @@ static int32_t keep_branches(disjoint_job *job, int32_t d, int32_t tree)
     job->depth[row + d] = 0;
     job->mask[row + d] = 255;
     for (int32_t q = 1; q < reached; q++) {
-        /* Nearest first, so that the switch before on the path has been decided already. */
+        /* The nearest switches come first, so that the next switch on each path has been decided already. */
         const int32_t s = job->queue[q], c = disjoint_hop(job, job->next + base, s), w = net->dst[c];
         const bool keeps = w == d ? job->kept[net->link[c]] : job->depth[row + w] != DISJOINT_UNREACHED;
         if (keeps)
@@ -79,7 +81,7 @@ static int32_t keep_branches(disjoint_job *job, int32_t d, int32_t tree)
     return left;
 }
 
-/* Grow one tree.  job->queue and job->count are those of the destination. */
+/* Compute one tree.  job->queue and job->count have been filled for its destination. */
 static void grow(disjoint_job *job, int32_t d, int32_t tree, double highest)
 {
     const disjoint_request *net = job->net;
@@ -102,13 +104,13 @@ static void grow(disjoint_job *job, int32_t d, int32_t tree, double highest)
     }
 }
 
-/* Set which of the links into d, in the random order `into`, a tree keeps: every link is kept by equally many trees,
- * and each pair of trees shares as few as possible. */
+/* Choose the links into d that a tree keeps; `into` lists these links in random order.  Equally many trees keep each
+ * link, and two trees have as few kept links in common as possible. */
 static void choose_kept(const disjoint_job *job, int32_t d, int32_t tree, const int32_t *into)
 {
     const disjoint_request *net = job->net;
     const int32_t degree = net->first[d + 1] - net->first[d], others = net->trees - 1;
-    /* Hundredths of branches, because with wanted == trees not quite all links are kept by one tree. */
+    /* `times` is in hundredths: with wanted == trees, the trees together keep slightly fewer than all links. */
     const int64_t times = net->wanted < net->trees ? 100 * (int64_t)(net->trees - net->wanted) : 99;
     int64_t from = (tree - 1) * degree * times / (100 * (int64_t)others);
     int64_t to = tree * degree * times / (100 * (int64_t)others);

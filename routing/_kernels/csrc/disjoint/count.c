@@ -15,10 +15,10 @@ typedef struct {
     const int32_t *dst, *at_port;
     const uint8_t *lft;
     const int32_t *link;
-    path_set *users;               /* [C]: by link, the paths of the current pair that use it */
-    uint32_t *stamp, now;          /* [C]: by link, the pair that `users` belongs to; the current pair */
+    path_set *users;      /* [C]: by link, the paths of the current pair that use it */
+    uint32_t *stamp, now; /* [C]: number of the pair for which `users` of a link is valid; number of the current pair */
     path_set conflict[MOST_PATHS]; /* of each path, the paths that share a link */
-    int32_t paths;                 /* of the current pair */
+    int32_t paths;                 /* number of paths of the current pair */
 } count_job;
 
 /* Add the links of a path to its set, or collect the paths that share them.  Returns whether the path arrives. */

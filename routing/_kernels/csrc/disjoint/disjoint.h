@@ -8,27 +8,27 @@
  * the k-th channel of switch dst[c] has number slot[c] + k.
  */
 typedef struct {
-    int32_t switches;
-    int32_t channels;
-    int32_t trees;            /* K: in-trees of each destination with end ports, 1 to 8 */
-    int32_t wanted;           /* link-disjoint paths that each pair should have, 1 to K */
-    int32_t most_hops;        /* no tree is changed such that a path gets longer than this */
-    int32_t shared;           /* nonzero: one order allows all paths of two switches; 0: those of each tree */
-    int32_t concentrate;      /* nonzero: first trees use few channels each instead of balancing the load */
-    const int32_t *first;     /* [S + 1]: channels out of switch s are first[s] .. first[s + 1] - 1 */
-    const int32_t *src;       /* [C] */
-    const int32_t *dst;       /* [C] */
-    const int32_t *link;      /* [C]: number of the cable, below C; both channels of a cable share it */
-    const int32_t *slot;      /* [C] */
-    const double *weight;     /* [S]: number of end ports; destinations without any get one tree */
-    const double *slowness;   /* [C]: inverse capacity, 1 for the slowest link */
-    const uint16_t *distance; /* [S, S]: hops from a switch (column) to a destination (row), 65535: none */
-    const uint8_t *allowed;   /* [edges]: mask of the orders that allow the CDG edge */
-    const uint8_t *degree;    /* [orders, S, S]: see ibn_disjoint_reach; both directions count */
-    const uint8_t *initial;   /* [S, S]: next channels of first trees to begin with, as in `next`; NULL: none */
-    int32_t orders;           /* number of orders, 1 to 8 */
-    int32_t balance_sweeps;   /* at most so many passes balance the first trees */
-    int32_t sweeps;           /* passes of the local search over all trees */
+    int32_t switches;  /* S, number of switches */
+    int32_t channels;  /* C, number of channels */
+    int32_t trees;     /* K: in-trees of each destination with end ports, 1 to 8 */
+    int32_t wanted;    /* link-disjoint paths that each pair should have, 1 to K */
+    int32_t most_hops; /* no tree is changed such that a path gets longer than this */
+    int32_t shared; /* nonzero: one order allows the paths of two switches in all trees; 0: one order for each tree */
+    int32_t concentrate;            /* nonzero: first trees use few channels each instead of balancing the load */
+    const int32_t *first;           /* [S + 1]: channels out of switch s are first[s] .. first[s + 1] - 1 */
+    const int32_t *src;             /* [C]: switch that sends */
+    const int32_t *dst;             /* [C]: switch that receives */
+    const int32_t *link;            /* [C]: number of the cable, below C; both channels of a cable share it */
+    const int32_t *slot;            /* [C]: index of the first CDG edge of each channel */
+    const double *weight;           /* [S]: number of end ports; destinations without any get one tree */
+    const double *inverse_capacity; /* [C]: inverse capacity, 1 for the slowest link */
+    const uint16_t *distance;       /* [S, S]: hops from a switch (column) to a destination (row), 65535: none */
+    const uint8_t *allowed;         /* [edges]: mask of the orders that allow the CDG edge */
+    const uint8_t *degree;          /* [orders, S, S]: see ibn_disjoint_reach; the smaller value of both directions */
+    const uint8_t *initial;         /* [S, S]: next channels of first trees to begin with, as in `next`; NULL: none */
+    int32_t orders;                 /* number of orders, 1 to 8 */
+    int32_t balance_sweeps;         /* at most so many passes balance the first trees */
+    int32_t sweeps;                 /* passes of the local search over all trees */
     uint64_t seed;
 } disjoint_request;
 
@@ -50,7 +50,7 @@ int ibn_disjoint_balance_order(int32_t switches, const int32_t *first, const int
                                int32_t *position);
 
 /*
- * Fill for one order, by destination (row) and source (column), what paths that lead up and then down offer.
+ * Fill the properties of paths that lead up and then down in one order, by destination (row) and source (column).
  *
  * hops: uint16 [S, S], the fewest hops, 65535 if there is no path.
  * degree: uint8 [S, S], the number of first channels of paths of at most `most_hops` hops, at most 255.

@@ -18,7 +18,7 @@ static double path_cost(const disjoint_job *job, int32_t d, int64_t row, int32_t
     const disjoint_request *net = job->net;
     double cost = 0;
     for (;;) {
-        cost += power16((job->load[0][c] + flow * net->slowness[c]) / highest);
+        cost += power16((job->load[0][c] + flow * net->inverse_capacity[c]) / highest);
         const int32_t v = net->dst[c];
         if (v == d)
             return cost;
@@ -54,7 +54,7 @@ static void attach(disjoint_job *job, int32_t d, int32_t s, double highest)
     job->depth[row + s] = hops[s];
     for (int32_t v = s; v != d;) {
         const int32_t c = disjoint_hop(job, job->next + row, v);
-        job->load[0][c] += net->weight[s] * net->weight[d] * net->slowness[c];
+        job->load[0][c] += net->weight[s] * net->weight[d] * net->inverse_capacity[c];
         v = net->dst[c];
         job->forwarded[v] += net->weight[s];
     }
@@ -69,7 +69,7 @@ static double highest_load(const disjoint_job *job)
     return highest;
 }
 
-/* Copy the first trees that the request has. */
+/* Copy the first trees that the request states. */
 static void copy_initial(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
@@ -104,7 +104,8 @@ void ibn_disjoint_first_trees(disjoint_job *job)
     }
 }
 
-/* Choose for two switches the order that allows their first paths both ways and most channels to begin with. */
+/* Choose for two switches the order that allows their first paths in both directions and the most channels to begin
+ * with. */
 static uint8_t choose(const disjoint_job *job, int32_t a, int32_t b, int32_t rotate)
 {
     const disjoint_request *net = job->net;

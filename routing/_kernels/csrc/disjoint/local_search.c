@@ -5,26 +5,26 @@
 #include "core/internal/random.h"
 #include "disjoint/internal/disjoint_job.h"
 
-enum { RIGID_SWEEPS = 2, PATIENCE = 25, SMOOTH_BEFORE = 12 };
+enum { RIGID_SWEEPS = 2, IDLE_PASSES = 25, SMOOTH_BEFORE = 12 };
 static const double WRONG_ORDER = 1000, MISSING_PATH = 100, HOP_OVER = 1e5, BALANCE = 5, TIE = 1e-9;
 
 typedef struct {
     disjoint_job *job;
     int32_t *head, *sibling; /* [S]: first child of each switch, and the next child of the same parent; -1: none */
     int32_t *subtree;        /* [S]: the switch to move, then its descendants, parents first */
-    int32_t *below, *parent; /* [S]: hops to the moved switch, and place of the parent, by place in `subtree` */
-    uint32_t *member;        /* [S]: last move whose subtree the switch was in */
+    int32_t *below, *parent; /* [S]: hops to the moved switch, and position of the parent, by position in `subtree` */
+    uint32_t *member;        /* [S]: number of the last move that moved the switch */
     uint32_t move;           /* number of the current move */
-    int32_t size, deepest;   /* of the subtree: switches, largest `below` */
+    int32_t size, deepest;   /* number of switches in `subtree`, and their largest value in `below` */
     double flow;             /* traffic of the subtree */
-    uint8_t *mask, *hit;     /* [candidates, S]: mask and conflicts of each path after a move, by place in `subtree` */
-    uint8_t *changed;        /* [S, K]: scratch of follow_first_if_wrong */
-    double *cost;            /* [candidates]; negative: not possible */
-    double typical[2];       /* load of a channel that counts as 1: of the first trees, and of all trees */
-    double scale;            /* factor of the cost of load */
-    double highest;          /* while only first trees are balanced: their highest load; else 0 */
-    bool smooth;             /* while only first trees are balanced: whether loads below the highest one cost, too */
-    double cap;              /* load of the first trees that no move exceeds; 0: no limit */
+    uint8_t *mask, *hit; /* [candidates, S]: mask and conflicts of each path after a move, by position in `subtree` */
+    uint8_t *changed;    /* [S, K]: scratch of follow_first_if_wrong */
+    double *cost;        /* [candidates] cost of each next hop; negative: not possible */
+    double typical[2];   /* unit of load: for the first trees, and for all trees together */
+    double scale;        /* factor by which the cost of load is multiplied */
+    double highest;      /* highest load of the first trees, while only these are balanced; else 0 */
+    bool smooth;         /* whether loads below the highest one have a cost too, while only first trees are balanced */
+    double cap;          /* load of the first trees that no move exceeds; 0: no limit */
 } search_job;
 
 static void link_children(search_job *search, int32_t d, const uint8_t *next)
@@ -70,7 +70,7 @@ static void add_flow(search_job *search, int32_t d, int32_t tree, int32_t s, dou
     const uint8_t *next = job->next + disjoint_row(job, d, tree);
     for (int32_t v = s; v != d;) {
         const int32_t c = disjoint_hop(job, next, v);
-        const double load = sign * search->flow * net->slowness[c];
+        const double load = sign * search->flow * net->inverse_capacity[c];
         if (tree == 0)
             job->load[0][c] += load;
         job->load[1][c] += load;
@@ -92,7 +92,7 @@ static bool exceeds_cap(const search_job *search, int32_t d, int64_t row, int32_
 {
     const disjoint_job *job = search->job;
     while (search->cap > 0) {
-        if (job->load[0][c] + search->flow * job->net->slowness[c] > search->cap * (1 + TIE))
+        if (job->load[0][c] + search->flow * job->net->inverse_capacity[c] > search->cap * (1 + TIE))
             return true;
         const int32_t v = job->net->dst[c];
         if (v == d)
@@ -107,7 +107,8 @@ static double load_cost(const search_job *search, int32_t d, int32_t tree, int64
     const disjoint_job *job = search->job;
     double cost = 0;
     for (;;) {
-        const double flow = search->flow * job->net->slowness[c], all = (job->load[1][c] + flow) / search->typical[1];
+        const double flow = search->flow * job->net->inverse_capacity[c],
+                     all = (job->load[1][c] + flow) / search->typical[1];
         cost += search->highest > 0 ? peak_cost((job->load[0][c] + flow) / search->highest, search->smooth)
                                     : all * all * disjoint_power4(all) + 1;
         if (tree == 0 && !(search->highest > 0)) {
@@ -142,7 +143,8 @@ static int32_t fill_masks(search_job *search, int32_t d, int32_t tree, int32_t c
     return wrong;
 }
 
-/* Fill the costs of all next hops of the subtree's root, apart from missing paths.  Returns the possible ones. */
+/* Fill the costs of all next hops of the subtree's root, without the cost of missing link-disjoint paths.  Returns the
+ * number of possible next hops. */
 static int32_t rate(search_job *search, int32_t d, int32_t tree)
 {
     const disjoint_job *job = search->job;
@@ -177,8 +179,8 @@ static double missing_cost(const disjoint_request *net, int32_t s, const uint8_t
     return net->weight[s] > 0 ? MISSING_PATH * (net->wanted - ibn_disjoint_most(conflict, net->trees, net->wanted)) : 0;
 }
 
-/* Add the cost of missing paths to the current next hop, and rule out those that cost more even without.  Returns
- * the number of next hops that are left. */
+/* Add the cost of missing link-disjoint paths to the current next hop.  Exclude all next hops that cost more even
+ * without missing paths.  Returns the number of next hops that are left. */
 static int32_t rule_out(search_job *search, int32_t d, int32_t old)
 {
     const disjoint_request *net = search->job->net;
@@ -291,9 +293,9 @@ static void choose_orders_again(disjoint_job *job)
             int32_t allowed[8] = {0}, best = old;
             if (old == DISJOINT_NONE)
                 continue;
-            for (int32_t way = 0; way < 2; way++)
-                for (int32_t tree = 0; tree < disjoint_trees_of(job, way ? a : b); tree++) {
-                    const uint8_t mask = job->mask[disjoint_row(job, way ? a : b, tree) + (way ? b : a)];
+            for (int32_t reverse = 0; reverse < 2; reverse++)
+                for (int32_t tree = 0; tree < disjoint_trees_of(job, reverse ? a : b); tree++) {
+                    const uint8_t mask = job->mask[disjoint_row(job, reverse ? a : b, tree) + (reverse ? b : a)];
                     for (int32_t order = 0; order < net->orders; order++)
                         allowed[order] += (mask >> order & 1) + (tree == 0 ? 100 * (mask >> order & 1) : 0);
                 }
@@ -304,7 +306,8 @@ static void choose_orders_again(disjoint_job *job)
         }
 }
 
-/* Return whether a path in a tree after the first is wrong, and the first paths of the pair are not. */
+/* Return whether a path in a tree after the first cannot be used (disjoint_is_wrong), although the pair's path in the
+ * first tree can. */
 static bool can_follow_first(const disjoint_job *job, int32_t d, int32_t tree, int32_t s)
 {
     const int64_t row = disjoint_row(job, d, 0);
@@ -323,7 +326,8 @@ static void copy_both(disjoint_job *job, int32_t d, int32_t tree, int32_t s, uin
     }
 }
 
-/* Let wrong paths follow the first tree; changed: [S, K], scratch.  Returns the number of those paths. */
+/* Let all paths that cannot be used (disjoint_is_wrong) follow the first tree; changed: [S, K], scratch.  Returns the
+ * number of such paths. */
 static int64_t follow_first_if_wrong(disjoint_job *job, uint8_t *changed)
 {
     const disjoint_request *net = job->net;
@@ -461,7 +465,7 @@ int ibn_disjoint_balance_first(disjoint_job *job)
     const int code = prepare(&search);
     double least_load = 0;
     int64_t least_wrong = 0;
-    for (int32_t i = 0, idle = 0; code == DISJOINT_OK && i < job->net->balance_sweeps && idle < PATIENCE; i++) {
+    for (int32_t i = 0, idle = 0; code == DISJOINT_OK && i < job->net->balance_sweeps && idle < IDLE_PASSES; i++) {
         count_load(job);
         set_scale(&search);
         search.highest = highest_load(job);
@@ -481,7 +485,8 @@ int ibn_disjoint_balance_first(disjoint_job *job)
     return code;
 }
 
-/* Improve all trees.  Afterwards no path is wrong, except where those of the first trees are. */
+/* Improve all trees.  Afterwards all paths of a pair can be used (disjoint_is_wrong), unless its path in the first tree
+ * cannot. */
 int ibn_disjoint_local_search(disjoint_job *job)
 {
     search_job search = {.job = job};
@@ -498,7 +503,7 @@ int ibn_disjoint_local_search(disjoint_job *job)
         /* Balancing the first trees would undo their concentration. */
         sweep(&search, job->net->concentrate ? 1 : 0, job->net->trees);
     }
-    /* Ends: each round lets at least one more switch of a tree follow the first tree. */
+    /* This loop ends, because in each round at least one more switch of a tree follows the first tree. */
     while (code == DISJOINT_OK && follow_first_if_wrong(job, search.changed) > 0)
         continue;
     if (code == DISJOINT_OK)

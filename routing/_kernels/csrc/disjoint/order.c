@@ -15,7 +15,7 @@ static int64_t same_side(int64_t up, int64_t degree)
 
 typedef struct {
     const int32_t *first, *dst;
-    int32_t *position; /* [S] */
+    int32_t *position; /* [S]: position of each switch in the order */
     int32_t *at;       /* [S]: switch at each position */
     int32_t *up;       /* [S]: channels to earlier switches */
 } order_search;
@@ -29,7 +29,8 @@ static int32_t change_of(const order_search *search, int32_t w, int32_t a, int32
     return b <= p && p < a ? 1 : 0;
 }
 
-/* Move the switch at position a to b, and those between by one, unless more channels then are on one side. */
+/* Move the switch at position a to b, and the switches between by one, unless the number of pairs of
+ * channels that lead to the same side (same_side) would grow. */
 static void try_move(order_search *search, int32_t a, int32_t b)
 {
     const int32_t v = search->at[a], degree = search->first[v + 1] - search->first[v];
@@ -94,7 +95,7 @@ static void reach_one(int32_t switches, const int32_t *first, const int32_t *dst
             if (position[dst[c]] > x && down[dst[c]] + 1 < down[v])
                 down[v] = down[dst[c]] + 1;
     }
-    /* Paths that lead up first: `any` of earlier switches is complete before later ones need it. */
+    /* Paths that lead up first: `any` of earlier switches is complete before later switches need it. */
     for (int32_t x = 0; x < switches; x++) {
         const int32_t v = at[x];
         int32_t usable = 0;

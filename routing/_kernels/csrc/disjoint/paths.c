@@ -118,7 +118,7 @@ void ibn_disjoint_trace_tree(disjoint_job *job, int32_t d, int32_t tree)
         job->depth[row + s] = s == d ? 0 : DISJOINT_UNREACHED;
     job->mask[row + d] = 255;
     for (int32_t s = 0; s < net->switches; s++) {
-        /* Collect the switches up to the first one that is known, then fill them from its end. */
+        /* Collect the switches of the path up to the first one that is filled, then fill them from that end on. */
         int32_t top = 0;
         for (int32_t v = s; job->depth[row + v] == DISJOINT_UNREACHED && next[v] != DISJOINT_NONE;) {
             job->count[top++] = v;
@@ -144,8 +144,8 @@ void ibn_disjoint_add_load(disjoint_job *job, int32_t d, int32_t tree, double si
         for (int32_t v = s; v != d && next[v] != DISJOINT_NONE && flow != 0;) {
             const int32_t c = disjoint_hop(job, next, v);
             if (tree == 0)
-                job->load[0][c] += flow * net->slowness[c];
-            job->load[1][c] += flow * net->slowness[c];
+                job->load[0][c] += flow * net->inverse_capacity[c];
+            job->load[1][c] += flow * net->inverse_capacity[c];
             v = net->dst[c];
         }
     }

@@ -8,13 +8,13 @@
 #include "core/internal/acyclic.h"
 
 enum { OK, NO_MEMORY };
-enum { NO_LANE = 255 };
+enum { NO_VL = 255 };
 
 typedef struct {
     const vl_requests *paths;
     acyclic graph;
-    acyclic_step *step;  /* dependencies of the current group */
-    int32_t steps, room; /* their number; allocated length of `step` */
+    acyclic_step *step;  /* CDG edges of the current group of paths */
+    int32_t steps, room; /* length of `step`; allocated length of `step` */
 } fit_job;
 
 static int32_t channel_of(const vl_requests *paths, int32_t s, int32_t lid)
@@ -62,8 +62,8 @@ static int collect_group(fit_job *job, int32_t group, bool *arrives)
     const vl_requests *paths = job->paths;
     job->steps = 0;
     *arrives = true;
-    for (int32_t i = paths->way_first[group]; *arrives && i < paths->way_first[group + 1]; i++)
-        if (collect(job, paths->way_from[i], paths->way_to[i], arrives))
+    for (int32_t i = paths->path_first[group]; *arrives && i < paths->path_first[group + 1]; i++)
+        if (collect(job, paths->path_from[i], paths->path_to[i], arrives))
             return NO_MEMORY;
     return OK;
 }
@@ -87,7 +87,7 @@ static uint8_t place(fit_job *job, int32_t start)
             && ibn_acyclic_fits(&job->graph, vl, job->step, job->steps))
             return (uint8_t)vl;
     }
-    return NO_LANE;
+    return NO_VL;
 }
 
 /* Copy VL masks from the caller's slots to the graph's edges, or back. */
@@ -111,7 +111,7 @@ static int run(fit_job *job, int64_t budget, uint8_t *vl)
         bool arrives;
         if (collect_group(job, group, &arrives))
             return NO_MEMORY;
-        vl[group] = arrives && job->graph.visited < budget ? place(job, job->paths->start[group]) : NO_LANE;
+        vl[group] = arrives && job->graph.visited < budget ? place(job, job->paths->start[group]) : NO_VL;
     }
     return OK;
 }

@@ -1,5 +1,5 @@
-#ifndef IBNUE_FIT_WAYS_H
-#define IBNUE_FIT_WAYS_H
+#ifndef IBNUE_ASSIGN_VLS_H
+#define IBNUE_ASSIGN_VLS_H
 
 #include <stdint.h>
 
@@ -10,21 +10,21 @@ typedef struct {
     int32_t switches;
     int32_t lids;
     int32_t channels;
-    int32_t vls;               /* V */
-    const int32_t *first;      /* [S + 1] */
-    const int32_t *src;        /* [C] */
-    const int32_t *dst;        /* [C] */
-    const int32_t *into;       /* [C] */
-    const int32_t *into_first; /* [S + 1] */
+    int32_t vls;               /* V, number of VLs */
+    const int32_t *first;      /* [S + 1]: the channels of switch s are first[s] to first[s + 1] - 1 */
+    const int32_t *src;        /* [C]: switch that sends */
+    const int32_t *dst;        /* [C]: switch that receives */
+    const int32_t *into;       /* [C]: channels sorted by the switch that they enter */
+    const int32_t *into_first; /* [S + 1]: where the channels into each switch begin in into */
     const int32_t *at_port;    /* [S, 256]: channel out of each port, -1: none */
-    const int32_t *slot;       /* [C] */
+    const int32_t *slot;       /* [C]: index of the first CDG edge of each channel */
     const int32_t *lid_switch; /* [L]: switch that delivers each LID */
-    const uint8_t *lft;        /* [S, L] */
+    const uint8_t *lft;        /* [S, L]: out-ports */
     const uint8_t *open;       /* [V]: whether a VL may be assigned */
-    int32_t groups;            /* G */
-    const int32_t *way_first;  /* [G + 1]: first path of each group; all paths of a group use one VL */
-    const int32_t *way_from;   /* [paths]: first switch of each path */
-    const int32_t *way_to;     /* [paths]: destination LID of each path */
+    int32_t groups;            /* G, number of groups of paths */
+    const int32_t *path_first; /* [G + 1]: first path of each group; all paths of a group use one VL */
+    const int32_t *path_from;  /* [paths]: first switch of each path */
+    const int32_t *path_to;    /* [paths]: destination LID of each path */
     const uint8_t *start;      /* [G]: VL that each group tries first */
 } vl_requests;
 

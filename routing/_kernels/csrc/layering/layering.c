@@ -13,7 +13,8 @@
 
 #include "layering/internal/layering_job.h"
 
-/* Place the units that have no layer yet, with `counted` only those that count; return how many found none. */
+/* Place the units that have no layer yet; with `counted`, only the units that count.  Return how many found no
+ * layer. */
 static int64_t place_all(layering_job *job, int32_t vls, int avoid, int counted)
 {
     return job->paths->mutual ? ibn_layering_place_pairs(job, vls, avoid, counted)
@@ -37,7 +38,7 @@ static int run(layering_job *job)
     if (!queue)
         return 1;
     if (!result->left && !job->failed)
-        ibn_layering_unload(job, paths->easing, queue, queue + paths->switches);
+        ibn_layering_unload(job, paths->unload_rounds, queue, queue + paths->switches);
     free(queue);
     result->needed = job->graph.vls > 0 ? job->graph.vls : 1;
     result->used = result->needed > paths->have ? result->needed : paths->have;

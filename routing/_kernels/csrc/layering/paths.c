@@ -4,8 +4,8 @@
 
 #include "layering/internal/layering_job.h"
 
-/* Place the path of a switch by another first hop of equal length, the least loaded path that fits; return the
- * layer, or -1.  No path through this switch has been placed. */
+/* Place the path of a switch with another first hop: of the equally long paths that fit into a layer, the least loaded
+ * one.  Return the layer, or -1.  No path through this switch has been placed yet. */
 static int32_t place_elsewhere(layering_job *job, int32_t target, int32_t u, int32_t vls, int avoid)
 {
     const uint16_t *hops = job->hops + (int64_t)target * job->net.switches;

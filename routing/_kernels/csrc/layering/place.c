@@ -4,7 +4,7 @@
 
 #include "layering/internal/layering_job.h"
 
-/* Fill the hops of all paths, NO_WAY where there is no path. */
+/* Fill the hops of all paths, NO_PATH where there is no path. */
 void ibn_layering_measure_hops(layering_job *job)
 {
     int32_t switches = job->net.switches;
@@ -45,8 +45,9 @@ int ibn_layering_collect_edges(layering_job *job, int32_t target, int32_t from)
     return 0;
 }
 
-/* Add the unit to a layer below `vls`; return the layer, or -1 if none admits it.  Layers that have all of its CDG
- * edges come first, then each in turn from `start` on.  With `avoid`, layers in paths->avoid are left out. */
+/* Add the unit to a layer below `vls`.  Return the layer, or -1 if the unit would close a cycle in all of them.  Layers
+ * that have all of its CDG edges are tried first, then the layers in turn from `start` on.  With `avoid`, layers in
+ * paths->avoid are left out. */
 int32_t ibn_layering_place(layering_job *job, int32_t vls, int avoid, int32_t start)
 {
     if (job->graph.visited > job->budget)

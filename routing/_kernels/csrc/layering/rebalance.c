@@ -47,8 +47,8 @@ static void sort_by_hops(const uint16_t *hops, int32_t switches, int32_t *queue,
 }
 
 /* Choose the least loaded layer for every path.  `last`: store the layers; otherwise only sum up the loads. */
-static void even_ways(layering_job *job, int last, int32_t used, const int32_t *base, double *carried, uint32_t *has,
-                      int32_t *queue, int32_t *starts)
+static void rebalance_paths(layering_job *job, int last, int32_t used, const int32_t *base, double *carried,
+                            uint32_t *has, int32_t *queue, int32_t *starts)
 {
     const ibn_path_set *paths = job->paths;
     int32_t switches = job->net.switches;
@@ -105,14 +105,14 @@ int ibn_layering_rebalance(layering_job *job)
     int failed = !has || !queue || !starts;
     double carried[32] = {0.0};
     share_out(carried, vls, used, base);
-    /* The first round spreads the paths over the original layers, to see which of them carry most.  The second one
-     * uses all. */
+    /* The first round spreads the paths over the original layers, to measure the load of each layer.  The second round
+     * also uses the copies of layers. */
     for (int32_t last = vls == 1 || vls >= used; last <= 1 && !failed; last++) {
         memset(carried, 0, sizeof carried);
         if (job->paths->mutual)
             even_pairs(job, last, last ? used : vls, base, carried);
         else
-            even_ways(job, last, last ? used : vls, base, carried, has, queue, starts);
+            rebalance_paths(job, last, last ? used : vls, base, carried, has, queue, starts);
         share_out(carried, vls, used, base);
     }
     free(has);

@@ -61,7 +61,7 @@ static void send_over(layering_job *job, int32_t from, int32_t to, int32_t c)
         int32_t t = paths->at[i], best = -1;
         double least = INFINITY;
         for (int32_t e = job->net.first[from]; e < job->net.first[from + 1]; e++) {
-            double full = (job->load[e] + extra[e - job->net.first[from]]) * paths->slowness[e];
+            double full = (job->load[e] + extra[e - job->net.first[from]]) * paths->inverse_capacity[e];
             if (job->net.dst[e] == job->net.dst[c] && full < least) {
                 least = full;
                 best = e - job->net.first[from];

@@ -1,12 +1,12 @@
-/* Easing: while a channel has the peak utilisation, a switch's next hop towards one target moves off it, if the
- * paths of all switches upstream still fit into a layer. */
+/* Unload channels: while a channel has the peak utilisation, a switch's next hop towards one target moves off it, if
+ * the paths of all switches upstream still fit into a layer. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "layering/internal/layering_job.h"
 
 /* List the switches whose path to a target leads through u, u first; return how many.  `queue` is int32 [S]. */
-static int32_t everyone_behind(const layering_job *job, int32_t target, int32_t u, int32_t *queue)
+static int32_t list_upstream(const layering_job *job, int32_t target, int32_t u, int32_t *queue)
 {
     const uint8_t *next = job->next + (int64_t)target * job->net.switches;
     int32_t tail = 0;
@@ -22,7 +22,7 @@ static int32_t everyone_behind(const layering_job *job, int32_t target, int32_t 
     return tail;
 }
 
-/* Place the paths of those listed switches whose traffic counts; return whether a layer admits each of them. */
+/* Place the paths of the listed switches whose traffic counts.  Return whether each path fits into a layer. */
 static int all_fit(layering_job *job, int32_t target, const int32_t *queue, int32_t count)
 {
     int32_t root = job->paths->root[target], vls = job->graph.vls;
@@ -44,11 +44,11 @@ static int all_fit(layering_job *job, int32_t target, const int32_t *queue, int3
 
 /* Move the next hop of u towards a target to a path of equal length below the peak; return whether there is one that
  * fits. */
-static int ease_at(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue)
+static int unload_at(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue)
 {
     const uint16_t *hops = job->hops + (int64_t)target * job->net.switches;
     uint8_t *next = job->next + (int64_t)target * job->net.switches + u, kept = *next;
-    int32_t count = everyone_behind(job, target, u, queue);
+    int32_t count = list_upstream(job, target, u, queue);
     double flow = 0.0;
     for (int32_t i = 0; i < count; i++)
         flow += job->paths->sources[queue[i]] * job->paths->share[target];
@@ -62,7 +62,7 @@ static int ease_at(layering_job *job, int32_t target, int32_t u, double peak, in
         *next = (uint8_t)(c - job->net.first[u]);
         if (all_fit(job, target, queue, count)) {
             ibn_layering_add_flow(job, target, c, flow);
-            job->result->eased++;
+            job->result->unloaded++;
             return 1;
         }
         *next = kept;
@@ -74,9 +74,9 @@ static int ease_at(layering_job *job, int32_t target, int32_t u, double peak, in
 /* Move a next hop towards a target at u, or at a switch upstream of it; return whether one was moved. */
 static int relieve(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue, int32_t *behind)
 {
-    int32_t count = everyone_behind(job, target, u, behind);
+    int32_t count = list_upstream(job, target, u, behind);
     for (int32_t i = 0; i < count; i++)
-        if (ease_at(job, target, behind[i], peak, queue))
+        if (unload_at(job, target, behind[i], peak, queue))
             return 1;
     return 0;
 }
@@ -87,10 +87,10 @@ void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int3
     for (int32_t round = 0; round < rounds; round++) {
         double peak = 0.0;
         for (int32_t c = 0; c < job->net.channels; c++)
-            peak = fmax(peak, job->load[c] * job->paths->slowness[c]);
+            peak = fmax(peak, job->load[c] * job->paths->inverse_capacity[c]);
         for (int32_t c = 0; c < job->net.channels && !job->failed; c++) {
             int32_t u = job->net.src[c], k = c - job->net.first[u], moved = 0;
-            if (job->load[c] * job->paths->slowness[c] < peak * (1.0 - 1e-9))
+            if (job->load[c] * job->paths->inverse_capacity[c] < peak * (1.0 - 1e-9))
                 continue;
             for (int32_t t = 0; t < job->paths->targets && !moved; t++)
                 moved = job->next[(int64_t)t * job->net.switches + u] == k && relieve(job, t, u, peak, queue, behind);

@@ -1,5 +1,5 @@
-/* Last resort: switches that no allowed dependency leads into the tree use the escape tree.  As few other switches
- * as necessary do so, too, until all dependencies fit together. */
+/* Last resort: a switch whose channels into the tree all have forbidden dependencies uses the escape tree.  As few
+ * other switches as necessary use it too, until the dependencies of the whole tree are allowed. */
 #include <string.h>
 
 #include "nue/internal/nue_job.h"
@@ -26,7 +26,7 @@ static void aim(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_
 }
 
 /* Move every switch on a forwarding loop to the escape tree; return how many were moved. */
-static int32_t break_circles(const nue_t *nue, grower_t *grower, uint8_t *next, int32_t root)
+static int32_t break_loops(const nue_t *nue, grower_t *grower, uint8_t *next, int32_t root)
 {
     const ibn_network *net = nue->job.net;
     int32_t put = 0;
@@ -53,8 +53,8 @@ static int32_t break_circles(const nue_t *nue, grower_t *grower, uint8_t *next, 
     return put;
 }
 
-/* Count the dependencies of the tree as used if all are allowed.  If one is refused, move a switch of it to the
- * escape tree and count nothing.  Return how many switches were moved. */
+/* Count the dependencies of the tree as used if all of them are allowed.  If one is not allowed, move one of its
+ * switches to the escape tree, and count nothing.  Return the number of switches that were moved. */
 static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
     int32_t a, b, put = 0, counted = 0, *list = grower->account.children;
@@ -95,7 +95,7 @@ int32_t ibn_nue_take_escape_path(const nue_t *nue, layer_t *layer, grower_t *gro
         for (int32_t u = 0; u < net->switches; u++)
             if (grower->on_escape[u])
                 next[u] = (uint8_t)(grower->escape[u] - net->first[u]);
-    } while (break_circles(nue, grower, next, root) || fit(nue, layer, grower, next, root));
+    } while (break_loops(nue, grower, next, root) || fit(nue, layer, grower, next, root));
     for (int32_t u = 0; u < net->switches; u++)
         escaped += grower->on_escape[u];
     ibn_account_move_tree(&nue->job, &grower->account, next, target, 1.0);

@@ -1,9 +1,10 @@
 /* Tree of one destination, grown from the switch that delivers it over the complete CDG of its layer.
  *
- * The tree grows in waves.  Each switch beside the tree sorts its channels into the tree by the cost of the whole
- * path, and takes the first whose dependency is allowed.  Its own flow is added to the path at once.  If all are
- * refused, a switch of the tree changes its next hop so that the refused one fits behind it (local backtracking).
- * The switches that are left use the escape tree (escape.c). */
+ * * The tree grows in waves: the neighbours of the switches that joined in one wave may join in the next wave.  Each
+ * such switch sorts its channels into the tree by the cost of the whole path, and takes the first channel whose
+ * dependency is allowed.  The flow of the switch is added to the path at once.  If no dependency is allowed, a
+ * switch of the tree changes its next hop such that one becomes allowed (local backtracking).  Switches that cannot
+ * join even then use the escape tree (escape.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,10 +17,11 @@ typedef struct {
     const nue_t *nue;
     layer_t *layer;
     grower_t *grower;
-    uint8_t *next;                        /* [S] the tree: index of each switch's channel among its own */
-    int32_t target, root, depth, reached; /* wave: the current wave; reached: switches in the tree */
-    int has_siblings;                     /* whether the port has other LIDs */
-    double share;                         /* part of the flow to the port that goes to this LID */
+    uint8_t *next; /* [S] the tree: index of each switch's channel among its own */
+    int32_t target, root, depth,
+        reached;      /* depth: number of the current wave; reached: number of switches in the tree */
+    int has_siblings; /* whether the port has other LIDs */
+    double share;     /* part of the flow to the port that goes to this LID */
 } tree_t;
 
 /* Return the next channel of a switch of the tree. */
@@ -85,7 +87,7 @@ static double idle_cost(const tree_t *tree, int32_t c)
     return tree->layer->place[c] < tree->layer->place[b] ? 1.0 : 2.0;
 }
 
-/* List the channels of a switch into the tree, with their costs; return how many. */
+/* List the channels from a switch into the tree, with their costs; return their number. */
 static int32_t gather(const tree_t *tree, int32_t u)
 {
     const ibn_network *net = tree->nue->job.net;
@@ -224,7 +226,7 @@ int ibn_nue_move_subtree(const nue_t *nue, layer_t *layer, grower_t *grower, uin
     if (net->dst[old] != root)
         layer->used[ibn_nue_slot(nue, old, ibn_next_channel(&nue->job, next, net->dst[old]))]--;
     next[v] = (uint8_t)(c - net->first[v]);
-    layer->lifted = 1;
+    layer->dependency_removed = 1;
     return 1;
 }
 

@@ -1,13 +1,14 @@
 /* Complete CDG of one layer: which dependencies are used, and which are allowed.
  *
  * A topological order of the used ones is kept up to date (D. J. Pearce, P. H. J. Kelly, ACM J. Exp. Algorithmics
- * 11, 2006).  So most questions take one comparison of two positions, and the others a search between these. */
+ * 11, 2006).  To decide whether a dependency is allowed, comparing two positions is usually enough; otherwise the
+ * channels between these positions are searched. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "nue/internal/nue_job.h"
 
-#define FEW 64 /* numbers up to which insertion sort is faster */
+#define FEW 64 /* insertion sort is faster for at most so many numbers */
 
 static int by_number(const void *one, const void *two)
 {
@@ -82,10 +83,10 @@ void ibn_layer_release(layer_t *layer)
     free(layer->at);
 }
 
-/* Begin a new epoch without blocked dependencies: used ones were removed since. */
+/* Begin a new epoch, in which no dependency is blocked, because used dependencies have been removed. */
 void ibn_layer_unblock(const nue_t *nue, layer_t *layer)
 {
-    layer->lifted = 0;
+    layer->dependency_removed = 0;
     if (++layer->epoch == 0) {
         memset(layer->blocked, 0, (size_t)nue->slots * sizeof *layer->blocked);
         layer->epoch = 1;
@@ -182,13 +183,13 @@ static void reorder(layer_t *layer, grower_t *grower, int32_t backward, int32_t 
     }
 }
 
-/* Return whether a packet may go on by `b` after `a`.  The dependency is not counted as used, but the order admits
- * it from now on. */
+/* Return whether the dependency of channel a on channel b is allowed.  It is not counted as used, but the topological
+ * order allows it from now on. */
 int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t a, int32_t b)
 {
     int32_t slot = ibn_nue_slot(nue, a, b);
     if (layer->place[a] < layer->place[b])
-        return !layer->lifted || layer->blocked[slot] != layer->epoch;
+        return !layer->dependency_removed || layer->blocked[slot] != layer->epoch;
     if (layer->blocked[slot] == layer->epoch)
         return 0;
     int32_t forward = search_forward(nue, layer, grower, a, b);
@@ -211,7 +212,8 @@ void ibn_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, int3
             layer->used[ibn_nue_slot(nue, a, b)] += step;
 }
 
-/* Count the dependencies of a tree that was removed before and is known to fit. */
+/* Count the dependencies of a tree in the layer.  The tree was removed from this layer before, so it closes no
+ * cycle. */
 void ibn_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
     int32_t a, b;
@@ -264,24 +266,24 @@ static ready_t pop(ready_t *heap, int32_t size)
 int ibn_layer_sort(const nue_t *nue, layer_t *layer, const double *rank)
 {
     const ibn_network *net = nue->job.net;
-    int32_t *waits = calloc((size_t)net->channels + 1, sizeof *waits), size = 0, done = 0;
+    int32_t *in_degree = calloc((size_t)net->channels + 1, sizeof *in_degree), size = 0, done = 0;
     ready_t *heap = malloc(((size_t)net->channels + 1) * sizeof *heap);
-    int failed = !waits || !heap;
+    int failed = !in_degree || !heap;
     for (int32_t a = 0; a < net->channels && !failed; a++)
         for (int32_t b = net->first[net->dst[a]]; b < net->first[net->dst[a] + 1]; b++)
-            waits[b] += layer->used[ibn_nue_slot(nue, a, b)] > 0;
+            in_degree[b] += layer->used[ibn_nue_slot(nue, a, b)] > 0;
     for (int32_t c = 0; c < net->channels && !failed; c++)
-        if (waits[c] == 0)
+        if (in_degree[c] == 0)
             push(heap, size++, (ready_t){.rank = rank[c], .channel = c});
     for (; size > 0; done++) {
         int32_t a = pop(heap, size--).channel;
         layer->at[done] = a;
         layer->place[a] = done;
         for (int32_t b = net->first[net->dst[a]]; b < net->first[net->dst[a] + 1]; b++)
-            if (layer->used[ibn_nue_slot(nue, a, b)] && --waits[b] == 0)
+            if (layer->used[ibn_nue_slot(nue, a, b)] && --in_degree[b] == 0)
                 push(heap, size++, (ready_t){.rank = rank[b], .channel = b});
     }
-    free(waits);
+    free(in_degree);
     free(heap);
     return failed;
 }

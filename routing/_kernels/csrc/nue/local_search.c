@@ -19,7 +19,7 @@ static int improve(const nue_t *nue, grower_t *grower, int32_t target, int32_t u
     if (flow == 0.0)
         return 0;
     ibn_nue_add_flow(nue, account, next, u, root, -flow);
-    double lifted = before - account->potential;
+    double relief = before - account->potential;
     for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
         int32_t v = net->dst[c];
         if (c - net->first[u] == kept || ibn_lmc_siblings(job, target, u, c) > taken
@@ -27,15 +27,15 @@ static int improve(const nue_t *nue, grower_t *grower, int32_t target, int32_t u
             continue;
         double cost = 0.0;
         int32_t at = u;
-        for (int32_t way = c; at != root; way = ibn_next_channel(job, next, at)) {
-            cost += ibn_channel_weight(job, account, way, account->load[way] + flow) - account->weight[way];
-            at = net->dst[way];
-            if (at == u || cost >= lifted - 1e-9)
+        for (int32_t via = c; at != root; via = ibn_next_channel(job, next, at)) {
+            cost += ibn_channel_weight(job, account, via, account->load[via] + flow) - account->weight[via];
+            at = net->dst[via];
+            if (at == u || cost >= relief - 1e-9)
                 break;
             if (at == root)
                 break;
         }
-        if (at != root || cost >= lifted - 1e-9)
+        if (at != root || cost >= relief - 1e-9)
             continue;
         grower->logged = 0;
         if (!ibn_nue_move_subtree(nue, layer, grower, next, root, u, c)) {
@@ -70,9 +70,9 @@ void ibn_nue_local_search(const nue_t *nue, grower_t *grower)
         for (int32_t l = 0; l < nue->options->layers; l++)
             ibn_layer_unblock(nue, &nue->layer[l]);
         for (int32_t c = 0; c < net->channels; c++)
-            peak = fmax(peak, account->load[c] * net->slowness[c]);
+            peak = fmax(peak, account->load[c] * net->inverse_capacity[c]);
         for (int32_t c = 0; c < net->channels; c++)
-            if (account->load[c] * net->slowness[c] >= peak && !relieve(nue, grower, c))
+            if (account->load[c] * net->inverse_capacity[c] >= peak && !relieve(nue, grower, c))
                 return;
     }
 }

@@ -13,10 +13,10 @@
 #include "core/internal/random.h"
 #include "core/parallel.h"
 
-#define LANES 2
+#define ACCOUNTS 2
 #define BLOCK 16
-#define PATIENCE 3 /* passes without a gain after which the kernel stops */
-#define WORD 256   /* channels of one switch */
+#define IDLE_PASSES 3 /* the kernel stops after so many passes without a gain */
+#define WORD 256      /* channels of one switch */
 
 /* Squarings of the utilisation by pass: few at first, which spreads the flow; more later, when only channels close
  * to the peak matter. */
@@ -26,11 +26,11 @@ static const int32_t SCHEDULE[] = {2, 4, 4, 4, 5};
 typedef struct {
     nue_t *nue;
     ibn_team *team;
-    grower_t grower[LANES];
-    int32_t *queue[LANES], count[LANES]; /* families of each load account in the order of this pass */
-    uint8_t *best_next;                  /* [D, S] trees after the best pass so far */
-    int32_t *best_escaped;               /* [D] */
-    double *best_load, least;            /* [C] loads after the best pass; its highest utilisation */
+    grower_t grower[ACCOUNTS];
+    int32_t *queue[ACCOUNTS], count[ACCOUNTS]; /* families of each load account in the order of this pass */
+    uint8_t *best_next;                        /* [D, S] trees after the best pass so far */
+    int32_t *best_escaped;                     /* [D] switches on the escape tree after the best pass so far */
+    double *best_load, least;                  /* [C] loads after the best pass; its highest utilisation */
 } run_t;
 
 /* Remove the flow and the dependencies of a tree. */
@@ -42,27 +42,27 @@ static void lift(const nue_t *nue, grower_t *grower, int32_t target)
     ibn_layer_count(nue, layer, next, nue->job.targets->root[target], -1);
 }
 
-/* Return whether a tree uses a channel whose utilisation, relative to the peak, is at least `hot`. */
-static int is_hot(const nue_t *nue, const load_account *account, const uint8_t *next)
+/* Return whether a tree uses a channel whose utilisation, relative to the peak, is at least `near_peak`. */
+static int is_near_peak(const nue_t *nue, const load_account *account, const uint8_t *next)
 {
     const ibn_network *net = nue->job.net;
     for (int32_t u = 0; u < net->switches; u++) {
         if (next[u] == NO_CHANNEL)
             continue;
         int32_t c = ibn_next_channel(&nue->job, next, u);
-        if (account->load[c] * net->slowness[c] * account->inverse_peak >= nue->job.hot)
+        if (account->load[c] * net->inverse_capacity[c] * account->inverse_peak >= nue->job.near_peak)
             return 1;
     }
     return 0;
 }
 
 /* Recompute a tree; restore the old one if the new one is worse. */
-static void lay_again(const nue_t *nue, grower_t *grower, int32_t target)
+static void reroute_target(const nue_t *nue, grower_t *grower, int32_t target)
 {
     const size_t switches = (size_t)nue->job.net->switches;
     uint8_t *next = nue->job.next + (size_t)target * switches;
     load_account *account = &grower->account;
-    if (!nue->escaped[target] && !is_hot(nue, account, next))
+    if (!nue->escaped[target] && !is_near_peak(nue, account, next))
         return;
     layer_t *layer = &nue->layer[nue->target_layer[target]];
     double before = account->potential;
@@ -81,7 +81,7 @@ static void lay_again(const nue_t *nue, grower_t *grower, int32_t target)
 }
 
 /* Compute the trees of the families in the current block that belong to one load account. */
-static void lay_block(void *context, int32_t which)
+static void route_block(void *context, int32_t which)
 {
     run_t *run = context;
     const nue_t *nue = run->nue;
@@ -93,7 +93,7 @@ static void lay_block(void *context, int32_t which)
             if (nue->job.pass == 0)
                 ibn_nue_grow_tree(nue, &nue->layer[nue->target_layer[target]], grower, target);
             else
-                lay_again(nue, grower, target);
+                reroute_target(nue, grower, target);
         }
     }
 }
@@ -125,7 +125,7 @@ static void deal(run_t *run, int with_flow)
         int32_t family = nue->job.order[i], target = nue->job.targets->family_first[family];
         if ((nue->job.targets->share[target] > 0.0) != with_flow || nue->target_layer[target] < 0)
             continue;
-        int32_t which = nue->target_layer[target] % LANES;
+        int32_t which = nue->target_layer[target] % ACCOUNTS;
         run->queue[which][run->count[which]++] = family;
     }
 }
@@ -138,14 +138,14 @@ static void run_pass(run_t *run, double *load, int with_flow)
     job_t *job = &nue->job;
     uint64_t random = nue->options->seed ^ ((uint64_t)(job->pass + 1) * 0xD1342543DE82EF95u);
     job->squarings = SCHEDULE[job->pass < SCHEDULED ? job->pass : SCHEDULED - 1];
-    job->hot = job->pass < nue->options->full_passes ? 0.0 : 0.999;
+    job->near_peak = job->pass < nue->options->full_passes ? 0.0 : 0.999;
     if (with_flow)
         ibn_shuffle(job->order, job->targets->families, &random);
     deal(run, with_flow);
     int32_t longest = run->count[0] > run->count[1] ? run->count[0] : run->count[1];
     for (job->block = 0; job->block < longest; job->block += BLOCK) {
         merge(run, load);
-        ibn_team_run(run->team, LANES, lay_block, run);
+        ibn_team_run(run->team, ACCOUNTS, route_block, run);
     }
     merge(run, load);
     if (job->pass > 0 && with_flow) {
@@ -244,11 +244,11 @@ static int prepare(nue_t *nue, run_t *run)
     run->best_next = malloc(nue->options->passes > 0 ? count * (size_t)net->switches + 1 : 1);
     run->best_escaped = malloc(count * sizeof *run->best_escaped);
     run->best_load = malloc(((size_t)net->channels + 1) * sizeof *run->best_load);
-    run->team = ibn_team_new(nue->options->threads < LANES ? nue->options->threads : LANES);
+    run->team = ibn_team_new(nue->options->threads < ACCOUNTS ? nue->options->threads : ACCOUNTS);
     if (!run->team || !nue->slot_first || !nue->part_size || !nue->layer || !nue->job.order || !nue->job.family_of
         || !run->best_next || !run->best_escaped || !run->best_load)
         return 1;
-    for (int32_t which = 0; which < LANES; which++) {
+    for (int32_t which = 0; which < ACCOUNTS; which++) {
         run->queue[which] = malloc(families * sizeof *run->queue[which]);
         if (!run->queue[which] || prepare_grower(net, &run->grower[which]))
             return 1;
@@ -272,7 +272,7 @@ static int prepare(nue_t *nue, run_t *run)
 static void release(nue_t *nue, run_t *run)
 {
     ibn_team_free(run->team);
-    for (int32_t which = 0; which < LANES; which++) {
+    for (int32_t which = 0; which < ACCOUNTS; which++) {
         release_grower(&run->grower[which]);
         free(run->queue[which]);
     }
@@ -291,7 +291,7 @@ static void release(nue_t *nue, run_t *run)
 /* Compute the trees of destinations without flow.  Such a destination copies the tree of another destination at the
  * same switch if there is one, because its dependencies are in use.  Otherwise it gets a tree over dependencies that
  * are in use already, as far as possible. */
-static void lay_idle(run_t *run, double *load)
+static void route_idle(run_t *run, double *load)
 {
     nue_t *nue = run->nue;
     const ibn_targets *targets = nue->job.targets;
@@ -356,14 +356,14 @@ static int restore(run_t *run, double *load, double worst)
     memcpy(nue->escaped, run->best_escaped, count * sizeof *nue->escaped);
     memcpy(load, run->best_load, (size_t)net->channels * sizeof *load);
     count_all(nue, 1);
-    for (int32_t which = 0; which < LANES; which++)
+    for (int32_t which = 0; which < ACCOUNTS; which++)
         memcpy(run->grower[which].account.load, load, (size_t)net->channels * sizeof *load);
     for (int32_t l = 0; l < nue->options->layers && !failed; l++)
         failed = ibn_layer_sort(nue, &nue->layer[l], nue->options->rank + (int64_t)l * net->channels);
     return failed;
 }
 
-/* Take over given trees, which are known to be acyclic in their layers. */
+/* Begin with given trees, whose dependencies are known to be acyclic in their layers. */
 static int take_over(run_t *run, double *load)
 {
     nue_t *nue = run->nue;
@@ -399,7 +399,7 @@ int ibn_nue_route(const ibn_network *network, const ibn_targets *targets, const 
     double last = 0.0;
     int32_t idle = 0;
     int failed = prepare(&nue, &run);
-    for (int32_t pass = 0; pass <= options->passes && !failed && idle < PATIENCE; pass++) {
+    for (int32_t pass = 0; pass <= options->passes && !failed && idle < IDLE_PASSES; pass++) {
         nue.job.pass = pass;
         if (pass == 0 && options->started)
             failed = take_over(&run, load);
@@ -413,7 +413,7 @@ int ibn_nue_route(const ibn_network *network, const ibn_targets *targets, const 
     if (!failed && options->passes > 0)
         failed = restore(&run, load, last);
     if (!failed)
-        lay_idle(&run, load);
+        route_idle(&run, load);
     release(&nue, &run);
     return failed;
 }

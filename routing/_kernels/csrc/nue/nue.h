@@ -7,10 +7,10 @@ typedef struct {
     int32_t layers;
     int32_t passes;         /* refinement passes after the first, or after the given trees */
     int32_t full_passes;    /* passes, the first included, that compute every tree */
-    int32_t threads;        /* does not change the result */
+    int32_t threads;        /* number of threads, which does not change the result */
     int32_t started;        /* whether next holds trees to begin with */
-    double hop_cost;        /* cost of each hop beside the load; 1 is the cost of the channel at the peak */
-    uint64_t seed;          /* of the random order of families and switches */
+    double hop_cost;        /* cost of each hop in addition to that of the load; the channel at the peak costs 1 */
+    uint64_t seed;          /* random seed of the order of families and switches */
     const int32_t *parent;  /* [layers, S], escape tree: channel towards its root, -1 at the root */
     const double *rank;     /* [layers, C], initial order of the channels: paths use smaller ranks first */
     const int32_t *reverse; /* [C], channel in the opposite direction */

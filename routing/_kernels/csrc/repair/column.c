@@ -166,7 +166,7 @@ static int32_t attach_pieces(repair_state *job, int32_t count)
 }
 
 /* Begin the repair of a LID: list its switches with missing entries, and mark all switches that are cut off by them. */
-static void take_holes(repair_state *job, const int32_t *missing, int32_t count)
+static void begin_repair(repair_state *job, const int32_t *missing, int32_t count)
 {
     ibn_repair_begin_column(job, job->lid);
     memcpy(job->roots, missing, (size_t)count * sizeof *missing);
@@ -176,12 +176,12 @@ static void take_holes(repair_state *job, const int32_t *missing, int32_t count)
 
 /* Fill the missing entries by paths whose channels follow the present topological order.  Such paths need no search
  * for cycles.  Returns whether all entries were filled.  If not, all entries of the LID are restored. */
-static bool climbs(repair_state *job, const int32_t *missing, int32_t count)
+static bool fill_monotone(repair_state *job, const int32_t *missing, int32_t count)
 {
     /* Changing an SL is a smaller change than such a path, so this is skipped if SLs may change. */
-    if (!job->f->climb_first || job->no_monotone_path[job->target] || (job->f->sl_by_switch && !job->f->replies))
+    if (!job->f->monotone_first || job->no_monotone_path[job->target] || (job->f->sl_by_switch && !job->f->replies))
         return false;
-    take_holes(job, missing, count);
+    begin_repair(job, missing, count);
     job->only_monotone = true;
     job->displacements = 0;
     const int32_t left = attach_pieces(job, ibn_repair_displace_all(job, ibn_repair_attach_roots(job, count)));
@@ -197,9 +197,9 @@ static bool climbs(repair_state *job, const int32_t *missing, int32_t count)
  * a CDG cycle, else on other VLs.  Returns whether all were filled. */
 bool ibn_repair_fill_column(repair_state *job, const int32_t *missing, int32_t count)
 {
-    if (climbs(job, missing, count))
+    if (fill_monotone(job, missing, count))
         return true;
-    take_holes(job, missing, count);
+    begin_repair(job, missing, count);
     const int32_t left = ibn_repair_displace_all(job, ibn_repair_attach_roots(job, count));
     return attach_pieces(job, attach_on_other_vls(job, left)) == 0;
 }

@@ -46,9 +46,9 @@ static bool displaces(repair_state *job, int32_t root, int32_t x)
 {
     int32_t ignored = INT32_MAX;
     const uint8_t held = ibn_repair_entry(job, x);
-    const bool hung = job->cut_off[x] == job->stamp;
+    const bool was_below = job->cut_off[x] == job->stamp;
     const int32_t deferred = job->deferred_count;
-    if (hung)
+    if (was_below)
         ibn_repair_collect_subtree(job, x);
     else
         ibn_repair_detach(job, x);
@@ -60,7 +60,8 @@ static bool displaces(repair_state *job, int32_t root, int32_t x)
     for (int32_t i = 0; i < count; i++) {
         job->changed_sl_count = 0;
         const int32_t c = job->others[i].channel;
-        if (job->f->port[c] == held || (!hung && !ibn_repair_may_follow(job, root, x, c)) || !ibn_repair_admits(job, c))
+        if (job->f->port[c] == held || (!was_below && !ibn_repair_may_follow(job, root, x, c))
+            || !ibn_repair_admits(job, c))
             continue;
         ibn_repair_set_entry(job, x, job->f->port[c]);
         ibn_repair_attach_subtree(job);
@@ -76,7 +77,7 @@ static bool displaces(repair_state *job, int32_t root, int32_t x)
     }
     ibn_repair_set_entry(job, x, held);
     ibn_repair_add_flow(job, x, carried);
-    if (!hung) {
+    if (!was_below) {
         ibn_repair_collect_subtree(job, x);
         ibn_repair_attach_subtree(job);
     }

@@ -24,17 +24,17 @@ typedef struct {
     /* [S], for a missing entry: channel to the neighbour with a path of the fewest hops; NONE: no neighbour has a
      * path */
     int32_t *direct;
-    int32_t *seen;      /* [S]: number of the last walk or search that visited each switch */
-    int32_t dependency; /* number of the current walk or search */
-    int32_t *reached;   /* [S]: channel by which the search reached each switch; NONE at its start */
-    int32_t *path;      /* [2 S]: channels of the best path so far, then of a path that is compared with it */
-    step *heap;         /* [C]: binary heap of paths that are not yet extended */
+    int32_t *seen;    /* [S]: number of the last walk or search that visited each switch */
+    int32_t visit;    /* number of the current walk or search */
+    int32_t *reached; /* [S]: channel by which the search reached each switch; NONE at its start */
+    int32_t *path;    /* [2 S]: channels of the best path so far, then of a path that is compared with it */
+    step *heap;       /* [C]: binary heap of paths that are not yet extended */
     int32_t size;
 } fewest_job;
 
 /* Compare lexicographically two paths of equal length, which end with channels c and d.  Returns a negative number,
  * 0, or a positive number. */
-static int32_t compare_ways(const fewest_job *job, int32_t c, int32_t d)
+static int32_t compare_paths(const fewest_job *job, int32_t c, int32_t d)
 {
     const int32_t *src = job->given->src;
     int32_t order = 0;
@@ -54,7 +54,7 @@ static bool is_before(const fewest_job *job, step a, step b)
         return a.changes < b.changes;
     if (a.hops != b.hops)
         return a.hops < b.hops;
-    return compare_ways(job, a.last, b.last) < 0;
+    return compare_paths(job, a.last, b.last) < 0;
 }
 
 static void push(fewest_job *job, step entry)
@@ -82,7 +82,7 @@ static step pop(fewest_job *job)
 }
 
 /* Write the channels of a path, from its start on, to `path`.  Returns their number. */
-static int32_t write_way(const fewest_job *job, int32_t last, int32_t *path)
+static int32_t write_path(const fewest_job *job, int32_t last, int32_t *path)
 {
     int32_t length = 0, at;
     for (int32_t c = last; c != NONE; c = job->reached[job->given->src[c]])
@@ -97,15 +97,15 @@ static int32_t write_way(const fewest_job *job, int32_t last, int32_t *path)
 typedef struct {
     int32_t changes, hops, length;
     int32_t *path;
-} found_way;
+} found_path;
 
 /* Take a complete path as the best one if it is better than the best one so far. */
-static void offer_way(fewest_job *job, step end, found_way *best)
+static void offer_path(fewest_job *job, step end, found_path *best)
 {
     int32_t *path = job->path + job->given->switches;
     if (best->length && (end.changes > best->changes || (end.changes == best->changes && end.hops > best->hops)))
         return;
-    const int32_t length = write_way(job, end.last, path);
+    const int32_t length = write_path(job, end.last, path);
     if (best->length && end.changes == best->changes && end.hops == best->hops) {
         int32_t i = 0;
         while (i < length && i < best->length && path[i] == best->path[i])
@@ -114,12 +114,12 @@ static void offer_way(fewest_job *job, step end, found_way *best)
             return;
     }
     memcpy(best->path, path, (size_t)length * sizeof *path);
-    *best = (found_way){end.changes, end.hops, length, best->path};
+    *best = (found_path){end.changes, end.hops, length, best->path};
 }
 
 /* Extend a path at switch s by each of the switch's channels.  A channel to a switch that has a path completes the
  * new path. */
-static void expand(fewest_job *job, int32_t s, int32_t changes, int32_t hops, found_way *best)
+static void expand(fewest_job *job, int32_t s, int32_t changes, int32_t hops, found_path *best)
 {
     const missing_entries *given = job->given;
     for (int32_t c = given->first[s]; c < given->first[s + 1]; c++) {
@@ -127,8 +127,8 @@ static void expand(fewest_job *job, int32_t s, int32_t changes, int32_t hops, fo
         step next = {changes + (c != job->channel[s]), hops + 1, c};
         if (job->hops[t] != NONE) {
             next.hops += job->hops[t];
-            offer_way(job, next, best);
-        } else if (job->seen[t] != job->dependency && (!best->length || next.changes < best->changes)) {
+            offer_path(job, next, best);
+        } else if (job->seen[t] != job->visit && (!best->length || next.changes < best->changes)) {
             push(job, next);
         }
     }
@@ -136,19 +136,19 @@ static void expand(fewest_job *job, int32_t s, int32_t changes, int32_t hops, fo
 
 /* Search from a switch with a missing entry for the best path to a switch that has a path.  This is Dijkstra's
  * algorithm; paths are ordered by changed entries, hops and channel numbers. */
-static void search(fewest_job *job, int32_t root, found_way *best)
+static void search(fewest_job *job, int32_t root, found_path *best)
 {
-    job->dependency++;
+    job->visit++;
     job->size = 0;
-    job->seen[root] = job->dependency;
+    job->seen[root] = job->visit;
     job->reached[root] = NONE;
     expand(job, root, 0, 0, best);
     while (job->size > 0 && (!best->length || job->heap[0].changes < best->changes)) {
         const step next = pop(job);
         const int32_t s = job->given->dst[next.last];
-        if (job->seen[s] == job->dependency)
+        if (job->seen[s] == job->visit)
             continue;
-        job->seen[s] = job->dependency;
+        job->seen[s] = job->visit;
         job->reached[s] = next.last;
         expand(job, s, next.changes, next.hops, best);
     }
@@ -159,8 +159,8 @@ static void search(fewest_job *job, int32_t root, found_way *best)
 static void walk(fewest_job *job, int32_t s)
 {
     int32_t length = 0;
-    for (; job->hops[s] == NONE && job->seen[s] != job->dependency; s = job->given->dst[job->channel[s]]) {
-        job->seen[s] = job->dependency;
+    for (; job->hops[s] == NONE && job->seen[s] != job->visit; s = job->given->dst[job->channel[s]]) {
+        job->seen[s] = job->visit;
         job->path[length++] = s;
         if (job->channel[s] == NONE)
             return;
@@ -174,11 +174,11 @@ static void offer_switch(fewest_job *job, int32_t s)
 {
     const missing_entries *given = job->given;
     for (int32_t i = given->into_first[s]; i < given->into_first[s + 1]; i++) {
-        const int32_t c = given->into[i], hole = given->src[c], other = job->direct[hole];
+        const int32_t c = given->into[i], missing = given->src[c], other = job->direct[missing];
         const int32_t hops = other == NONE ? 0 : job->hops[given->dst[other]];
-        if (job->hops[hole] == NONE && job->channel[hole] == NONE
+        if (job->hops[missing] == NONE && job->channel[missing] == NONE
             && (other == NONE || job->hops[s] < hops || (job->hops[s] == hops && c < other)))
-            job->direct[hole] = c;
+            job->direct[missing] = c;
     }
 }
 
@@ -186,7 +186,7 @@ static void offer_switch(fewest_job *job, int32_t s)
 static void reconnect(fewest_job *job)
 {
     int32_t left = 0;
-    job->dependency++;
+    job->visit++;
     for (int32_t i = 0; i < job->cuts; i++)
         walk(job, job->cut[i]);
     for (int32_t i = 0; i < job->cuts; i++)
@@ -214,9 +214,9 @@ static int32_t next_direct(const fewest_job *job)
 
 /* Choose the missing entry to fill next, and write its path to job->path.  Returns the entry's index in `root`, or
  * NONE if no missing entry has a path. */
-static int32_t next_way(fewest_job *job, int32_t *length)
+static int32_t next_path(fewest_job *job, int32_t *length)
 {
-    found_way best = {.path = job->path};
+    found_path best = {.path = job->path};
     const int32_t nearest = next_direct(job);
     if (nearest != NONE) {
         job->path[0] = job->direct[job->root[nearest]];
@@ -234,15 +234,15 @@ static int32_t next_way(fewest_job *job, int32_t *length)
 
 /* Begin the repair of a LID: find the switches without a path, and the neighbours with a path for each missing
  * entry. */
-static void begin(fewest_job *job, int32_t target, const uint8_t *hole, const uint8_t *entry)
+static void begin(fewest_job *job, int32_t target, const uint8_t *missing, const uint8_t *entry)
 {
     const int32_t switches = job->given->switches;
     job->roots = job->cuts = 0;
-    job->dependency++;
+    job->visit++;
     for (int32_t s = 0; s < switches; s++) {
         job->channel[s] = s == target ? NONE : job->given->at_port[(int64_t)s * 256 + entry[s]];
         job->hops[s] = job->direct[s] = NONE;
-        if (hole[s])
+        if (missing[s])
             job->root[job->roots++] = s;
     }
     job->hops[target] = 0;
@@ -262,11 +262,11 @@ static void begin(fewest_job *job, int32_t target, const uint8_t *hole, const ui
 }
 
 /* Fill the missing entries of a LID one after the other, the best path first. */
-static void fill(fewest_job *job, int32_t target, const uint8_t *hole, uint8_t *entry)
+static void fill(fewest_job *job, int32_t target, const uint8_t *missing, uint8_t *entry)
 {
     int32_t place, length;
-    begin(job, target, hole, entry);
-    while ((place = next_way(job, &length)) != NONE) {
+    begin(job, target, missing, entry);
+    while ((place = next_path(job, &length)) != NONE) {
         for (int32_t i = 0; i < length; i++) {
             const int32_t c = job->path[i], s = job->given->src[c];
             job->channel[s] = c;
@@ -288,7 +288,7 @@ int ibn_repair_min_change_paths(const missing_entries *given, uint8_t *entry)
     const bool failed = !room || !job.heap;
     for (int32_t n = 0; n < given->columns && !failed; n++) {
         const int64_t row = (int64_t)n * given->switches;
-        fill(&job, given->target[n], given->hole + row, entry + row);
+        fill(&job, given->target[n], given->missing + row, entry + row);
     }
     free(room);
     free(job.heap);

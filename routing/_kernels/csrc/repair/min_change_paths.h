@@ -16,7 +16,7 @@ typedef struct {
     const int32_t *into_first; /* [S + 1]: index of each switch's first channel in `into` */
     const int32_t *at_port;    /* [S, 256]: channel out of each port, -1: none */
     const int32_t *target;     /* [N]: switch that delivers each LID */
-    const uint8_t *hole;       /* [N, S]: whether the entry is missing */
+    const uint8_t *missing;    /* [N, S]: whether the entry is missing */
 } missing_entries;
 
 /* Fill missing entries while changing as few other entries as possible.

@@ -44,10 +44,10 @@ static bool is_better(const candidate *a, const candidate *b)
 static int64_t peak_along(const repair_state *job, int32_t c)
 {
     const repair_fabric *f = job->f;
-    int64_t peak = job->load[c] * f->slowness[c];
+    int64_t peak = job->load[c] * f->inverse_capacity[c];
     while (f->dst[c] != job->target) {
         c = ibn_repair_next_channel(job, f->dst[c]);
-        const int64_t full = job->load[c] * f->slowness[c];
+        const int64_t full = job->load[c] * f->inverse_capacity[c];
         peak = full > peak ? full : peak;
     }
     return peak;

@@ -59,9 +59,10 @@ typedef struct {
     /* [C] marks of the channels on a switch's present path, and on a new path that is compared with it */
     uint32_t *old_path, *new_path;
     uint32_t old_stamp, new_stamp;
-    uint8_t *is_hot, *given_up; /* [C] whether a channel is listed in `hot`; whether no move can take flow off it */
-    int32_t *hot, hot_count;    /* [C] channels with a utilisation above the goal; their number */
-    entry_move *moves;          /* [ROOM] moves that take flow off the current channel */
+    uint8_t *is_near_peak,
+        *given_up; /* [C] whether a channel is listed in `near_peak`; whether no move can take flow off it */
+    int32_t *near_peak, near_peak_count; /* [C] channels with a utilisation above the goal; their number */
+    entry_move *moves;                   /* [ROOM] moves that take flow off the current channel */
     int32_t move_count;
     bool failed; /* out of memory */
 } search;
@@ -69,7 +70,7 @@ typedef struct {
 /* Return the utilisation of a channel: load times inverse capacity. */
 static int64_t utilisation(const search *look, int32_t c)
 {
-    return look->state->load[c] * look->state->f->slowness[c];
+    return look->state->load[c] * look->state->f->inverse_capacity[c];
 }
 
 /* Set the LID for which moves are looked for next. */
@@ -207,7 +208,7 @@ static int32_t mark_old_path(search *look, int32_t s)
 /* Return the square of the excess of a channel's utilisation over the goal, with `flow` added to its load. */
 static double excess(const search *look, int32_t c, int64_t flow)
 {
-    const double over = (double)((look->state->load[c] + flow) * look->state->f->slowness[c] - look->goal);
+    const double over = (double)((look->state->load[c] + flow) * look->state->f->inverse_capacity[c] - look->goal);
     return over > 0 ? over * over : 0;
 }
 
@@ -220,7 +221,7 @@ static int32_t try_path(search *look, int32_t s, int32_t c, int32_t off, int64_t
     const repair_fabric *f = state->f;
     const int64_t full = utilisation(look, off);
     for (int32_t hops = 1; hops <= most && c >= 0 && c != off; hops++) {
-        if (look->old_path[c] != look->old_stamp && (state->load[c] + flow) * f->slowness[c] >= full)
+        if (look->old_path[c] != look->old_stamp && (state->load[c] + flow) * f->inverse_capacity[c] >= full)
             return -1;
         look->work--;
         if (f->dst[c] == state->target)
@@ -336,9 +337,9 @@ static void add_flow(search *look, int32_t s, int64_t flow)
         state->load[c] += flow;
         if (flow > 0 && look->users[c].room)
             add_user(look, c, state->lid);
-        if (!look->is_hot[c] && utilisation(look, c) > look->goal) {
-            look->is_hot[c] = 1;
-            look->hot[look->hot_count++] = c;
+        if (!look->is_near_peak[c] && utilisation(look, c) > look->goal) {
+            look->is_near_peak[c] = 1;
+            look->near_peak[look->near_peak_count++] = c;
         }
     }
 }
@@ -391,16 +392,16 @@ static bool relieve(search *look, int32_t c)
 static int32_t highest(search *look)
 {
     int32_t best = -1, left = 0;
-    for (int32_t i = 0; i < look->hot_count; i++) {
-        const int32_t c = look->hot[i];
-        look->is_hot[c] = utilisation(look, c) > look->goal;
-        if (!look->is_hot[c])
+    for (int32_t i = 0; i < look->near_peak_count; i++) {
+        const int32_t c = look->near_peak[i];
+        look->is_near_peak[c] = utilisation(look, c) > look->goal;
+        if (!look->is_near_peak[c])
             continue;
-        look->hot[left++] = c;
+        look->near_peak[left++] = c;
         if (!look->given_up[c] && (best < 0 || utilisation(look, c) > utilisation(look, best)))
             best = c;
     }
-    look->hot_count = left;
+    look->near_peak_count = left;
     return best;
 }
 
@@ -410,8 +411,8 @@ static void run(search *look)
     int32_t c;
     for (c = 0; c < look->state->f->channels; c++)
         if (look->state->f->alive[c] && utilisation(look, c) > look->goal) {
-            look->is_hot[c] = 1;
-            look->hot[look->hot_count++] = c;
+            look->is_near_peak[c] = 1;
+            look->near_peak[look->near_peak_count++] = c;
         }
     while (!look->failed && look->work > look->state->graph.visited && (c = highest(look)) >= 0)
         look->given_up[c] = !relieve(look, c);
@@ -425,20 +426,20 @@ static bool prepare(search *look)
     look->users = calloc(channels, sizeof *look->users);
     look->old_path = calloc(channels, sizeof *look->old_path);
     look->new_path = calloc(channels, sizeof *look->new_path);
-    look->is_hot = calloc(channels, sizeof *look->is_hot);
+    look->is_near_peak = calloc(channels, sizeof *look->is_near_peak);
     look->given_up = calloc(channels, sizeof *look->given_up);
-    look->hot = malloc(channels * sizeof *look->hot);
+    look->near_peak = malloc(channels * sizeof *look->near_peak);
     look->moves = malloc(ROOM * sizeof *look->moves);
-    return look->version && look->listed && look->users && look->old_path && look->new_path && look->is_hot
-           && look->given_up && look->hot && look->moves;
+    return look->version && look->listed && look->users && look->old_path && look->new_path && look->is_near_peak
+           && look->given_up && look->near_peak && look->moves;
 }
 
 static void dispose(search *look)
 {
     for (int32_t c = 0; look->users && c < look->state->f->channels; c++)
         free(look->users[c].user);
-    void *all[] = {look->version, look->listed,   look->users, look->old_path, look->new_path,
-                   look->is_hot,  look->given_up, look->hot,   look->moves};
+    void *all[] = {look->version,      look->listed,   look->users,     look->old_path, look->new_path,
+                   look->is_near_peak, look->given_up, look->near_peak, look->moves};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
@@ -465,7 +466,7 @@ int ibn_repair_rebalance(const repair_fabric *f, uint8_t *lft, uint8_t *sl, uint
     if (code == OK) {
         if (f->vls)
             ibn_repair_copy_masks(&state, dependencies, false);
-        state.only_monotone = f->climb_first;
+        state.only_monotone = f->monotone_first;
         run(&look);
         if (f->vls)
             ibn_repair_copy_masks(&state, dependencies, true);

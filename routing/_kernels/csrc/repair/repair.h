@@ -17,13 +17,13 @@ typedef struct {
     int32_t replies;       /* whether replies must be free of credit loops too */
     int32_t endports_only; /* whether packets from switches without end ports to LIDs of switches are ignored */
     int32_t by_parts;      /* whether parts of a subtree may take different SLs; needs sl_by_switch */
-    int32_t withdraw;     /* whether `load` still includes the flow on broken paths, along the entries of `preferred` */
-    int32_t climb_first;  /* whether paths that follow the topological order are tried before others */
-    const int32_t *first; /* [S + 1], the channels out of switch s are first[s] to first[s + 1] - 1 */
-    const int32_t *src;   /* [C], switch where each channel begins */
-    const int32_t *dst;   /* [C], switch where each channel ends */
-    const uint8_t *port;  /* [C], out-port of each channel */
-    const int32_t *into;  /* [C], all channels, sorted by the switch where they end */
+    int32_t withdraw; /* whether `load` still includes the flow on broken paths, along the entries of `preferred` */
+    int32_t monotone_first;       /* whether paths that follow the topological order are tried before others */
+    const int32_t *first;         /* [S + 1], the channels out of switch s are first[s] to first[s + 1] - 1 */
+    const int32_t *src;           /* [C], switch where each channel begins */
+    const int32_t *dst;           /* [C], switch where each channel ends */
+    const uint8_t *port;          /* [C], out-port of each channel */
+    const int32_t *into;          /* [C], all channels, sorted by the switch where they end */
     const int32_t *into_first;    /* [S + 1], index of each switch's first channel in `into` */
     const int32_t *at_port;       /* [S, 256], channel at each out-port, -1: none */
     const int32_t *slot;          /* [C], index of the first CDG edge of each channel */
@@ -37,9 +37,9 @@ typedef struct {
     const uint16_t *vl_bit;       /* [16], 1 << VL of each SL, 0: packets are dropped */
     const uint8_t *preferred;     /* [S, L], out-ports that are tried first, those of the previous tables; 255: none */
     const uint8_t *level;         /* [V], an SL that uses each VL, 255: no path may move to this VL */
-    const int64_t *slowness;      /* [C], inverse capacity: load times this is the utilisation */
-    const int64_t *weight;        /* [L], the flow from a switch to a LID is sources[switch] * weight[LID] */
-    const int64_t *sources;       /* [S], see weight */
+    const int64_t *inverse_capacity; /* [C], inverse capacity: load times this is the utilisation */
+    const int64_t *weight;           /* [L], the flow from a switch to a LID is sources[switch] * weight[LID] */
+    const int64_t *sources;          /* [S], flow that each switch sends per unit of a LID's weight */
 } repair_fabric;
 
 /* Fill the missing entries of LFTs.  An entry is missing if it is 255 although the switch can reach the LID.

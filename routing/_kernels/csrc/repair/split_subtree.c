@@ -33,10 +33,10 @@ static void clean(repair_state *job, int32_t c, int32_t vl, int32_t had)
 {
     const uint32_t bit = UINT32_C(1) << vl;
     for (int32_t i = job->subtree_size - 1; i >= 0; i--) {
-        const bool rides = (job->needs[i] & BEHIND) || ((job->needs[i] & ITSELF) && job->new_vl[i] == vl);
-        if (rides && i > 0)
+        const bool uses_vl = (job->needs[i] & BEHIND) || ((job->needs[i] & ITSELF) && job->new_vl[i] == vl);
+        if (uses_vl && i > 0)
             job->needs[job->place[job->f->dst[job->through[i]]]] |= BEHIND;
-        else if (!rides && (job->needs[i] & TAKEN))
+        else if (!uses_vl && (job->needs[i] & TAKEN))
             job->graph.used[turn_of(job, i, c).dependency] &= ~bit;
     }
     const bool anyone = (job->needs[0] & BEHIND) || job->new_vl[0] == vl;
@@ -84,17 +84,17 @@ bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl)
     for (int32_t i = 0; i < job->subtree_size; i++)
         if (ibn_repair_vls_of(job, job->queue[i]) >> vl & 1)
             job->new_vl[i] = NEEDS_VL;
-    bool looks = true;
-    for (int32_t k = 0; k < f->vls && looks; k++) {
+    bool another_pass = true;
+    for (int32_t k = 0; k < f->vls && another_pass; k++) {
         const int32_t other = (vl + k) % f->vls;
         if (f->level[other] == NO_SL)
             continue;
         job->on_trial = job->on_trial || job->added_count > 0;
-        looks = note_needs(job);
-        if (looks)
+        another_pass = note_needs(job);
+        if (another_pass)
             fill(job, c, other);
     }
-    return !looks || !note_needs(job);
+    return !another_pass || !note_needs(job);
 }
 
 /* Detach the switches of the subtree whose packets found no VL, with the switches upstream of them.  They become

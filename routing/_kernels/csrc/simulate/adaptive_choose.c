@@ -74,10 +74,10 @@ int32_t ibn_av_choose(const ibn_adaptive *sim, int32_t p, int32_t from)
         int32_t c = sim->lid_channel[packet->lid];
         return sim->channel[c].busy > sim->now ? IBN_NONE : ibn_av_better(sim, IBN_NONE, c, sim->vls, p);
     }
-    const int32_t *way = ibn_av_ways(sim, s, p, &count);
+    const int32_t *choice = ibn_av_choices(sim, s, p, &count);
     int32_t start = (int32_t)(sim->device[s].sends % (uint32_t)count);
     for (int32_t i = 0; i < count && !ibn_av_only_escape(sim, from); i++) {
-        int32_t c = way[start + i < count ? start + i : start + i - count];
+        int32_t c = choice[start + i < count ? start + i : start + i - count];
         if (sim->channel[c].busy <= sim->now && !ibn_av_for_other(sim, c, p))
             best = ibn_av_better(sim, best, c, sim->options.adaptive_vls, p);
     }
@@ -99,10 +99,10 @@ int32_t ibn_av_choose_saved(const ibn_adaptive *sim, int32_t p, int32_t s)
         int32_t c = sim->lid_channel[sim->packet[p].lid];
         return sim->channel[c].busy > sim->now ? IBN_NONE : c;
     }
-    const int32_t *way = ibn_av_ways(sim, s, p, &count);
+    const int32_t *choice = ibn_av_choices(sim, s, p, &count);
     int32_t start = (int32_t)(sim->device[s].sends % (uint32_t)count);
     for (int32_t i = 0; i < count; i++) {
-        int32_t c = way[(start + i) % count];
+        int32_t c = choice[(start + i) % count];
         if (sim->channel[c].busy <= sim->now && sim->device[sim->channel[c].dst].spare_state == SPARE_FREE)
             return c;
     }

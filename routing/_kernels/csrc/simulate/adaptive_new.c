@@ -26,8 +26,8 @@ static void copy_tables(ibn_adaptive *sim, const ibn_sim_network *network, const
     sim->enter_port = copy(sim, options->enter_port, sim->switches);
     sim->lid_switch = copy(sim, network->lid_switch, 4LL * sim->lids);
     sim->lid_channel = copy(sim, options->lid_channel, 4LL * sim->lids);
-    sim->way_first = copy(sim, options->way_first, 4 * (rows + 1));
-    sim->way = copy(sim, options->way, 4LL * options->way_first[rows]);
+    sim->choice_first = copy(sim, options->choice_first, 4 * (rows + 1));
+    sim->choice = copy(sim, options->choice, 4LL * options->choice_first[rows]);
 }
 
 /* Allocate the state of a simulation, and copy the destination lists and traces of the traffic. */
@@ -137,10 +137,10 @@ ibn_adaptive *ibn_adaptive_new(const ibn_sim_network *network, const ibn_adaptiv
 void ibn_adaptive_free(ibn_adaptive *sim)
 {
     void *parts[] = {
-        sim->channel,    sim->vc,       sim->device,     sim->out_first, sim->at_port, sim->lft,
-        sim->sl2vl,      sim->enter_sl, sim->enter_port, sim->way_first, sim->way,     sim->lid_channel,
-        sim->lid_switch, sim->flow,     sim->by_device,  sim->lists,     sim->trace,   sim->event,
-        sim->later,      sim->touched,  sim->order,      sim->rank,      sim->packet,  sim->ping,
+        sim->channel,    sim->vc,       sim->device,     sim->out_first,    sim->at_port, sim->lft,
+        sim->sl2vl,      sim->enter_sl, sim->enter_port, sim->choice_first, sim->choice,  sim->lid_channel,
+        sim->lid_switch, sim->flow,     sim->by_device,  sim->lists,        sim->trace,   sim->event,
+        sim->later,      sim->touched,  sim->order,      sim->rank,         sim->packet,  sim->ping,
     };
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
         free(parts[i]);

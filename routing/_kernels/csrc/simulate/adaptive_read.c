@@ -15,7 +15,7 @@ static int64_t in_flight(const ibn_adaptive *sim)
 /* Return the number of VCs whose blocks do not add up to the size of their buffer, or whose queue has another size.
  *
  * It is 0 unless there is a bug. */
-static int64_t broken_lanes(const ibn_adaptive *sim)
+static int64_t broken_vcs(const ibn_adaptive *sim)
 {
     int64_t broken = 0;
     for (int32_t l = 0; l < sim->vcs; l++) {
@@ -35,9 +35,9 @@ void ibn_adaptive_totals(const ibn_adaptive *sim, int64_t *totals)
     for (int32_t s = 0; s < sim->switches; s++)
         sheltered += sim->device[s].spare != IBN_NONE;
     const int64_t values[] = {
-        sim->now,       sim->injected,       sim->delivered,       in_flight(sim),    sim->hops,   sim->handled,
-        sim->last_move, sim->injected_bytes, sim->delivered_bytes, broken_lanes(sim), sim->moving, sim->escapes,
-        sim->seized,    sim->pings,          sim->loops,           sim->bubbles,      sheltered,
+        sim->now,       sim->injected,       sim->delivered,       in_flight(sim),  sim->hops,   sim->handled,
+        sim->last_move, sim->injected_bytes, sim->delivered_bytes, broken_vcs(sim), sim->moving, sim->escapes,
+        sim->seized,    sim->pings,          sim->loops,           sim->bubbles,    sheltered,
     };
     memcpy(totals, values, sizeof values);
 }
@@ -55,7 +55,7 @@ void ibn_adaptive_channels(const ibn_adaptive *sim, int64_t *rows)
     }
 }
 
-void ibn_adaptive_lanes(const ibn_adaptive *sim, int64_t *rows)
+void ibn_adaptive_vcs(const ibn_adaptive *sim, int64_t *rows)
 {
     for (int32_t l = 0; l < sim->vcs; l++, rows += 5) {
         const ibn_adaptive_vc *vc = &sim->vc[l];
@@ -82,36 +82,36 @@ typedef struct {
         most;        /* number of edges for which the arrays have room */
     int32_t *waiter, /* [most] vertex that waits */
         *awaited;    /* [most] vertex for which the waiting vertex waits */
-} told;
+} wait_edges;
 
 /* Return 1 if VC l will have room for packet p once all credits on their way have arrived; else add an edge and
  * return 0. */
-static int waits(const ibn_adaptive *sim, told *told, int32_t vertex, int32_t p, int32_t l)
+static int may_enter(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t l)
 {
     if (sim->vc[l].credits + sim->vc[l].returning >= sim->packet[p].blocks)
         return 1;
-    if (told->count < told->most) {
-        told->waiter[told->count] = vertex;
-        told->awaited[told->count] = l;
+    if (wait_edges->count < wait_edges->most) {
+        wait_edges->waiter[wait_edges->count] = vertex;
+        wait_edges->awaited[wait_edges->count] = l;
     }
-    told->count++;
+    wait_edges->count++;
     return 0;
 }
 
 /* Add an edge to every VC for which a packet at a switch waits; return whether the packet can continue on some VC. */
-static int waits_for_any(const ibn_adaptive *sim, told *told, int32_t vertex, int32_t p, int32_t from)
+static int may_continue(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t from)
 {
     int32_t s = sim->channel[sim->packet[p].channel].dst, count, goes = 0;
     if (sim->lid_switch[sim->packet[p].lid] == s || p == sim->holder)
         return 1;
-    const int32_t *way = ibn_av_ways(sim, s, p, &count);
+    const int32_t *choice = ibn_av_choices(sim, s, p, &count);
     int vls = ibn_av_only_escape(sim, from) ? 0 : sim->options.adaptive_vls;
     for (int32_t i = 0; i < count; i++)
         for (int vl = 0; vl < vls; vl++)
-            goes |= waits(sim, told, vertex, p, way[i] * sim->vls + vl);
+            goes |= may_enter(sim, wait_edges, vertex, p, choice[i] * sim->vls + vl);
     uint8_t sl;
     if (sim->options.scheme == SCHEME_ESCAPE)
-        goes |= waits(sim, told, vertex, p, ibn_av_escape(sim, p, from, s, &sl));
+        goes |= may_enter(sim, wait_edges, vertex, p, ibn_av_escape(sim, p, from, s, &sl));
     return goes;
 }
 
@@ -120,16 +120,17 @@ static int waits_for_any(const ibn_adaptive *sim, told *told, int32_t vertex, in
  * The first vertices are the VCs, each for the head packet of its queue.  Then follow the switches, each for the
  * packet in its spare buffer.  A vertex can move if it has no packet, or if some VC that the packet may take will
  * have room. */
-int64_t ibn_adaptive_waits(const ibn_adaptive *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
+int64_t ibn_adaptive_wait_edges(const ibn_adaptive *sim, int64_t most, int32_t *waiter, int32_t *awaited,
+                                uint8_t *can_move)
 {
-    told told = {0, most, waiter, awaited};
+    wait_edges wait_edges = {0, most, waiter, awaited};
     for (int32_t l = 0; l < sim->vcs; l++) {
         int32_t p = sim->channel[sim->vc[l].channel].to_switch ? ibn_av_shown(sim, l) : IBN_NONE;
-        can_move[l] = p == IBN_NONE || waits_for_any(sim, &told, l, p, l);
+        can_move[l] = p == IBN_NONE || may_continue(sim, &wait_edges, l, p, l);
     }
     for (int32_t s = 0; s < sim->switches; s++) {
         int32_t p = sim->device[s].spare_state == SPARE_READY ? sim->device[s].spare : IBN_NONE;
-        can_move[sim->vcs + s] = p == IBN_NONE || waits_for_any(sim, &told, (int32_t)sim->vcs + s, p, IBN_NONE);
+        can_move[sim->vcs + s] = p == IBN_NONE || may_continue(sim, &wait_edges, (int32_t)sim->vcs + s, p, IBN_NONE);
     }
-    return told.count;
+    return wait_edges.count;
 }

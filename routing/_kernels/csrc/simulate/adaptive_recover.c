@@ -60,11 +60,11 @@ static int32_t one_ahead(const ibn_adaptive *sim, int32_t s, int32_t p, ibn_ping
     int32_t count;
     if (sim->lid_switch[sim->packet[p].lid] == s)
         return IBN_NONE;
-    const int32_t *way = ibn_av_ways(sim, s, p, &count);
+    const int32_t *choice = ibn_av_choices(sim, s, p, &count);
     for (int32_t i = 0; i < count; i++)
-        if (has_room(sim, way[i], p))
+        if (has_room(sim, choice[i], p))
             return IBN_NONE;
-    return way[draw(sim, ping, count)];
+    return choice[draw(sim, ping, count)];
 }
 
 /* Return the channel that the ping with this ID has marked for the head packet of VC l, or IBN_NONE. */
@@ -73,11 +73,11 @@ static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
     int32_t count, p = ibn_av_shown(sim, l), s = ibn_av_at_switch(sim, l);
     if (p == IBN_NONE || sim->lid_switch[sim->packet[p].lid] == s)
         return IBN_NONE;
-    const int32_t *way = ibn_av_ways(sim, s, p, &count);
+    const int32_t *choice = ibn_av_choices(sim, s, p, &count);
     for (int32_t i = 0; i < count; i++) {
-        const ibn_mark *mark = &sim->channel[way[i]].mark;
-        if (ibn_av_marked(sim, way[i]) && mark->ping == id && mark->from == l)
-            return way[i];
+        const ibn_mark *mark = &sim->channel[choice[i]].mark;
+        if (ibn_av_marked(sim, choice[i]) && mark->ping == id && mark->from == l)
+            return choice[i];
     }
     return IBN_NONE;
 }

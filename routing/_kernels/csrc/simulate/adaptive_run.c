@@ -134,8 +134,10 @@ static int64_t earliest(const ibn_adaptive *sim, int64_t until)
 
 /* Run until a tick is reached, a number of events is handled, or the simulation ends.
  *
- * Return 1 if memory runs out, else 0.  told[3]: reason for stopping, present tick, events handled since the start. */
-int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *told)
+ * Return 1 if memory runs out, else 0.
+ *
+ * stop_info[3]: reason for stopping, present tick, events handled since the start. */
+int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info)
 {
     int64_t reason = STOP_TIME, most = sim->handled + events, last = sim->now, handled = sim->handled;
     while (sim->now < until) {
@@ -174,8 +176,8 @@ int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t s
         if (sim->failed)
             return 1;
     }
-    told[0] = reason;
-    told[1] = sim->now;
-    told[2] = sim->handled;
+    stop_info[0] = reason;
+    stop_info[1] = sim->now;
+    stop_info[2] = sim->handled;
     return 0;
 }

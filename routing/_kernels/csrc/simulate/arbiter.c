@@ -12,11 +12,11 @@
 #define VLARB_WIDTH (4 + 4 * VLARB_ENTRIES)
 #define VLARB_NO_LIMIT 255
 
-/* Inputs among which the next one is chosen: a bit mask of `words` words, and how often it was chosen in vain. */
+/* Inputs among which arbitration chooses. */
 typedef struct {
     const uint64_t *mask; /* [words] bit set if the input is a candidate */
     int32_t words,        /* number of words */
-        attempt;          /* candidates that were chosen before, but are not free */
+        attempt;          /* number of earlier choices in this arbitration whose input was not free */
 } candidates_of;
 
 /* Choose a random candidate. */

@@ -12,13 +12,13 @@ int ibn_sim_still_suspected(const ibn_sim *sim, int32_t l)
     return sim->watch[l].suspected && vc->waiting && sim->watch[l].since <= before && vc->sent <= before;
 }
 
-/* Return whether a packet in the input buffer of VC lane_in is queued for VC lane_out. */
-int ibn_sim_wants(const ibn_sim *sim, int32_t lane_in, int32_t lane_out)
+/* Return whether a packet in the input buffer of VC vc_in is queued for VC vc_out. */
+int ibn_sim_wants(const ibn_sim *sim, int32_t vc_in, int32_t vc_out)
 {
-    int32_t c = lane_out / sim->vls, input = sim->channel[lane_in / sim->vls].in_index;
+    int32_t c = vc_out / sim->vls, input = sim->channel[vc_in / sim->vls].in_index;
     const ibn_channel *channel = &sim->channel[c];
-    int32_t p = sim->queue[channel->queues + (lane_out - c * sim->vls) * channel->inputs + input].head;
-    while (p != IBN_NONE && sim->packet[p].vc != lane_in)
+    int32_t p = sim->queue[channel->queues + (vc_out - c * sim->vls) * channel->inputs + input].head;
+    while (p != IBN_NONE && sim->packet[p].vc != vc_in)
         p = sim->packet[p].next;
     return p != IBN_NONE;
 }

@@ -4,46 +4,46 @@
  * time, so that the packets of the loop can advance. */
 #include "simulate/internal/queue.h"
 
-/* Set a rule at VC l: for a limited time it serves only the input of VC lane_in, whose buffer gets room for one more
+/* Set a rule at VC l: for a limited time it serves only the input of VC vc_in, whose buffer gets room for one more
  * packet. */
-static void rule(ibn_sim *sim, int32_t lane_in, int32_t l)
+static void rule(ibn_sim *sim, int32_t vc_in, int32_t l)
 {
-    int32_t c = l / sim->vls, from = lane_in / sim->vls;
-    ibn_watch *watch = &sim->watch[lane_in];
+    int32_t c = l / sim->vls, from = vc_in / sim->vls;
+    ibn_watch *watch = &sim->watch[vc_in];
     if (sim->vc[l].only != IBN_NONE || watch->extra)
         return; /* a rule is in force here already */
     watch->extra = sim->extra[from];
     sim->vc[l].only = sim->channel[from].in_index;
-    sim->vc[lane_in].buffer += watch->extra;
-    ibn_give_back(sim, from, lane_in, watch->extra, sim->now, 0);
-    ibn_sim_note(sim, LOG_RULE, l, lane_in, watch->extra, 0);
-    ibn_at(sim, sim->now + sim->release[c], EV_RULE_END, l, lane_in);
+    sim->vc[vc_in].buffer += watch->extra;
+    ibn_give_back(sim, from, vc_in, watch->extra, sim->now, 0);
+    ibn_sim_note(sim, LOG_RULE, l, vc_in, watch->extra, 0);
+    ibn_at(sim, sim->now + sim->release[c], EV_RULE_END, l, vc_in);
     ibn_touch(sim, c);
 }
 
 /* End a rule, and take back the room that it has added; if the room is in use, the sender's credits become negative. */
-void ibn_sim_rule_end(ibn_sim *sim, int32_t l, int32_t lane_in)
+void ibn_sim_rule_end(ibn_sim *sim, int32_t l, int32_t vc_in)
 {
-    ibn_watch *watch = &sim->watch[lane_in];
+    ibn_watch *watch = &sim->watch[vc_in];
     sim->vc[l].only = IBN_NONE;
-    sim->vc[lane_in].buffer -= watch->extra;
-    ibn_give_back(sim, lane_in / sim->vls, lane_in, -watch->extra, sim->now, 0);
+    sim->vc[vc_in].buffer -= watch->extra;
+    ibn_give_back(sim, vc_in / sim->vls, vc_in, -watch->extra, sim->now, 0);
     watch->extra = 0;
-    ibn_sim_note(sim, LOG_RULE_END, l, lane_in, 0, 0);
+    ibn_sim_note(sim, LOG_RULE_END, l, vc_in, 0, 0);
     ibn_touch(sim, l / sim->vls);
 }
 
-/* Choose a random suspected VC of a switch for which packets from VC lane_in are queued, or IBN_NONE.
+/* Choose a random suspected VC of a switch for which packets from VC vc_in are queued, or IBN_NONE.
  *
  * The choice is uniform, by reservoir sampling. */
-static int32_t next_egress(ibn_sim *sim, int32_t device, int32_t lane_in)
+static int32_t next_egress(ibn_sim *sim, int32_t device, int32_t vc_in)
 {
     int32_t chosen = IBN_NONE;
     uint64_t found = 0, key = ibn_key(sim->options.seed, 8, (uint64_t)device);
     for (int32_t i = sim->out_first[device]; i < sim->out_first[device + 1]; i++) {
         int32_t c = sim->out_channel[i];
         for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls && sim->breaker[c] == BREAKER_DEADLOCK; l++) {
-            if (!ibn_sim_still_suspected(sim, l) || !ibn_sim_wants(sim, lane_in, l))
+            if (!ibn_sim_still_suspected(sim, l) || !ibn_sim_wants(sim, vc_in, l))
                 continue;
             found++;
             if (found == 1 || ((ibn_number(key, (uint64_t)sim->picks++) >> 32) * found) >> 32 == 0)
@@ -56,11 +56,11 @@ static int32_t next_egress(ibn_sim *sim, int32_t device, int32_t lane_in)
 /* Handle a message on its way around a loop that it has found: set a rule here, and send the message on.
  *
  * The message ends at its last entry, when it has visited all switches of the loop. */
-static void release(ibn_sim *sim, int32_t message, int32_t lane_in)
+static void release(ibn_sim *sim, int32_t message, int32_t vc_in)
 {
     ibn_clcm *clcm = &sim->clcm[message];
     int32_t l = clcm->egress[clcm->index];
-    rule(sim, lane_in, l);
+    rule(sim, vc_in, l);
     if (++clcm->index < clcm->count)
         ibn_sim_send_clcm(sim, message, l);
     else
@@ -74,27 +74,27 @@ static void release(ibn_sim *sim, int32_t message, int32_t lane_in)
 void ibn_sim_deadlock_clcm(ibn_sim *sim, int32_t message)
 {
     ibn_clcm *clcm = &sim->clcm[message];
-    int32_t lane_in = clcm->vc, device = sim->channel[lane_in / sim->vls].dst, at = 0;
+    int32_t vc_in = clcm->vc, device = sim->channel[vc_in / sim->vls].dst, at = 0;
     uint32_t own = ibn_sim_switch_id(sim, device);
     if (clcm->phase) {
-        release(sim, message, lane_in);
+        release(sim, message, vc_in);
         return;
     }
     while (at < clcm->count && clcm->spuids[at] != own)
         at++;
     if (at < clcm->count) {
         int32_t l = clcm->egress[at];
-        if (!ibn_sim_still_suspected(sim, l) || !ibn_sim_wants(sim, lane_in, l)) {
+        if (!ibn_sim_still_suspected(sim, l) || !ibn_sim_wants(sim, vc_in, l)) {
             ibn_sim_drop_clcm(sim, message);
             return;
         }
         clcm->phase = 1;
         clcm->index = at;
-        ibn_sim_note(sim, LOG_FOUND, l, lane_in, clcm->count - at, device);
-        release(sim, message, lane_in);
+        ibn_sim_note(sim, LOG_FOUND, l, vc_in, clcm->count - at, device);
+        release(sim, message, vc_in);
         return;
     }
-    int32_t l = clcm->count < IBN_CLCM_PORTS ? next_egress(sim, device, lane_in) : IBN_NONE;
+    int32_t l = clcm->count < IBN_CLCM_PORTS ? next_egress(sim, device, vc_in) : IBN_NONE;
     if (l == IBN_NONE) {
         ibn_sim_drop_clcm(sim, message);
         return;

@@ -7,14 +7,14 @@
 /* Choose a random channel of a switch, other than `except`, on a shortest path to a LID; IBN_NONE if there is none. */
 static int32_t other_port(const ibn_sim *sim, int32_t device, int32_t lid, int32_t except, uint64_t number)
 {
-    int32_t home = sim->lid_switch[lid], found = 0, choice[256];
-    if (home < 0 || home == device)
+    int32_t last_switch = sim->lid_switch[lid], found = 0, choice[256];
+    if (last_switch < 0 || last_switch == device)
         return IBN_NONE;
-    int far = sim->distance[(int64_t)device * sim->switches + home];
+    int far = sim->distance[(int64_t)device * sim->switches + last_switch];
     for (int32_t i = sim->out_first[device]; i < sim->out_first[device + 1]; i++) {
         int32_t c = sim->out_channel[i];
         if (c != except && sim->channel[c].to_switch && sim->channel[c].busy != IBN_NEVER
-            && sim->distance[(int64_t)sim->channel[c].dst * sim->switches + home] + 1 == far)
+            && sim->distance[(int64_t)sim->channel[c].dst * sim->switches + last_switch] + 1 == far)
             choice[found++] = c;
     }
     return found ? choice[((number >> 32) * (uint64_t)found) >> 32] : IBN_NONE;
@@ -68,7 +68,7 @@ static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     for (int32_t p = queues_of(sim, c, l)[input].head; p != IBN_NONE; p = sim->packet[p].next) {
         int32_t lid = sim->packet[p].lid;
         if (sim->at_port[device * 256 + lft[lid]] != c)
-            continue; /* an earlier packet to the same LID has moved the entry already */
+            continue; /* an earlier packet to this LID has moved the entry already */
         uint64_t number = ibn_number(ibn_key(sim->options.seed, 7, (uint64_t)device), (uint64_t)sim->picks++);
         int32_t other = other_port(sim, device, lid, c, number);
         stuck += other == IBN_NONE;
@@ -83,13 +83,13 @@ static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     return stuck;
 }
 
-/* Act as master of a loop, because the identifier of VC l has come back to its switch by VC lane_in.
+/* Act as master of a loop, because the identifier of VC l has come back to its switch by VC vc_in.
  *
- * The flows from lane_in to VC l are moved to other paths, and packets of that input may be sent without credit. */
-static void be_master(ibn_sim *sim, int32_t lane_in, int32_t l)
+ * The flows from vc_in to VC l are moved to other paths, and packets of that input may be sent without credit. */
+static void be_master(ibn_sim *sim, int32_t vc_in, int32_t l)
 {
-    int32_t c = l / sim->vls, input = sim->channel[lane_in / sim->vls].in_index;
-    ibn_sim_note(sim, LOG_MASTER, l, lane_in, sim->watch[l].own, sim->channel[c].src);
+    int32_t c = l / sim->vls, input = sim->channel[vc_in / sim->vls].in_index;
+    ibn_sim_note(sim, LOG_MASTER, l, vc_in, sim->watch[l].own, sim->channel[c].src);
     if (move_input(sim, c, l, input) && sim->options.no_alternative)
         for (int32_t other = 0; other < sim->channel[c].inputs; other++)
             if (other != input)
@@ -98,7 +98,7 @@ static void be_master(ibn_sim *sim, int32_t lane_in, int32_t l)
     sim->vc[l].pass_input = (int16_t)input;
     sim->watch[l].suspected = 0;
     sim->watch[l].episode++;
-    ibn_sim_note(sim, LOG_RELEASED, l, lane_in, sim->options.release_packets, 0);
+    ibn_sim_note(sim, LOG_RELEASED, l, vc_in, sim->options.release_packets, 0);
     ibn_touch(sim, c);
 }
 
@@ -106,7 +106,7 @@ static void be_master(ibn_sim *sim, int32_t lane_in, int32_t l)
  *
  * The caller calls three steps for all VCs.  Step 0: join the message's election round.  Step 1: become master if
  * the VC's own identifier came back.  Step 2: adopt the received identifier if it is smaller than the present one. */
-static int hear(ibn_sim *sim, int32_t lane_in, int32_t l, int step, uint32_t received, int32_t round)
+static int hear(ibn_sim *sim, int32_t vc_in, int32_t l, int step, uint32_t received, int32_t round)
 {
     ibn_watch *watch = &sim->watch[l];
     if (!ibn_sim_still_suspected(sim, l))
@@ -115,13 +115,13 @@ static int hear(ibn_sim *sim, int32_t lane_in, int32_t l, int step, uint32_t rec
         ibn_sim_draw(sim, l, round); /* identifiers received in earlier rounds are dropped */
     if (watch->round != round)
         return 0;
-    if (step == 1 && watch->own == received && ibn_sim_wants(sim, lane_in, l)) {
-        be_master(sim, lane_in, l);
+    if (step == 1 && watch->own == received && ibn_sim_wants(sim, vc_in, l)) {
+        be_master(sim, vc_in, l);
         return 1;
     }
     if (step == 2 && watch->spuid > received) {
         watch->spuid = received;
-        ibn_sim_note(sim, LOG_REPLACED, l, received, lane_in, 0);
+        ibn_sim_note(sim, LOG_REPLACED, l, received, vc_in, 0);
     }
     return 0;
 }
@@ -133,7 +133,7 @@ static int hear(ibn_sim *sim, int32_t lane_in, int32_t l, int step, uint32_t rec
  * draw new identifiers after some messages, in a new round. */
 void ibn_sim_loop_clcm(ibn_sim *sim, int32_t message)
 {
-    int32_t lane_in = sim->clcm[message].vc, device = sim->channel[lane_in / sim->vls].dst;
+    int32_t vc_in = sim->clcm[message].vc, device = sim->channel[vc_in / sim->vls].dst;
     int32_t round = sim->clcm[message].index;
     uint32_t received = sim->clcm[message].spuid;
     ibn_sim_drop_clcm(sim, message);
@@ -141,7 +141,7 @@ void ibn_sim_loop_clcm(ibn_sim *sim, int32_t message)
         for (int32_t i = sim->out_first[device]; i < sim->out_first[device + 1]; i++) {
             int32_t c = sim->out_channel[i];
             for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls && sim->breaker[c] == BREAKER_LOOP; l++)
-                if (hear(sim, lane_in, l, step, received, round))
+                if (hear(sim, vc_in, l, step, received, round))
                     return;
         }
     }

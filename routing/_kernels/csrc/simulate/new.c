@@ -82,7 +82,7 @@ static void copy_network(ibn_sim *sim, const ibn_sim_network *network)
     sim->full_inputs = copy(NULL, ports, failed);
     sim->awaiting = copy(NULL, ports, failed);
     sim->touch_key = copy(NULL, sim->options.speedup ? 8LL * sim->channels : 0, failed);
-    sim->looked = copy(NULL, sim->options.xoff ? 4 * sim->vcs : 0, failed);
+    sim->to_check = copy(NULL, sim->options.xoff ? 4 * sim->vcs : 0, failed);
 }
 
 /* Set up the channels, which are sorted by sending device and port; a device numbers its inputs by in-port. */
@@ -150,7 +150,7 @@ static void set_queues(ibn_sim *sim)
     sim->mask = sim->words > 1 ? copy(NULL, 8LL * sim->vcs * sim->words, &sim->failed) : NULL;
 }
 
-static void set_lanes(ibn_sim *sim, const ibn_sim_network *network)
+static void set_vcs(ibn_sim *sim, const ibn_sim_network *network)
 {
     for (int64_t l = 0; l < sim->vcs; l++) {
         sim->vc[l].buffer = network->buffer[l];
@@ -203,7 +203,7 @@ ibn_sim *ibn_sim_new(const ibn_sim_network *network, const ibn_sim_options *opti
         set_queues(sim);
     }
     if (!sim->failed) {
-        set_lanes(sim, network);
+        set_vcs(sim, network);
         if (sim->options.xoff)
             ibn_sim_open(sim);
         ibn_sim_start_flows(sim);
@@ -227,7 +227,7 @@ void ibn_sim_free(ibn_sim *sim)
         sim->distance,  sim->lid_switch,  sim->lid_device,  sim->hoq,   sim->lifetime, sim->detect,      sim->repeat,
         sim->release,   sim->stall_count, sim->breaker,     sim->extra, sim->vlarb,    sim->flow,        sim->lists,
         sim->trace,     sim->event,       sim->slot,        sim->heap,  sim->later,    sim->touched,     sim->marked,
-        sim->looked,    sim->busy_slots,  sim->packet,      sim->clcm,  sim->log,      sim->full_inputs, sim->awaiting,
+        sim->to_check,  sim->busy_slots,  sim->packet,      sim->clcm,  sim->log,      sim->full_inputs, sim->awaiting,
         sim->touch_key,
     };
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)

@@ -27,18 +27,18 @@ static int32_t inside(const ibn_vc *vc)
 /* Note that the occupancy of a VC's buffer has changed, so that it is compared with the thresholds in this tick. */
 void ibn_sim_look_at(ibn_sim *sim, int32_t l)
 {
-    if (!sim->watch[l].looked) {
-        sim->watch[l].looked = 1;
-        sim->looked[sim->looks++] = l;
+    if (!sim->watch[l].to_check) {
+        sim->watch[l].to_check = 1;
+        sim->to_check[sim->checks++] = l;
     }
 }
 
 /* Send the next pause or resume message from the receiver of VC l to its sender.
  *
  * Messages are numbered.  Odd ones stop the sender, even ones let it resume.  Only the last one counts. */
-static void tell(ibn_sim *sim, int32_t l)
+static void send_message(ibn_sim *sim, int32_t l)
 {
-    ibn_at(sim, sim->now + sim->channel[l / sim->vls].wire, EV_PAUSE, l, ++sim->watch[l].told);
+    ibn_at(sim, sim->now + sim->channel[l / sim->vls].wire, EV_PAUSE, l, ++sim->watch[l].last_message);
 }
 
 /* Pause the senders of all buffers that have filled to xoff.
@@ -46,9 +46,9 @@ static void tell(ibn_sim *sim, int32_t l)
  * It is called in each tick when heads have arrived, before tails leave. */
 void ibn_sim_look_full(ibn_sim *sim)
 {
-    for (int32_t i = 0; i < sim->looks; i++)
-        if (!(sim->watch[sim->looked[i]].told & 1) && inside(&sim->vc[sim->looked[i]]) >= sim->options.xoff)
-            tell(sim, sim->looked[i]);
+    for (int32_t i = 0; i < sim->checks; i++)
+        if (!(sim->watch[sim->to_check[i]].last_message & 1) && inside(&sim->vc[sim->to_check[i]]) >= sim->options.xoff)
+            send_message(sim, sim->to_check[i]);
 }
 
 /* Let the senders of all buffers resume that have drained to xon.
@@ -56,13 +56,13 @@ void ibn_sim_look_full(ibn_sim *sim)
  * It is called in each tick after tails have left. */
 void ibn_sim_look_empty(ibn_sim *sim)
 {
-    for (int32_t i = 0; i < sim->looks; i++) {
-        int32_t l = sim->looked[i];
-        sim->watch[l].looked = 0;
-        if ((sim->watch[l].told & 1) && inside(&sim->vc[l]) <= sim->options.xon)
-            tell(sim, l);
+    for (int32_t i = 0; i < sim->checks; i++) {
+        int32_t l = sim->to_check[i];
+        sim->watch[l].to_check = 0;
+        if ((sim->watch[l].last_message & 1) && inside(&sim->vc[l]) <= sim->options.xon)
+            send_message(sim, l);
     }
-    sim->looks = 0;
+    sim->checks = 0;
 }
 
 /* Apply pause message number `word` at the sender of VC l. */
@@ -83,5 +83,5 @@ void ibn_sim_pause(ibn_sim *sim, int32_t l, int32_t word)
 /* Return whether the sender of VC l may send, or will be allowed to send without any further packet moving. */
 int ibn_sim_may_resume(const ibn_sim *sim, int32_t l)
 {
-    return sim->vc[l].reserve < 0 || !(sim->watch[l].told & 1) || sim->vc[l].held <= sim->options.xon;
+    return sim->vc[l].reserve < 0 || !(sim->watch[l].last_message & 1) || sim->vc[l].held <= sim->options.xon;
 }

@@ -20,7 +20,7 @@ static int64_t in_flight(const ibn_sim *sim)
 }
 
 /* Return the number of VCs whose blocks do not add up to the size of their buffer; it is 0 unless there is a bug. */
-static int64_t broken_lanes(const ibn_sim *sim)
+static int64_t broken_vcs(const ibn_sim *sim)
 {
     int64_t broken = 0;
     for (int64_t l = 0; l < sim->vcs; l++) {
@@ -53,10 +53,9 @@ static int64_t misplaced(const ibn_sim *sim)
 void ibn_sim_totals(const ibn_sim *sim, int64_t *totals)
 {
     const int64_t values[] = {
-        sim->now,           sim->injected,     sim->delivered, sim->dropped,        in_flight(sim),
-        sim->hops,          sim->handled,      sim->last_move, sim->injected_bytes, sim->delivered_bytes,
-        sim->dropped_bytes, broken_lanes(sim), misplaced(sim), sim->logged,         sim->log_lost,
-        sim->moving,
+        sim->now,       sim->injected,  sim->delivered,      sim->dropped,         in_flight(sim),     sim->hops,
+        sim->handled,   sim->last_move, sim->injected_bytes, sim->delivered_bytes, sim->dropped_bytes, broken_vcs(sim),
+        misplaced(sim), sim->logged,    sim->log_lost,       sim->moving,
     };
     memcpy(totals, values, sizeof values);
 }
@@ -83,7 +82,7 @@ void ibn_sim_channels(const ibn_sim *sim, int64_t *rows)
     }
 }
 
-void ibn_sim_lanes(const ibn_sim *sim, int64_t *rows)
+void ibn_sim_vcs(const ibn_sim *sim, int64_t *rows)
 {
     for (int64_t l = 0; l < sim->vcs; l++, rows += 14) {
         const ibn_vc *vc = &sim->vc[l];
@@ -103,7 +102,7 @@ void ibn_sim_lanes(const ibn_sim *sim, int64_t *rows)
             watch->spuid,
             vc->stalled,
             sim->options.xoff && vc->reserve > 0,
-            (watch->told + 1) / 2,
+            (watch->last_message + 1) / 2,
         };
         memcpy(rows, row, sizeof row);
     }
@@ -176,7 +175,7 @@ static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
  *
  * A buffer can move if it is empty, if packets are on the way to it, or if the first packet of one of its queues can
  * be sent. */
-int64_t ibn_sim_waits(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
+int64_t ibn_sim_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
 {
     int64_t count = 0;
     for (int64_t l = 0; l < sim->vcs; l++)

@@ -178,19 +178,21 @@ static void tick(ibn_sim *sim, int64_t time)
     for (int kind = EV_LATER; kind < EV_KINDS; kind++)
         if (places[kind])
             handle_laters(sim, kind, places[kind]);
-    if (sim->looks)
+    if (sim->checks)
         ibn_sim_look_full(sim);
     if (sim->options.xoff)
         handle_batches(sim, EV_FREED, places[EV_FREED]);
     ibn_sim_arbitrate(sim);
-    if (sim->looks)
+    if (sim->checks)
         ibn_sim_look_empty(sim);
 }
 
 /* Run until a tick is reached, a number of events is handled, or the simulation ends.
  *
- * Return 1 if memory runs out, else 0.  told[3]: reason for stopping, present tick, events handled since the start. */
-int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *told)
+ * Return 1 if memory runs out, else 0.
+ *
+ * stop_info[3]: reason for stopping, present tick, events handled since the start. */
+int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info)
 {
     int64_t reason = STOP_TIME, most = sim->handled + events;
     for (;;) {
@@ -219,8 +221,8 @@ int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_sta
         if (sim->failed)
             return 1;
     }
-    told[0] = reason;
-    told[1] = sim->now;
-    told[2] = sim->handled;
+    stop_info[0] = reason;
+    stop_info[1] = sim->now;
+    stop_info[2] = sim->handled;
     return 0;
 }

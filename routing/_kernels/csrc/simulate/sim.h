@@ -74,20 +74,20 @@ ibn_sim *ibn_sim_new(const ibn_sim_network *network, const ibn_sim_options *opti
 void ibn_sim_free(ibn_sim *sim);
 /* Run to tick `until` or for `events` more events; return 1 if memory runs out, else 0.
  *
- * told[3]: reason for stopping, present tick, events handled since the start. */
-int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *told);
+ * stop_info[3]: reason for stopping, present tick, events handled since the start. */
+int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info);
 /* Write buckets[2][2048]: how many packets, and how many messages, have had a latency in each bucket. */
 void ibn_sim_latencies(const ibn_sim *sim, int64_t *buckets);
 /* Write the totals, or one row for each channel, VC or flow.  The wrapper simulate.py names the columns. */
 void ibn_sim_totals(const ibn_sim *sim, int64_t *totals);
 void ibn_sim_channels(const ibn_sim *sim, int64_t *counters);
-void ibn_sim_lanes(const ibn_sim *sim, int64_t *lanes);
+void ibn_sim_vcs(const ibn_sim *sim, int64_t *rows);
 void ibn_sim_flows(const ibn_sim *sim, int64_t *flows);
 /* Write up to `most` rows of the event log or of the queued packets; return how many rows there are. */
 int64_t ibn_sim_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows);
 int64_t ibn_sim_packets(const ibn_sim *sim, int64_t most, int64_t *rows);
 /* Write the wait-for graph of the VCs: up to `most` edges, and can_move[VCs].  Return how many edges there are. */
-int64_t ibn_sim_waits(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move);
+int64_t ibn_sim_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move);
 /* Replace a routing table by one of the same shape, or read the present LFTs. */
 void ibn_sim_set_lft(ibn_sim *sim, const uint8_t *lft);
 void ibn_sim_set_sl2vl(ibn_sim *sim, const uint8_t *sl2vl);

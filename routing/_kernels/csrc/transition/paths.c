@@ -30,7 +30,7 @@ static void follow(transition_paths *w, int32_t s, int path, uint8_t port)
 {
     const transition_tables *t = w->t;
     const int32_t x = t->xfirst[s] + t->exit[(size_t)s * 256 + port];
-    w->circles |= t->xdst[x] == s;
+    w->loops |= t->xdst[x] == s;
     if (t->dep_first[x] == 0)
         return;
     w->x[path][s] = x;
@@ -45,7 +45,7 @@ void ibn_transition_read_column(transition_paths *w, int32_t column)
     const uint8_t *before = w->t->before + (size_t)column * switches, *after = w->t->after + (size_t)column * switches;
     int32_t tail = 0;
     memset(w->degree, 0, (size_t)switches * sizeof *w->degree);
-    w->circles = false;
+    w->loops = false;
     for (int32_t s = 0; s < switches; s++) {
         w->x[0][s] = w->x[1][s] = -1;
         follow(w, s, 0, before[s]);
@@ -62,7 +62,7 @@ void ibn_transition_read_column(transition_paths *w, int32_t column)
                 w->queue[tail++] = w->next[path][s];
         }
     w->sorted = tail;
-    w->circles |= tail < switches;
+    w->loops |= tail < switches;
 }
 
 /* Pass the VLs of a switch's packets on to its next hops, by old and new entry.  Returns whether a next hop got a

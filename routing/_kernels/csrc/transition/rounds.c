@@ -169,8 +169,8 @@ static uint8_t run_column(rounds_job *j, int32_t column, bool all, uint8_t *roun
     const int32_t switches = j->t->switches;
     int32_t most = 1;
     ibn_transition_read_column(&j->paths, column);
-    const bool circles = j->paths.circles;
-    if (circles && !all)
+    const bool loops = j->paths.loops;
+    if (loops && !all)
         find_core(j);
     for (int32_t s = 0; s < switches; s++)
         j->depth[s] = -1;
@@ -179,7 +179,7 @@ static uint8_t run_column(rounds_job *j, int32_t column, bool all, uint8_t *roun
         round[s] = 0;
         if (!changes(j, column, s))
             continue;
-        if (all || circles)
+        if (all || loops)
             depth = depth_of(j, column, s, all);
         depth = depth < 1 ? 1 : depth > 255 ? 255 : depth;
         round[s] = (uint8_t)depth;

@@ -13,7 +13,7 @@ enum { MAX_THREADS = 64 };
 typedef struct {
     const transition_tables *t;
     const uint32_t *enter;
-    uint8_t *circles;
+    uint8_t *loops;
     atomic_int next_column;
 } job;
 
@@ -45,7 +45,7 @@ static void run_column(worker *w, int32_t column)
 {
     const int32_t switches = w->j->t->switches;
     ibn_transition_read_column(&w->paths, column);
-    w->j->circles[column] = w->paths.circles;
+    w->j->loops[column] = w->paths.loops;
     ibn_transition_spread_flow(&w->paths, w->j->enter + (size_t)column * switches, w->flow);
     for (int32_t s = 0; s < switches; s++)
         collect(w, s);
@@ -66,11 +66,11 @@ static void run(void *workers, int32_t me)
     free(w->flow);
 }
 
-int ibn_transition_trace(const transition_tables *t, const uint32_t *enter, uint32_t *dep, uint8_t *circles)
+int ibn_transition_trace(const transition_tables *t, const uint32_t *enter, uint32_t *dep, uint8_t *loops)
 {
     const int threads = t->threads < 1 ? 1 : t->threads > MAX_THREADS ? MAX_THREADS : t->threads;
     worker workers[MAX_THREADS] = {0};
-    job j = {.t = t, .enter = enter, .circles = circles};
+    job j = {.t = t, .enter = enter, .loops = loops};
     for (int i = 0; i < threads; i++) {
         workers[i].j = &j;
         workers[i].dep = i ? calloc((size_t)t->slots, sizeof *dep) : dep;

@@ -14,7 +14,7 @@ typedef struct {
     const transition_tables *t;
     const transition_vls *l;
     const uint16_t *enter;
-    uint8_t *circles;
+    uint8_t *loops;
     atomic_int next_column;
 } job;
 
@@ -34,7 +34,7 @@ static inline uint16_t *flow_of(worker *w, int32_t s, int path)
 
 /* Fill `per_vl` with the VLs of each SL, as bits, that a switch may use from an in-port to an out-port by its old or
  * new SL2VL table. */
-static void lanes_of(const transition_vls *l, int32_t s, int32_t in, int32_t out, uint16_t *per_vl)
+static void vls_of(const transition_vls *l, int32_t s, int32_t in, int32_t out, uint16_t *per_vl)
 {
     const size_t row = (((size_t)s * l->ports + in) * l->ports + out) * SLS;
     for (int sl = 0; sl < SLS; sl++) {
@@ -54,7 +54,7 @@ static void enter(worker *w, int32_t column)
         for (int path = 0; path < 2 && mask[n]; path++) {
             if (w->paths.x[path][s] < 0)
                 continue;
-            lanes_of(l, s, l->entry_port[n], l->xport[w->paths.x[path][s]], per_vl);
+            vls_of(l, s, l->entry_port[n], l->xport[w->paths.x[path][s]], per_vl);
             for (unsigned left = mask[n]; left; left &= left - 1)
                 flow_of(w, s, path)[__builtin_ctz(left)] |= per_vl[__builtin_ctz(left)];
         }
@@ -71,7 +71,7 @@ static bool take(worker *w, int32_t x, const uint16_t *from, int32_t v, int then
     uint16_t per_vl[SLS], *to = flow_of(w, v, then);
     uint16_t *dep = w->dep + (size_t)(t->dep_first[x] + y - t->xfirst[v]) * l->vls;
     bool grew = false;
-    lanes_of(l, v, l->xin[x], l->xport[y], per_vl);
+    vls_of(l, v, l->xin[x], l->xport[y], per_vl);
     for (int sl = 0; sl < SLS; sl++) {
         if (!from[sl])
             continue;
@@ -100,7 +100,7 @@ static void run_column(worker *w, int32_t column)
 {
     const int32_t switches = w->j->t->switches;
     ibn_transition_read_column(&w->paths, column);
-    w->j->circles[column] = w->paths.circles;
+    w->j->loops[column] = w->paths.loops;
     memset(w->flow, 0, (size_t)switches * 2 * SLS * sizeof *w->flow);
     enter(w, column);
     for (int32_t k = 0; k < w->paths.sorted; k++)
@@ -126,12 +126,12 @@ static void run(void *workers, int32_t me)
 }
 
 int ibn_transition_trace_vls(const transition_tables *t, const transition_vls *l, const uint16_t *enter, uint16_t *dep,
-                             uint8_t *circles)
+                             uint8_t *loops)
 {
     const int threads = t->threads < 1 ? 1 : t->threads > MAX_THREADS ? MAX_THREADS : t->threads;
     const size_t cells = (size_t)t->slots * l->vls;
     worker workers[MAX_THREADS] = {0};
-    job j = {.t = t, .l = l, .enter = enter, .circles = circles};
+    job j = {.t = t, .l = l, .enter = enter, .loops = loops};
     for (int i = 0; i < threads; i++) {
         workers[i].j = &j;
         workers[i].dep = i ? calloc(cells, sizeof *dep) : dep;

@@ -38,8 +38,8 @@ typedef struct {
  * enter: uint32 [K, S], VLs of the packets that enter at each switch; any 32 bits are allowed.
  * dep: uint32 [slots], changed in place: for each dependency, the bits of `enter` of the packets that may have it
  * are added.
- * circles: uint8 [K], 1 if old and new entries for a LID can form a forwarding loop. */
-int ibn_transition_trace(const transition_tables *tables, const uint32_t *enter, uint32_t *dep, uint8_t *circles);
+ * loops: uint8 [K], 1 if old and new entries for a LID can form a forwarding loop. */
+int ibn_transition_trace(const transition_tables *tables, const uint32_t *enter, uint32_t *dep, uint8_t *loops);
 
 /* Collect the dependencies that can arise while switches have old or new entries, if packets may change their VL
  * from hop to hop.
@@ -47,9 +47,9 @@ int ibn_transition_trace(const transition_tables *tables, const uint32_t *enter,
  * enter: uint16 [K, N], SLs of the packets that enter at each port, as bits.
  * dep: uint16 [slots, V], changed in place: for each dependency and each VL on its first channel, the VLs on its
  * second channel are added, as bits.
- * circles: see ibn_transition_trace. */
+ * loops: see ibn_transition_trace. */
 int ibn_transition_trace_vls(const transition_tables *tables, const transition_vls *vls, const uint16_t *enter,
-                             uint16_t *dep, uint8_t *circles);
+                             uint16_t *dep, uint8_t *loops);
 
 /* The channels, and an acyclic CDG with its topological orders, for packets that keep their VL along a path. */
 typedef struct {

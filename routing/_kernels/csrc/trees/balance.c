@@ -17,7 +17,7 @@
 #include "core/internal/random.h"
 #include "core/parallel.h"
 
-#define LANES 2
+#define ACCOUNTS 2
 #define BLOCK 16
 
 /* Squarings of the utilisation by pass: few at first, which spreads the flow; more later, when only channels close
@@ -31,7 +31,7 @@ static const int32_t SCHEDULE[] = {2, 2, 2, 5, 6};
 typedef struct {
     job_t *job;
     ibn_team *team;
-    load_account account[LANES];
+    load_account account[ACCOUNTS];
 } pair_t;
 
 /* Add (sign 1) or remove (sign -1) a destination's flow on its whole tree, from the leaves on: each switch passes
@@ -60,7 +60,7 @@ void ibn_account_move_tree(const job_t *job, load_account *account, const uint8_
 }
 
 /* Compute the tree of a destination. */
-static void lay(const job_t *job, load_account *account, int32_t target)
+static void route_target(const job_t *job, load_account *account, int32_t target)
 {
     if (job->options->position)
         ibn_trees_grow_updown(job, account, target);
@@ -68,31 +68,31 @@ static void lay(const job_t *job, load_account *account, int32_t target)
         ibn_trees_grow_shortest(job, account, target);
 }
 
-/* Return whether a tree uses a channel whose utilisation, relative to the peak, is at least `hot`. */
-static int is_hot(const job_t *job, const load_account *account, const uint8_t *next)
+/* Return whether a tree uses a channel whose utilisation, relative to the peak, is at least `near_peak`. */
+static int is_near_peak(const job_t *job, const load_account *account, const uint8_t *next)
 {
     const ibn_network *net = job->net;
     for (int32_t u = 0; u < net->switches; u++) {
         if (next[u] == NO_CHANNEL)
             continue;
         int32_t c = ibn_next_channel(job, next, u);
-        if (account->load[c] * net->slowness[c] * account->inverse_peak >= job->hot)
+        if (account->load[c] * net->inverse_capacity[c] * account->inverse_peak >= job->near_peak)
             return 1;
     }
     return 0;
 }
 
 /* Recompute the tree of a destination; undo that if the sum of all weights is higher. */
-static void lay_again(const job_t *job, load_account *account, int32_t target)
+static void reroute_target(const job_t *job, load_account *account, int32_t target)
 {
     size_t switches = (size_t)job->net->switches;
     uint8_t *next = job->next + (size_t)target * switches;
-    if (job->targets->share[target] == 0.0 || !is_hot(job, account, next))
+    if (job->targets->share[target] == 0.0 || !is_near_peak(job, account, next))
         return;
     double before = account->potential;
     memcpy(account->before, next, switches);
     ibn_account_move_tree(job, account, next, target, -1.0);
-    lay(job, account, target);
+    route_target(job, account, target);
     if (account->potential > before) {
         ibn_account_move_tree(job, account, next, target, -1.0);
         memcpy(next, account->before, switches);
@@ -102,22 +102,22 @@ static void lay_again(const job_t *job, load_account *account, int32_t target)
 
 /* Compute the trees of one of the two shares of the current block of end ports (all LIDs of a port are one family).
  * The shares have loads of their own, so that they can run on two threads. */
-static void lay_block(void *context, int32_t which)
+static void route_block(void *context, int32_t which)
 {
     pair_t *pair = context;
     const job_t *job = pair->job;
     load_account *account = &pair->account[which];
     for (int32_t k = 0; k < BLOCK; k++) {
-        int32_t place = job->block + k * LANES + which;
+        int32_t place = job->block + k * ACCOUNTS + which;
         if (place >= job->targets->families)
             return;
         int32_t family = job->order[place], first = job->targets->family_first[family];
         account->random = job->options->seed + ((uint64_t)job->pass << 40) + ((uint64_t)family << 8);
         for (int32_t target = first; target < job->targets->family_first[family + 1]; target++) {
             if (job->pass == 0)
-                lay(job, account, target);
+                route_target(job, account, target);
             else
-                lay_again(job, account, target);
+                reroute_target(job, account, target);
         }
     }
 }
@@ -147,11 +147,11 @@ static void run_pass(job_t *job, pair_t *pair, double *load)
     job->squarings = SCHEDULE[job->pass < SCHEDULED ? job->pass : SCHEDULED - 1];
     if (job->options->bisection)
         job->squarings = SQUARINGS_FOR_BISECTION;
-    job->hot = job->pass < FULL_PASSES ? 0.0 : 0.999;
+    job->near_peak = job->pass < FULL_PASSES ? 0.0 : 0.999;
     ibn_shuffle(job->order, job->targets->families, &random);
-    for (job->block = 0; job->block < job->targets->families; job->block += LANES * BLOCK) {
+    for (job->block = 0; job->block < job->targets->families; job->block += ACCOUNTS * BLOCK) {
         merge(job, pair, load);
-        ibn_team_run(pair->team, LANES, lay_block, pair);
+        ibn_team_run(pair->team, ACCOUNTS, route_block, pair);
     }
     merge(job, pair, load);
     if (job->pass > 0 && !job->options->bisection) {
@@ -181,7 +181,7 @@ static int prepare_lane(const ibn_network *net, load_account *account)
 static void release(job_t *job, pair_t *pair)
 {
     ibn_team_free(pair->team);
-    for (int32_t which = 0; which < LANES; which++) {
+    for (int32_t which = 0; which < ACCOUNTS; which++) {
         load_account *account = &pair->account[which];
         free(account->load);
         free(account->weight);
@@ -210,7 +210,8 @@ static int prepare(job_t *job, pair_t *pair)
     job->order = malloc(((size_t)job->targets->families + 1) * sizeof *job->order);
     job->family_of = malloc(((size_t)job->targets->count + 1) * sizeof *job->family_of);
     const int64_t visits = (int64_t)bytes * (job->options->passes + 1);
-    pair->team = ibn_team_new(ibn_worthwhile(job->options->threads < LANES ? job->options->threads : LANES, visits));
+    pair->team =
+        ibn_team_new(ibn_worthwhile(job->options->threads < ACCOUNTS ? job->options->threads : ACCOUNTS, visits));
     if (!job->next || !job->order || !job->family_of || !pair->team)
         return 1;
     memset(job->next, NO_CHANNEL, bytes);
@@ -219,7 +220,7 @@ static int prepare(job_t *job, pair_t *pair)
         for (int32_t t = job->targets->family_first[family]; t < job->targets->family_first[family + 1]; t++)
             job->family_of[t] = family;
     }
-    for (int32_t which = 0; which < LANES; which++)
+    for (int32_t which = 0; which < ACCOUNTS; which++)
         if (prepare_lane(job->net, &pair->account[which]))
             return 1;
     return job->options->position ? ibn_trees_prepare_updown(job) : ibn_trees_prepare_shortest(job);

@@ -3,20 +3,20 @@
 #include <stdint.h>
 /* Channels of a fabric, and the flow that its switches send. */
 typedef struct {
-    int32_t switches;          /* S */
-    int32_t channels;          /* C */
-    const int32_t *first;      /* [S + 1], the channels of switch s are first[s] to first[s + 1] - 1 */
-    const int32_t *dst;        /* [C], switch that receives */
-    const int32_t *src;        /* [C], switch that sends */
-    const int32_t *into;       /* [C], channels sorted by the switch that they enter */
-    const int32_t *into_first; /* [S + 1], where the channels into each switch begin in into */
-    const double *slowness;    /* [C], inverse capacity: utilisation is load times slowness */
-    const double *sources;     /* [S], flow from each switch to every family */
+    int32_t switches;               /* S, number of switches */
+    int32_t channels;               /* C, number of channels */
+    const int32_t *first;           /* [S + 1], the channels of switch s are first[s] to first[s + 1] - 1 */
+    const int32_t *dst;             /* [C], switch that receives */
+    const int32_t *src;             /* [C], switch that sends */
+    const int32_t *into;            /* [C], channels sorted by the switch that they enter */
+    const int32_t *into_first;      /* [S + 1], where the channels into each switch begin in into */
+    const double *inverse_capacity; /* [C], inverse capacity: utilisation is load times inverse_capacity */
+    const double *sources;          /* [S], flow from each switch to every family */
 } ibn_network;
 /* Destinations (LIDs), grouped into families: the LIDs of one port. */
 typedef struct {
-    int32_t count;               /* D */
-    int32_t families;            /* F */
+    int32_t count;               /* D, number of destination LIDs */
+    int32_t families;            /* F, number of families: ports that own LIDs */
     const int32_t *family_first; /* [F + 1], where the destinations of each family begin */
     const int32_t *root;         /* [D], switch that delivers each destination */
     const double *share;         /* [D], part of the flow to the family that goes to this LID; 0: hardly any traffic */

@@ -23,10 +23,10 @@ static int find_tops(cf_state *x, int32_t v)
     const ibn_tree *tree = x->tree;
     const size_t tops = (size_t)x->tops;
     uint8_t *row = x->to_top + (size_t)v * tops;
-    uint8_t *ways = calloc(tops + 1, 1);
+    uint8_t *routes = calloc(tops + 1, 1);
     int32_t used[256] = {0};
     int several = 0;
-    if (!ways)
+    if (!routes)
         return CF_NO_MEMORY;
     for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++) {
         if (!x->fast[c] || tree->bundle_rank[c])
@@ -36,17 +36,17 @@ static int find_tops(cf_state *x, int32_t v)
         for (size_t u = 0; u < tops; u++) {
             const uint8_t reached = above[u] != CF_NONE;
             row[u] = reached && row[u] == CF_NONE ? offset : row[u];
-            ways[u] += reached;
+            routes[u] += reached;
         }
         if (x->top_number[w] >= 0) {
             row[x->top_number[w]] = offset;
-            ways[x->top_number[w]]++;
+            routes[x->top_number[w]]++;
         }
     }
     for (size_t u = 0; u < tops; u++)
-        several |= ways[u] > 1;
+        several |= routes[u] > 1;
     for (size_t u = 0; several && u < tops; u++) {
-        for (int32_t c = tree->first[v], best = -1; ways[u] && c < tree->first[v + 1]; c++) {
+        for (int32_t c = tree->first[v], best = -1; routes[u] && c < tree->first[v + 1]; c++) {
             const int32_t w = tree->dst[c], i = c - tree->first[v];
             if (!x->fast[c] || tree->bundle_rank[c]
                 || (x->top_number[w] != (int32_t)u && x->to_top[(size_t)w * tops + u] == CF_NONE))
@@ -54,10 +54,10 @@ static int find_tops(cf_state *x, int32_t v)
             if (best < 0 || used[i] * tree->bundle_size[tree->first[v] + best] < used[best] * tree->bundle_size[c])
                 best = i, row[u] = (uint8_t)i;
         }
-        if (ways[u])
+        if (routes[u])
             used[row[u]]++;
     }
-    free(ways);
+    free(routes);
     return CF_OK;
 }
 
@@ -138,14 +138,14 @@ static void find_others(const cf_state *x, int32_t v, int32_t *other, int32_t *o
 
 typedef struct {
     cf_state *x;
-    uint8_t *via;   /* [threads, T + 1] port up to each top; CF_NONE: not a plain lookup */
-    int32_t *other; /* [threads, 2, T] see find_others */
-    int64_t *open;  /* [threads] open entries towards LIDs with flow */
-    uint8_t *holes; /* [threads, G] whether an entry towards a switch's LIDs is open */
+    uint8_t *via;      /* [threads, T + 1] port up to each top; CF_NONE: not a plain lookup */
+    int32_t *other;    /* [threads, 2, T] see find_others */
+    int64_t *open;     /* [threads] open entries towards LIDs with flow */
+    uint8_t *may_miss; /* [threads, G] whether an entry towards a switch's LIDs is open */
 } rows_t;
 
 /* Fill row v.  Returns the number of open entries towards LIDs with flow. */
-static int64_t fill_row(const cf_state *x, int32_t v, uint8_t *via, int32_t *other, uint8_t *holes)
+static int64_t fill_row(const cf_state *x, int32_t v, uint8_t *via, int32_t *other, uint8_t *may_miss)
 {
     const ibn_tree *tree = x->tree;
     const ibn_tree_lids *lids = x->lids;
@@ -176,7 +176,7 @@ static int64_t fill_row(const cf_state *x, int32_t v, uint8_t *via, int32_t *oth
                 if (port == CF_NONE) {
                     port = port_up(x, v, t, k, other);
                     open += port == CF_NONE && lids->share[k] > 0.0;
-                    holes[g] |= port == CF_NONE;
+                    may_miss[g] |= port == CF_NONE;
                 }
                 row[lids->lid[k]] = port;
             }
@@ -192,7 +192,7 @@ static void fill_rows(void *context, int32_t part)
     for (int32_t v = part; v < x->tree->switches; v += x->threads)
         rows->open[part] +=
             fill_row(x, v, rows->via + (size_t)part * (x->tops + 1), rows->other + (size_t)part * 2 * x->tops,
-                     rows->holes + (size_t)part * x->lids->groups);
+                     rows->may_miss + (size_t)part * x->lids->groups);
 }
 
 void ibn_cf_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port)
@@ -211,12 +211,12 @@ static void find_fast(const cf_state *x, int32_t v)
     const ibn_tree *tree = x->tree;
     double best = 0.0;
     for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++)
-        if (tree->kind[c] == CF_UP && (best == 0.0 || ibn_cf_slowness(tree, c) < best))
-            best = ibn_cf_slowness(tree, c);
+        if (tree->kind[c] == CF_UP && (best == 0.0 || ibn_cf_inverse_capacity(tree, c) < best))
+            best = ibn_cf_inverse_capacity(tree, c);
     for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c += tree->bundle_size[c]) {
         uint8_t fast = tree->kind[c] == CF_UP;
         for (int32_t i = 0; i < tree->bundle_size[c]; i++)
-            fast = fast && ibn_cf_slowness(tree, c + i) < 1.3 * best;
+            fast = fast && ibn_cf_inverse_capacity(tree, c + i) < 1.3 * best;
         memset(x->fast + c, fast, tree->bundle_size[c]);
     }
 }
@@ -273,8 +273,8 @@ static int compute(cf_state *x, int32_t passes)
     rows.via = malloc(threads * (tops + 1));
     rows.other = malloc(threads * 2 * (tops + 1) * sizeof *rows.other);
     rows.open = calloc(threads, sizeof *rows.open);
-    rows.holes = calloc(threads * x->lids->groups + 1, 1);
-    int code = x->to_top && rows.via && rows.other && rows.open && rows.holes ? CF_OK : CF_NO_MEMORY;
+    rows.may_miss = calloc(threads * x->lids->groups + 1, 1);
+    int code = x->to_top && rows.via && rows.other && rows.open && rows.may_miss ? CF_OK : CF_NO_MEMORY;
     if (code == CF_OK) {
         memset(x->to_top, CF_NONE, switches * tops);
         memset(x->down, CF_NONE, switches * switches);
@@ -291,17 +291,17 @@ static int compute(cf_state *x, int32_t passes)
     for (size_t part = 0; code == CF_OK && part < threads; part++) {
         x->counts[0] += rows.open[part];
         for (int32_t g = 0; g < x->lids->groups; g++)
-            rows.holes[g] |= rows.holes[part * x->lids->groups + g];
+            rows.may_miss[g] |= rows.may_miss[part * x->lids->groups + g];
     }
     if (code == CF_OK)
         code = ibn_cf_search(x, passes);
     if (code == CF_OK)
-        code = ibn_cf_fill(x, rows.holes);
+        code = ibn_cf_fill(x, rows.may_miss);
     free(x->to_top);
     free(rows.via);
     free(rows.other);
     free(rows.open);
-    free(rows.holes);
+    free(rows.may_miss);
     return code;
 }
 

@@ -18,7 +18,7 @@ typedef struct {
 } assign_t;
 
 /* Return whether channel c of switch v leads up to a top with most of the end ports below that v can have below a top.
- * A switch that has lost its links up is no such top, and neither is a leaf without end ports that looks like one. */
+ * A switch that has lost its links up is not such a top, and neither is a leaf without end ports that looks like one. */
 static int reaches(const assign_t *a, int32_t v, int32_t c)
 {
     return 2.0 * a->reach[a->x->tree->dst[c]] > a->reach[v];
@@ -53,11 +53,11 @@ static void find_room(assign_t *a, double *expected)
         const int32_t v = a->x->by_level[n];
         double capacity = 0.0;
         for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++)
-            capacity += tree->kind[c] == CF_UP && reaches(a, v, c) ? 1.0 / ibn_cf_slowness(tree, c) : 0.0;
+            capacity += tree->kind[c] == CF_UP && reaches(a, v, c) ? 1.0 / ibn_cf_inverse_capacity(tree, c) : 0.0;
         for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++) {
             if (!leads_high(a, v, c))
                 continue;
-            const int64_t whole = (int64_t)(expected[v] / ibn_cf_slowness(tree, c) / capacity + 1e-9);
+            const int64_t whole = (int64_t)(expected[v] / ibn_cf_inverse_capacity(tree, c) / capacity + 1e-9);
             a->room[c] = whole > 0 ? (double)whole : 1.0;
             expected[tree->dst[c]] += a->room[c];
         }

@@ -12,14 +12,14 @@
 
 typedef struct {
     cf_state *x;
-    int32_t *by_position; /* [S] switches in their order */
-    int64_t *counts;      /* [parts, 2] entries filled in, and of these between leaves */
-    const uint8_t *holes; /* [G] whether entries towards the LIDs of a switch can be missing */
-    int32_t most;         /* most LIDs of a switch */
-    uint8_t *block;       /* [parts, S, most] entries towards the LIDs of a switch */
-    uint8_t *column;      /* [parts, S] entries towards one LID */
-    int32_t *queue;       /* [parts, S] switches from which a path leads down only */
-    uint8_t *towards;     /* [parts, S] offset of the next channel of that path, or CF_NONE */
+    int32_t *by_position;    /* [S] switches in their order */
+    int64_t *counts;         /* [parts, 2] entries filled in, and of these between leaves */
+    const uint8_t *may_miss; /* [G] whether entries towards the LIDs of a switch can be missing */
+    int32_t most;            /* most LIDs of a switch */
+    uint8_t *block;          /* [parts, S, most] entries towards the LIDs of a switch */
+    uint8_t *column;         /* [parts, S] entries towards one LID */
+    int32_t *queue;          /* [parts, S] switches from which a path leads down only */
+    uint8_t *towards;        /* [parts, S] offset of the next channel of that path, or CF_NONE */
 } fill_t;
 
 /* Clear entries that lead to a switch without an entry.  A longer path may exist for them. */
@@ -165,14 +165,14 @@ static void fill_part(void *context, int32_t part)
 {
     const fill_t *fill = context;
     for (int32_t g = part; g < fill->x->lids->groups; g += fill->x->threads)
-        if (fill->holes[g])
+        if (fill->may_miss[g])
             fill_group(fill, part, g);
 }
 
-int ibn_cf_fill(cf_state *x, const uint8_t *holes)
+int ibn_cf_fill(cf_state *x, const uint8_t *may_miss)
 {
     const size_t switches = (size_t)x->tree->switches, parts = (size_t)x->threads;
-    fill_t fill = {.x = x, .holes = holes};
+    fill_t fill = {.x = x, .may_miss = may_miss};
     for (int32_t g = 0; g < x->lids->groups; g++) {
         const int32_t n = x->lids->first[g + 1] - x->lids->first[g];
         fill.most = n > fill.most ? n : fill.most;

@@ -2,7 +2,7 @@
  * and such that every switch but the first of each component has a neighbour before it.
  *
  * A switch is placed once all switches above it are placed.  Two tops have no common switch above them.  So where no
- * switch can be placed that way, one is placed with part of the switches above it still missing, and these follow it.
+ * switch can be placed so, one is placed with part of the switches above it still missing, and these follow it.
  * Each such link is reversed: its lower end comes first.  Paths stay legal if two rules hold.  First, all links up of
  * the upper end are reversed, too.  Second, a switch has at most one reversed link to below.  A link that would break
  * a rule is taken out of the paths: its kind becomes 0. */

@@ -27,7 +27,7 @@ typedef struct {
     int32_t *open;    /* [size] open entries of all groups, switch * n + LID, by descending level of the switch */
     int64_t size, used;
     int64_t *begin;   /* [G + 1] where the open entries of each group begin */
-    double *foreseen; /* [S] flow to expect at each upper switch */
+    double *expected; /* [S] flow to expect at each upper switch */
     uint8_t *wanted;  /* [S, n] number of switches below with an open entry, up to 255 */
 } search_t;
 
@@ -101,19 +101,20 @@ static int add_up(cf_state *x, int32_t most)
     return code;
 }
 
-/* Find the flow to expect at each switch towards a destination elsewhere: that from below, shared out evenly. */
-static void foresee(search_t *s)
+/* Estimate the flow through each switch towards a destination that is not below it: the flow of all switches below,
+ * divided evenly among their links up. */
+static void estimate_flow(search_t *s)
 {
     const ibn_tree *tree = s->x->tree;
     for (int32_t j = tree->switches - 1; j >= 0; j--) {
         const int32_t v = s->x->by_level[j];
         int32_t ups = 0;
-        s->foreseen[v] += tree->sources[v];
+        s->expected[v] += tree->sources[v];
         for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++)
             ups += tree->kind[c] == CF_UP;
         for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++)
             if (tree->kind[c] == CF_UP)
-                s->foreseen[tree->dst[c]] += s->foreseen[v] / ups;
+                s->expected[tree->dst[c]] += s->expected[v] / ups;
     }
 }
 
@@ -129,7 +130,7 @@ static double path_cost(const search_t *s, int32_t c, int32_t i, double limit)
     const int32_t t = x->lids->at[s->group];
     double cost = 0.0;
     for (;;) {
-        const double here = x->load[c] * x->tree->slowness[c];
+        const double here = x->load[c] * x->tree->inverse_capacity[c];
         cost = here > cost ? here : cost;
         const int32_t v = x->tree->dst[c];
         if (cost >= limit || v == t)
@@ -254,11 +255,11 @@ static void choose_all(search_t *s)
     for (; upper < end && x->tree->level[s->open[upper] / s->n] > 0; upper++) {
         const int32_t v = s->open[upper] / s->n, i = s->open[upper] % s->n;
         choose(s, v, i);
-        add(s, v, i, s->foreseen[v] * x->lids->share[x->lids->first[s->group] + i]);
+        add(s, v, i, s->expected[v] * x->lids->share[x->lids->first[s->group] + i]);
     }
-    for (int64_t e = begin; e < upper; e++) { /* the flow that was foreseen, for that of the switch itself */
+    for (int64_t e = begin; e < upper; e++) { /* replace the estimated flow by that of the switch itself */
         const int32_t v = s->open[e] / s->n, i = s->open[e] % s->n;
-        add(s, v, i, flow_of(s, v, i) - s->foreseen[v] * x->lids->share[x->lids->first[s->group] + i]);
+        add(s, v, i, flow_of(s, v, i) - s->expected[v] * x->lids->share[x->lids->first[s->group] + i]);
     }
     for (int64_t e = upper; e < end; e++) {
         const int32_t v = s->open[e] / s->n, i = s->open[e] % s->n;
@@ -304,8 +305,8 @@ static int is_even(const cf_state *x, const double *senders)
     for (int32_t v = 0; v < tree->switches; v++) {
         double capacity = 0.0;
         for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++) {
-            const double here = x->load[c] * tree->slowness[c];
-            capacity += 1.0 / tree->slowness[c];
+            const double here = x->load[c] * tree->inverse_capacity[c];
+            capacity += 1.0 / tree->inverse_capacity[c];
             peak = here > peak ? here : peak;
         }
         const double sent = tree->sources[v] * (senders[tree->component[v]] - tree->sources[v]);
@@ -327,13 +328,13 @@ int ibn_cf_search(cf_state *x, int32_t passes)
     s.wanted = malloc((size_t)x->tree->switches * most);
     s.open = malloc((size_t)s.size * sizeof *s.open);
     s.begin = calloc((size_t)x->lids->groups + 1, sizeof *s.begin);
-    s.foreseen = calloc((size_t)x->tree->switches, sizeof *s.foreseen);
-    int code = s.port && s.wanted && s.open && s.begin && s.foreseen ? add_up(x, most) : CF_NO_MEMORY;
+    s.expected = calloc((size_t)x->tree->switches, sizeof *s.expected);
+    int code = s.port && s.wanted && s.open && s.begin && s.expected ? add_up(x, most) : CF_NO_MEMORY;
     double *senders = calloc((size_t)x->tree->switches + 1, sizeof *senders);
     if (!senders)
         code = CF_NO_MEMORY;
     if (code == CF_OK)
-        foresee(&s);
+        estimate_flow(&s);
     for (int32_t v = 0; code == CF_OK && v < x->tree->switches; v++)
         senders[x->tree->component[v]] += x->tree->sources[v];
     for (int32_t pass = 0; code == CF_OK && pass <= passes && !(pass > 0 && is_even(x, senders)); pass++)
@@ -344,6 +345,6 @@ int ibn_cf_search(cf_state *x, int32_t passes)
     free(s.wanted);
     free(s.open);
     free(s.begin);
-    free(s.foreseen);
+    free(s.expected);
     return code;
 }

@@ -1,15 +1,16 @@
 /* Trees with few pairs of flows that meet.
  *
- * In random traffic two flows with different sources and destinations that share a channel cost each other about half
- * of their rate, once, over however many channels in a row.  So the cost of tables is the weight of the pairs on each
- * channel, summed, minus the weight of the pairs on both channels of each turn (two channels in a row).  For the flow to
- * one destination this cost is linear as long as all others stay.  Its best tree is a tree of shortest paths,
- * where a channel costs the weight of the others on it that do not go on by the same next channel.
+ * * In random traffic two flows with different sources and destinations that share a channel cost each other about half
+ * of their rate.  This happens once, even if they share several channels in a row.  So the cost of tables is a sum over
+ * all channels of the weight of the pairs of flows on the channel, minus a sum over all turns (two channels in a row)
+ * of the weight of the pairs on both channels.  The cost is linear in the flow to one destination, if all other flows
+ * stay. So the best tree of a destination is a tree of shortest paths.  There, a channel costs the weight of the other
+ * flows on it that do not continue by the same next channel.
  *
- * The first sweep routes all destinations in the order of their leaves.  Where the tree is whole, destinations in turn
- * take the switches above a switch (D-mod-K), which is already the best.  A further sweep removes each destination and
- * routes it again, in random order.  Channels above their ceiling cost more from sweep to sweep, which balances
- * all-to-all traffic. */
+ * * The first sweep routes all destinations in the order of their leaves.  Where no links of the tree are missing,
+ * destinations use the switches above a switch in turn (D-mod-K), which is already optimal.  A further sweep removes
+ * each destination and routes it again, in random order.  From sweep to sweep, channels whose utilisation is above
+ * their ceiling cost more, which balances all-to-all traffic. */
 #include "trees/descent.h"
 
 #include <math.h>
@@ -19,15 +20,16 @@
 #include "core/internal/random.h"
 #include "trees/internal/descent_state.h"
 
-/* Rounds without a lower peak after which the search for one ends. */
-#define PATIENCE 10
-/* Common ceiling of the next round, relative to the lowest peak so far; the long step is taken in every other pair of
- * rounds. */
+/* Number of rounds without a lower peak utilisation, after which the search for a lower one ends. */
+#define FAILED_ROUNDS 10
+/* Common ceiling of the next round, relative to the lowest peak utilisation so far.  Two rounds with the short step
+ * alternate with two rounds with the long step. */
 #define STEP 0.998
 #define LONG_STEP 0.99
-/* Price of the search for a lower peak, relative to that of the last sweep: more than all flows that meet. */
+/* Price of utilisation above a ceiling in the search for a lower peak, relative to the price in the last sweep.  It is
+ * higher than the cost of all flows that meet. */
 #define PEAK_PRICE 30.0
-/* Relative differences that are none. */
+/* Relative differences up to this value count as equality. */
 #define ROUNDING 1e-6
 
 static void release(descent_t *descent, tree_survey *survey)
@@ -54,7 +56,7 @@ static void release(descent_t *descent, tree_survey *survey)
     free(survey->queue);
 }
 
-/* Return the first row of turns at a switch: behind those at the switches before it, and the row for no turn. */
+/* Return the first row of the turns at a switch.  Row 0 (no turn) and the turns at earlier switches come before it. */
 static size_t count_turns(const ibn_network *net, int32_t *first)
 {
     size_t turns = 1;
@@ -111,7 +113,7 @@ static int prepare(descent_t *descent, tree_survey *survey)
         for (int32_t k = net->into_first[u]; k < net->into_first[u + 1]; k++)
             descent->channel[net->into[k]] = (descent_channel){0.0, u, k - net->into_first[u]};
     for (int32_t c = 0; c < net->channels; c++)
-        descent->load[c] = (descent_load){0.0, net->slowness[c], descent->options->ceiling[c]};
+        descent->load[c] = (descent_load){0.0, net->inverse_capacity[c], descent->options->ceiling[c]};
     count_turns(net, descent->turn_first);
     for (int32_t u = 0; u < net->switches; u++)
         descent->sequence[descent->options->position[u]] = u;
@@ -178,7 +180,7 @@ static int sweep_again(descent_t *descent, int32_t *order, int32_t count)
     return changed;
 }
 
-/* Return the lowest ceiling of a channel. */
+/* Return the lowest ceiling of all channels. */
 static double common_ceiling(const descent_t *descent)
 {
     double lowest = INFINITY;
@@ -187,7 +189,7 @@ static double common_ceiling(const descent_t *descent)
     return lowest;
 }
 
-/* Return the highest utilisation of the channels under the common ceiling. */
+/* Return the highest utilisation of those channels that have the common ceiling. */
 static double highest_common(const descent_t *descent, double common)
 {
     double highest = 0.0;
@@ -218,7 +220,7 @@ static int is_over(const descent_t *descent, int32_t target, const descent_paths
     return 0;
 }
 
-/* Route the destinations again, in random order, that use channels above the common ceiling; at most `left` ones. */
+/* Route again those destinations that use channels above the common ceiling: at most `left`, in random order. */
 static int64_t sweep_peak(descent_t *descent, int32_t *order, int32_t count, double common, int64_t left)
 {
     ibn_shuffle(order, count, &descent->random);
@@ -234,8 +236,8 @@ static int64_t sweep_peak(descent_t *descent, int32_t *order, int32_t count, dou
 
 /* Lower the highest utilisation.
  *
- * A round puts the common ceiling a little under the lowest peak so far, and routes the destinations again that use
- * channels above the ceiling.  The result is the best round.  Returns 1 if memory is exhausted. */
+ * A round sets the common ceiling a little under the lowest peak so far.  Then it routes those destinations again that
+ * use channels above the ceiling.  The trees of the best round are kept.  Returns 1 if memory is exhausted. */
 static int lower_peak(descent_t *descent, int32_t *order, int32_t count)
 {
     const ibn_descent_options *options = descent->options;
@@ -246,7 +248,7 @@ static int lower_peak(descent_t *descent, int32_t *order, int32_t count)
     if (!kept)
         return 1;
     memcpy(kept, descent->next, bytes);
-    for (int32_t round = 0, failures = 0; failures < PATIENCE && left > 0; round++) {
+    for (int32_t round = 0, failures = 0; failures < FAILED_ROUNDS && left > 0; round++) {
         double ceiling = fmax(best * (round % 4 < 2 ? STEP : LONG_STEP), options->least_peak);
         if (best <= options->least_peak * (1.0 + ROUNDING))
             break;
@@ -297,7 +299,7 @@ static int run_sweeps(descent_t *descent, int32_t *order, int32_t count)
     return lower_peak(descent, order, count);
 }
 
-/* Route the destinations without flow, one for each root; others of this root take its tree. */
+/* Route the destinations without flow: one for each root, whose tree all others of this root copy. */
 static int route_unloaded(descent_t *descent, const tree_survey *survey)
 {
     const ibn_targets *targets = descent->targets;

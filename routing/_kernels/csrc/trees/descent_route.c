@@ -1,4 +1,4 @@
-/* Tree of one destination, at the least cost beside all others, and its loads. */
+/* Compute the tree of one destination that costs least while all other trees stay, and update the loads. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ void ibn_descent_free_paths(descent_paths *paths)
     free(paths->allowed);
 }
 
-/* Add (sign 1) or remove (sign -1) the weights of a destination's tree, and with_load its flow too. */
+/* Add (sign 1) or remove (sign -1) the weights of a destination's tree.  With `with_load`, its flow too. */
 void ibn_descent_move(descent_t *descent, int32_t target, const descent_paths *paths, double sign, int with_load)
 {
     const ibn_network *net = descent->net;
@@ -92,7 +92,7 @@ void ibn_descent_move(descent_t *descent, int32_t target, const descent_paths *p
     }
 }
 
-/* Return the utilisation above the ceilings that `flow` adds on channel `c` and the path behind it. */
+/* Return the utilisation above the ceilings that `flow` adds on channel `c` and on the rest of the path. */
 static double excess(const descent_t *descent, int32_t c, double flow)
 {
     double sum = 0.0;
@@ -140,11 +140,10 @@ static int misses_slot(const descent_t *descent, int32_t u, int32_t c)
            && options->slot[v] != descent->digit / options->stride[u] % options->slots[u];
 }
 
-/* Choose the channel of the switch at a place of the order.
+/* Choose the channel of the switch at a position of the order.
  *
- * The cost of a channel is the weight that the flow meets there for the first time: all on the channel, except what
- * goes on by the same channel behind it, where it counts.  With several LIDs of a port, `fewest` of them may share a
- * next switch; -1: any number. */
+ * The cost of a channel is the weight of all flows on it, except those that continue by the same next channel: these
+ * count there.  If a port has several LIDs, at most `fewest` of them may share a next switch; -1: any number. */
 static void choose(descent_t *descent, int32_t target, const descent_paths *paths, int32_t place, int32_t fewest)
 {
     int32_t u = paths->order[place], first = descent->net->first[u], taken = -1;
@@ -181,7 +180,7 @@ static void choose(descent_t *descent, int32_t target, const descent_paths *path
         descent->load[c].load += flow;
 }
 
-/* Compute the tree of a destination whose flow is in no load, the nearest switches first, and add its flow.
+/* Compute the tree of a destination, the nearest switches first, and add its flow, which no load contains yet.
  *
  * Switches at one distance choose in random order, so that none is always last. */
 void ibn_descent_route(descent_t *descent, int32_t target, const descent_paths *paths)
@@ -198,7 +197,7 @@ void ibn_descent_route(descent_t *descent, int32_t target, const descent_paths *
         if (!descent->is_first)
             ibn_shuffle(places, end - begin, &descent->random);
         for (int32_t i = 0; i < end - begin; i++) {
-            /* Paths that part at the first switch need no rule behind it. */
+            /* If the paths of the LIDs differ from the first switch on, later switches need no such rule. */
             int parts = has_siblings && descent->net->sources[paths->order[places[i]]] > 0.0;
             int32_t fewest = parts ? fewest_siblings(descent, target, paths, places[i]) : -1;
             choose(descent, target, paths, places[i], fewest);

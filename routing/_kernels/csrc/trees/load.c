@@ -26,8 +26,8 @@ struct slices {
     void (*work)(void *job, int32_t from, int32_t to, void *own);
     void *job;
     int32_t items, slices;
-    char *memory; /* of all slices */
-    size_t bytes; /* of one slice's memory */
+    char *memory; /* scratch memory of all slices, one after the other */
+    size_t bytes; /* size of the scratch memory of one slice */
 };
 
 static void run_slice(void *context, int32_t slice)
@@ -139,8 +139,8 @@ static void count_hops(const struct all_to_all *job, int32_t lid, const int32_t 
 }
 
 /* Subtract the flows that flow_down added, then add only those that arrive.  `hops` must be up to date. */
-static void lay_what_arrives(const struct all_to_all *job, int64_t weight, const int32_t *out, int32_t filled,
-                             const struct tree_memory *own)
+static void write_arrivals(const struct all_to_all *job, int64_t weight, const int32_t *out, int32_t filled,
+                           const struct tree_memory *own)
 {
     const int32_t *dst = job->routes->channel_dst;
     for (int32_t i = 0; i < filled; i++)
@@ -167,7 +167,7 @@ static void load_tree(const struct all_to_all *job, int32_t lid, const int32_t *
     if (!whole || job->want_hops)
         count_hops(job, lid, out, filled, own);
     if (!whole)
-        lay_what_arrives(job, weight, out, filled, own);
+        write_arrivals(job, weight, out, filled, own);
 }
 
 static void load_range(void *argument, int32_t from, int32_t to, void *memory)
@@ -231,9 +231,9 @@ struct flow_shares {
     double *mean, *least;
 };
 
-/* Write the channels of the route from a switch to a LID to `way`.  Returns their number, or -1 if the route does not
+/* Write the channels of the route from a switch to a LID to `path`.  Returns their number, or -1 if the route does not
  * end at the LID's port. */
-static int32_t walk(const struct ibn_routes *routes, int32_t at, int32_t lid, int32_t *way)
+static int32_t walk(const struct ibn_routes *routes, int32_t at, int32_t lid, int32_t *path)
 {
     int32_t length = 0;
     if (!delivers(routes, lid))
@@ -242,29 +242,29 @@ static int32_t walk(const struct ibn_routes *routes, int32_t at, int32_t lid, in
         const int32_t channel = channel_of(routes, at, lid);
         if (channel < 0 || length == routes->switches)
             return -1;
-        way[length++] = channel;
+        path[length++] = channel;
         at = routes->channel_dst[channel];
     }
     return length;
 }
 
 /* Return the share of one flow: the least of its end ports' rates and its part of each channel's capacity. */
-static double share_of(const struct flow_shares *job, int32_t source, int32_t lid, const int32_t *count, int32_t *way)
+static double share_of(const struct flow_shares *job, int32_t source, int32_t lid, const int32_t *count, int32_t *path)
 {
-    const int32_t length = walk(job->routes, job->endport_switch[source], lid, way);
+    const int32_t length = walk(job->routes, job->endport_switch[source], lid, path);
     const double here = job->endport_rate[source], there = job->endport_rate[job->lid_endport[lid]];
     double share = here < there ? here : there;
     if (length < 0)
         return 0.0;
     for (int32_t i = 0; i < length; i++) {
-        const double part = job->capacity[way[i]] / count[way[i]];
+        const double part = job->capacity[path[i]] / count[path[i]];
         share = part < share ? part : share;
     }
     return share;
 }
 
-/* Compute the mean and least share of a pattern.  count: [channels], way: [switches], scratch. */
-static void share_pattern(const struct flow_shares *job, int32_t pattern, int32_t *count, int32_t *way)
+/* Compute the mean and least share of a pattern.  count: [channels], path: [switches], scratch. */
+static void share_pattern(const struct flow_shares *job, int32_t pattern, int32_t *count, int32_t *path)
 {
     const int32_t *source = job->source + (size_t)pattern * job->flows;
     const int32_t *lid = job->target_lid + (size_t)pattern * job->flows;
@@ -274,14 +274,14 @@ static void share_pattern(const struct flow_shares *job, int32_t pattern, int32_
     for (int32_t f = 0; f < job->flows; f++) {
         if (job->lid_endport[lid[f]] == source[f])
             continue;
-        const int32_t length = walk(job->routes, job->endport_switch[source[f]], lid[f], way);
+        const int32_t length = walk(job->routes, job->endport_switch[source[f]], lid[f], path);
         for (int32_t i = 0; i < length; i++)
-            count[way[i]]++;
+            count[path[i]]++;
     }
     for (int32_t f = 0; f < job->flows; f++) {
         if (job->lid_endport[lid[f]] == source[f])
             continue;
-        const double share = share_of(job, source[f], lid[f], count, way);
+        const double share = share_of(job, source[f], lid[f], count, path);
         least = counted == 0 || share < least ? share : least;
         sum += share;
         counted++;

@@ -88,9 +88,9 @@ void ibn_trees_local_search(const job_t *job, load_account *account)
     for (int32_t round = 0; round < ROUNDS; round++) {
         double peak = 0.0;
         for (int32_t c = 0; c < net->channels; c++)
-            peak = fmax(peak, account->load[c] * net->slowness[c]);
+            peak = fmax(peak, account->load[c] * net->inverse_capacity[c]);
         for (int32_t c = 0; c < net->channels; c++)
-            if (account->load[c] * net->slowness[c] >= peak && !relieve(job, account, c))
+            if (account->load[c] * net->inverse_capacity[c] >= peak && !relieve(job, account, c))
                 return; /* no move lowers this channel, so the peak stays */
     }
 }

@@ -8,8 +8,8 @@
 typedef struct {
     int32_t switches;
     const int32_t *first, *dst;
-    const int64_t *weight; /* [layers, S] */
-    double *mean;          /* [layers, S] */
+    const int64_t *weight; /* [layers, S] weight of each switch in each layer */
+    double *mean;          /* [layers, S] weighted mean of the hops from each switch */
     int32_t failed;        /* whether memory ran out */
 } survey_t;
 

@@ -59,7 +59,7 @@ static int32_t least_loaded(const ibn_link_bundles *f, const double *load, int32
     int32_t best = -1;
     double least = 0.0;
     for (int32_t c = f->first[u]; c < f->first[u + 1]; c++) {
-        double full = (load[c] + flow) * f->slowness[c];
+        double full = (load[c] + flow) * f->inverse_capacity[c];
         if (f->trunk[c] == trunk && (best < 0 || full < least)) {
             best = c;
             least = full;

@@ -15,7 +15,7 @@
 
 #define NO_CHANNEL 255
 #define UNREACHED (UINT16_MAX - 1)
-/* Pairs after which the peak is measured again. */
+/* Number of routed pairs after which the peak utilisation is measured again. */
 #define PEAK_EVERY 512
 
 /* Squarings of the utilisation by pass: few at first, which spreads the flow; more later, when only channels close
@@ -26,16 +26,17 @@ static const int32_t SCHEDULE[] = {2, 3, 4, 5};
 typedef struct {
     int32_t switches;
     const int32_t *first, *dst, *reverse; /* arguments of ibn_trees_symmetric_paths */
-    const double *slowness, *sources;     /* [C] inverse capacity; [S], a flow is the product of two */
+    const double *inverse_capacity,
+        *sources;        /* [C] inverse capacity; [S] weights: a flow is the product of two weights */
     uint8_t *next;       /* [S, S] by destination and switch, index of the channel among those of the switch */
-    double *load;        /* [C] */
+    double *load;        /* [C] load of each channel */
     uint16_t *distance;  /* [S, S] hops between two switches, UNREACHED: not connected */
     int32_t *relied;     /* [S, S] number of longer paths that contain the path of a pair (a < b) */
     int32_t *pair;       /* [pairs] a * S + b, nearest first */
     int64_t pairs;       /* connected pairs of switches */
-    int32_t *queue;      /* [S] */
+    int32_t *queue;      /* [S] queue of switches for searches */
     double inverse_peak; /* 1 / highest utilisation, when last measured */
-    int32_t squarings;   /* see SCHEDULE */
+    int32_t squarings;   /* how often the weight of a channel is squared: see SCHEDULE */
 } job_t;
 
 /* Return the next channel of u towards `to`. */
@@ -88,7 +89,7 @@ static void sort_pairs(job_t *job, int64_t *starts)
 /* Return the weight of a channel: close to 0 unless its utilisation is close to the peak. */
 static double weigh(const job_t *job, int32_t c)
 {
-    double x = job->load[c] * job->slowness[c] * job->inverse_peak;
+    double x = job->load[c] * job->inverse_capacity[c] * job->inverse_peak;
     for (int32_t i = 0; i < job->squarings; i++)
         x *= x;
     return x;
@@ -150,7 +151,7 @@ static void take(job_t *job, int32_t from, int32_t to, int32_t c)
 }
 
 /* Compute the paths of a pair, mirrored if possible, and add their flow. */
-static void lay(job_t *job, int32_t a, int32_t b)
+static void route_pair(job_t *job, int32_t a, int32_t b)
 {
     int32_t out = cheapest(job, a, b, 1);
     if (out >= 0) {
@@ -172,7 +173,7 @@ static double peak_of(const job_t *job)
 {
     double peak = 0.0;
     for (int32_t c = 0; c < job->first[job->switches]; c++)
-        peak = fmax(peak, job->load[c] * job->slowness[c]);
+        peak = fmax(peak, job->load[c] * job->inverse_capacity[c]);
     return peak;
 }
 
@@ -196,7 +197,7 @@ static void run_pass(job_t *job, const int64_t *starts, int32_t pass, uint64_t s
             move_flow(job, a, b, -1);
             move_flow(job, b, a, -1);
         }
-        lay(job, a, b);
+        route_pair(job, a, b);
     }
 }
 
@@ -227,12 +228,16 @@ static int run(job_t *job, int64_t *starts, uint8_t *best, double *load, double 
  * double [C].  worst: highest utilisation.  reverse: int32 [C], channel in the opposite direction; channels may not
  * be parallel. The result is that of the best pass. */
 int ibn_trees_symmetric_paths(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *reverse,
-                              const double *slowness, const double *sources, int32_t passes, uint64_t seed,
+                              const double *inverse_capacity, const double *sources, int32_t passes, uint64_t seed,
                               uint8_t *next, double *load, double *worst)
 {
     size_t room = (size_t)switches + 3, all = (size_t)switches * (size_t)switches + 1;
-    job_t job = {
-        .switches = switches, .first = first, .dst = dst, .reverse = reverse, .slowness = slowness, .sources = sources};
+    job_t job = {.switches = switches,
+                 .first = first,
+                 .dst = dst,
+                 .reverse = reverse,
+                 .inverse_capacity = inverse_capacity,
+                 .sources = sources};
     int64_t *starts = malloc(room * sizeof *starts);
     job.next = malloc(all);
     job.load = calloc((size_t)first[switches] + 1, sizeof *job.load);

@@ -52,8 +52,8 @@ static void choose(const job_t *job, load_account *account, uint8_t *next, const
 
 /* Update `estimate` for the upstream neighbours of `from`: its path is fixed now, so the rest of their path costs
  * nothing. */
-static void tell_behind(const job_t *job, load_account *account, const uint8_t *next, const uint16_t *distance,
-                        int32_t from)
+static void update_upstream(const job_t *job, load_account *account, const uint8_t *next, const uint16_t *distance,
+                            int32_t from)
 {
     const ibn_network *net = job->net;
     int32_t tail = 0;
@@ -87,16 +87,16 @@ void ibn_trees_grow_shortest(const job_t *job, load_account *account, int32_t ta
     const int32_t *nearest = job->by_distance + row;
     uint8_t *next = job->next + (int64_t)target * net->switches;
     double share = job->targets->share[target];
-    int waits = job->options->bisection && job->has_transit;
+    int transit_last = job->options->bisection && job->has_transit;
     memset(next, NO_CHANNEL, (size_t)net->switches);
     memset(account->carries, 0, (size_t)net->switches);
-    if (waits && share > 0.0)
+    if (transit_last && share > 0.0)
         estimate(job, account, distance, nearest);
     while (share > 0.0 && reached < net->switches && nearest[reached] >= 0) {
         int32_t count = 0;
         uint16_t here = distance[nearest[reached]];
         for (; reached < net->switches && nearest[reached] >= 0 && distance[nearest[reached]] == here; reached++)
-            if (!waits || net->sources[nearest[reached]] > 0.0)
+            if (!transit_last || net->sources[nearest[reached]] > 0.0)
                 account->level[count++] = nearest[reached];
         ibn_shuffle(account->level, count, &account->random);
         for (int32_t i = 0; i < count; i++) {
@@ -105,9 +105,9 @@ void ibn_trees_grow_shortest(const job_t *job, load_account *account, int32_t ta
                 choose(job, account, next, distance, u, target);
             if (net->sources[from] > 0.0)
                 ibn_account_add_path(job, account, next, from, target, net->sources[from] * share);
-            if (waits)
+            if (transit_last)
                 for (int32_t u = from; u != root; u = net->dst[ibn_next_channel(job, next, u)])
-                    tell_behind(job, account, next, distance, u);
+                    update_upstream(job, account, next, distance, u);
         }
     }
     for (int32_t i = 1; i < net->switches && nearest[i] >= 0; i++)

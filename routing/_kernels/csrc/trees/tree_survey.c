@@ -1,8 +1,8 @@
 /* Shortest paths up and then down to one switch (the root) in an order of the switches, with one next hop per switch.
  *
- * A switch that receives traffic on a channel down must forward it down.  Switches choose from the first of the order
- * on.  A switch takes a path down if that is not longer than a path up.  All switches on that path, by whatever
- * channels of the shortest such paths, are then bound to go down too. */
+ * * A switch that receives traffic on a channel down must forward it down.  Switches choose in turn, from the first
+ * of the order on.  A switch takes a path down if that is not longer than a path up.  Then all switches on its
+ * shortest paths down must forward down, too. */
 #include "trees/internal/tree_survey.h"
 
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static int32_t hops_upwards(const tree_survey *survey, int32_t u)
     return best;
 }
 
-/* Bind all switches that follow `u` on its shortest paths down. */
+/* Set the direction to PATH_DOWN for all switches on the shortest paths down of `u`. */
 static void bind_below(const tree_survey *survey, int32_t u)
 {
     const ibn_network *net = survey->net;

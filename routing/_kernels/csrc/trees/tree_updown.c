@@ -30,7 +30,7 @@ static void survey_down(const job_t *job, load_account *account, const int32_t *
     }
 }
 
-/* Choose the next hops of the path down from `u` as far as they are open: every switch on it must forward down. */
+/* Choose the missing next hops of the path down from `u`: every switch on this path must forward down. */
 static void go_down(const job_t *job, load_account *account, uint8_t *next, const int32_t *position, int32_t u,
                     int32_t target)
 {
@@ -98,7 +98,7 @@ void ibn_trees_grow_updown(const job_t *job, load_account *account, int32_t targ
     }
 }
 
-/* Fill `sequence`, the inverse of the positions of each layer. */
+/* Fill `sequence`: for each layer, the switches in the order of their positions. */
 int ibn_trees_prepare_updown(job_t *job)
 {
     int64_t switches = job->net->switches, layers = 0;

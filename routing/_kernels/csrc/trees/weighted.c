@@ -17,7 +17,7 @@ typedef struct {
     const ibn_network *net;
     double *weight, *cost, *through; /* [C] weight; [S] weight of the path to the root; [S] flow through each switch */
     entry_t *heap;                   /* [C + S] switches by cost; may contain a switch several times */
-    /* size: of the heap; settled: [S] reached switches, nearest first; count: their number */
+    /* size: number of heap entries; settled: [S] reached switches, nearest first; count: number of settled switches */
     int32_t size, *settled, count;
 } job_t;
 
@@ -88,7 +88,7 @@ static void add_flow(job_t *job, const uint8_t *next, double share, double *load
         int32_t u = job->settled[i], c = net->first[u] + next[u];
         job->through[net->dst[c]] += job->through[u];
         load[c] += job->through[u];
-        job->weight[c] += job->through[u] * net->slowness[c];
+        job->weight[c] += job->through[u] * net->inverse_capacity[c];
     }
 }
 
@@ -109,7 +109,7 @@ int ibn_trees_weighted(const ibn_network *network, const ibn_targets *targets, d
     int failed = !job.weight || !job.cost || !job.through || !job.heap || !job.settled;
     memset(load, 0, (size_t)network->channels * sizeof *load);
     for (int32_t c = 0; c < network->channels && !failed; c++)
-        job.weight[c] = first_weight * network->slowness[c];
+        job.weight[c] = first_weight * network->inverse_capacity[c];
     for (int32_t t = 0; t < targets->count && !failed; t++) {
         grow(&job, targets->root[t], next + (int64_t)t * network->switches);
         add_flow(&job, next + (int64_t)t * network->switches, targets->share[t], load);

@@ -19,10 +19,10 @@ typedef struct {
     uint8_t *mask;     /* [S, K, S]: orders that allow the whole path */
     uint16_t *depth;   /* [S, K, S]: hops of the path */
     uint8_t *conflict; /* [S, S, K]: by destination, source and tree, the other trees whose paths share a link */
-    uint32_t *stamp;   /* [C]: by link, the path set that `mark` belongs to */
+    uint32_t *stamp;   /* [C]: number of the path set for which `mark` of a link is valid */
     uint8_t *mark;     /* [C]: by link, the trees whose path uses it */
     uint8_t *kept;   /* [C]: by link, whether a tree keeps the first tree's branch over this link to the destination */
-    uint32_t now;    /* current path set */
+    uint32_t now;    /* number of the current path set */
     uint64_t random; /* state of the random generator */
     double *forwarded; /* [S]: end ports whose traffic each switch forwards in the tree that is being computed */
     int32_t *shuffled; /* [S]: a random order of the destinations */
@@ -49,7 +49,7 @@ static inline bool disjoint_counts(const disjoint_job *job, int32_t a, int32_t b
     return job->net->weight[a] > 0 || job->net->weight[b] > 0;
 }
 
-/* Return the channel by which a switch sends in a tree that reaches the destination from there. */
+/* Return the channel by which a switch sends in a tree; the tree must have a path from the switch. */
 static inline int32_t disjoint_hop(const disjoint_job *job, const uint8_t *next, int32_t s)
 {
     return job->net->first[s] + next[s];
@@ -80,13 +80,15 @@ void ibn_disjoint_add_load(disjoint_job *job, int32_t d, int32_t tree, double si
 void ibn_disjoint_by_distance(disjoint_job *job, int32_t d);
 void ibn_disjoint_copy_first(const disjoint_request *net, uint8_t *next, int32_t d, int32_t tree, int32_t s);
 
-/* Return the orders that allow the reply to a path of a tree: the path back in the same tree. */
+/* Return the orders that allow the reply to a path of a tree: the opposite path, in the source's tree of the same
+ * number. */
 static inline uint8_t disjoint_mask_back(const disjoint_job *job, int32_t d, int32_t tree, int32_t s)
 {
     return job->mask[disjoint_row(job, s, job->net->weight[s] > 0 ? tree : 0) + d];
 }
 
-/* Return whether a path with this mask cannot be used: the order of the pair, or none together with the reply. */
+/* Return whether a path with this mask of orders cannot be used: the order of the pair does not allow it, or no order
+ * allows both the path and its reply. */
 static inline bool disjoint_is_wrong(const disjoint_job *job, int32_t d, int32_t tree, int32_t s, uint8_t mask)
 {
     if (!disjoint_counts(job, d, s))

@@ -18,10 +18,10 @@ typedef struct {
     acyclic_net net;
     acyclic graph;      /* CDG of the placed paths, by layer */
     uint8_t *next;      /* [D, S] index of each switch's channel among its own, NO_CHANNEL: none */
-    uint16_t *hops;     /* [D, S] hops of each path, NO_WAY: no path */
+    uint16_t *hops;     /* [D, S] hops of each path, NO_PATH: no path */
     uint8_t *layer;     /* [D, S] layer of each path, with `mutual` [S, S] */
     uint16_t *length;   /* [S, S] hops of the longest path between two switches, with `mutual` only */
-    double *load;       /* [C] */
+    double *load;       /* [C] load of each channel */
     acyclic_step *step; /* CDG edges of the current unit */
     int32_t steps;      /* length of `step` */
     int64_t room;       /* allocated length of `step` */
@@ -74,7 +74,7 @@ static inline double ibn_layering_peak_on_path(const layering_job *job, int32_t 
 {
     double worst = 0.0;
     for (;; c = ibn_layering_next_channel(job, target, job->net.dst[c])) {
-        worst = fmax(worst, (job->load[c] + flow) * job->paths->slowness[c]);
+        worst = fmax(worst, (job->load[c] + flow) * job->paths->inverse_capacity[c]);
         if (job->net.dst[c] == job->paths->root[target])
             return worst;
     }
@@ -99,17 +99,17 @@ static inline int ibn_layering_by_peak(const void *a, const void *b)
     return x->channel - y->channel;
 }
 
-/* place.c */
+/* Functions of place.c. */
 void ibn_layering_measure_hops(layering_job *job);
 int ibn_layering_collect_edges(layering_job *job, int32_t target, int32_t from);
 int32_t ibn_layering_place(layering_job *job, int32_t vls, int avoid, int32_t start);
-/* paths.c */
+/* Functions of paths.c. */
 int64_t ibn_layering_place_paths(layering_job *job, int32_t vls, int avoid, int counted);
-/* symmetric.c */
+/* Functions of symmetric.c. */
 int32_t ibn_layering_path_between(layering_job *job, int32_t a, int32_t b, double *flow);
 void ibn_layering_measure_lengths(layering_job *job);
 int64_t ibn_layering_place_pairs(layering_job *job, int32_t vls, int avoid, int counted);
-/* unload.c */
+/* Functions of unload.c. */
 void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind);
 /* rebalance.c */
 int ibn_layering_rebalance(layering_job *job);

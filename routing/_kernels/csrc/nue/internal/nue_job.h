@@ -12,12 +12,12 @@
 #include "trees/internal/load_account.h"
 
 typedef struct {
-    int32_t *used;       /* [slots] number of trees with this dependency, one more if the escape tree has it */
-    uint16_t *blocked;   /* [slots] last epoch in which the dependency would have closed a cycle */
-    uint16_t epoch;      /* raised whenever blocked dependencies are to be tested again */
-    int lifted;          /* whether a dependency was removed in this epoch, so that blocked ones may be allowed again */
-    int32_t *place, *at; /* [C] position in a topological order of the used dependencies; channel at each position */
-    const int32_t *parent; /* [S] channel to the parent in the escape tree, -1 at the root of each connected part */
+    int32_t *used;          /* [slots] number of trees with this dependency, one more if the escape tree has it */
+    uint16_t *blocked;      /* [slots] last epoch in which the dependency would have closed a cycle */
+    uint16_t epoch;         /* raised whenever blocked dependencies are to be tested again */
+    int dependency_removed; /* whether a dependency was removed in this epoch: blocked ones may be allowed again */
+    int32_t *place, *at;    /* [C] position in a topological order of the used dependencies; channel at each position */
+    const int32_t *parent;  /* [S] channel to the parent in the escape tree, -1 at the root of each connected part */
 } layer_t;
 
 typedef struct {
@@ -26,12 +26,12 @@ typedef struct {
     int32_t *slot_first;             /* [C] slot of the first dependency of each channel */
     int32_t *part_size;              /* [S] size of the connected part of each switch */
     int32_t *target_layer, *escaped; /* [D] layer of each destination; switches on the escape tree */
-    layer_t *layer;                  /* [layers] */
+    layer_t *layer;                  /* [layers] the layers */
     int64_t slots;                   /* number of dependencies of a layer */
 } nue_t;
 
 typedef struct {
-    int32_t channel, to; /* the next channel of a switch, and the switch behind it */
+    int32_t channel, to; /* the next channel of a switch, and the switch to which the channel leads */
 } hop_t;
 
 typedef struct {

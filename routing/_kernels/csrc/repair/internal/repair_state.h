@@ -96,7 +96,7 @@ typedef struct {
     int32_t column;           /* number of the current column; increased for each attempt to repair a LID */
     cached_channel *taken;    /* [S] next channel of each switch towards the current LID, as far as known */
     acyclic_step *steps;      /* [S + 256] CDG edges to be tested together */
-    /* [(S + 256) MOST_VLS] CDG edges that the current attempt added; second buffer of the same kind */
+    /* [(S + 256) MOST_VLS] CDG edges that the current attempt added; a second buffer for such edges */
     added_edge *added, *spare;
     int32_t added_count; /* length of `added` */
     /* [blocked_room] CDG edges that close a cycle only with edges that may be removed again */

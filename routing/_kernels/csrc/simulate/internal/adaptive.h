@@ -33,7 +33,7 @@ enum { SPARE_FREE, SPARE_TAKEN, SPARE_READY, SPARE_LEAVING };
 
 /* An event that is due at a later tick. */
 typedef struct {
-    int64_t time; /* tick at which the event is due; for sorted events of the present tick: the last sort key */
+    int64_t time; /* tick at which the event is due; while events of one tick are sorted: the last sort key */
     int32_t kind, /* kind of event: AV_... */
         subject,  /* VC, packet, channel, switch or flow that the event concerns, as the kind says */
         value,    /* blocks of credit, or number of a ping, as the kind says */
@@ -70,7 +70,7 @@ typedef struct {
         cost,        /* ticks per byte x 2^IBN_COST_BITS */
         bytes,       /* bytes sent since the start */
         packets,     /* packets sent since the start */
-        saved;       /* of these packets, those that held the token and were sent without credit */
+        saved;       /* number of sent packets that held the token and were sent without credit */
     int32_t carry,   /* fraction of a tick that the last packet has left over, x 2^IBN_COST_BITS */
         wire,        /* ticks from one end of the cable to the other */
         hop,         /* ticks from sending a packet's head until the next device can forward it */
@@ -125,21 +125,21 @@ struct ibn_adaptive {
         *sl2vl,         /* [16] or [switches][in-port][out-port][16] VL of an SL */
         *enter_sl,      /* [switches][lids] SL of a packet that enters the escape VLs at a switch */
         *enter_port;    /* [switches] in-port for `sl2vl` of a packet that enters the escape VLs at a switch */
-    int32_t *way_first, /* [switches^2 + 1] start in `way` for each pair (switch, last switch) */
-        *way,           /* channels on shortest paths, grouped by pair (switch, last switch) */
-        *lid_channel,   /* [lids] channel from the last switch to the owner of a LID, or -1 */
-        *lid_switch;    /* [lids] switch that delivers to a LID, or -1 */
-    ibn_flow *flow;     /* [flows] state of each flow */
-    int32_t *by_device; /* [flows] flows, grouped by the CA that sends them */
-    int32_t *lists;     /* destination LIDs of all flows */
-    int64_t *trace;     /* [][3] tick, LID and bytes of each message of flows with PROCESS_TRACE */
+    int32_t *choice_first,     /* [switches^2 + 1] start in `choice` for each pair (switch, last switch) */
+        *choice,               /* channels on shortest paths, grouped by pair (switch, last switch) */
+        *lid_channel,          /* [lids] channel from the last switch to the owner of a LID, or -1 */
+        *lid_switch;           /* [lids] switch that delivers to a LID, or -1 */
+    ibn_flow *flow;            /* [flows] state of each flow */
+    int32_t *by_device;        /* [flows] flows, grouped by the CA that sends them */
+    int32_t *lists;            /* destination LIDs of all flows */
+    int64_t *trace;            /* [][3] tick, LID and bytes of each message of flows with PROCESS_TRACE */
     ibn_adaptive_event *event; /* [events_made] events, scheduled or free */
     int32_t events_made,       /* events allocated */
         event_free,            /* first event of the free list, or IBN_NONE */
         slot[AV_SLOTS];        /* first event of each slot of the timing wheel, or IBN_NONE */
     int64_t pending,           /* number of scheduled events */
-        moving,                /* of these, events that move data */
-        crediting;             /* of these, AV_CREDIT events */
+        moving,                /* number of pending events that move data */
+        crediting;             /* number of AV_CREDIT events among `moving` */
     ibn_adaptive_event *later; /* [later_room] events of the present tick with kinds from AV_LATER on, to be sorted */
     int32_t later_count,       /* events in `later` */
         later_room;            /* events allocated in `later` */
@@ -230,11 +230,11 @@ static inline int64_t ibn_av_serial(const ibn_adaptive *sim, int32_t p)
 /* Return the channels by which packet p may continue from switch s to another switch on a shortest path.
  *
  * Their number is stored in *count. */
-static inline const int32_t *ibn_av_ways(const ibn_adaptive *sim, int32_t s, int32_t p, int32_t *count)
+static inline const int32_t *ibn_av_choices(const ibn_adaptive *sim, int32_t s, int32_t p, int32_t *count)
 {
     int64_t row = (int64_t)s * sim->switches + sim->lid_switch[sim->packet[p].lid];
-    *count = sim->way_first[row + 1] - sim->way_first[row];
-    return sim->way + sim->way_first[row];
+    *count = sim->choice_first[row + 1] - sim->choice_first[row];
+    return sim->choice + sim->choice_first[row];
 }
 
 #endif

@@ -127,21 +127,21 @@ typedef struct {
 
 /* Part of a VC's state that only drops, pauses, breakers and single FIFOs use. */
 typedef struct {
-    uint32_t own,      /* breaker: random identifier that the suspected VC has drawn */
-        spuid;         /* breaker: smallest identifier that the VC has drawn or received */
-    int64_t since;     /* tick since which packets have been queued for the VC; valid only if sim->aging */
-    int32_t episode,   /* breaker: number of the present suspicion; events of earlier suspicions are ignored */
-        unsent,        /* blocks freed in the buffer that the next flow control packet will report */
-        extra,         /* blocks that a rule of Deadlock Breaker has added to the buffer */
-        round,         /* Loop Breaker: number of the present election round */
-        sends;         /* Loop Breaker: control messages sent in this round */
-    uint8_t suspected, /* 1: the last search found that the VC makes no progress, else 0 */
-        timed,         /* 1: an EV_HEAD event is pending, else 0 */
-        busy_input;    /* single FIFO, 1: a packet of this buffer is in an output queue or leaving it, else 0 */
-    uint8_t looked;    /* 1: the VC is in sim->looked, else 0 */
-    int32_t told,      /* pauses: number of the last message that the receiver has sent */
-        heard;         /* pauses: number of the last message that has reached the sender */
-    ibn_fifo hidden;   /* single FIFO: packets of the buffer that are not in an output queue yet */
+    uint32_t own,         /* breaker: random identifier that the suspected VC has drawn */
+        spuid;            /* breaker: smallest identifier that the VC has drawn or received */
+    int64_t since;        /* tick since which packets have been queued for the VC; valid only if sim->aging */
+    int32_t episode,      /* breaker: number of the present suspicion; events of earlier suspicions are ignored */
+        unsent,           /* blocks freed in the buffer that the next flow control packet will report */
+        extra,            /* blocks that a rule of Deadlock Breaker has added to the buffer */
+        round,            /* Loop Breaker: number of the present election round */
+        sends;            /* Loop Breaker: control messages sent in this round */
+    uint8_t suspected,    /* 1: the last search found that the VC makes no progress, else 0 */
+        timed,            /* 1: an EV_HEAD event is pending, else 0 */
+        busy_input;       /* single FIFO, 1: a packet of this buffer is in an output queue or leaving it, else 0 */
+    uint8_t to_check;     /* 1: the VC is in sim->to_check, else 0 */
+    int32_t last_message, /* pauses: number of the last message that the receiver has sent */
+        heard;            /* pauses: number of the last message that has reached the sender */
+    ibn_fifo hidden;      /* single FIFO: packets of the buffer that are not in an output queue yet */
 } ibn_watch;
 
 /* State of one channel: one direction of a link.  It takes two cache lines, of which the second is seldom used. */
@@ -188,9 +188,9 @@ typedef struct {
 /* Counters of a channel for rare events, such as drops. */
 typedef struct {
     int64_t discards, /* packets dropped at this output */
-        hoq,          /* of these, packets dropped by the head-of-queue lifetime */
-        lifetime,     /* of these, packets dropped by the switch lifetime */
-        stalled,      /* of these, packets dropped because the VL was stalled */
+        hoq,          /* packets among `discards` that exceeded the head-of-queue lifetime */
+        lifetime,     /* packets among `discards` that exceeded the switch lifetime */
+        stalled,      /* packets among `discards` whose VL was stalled */
         overrun,      /* packets that arrived by this channel and found no room in the buffer */
         relay,        /* packets that arrived at a switch without a route, or at a CA that does not own the LID */
         control,      /* bytes of breakers' control messages sent */
@@ -265,16 +265,16 @@ struct ibn_sim {
         lids,        /* number of LIDs, including LID 0 */
         sl2vl_ports, /* ports of a switch in `sl2vl`; 0: one SL2VL table for all switches */
         flows,       /* number of flows */
-        words;       /* 64-bit words that have a bit for each input of any channel */
+        words;       /* number of 64-bit words of a mask with one bit per input */
     int64_t now,     /* present tick */
         vcs;         /* number of VCs: channels x vls */
 
     /* Network: channels, buffers and routing tables. */
     ibn_channel *channel;   /* [channels] state of each channel */
-    ibn_far_end *far_end;   /* [channels] */
-    ibn_counters *counters; /* [channels] */
+    ibn_far_end *far_end;   /* [channels] data that the receiver of each channel needs */
+    ibn_counters *counters; /* [channels] rare events of each channel */
     ibn_vc *vc;             /* [vcs] state of each VC */
-    ibn_watch *watch;       /* [vcs] */
+    ibn_watch *watch;       /* [vcs] state of the deadlock breaker or of pauses at each VC */
     ibn_fifo *queue;        /* output queues; ibn_channel.queues is the position of a channel's queues */
     uint64_t *mask;         /* [vcs][words] a bit per input with packets queued; NULL if words is 1: see ibn_vc.mask */
     int32_t *at_port,       /* [devices][256] channel that leaves by a port, or IBN_NONE */
@@ -315,7 +315,7 @@ struct ibn_sim {
     int32_t *slot;     /* [slots][IBN_SLOT] entry of `event` for the next event of each kind at a tick.  0: there is no
                            * batch; a multiple of IBN_BATCH: the last batch is full */
     int32_t *touched,  /* [channels] channels to arbitrate in this tick */
-        *looked;       /* [vcs] VCs whose occupancy has changed in this tick, so that a pause may begin or end */
+        *to_check;     /* [vcs] VCs whose occupancy has changed in this tick, so that a pause may begin or end */
     ibn_distant *heap; /* [heap_room] events beyond the timing wheel, a binary heap by time */
     ibn_event *later;  /* [later_room] events of one kind while they are sorted */
     uint64_t *full_inputs, /* [switches][4] bit set if an input sends as many packets as the speedup allows */
@@ -327,14 +327,14 @@ struct ibn_sim {
     int32_t aging;         /* 1: some channel has a lifetime limit, or there are breakers; else 0 */
     uint16_t *marked;      /* [channels] 1: the channel is in `touched`, else 0 */
     int32_t slots,         /* number of slots of the timing wheel, one for each tick */
-        heap_size,         /* events in `heap` */
+        heap_size,         /* number of events in `heap` */
         heap_room,         /* events allocated in `heap` */
         later_room,        /* events allocated in `later` */
-        touches,           /* channels in `touched` */
-        looks;             /* VCs in `looked` */
+        touches,           /* number of channels in `touched` */
+        checks;            /* number of VCs in `to_check` */
     int32_t freed_first;   /* 1: freed room is handled at the receiver (EV_FREED) before its credits leave; else 0 */
     int64_t moving,        /* pending events that move data; 0 while packets are in flight means a standstill */
-        crediting;         /* of these, EV_CREDIT events */
+        crediting;         /* number of EV_CREDIT events among `moving` */
 
     /* Packets, control messages and the event log. */
     ibn_packet *packet;   /* [packets_made] packets, in use or free */
@@ -522,14 +522,14 @@ int32_t ibn_sim_down_at(const ibn_sim *sim, int32_t device, int port);
 void ibn_sim_drop(ibn_sim *sim, int32_t c, int32_t vc, int32_t input);
 /* Functions of clcm.c: control messages of both breakers. */
 int ibn_sim_still_suspected(const ibn_sim *sim, int32_t vc);
-int ibn_sim_wants(const ibn_sim *sim, int32_t lane_in, int32_t lane_out);
+int ibn_sim_wants(const ibn_sim *sim, int32_t vc_in, int32_t vc_out);
 uint32_t ibn_sim_switch_id(const ibn_sim *sim, int32_t device);
 void ibn_sim_send_clcm(ibn_sim *sim, int32_t message, int32_t vc);
 /* Functions of loop.c (Loop Breaker) and deadlock.c (Deadlock Breaker). */
 void ibn_sim_draw(ibn_sim *sim, int32_t vc, int32_t round);
 void ibn_sim_loop_clcm(ibn_sim *sim, int32_t message);
 void ibn_sim_deadlock_clcm(ibn_sim *sim, int32_t message);
-void ibn_sim_rule_end(ibn_sim *sim, int32_t lane_out, int32_t lane_in);
+void ibn_sim_rule_end(ibn_sim *sim, int32_t vc_out, int32_t vc_in);
 /* Functions of breaker.c: common part of both breakers. */
 void ibn_sim_sample(ibn_sim *sim);
 void ibn_sim_clcm(ibn_sim *sim, int32_t vc, int32_t episode);

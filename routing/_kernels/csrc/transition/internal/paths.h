@@ -1,5 +1,5 @@
-#ifndef IBNUE_MIXED_WAYS_H
-#define IBNUE_MIXED_WAYS_H
+#ifndef IBNUE_TRANSITION_PATHS_H
+#define IBNUE_TRANSITION_PATHS_H
 
 #include "transition/transition.h"
 
@@ -15,7 +15,7 @@ typedef struct {
         *degree;    /* [S]: scratch; after ibn_transition_read_column not 0 on a forwarding loop or downstream of one */
     int32_t *queue; /* [S]: switches, each after all switches that send to it */
     int32_t sorted; /* length of the queue: S if there are no forwarding loops */
-    bool circles;   /* whether a packet may return to a switch, including over a cable from a switch to itself */
+    bool loops;     /* whether a packet may return to a switch, including over a cable from a switch to itself */
 } transition_paths;
 
 int ibn_transition_prepare_paths(transition_paths *paths, const transition_tables *tables);

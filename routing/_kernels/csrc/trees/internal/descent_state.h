@@ -9,14 +9,15 @@
 
 #define NO_CHANNEL 255
 
-/* What each comparison of channels reads; together and small, because most of the time goes into these reads. */
+/* Data of a channel that every comparison of channels reads.  Most of the time goes into these reads, so the struct is
+ * small. */
 typedef struct {
     double meet;   /* weight of the flows on the channel, times its inverse capacity */
-    int32_t to;    /* switch at its end */
+    int32_t to;    /* switch at the end of the channel */
     int32_t place; /* place of the channel among those into that switch */
 } descent_channel;
 
-/* What only a comparison with the ceiling reads. */
+/* Data of a channel that only the comparison of its utilisation with the ceiling reads. */
 typedef struct {
     double load;    /* flow on the channel */
     double inverse; /* inverse capacity */
@@ -26,33 +27,34 @@ typedef struct {
 /* A switch's path to the current destination. */
 typedef struct {
     double cost;     /* cost of the path, per unit of weight */
-    int32_t channel; /* its first channel; -1 at the root and without a path */
-    int32_t row;     /* where the turns into this channel begin in turn */
+    int32_t channel; /* first channel of the path; -1: the switch is the root, or has no path */
+    int32_t row;     /* where the turns into this channel begin in the array `turn` */
 } descent_path;
 
 /* Allowed channels of every switch towards one root. */
 typedef struct {
     int32_t count;    /* switches with a path, without the root */
-    int32_t *order;   /* [count] these switches, the nearest first */
-    int32_t *group;   /* [count] place behind the last switch of the same distance */
-    int32_t *first;   /* [count + 1] where the allowed channels of each switch begin, by place in order */
-    uint8_t *allowed; /* their numbers among the channels of the switch */
+    int32_t *order;   /* [count] the switches with a path, the nearest first */
+    int32_t *group;   /* [count] position after the last switch at the same distance */
+    int32_t *first;   /* [count + 1] where the allowed channels of each switch begin, by its position in `order` */
+    uint8_t *allowed; /* numbers of the allowed channels among all channels of the switch */
 } descent_paths;
 
 typedef struct {
     const ibn_network *net;
     const ibn_targets *targets;
     const ibn_descent_options *options;
-    descent_channel *channel; /* [C] */
-    descent_load *load;       /* [C] */
-    /* [turns] weight of the flows on a channel that go on by another, times the inverse capacity of the first; by the
-     * switch between both, then by the second channel, then by the place of the first.  So the turns into one channel,
-     * which one destination uses, are neighbours.  Row 0 stands for no turn, and stays 0. */
+    descent_channel *channel; /* [C] state of each channel for the search */
+    descent_load *load;       /* [C] load of each channel */
+    /* [turns] for each turn (two channels in a row): weight of the flows on both channels, times the inverse
+     * capacity of the first.  The array is sorted by the switch between both channels, then by the second channel,
+     * then by the place of the first.  So the turns into one channel, all of which one destination uses, are
+     * neighbours.  Row 0 stands for "no turn", and stays 0. */
     double *turn;
     int32_t *turn_first;    /* [S] where the turns at each switch begin in turn */
-    descent_path *path;     /* [S] */
+    descent_path *path;     /* [S] path of each switch to the current destination */
     uint8_t *next;          /* [D, S] index of the chosen channel among those of the switch */
-    descent_paths *paths;   /* [roots] */
+    descent_paths *paths;   /* [roots] allowed channels towards each root */
     int32_t *root_row;      /* [S] row of a root in paths; -1: not a root of a destination with flow */
     int32_t *family_of;     /* [D] LMC group of each destination */
     int32_t *sequence;      /* [S] switches in the order of their positions */
@@ -62,7 +64,7 @@ typedef struct {
     int is_first;           /* whether the current sweep is the first, which prefers slots */
     int32_t digit;          /* number of the current destination in the first sweep */
     uint8_t *before;        /* [S] scratch: a tree before it was removed */
-    double discount, price; /* of the current phase */
+    double discount, price; /* discount and price of the current sweep, see ibn_descent_options */
     uint64_t random;        /* state of the random generator */
 } descent_t;
 

@@ -1,6 +1,6 @@
 /* State of the balancing kernel, shared by its parts: the job, and a load account with its scratch space. */
-#ifndef IBNUE_LANE_H
-#define IBNUE_LANE_H
+#ifndef IBNUE_LOAD_ACCOUNT_H
+#define IBNUE_LOAD_ACCOUNT_H
 
 #include <math.h>
 #include <stdint.h>
@@ -27,8 +27,8 @@ typedef struct {
     int32_t *order;       /* [F] families in the order of this pass */
     /* block: place in `order` at which the current block begins; squarings: see weight */
     int32_t pass, block, squarings;
-    int has_transit; /* whether there are switches without end ports */
-    double hot; /* only trees that use a channel of at least this utilisation, relative to the peak, are recomputed */
+    int has_transit;  /* whether there are switches without end ports */
+    double near_peak; /* recompute only trees that use a channel of at least this utilisation, relative to the peak */
 } job_t;
 
 typedef struct {
@@ -49,7 +49,7 @@ typedef struct {
  * the peak. */
 static inline double ibn_channel_weight(const job_t *job, const load_account *account, int32_t channel, double load)
 {
-    double x = load * job->net->slowness[channel] * account->inverse_peak;
+    double x = load * job->net->inverse_capacity[channel] * account->inverse_peak;
     for (int32_t i = 0; i < job->squarings; i++)
         x *= x;
     return x + job->options->hop_cost;
@@ -60,7 +60,7 @@ static inline double ibn_peak_utilisation(const ibn_network *net, const double *
 {
     double peak = 0.0;
     for (int32_t c = 0; c < net->channels; c++)
-        peak = fmax(peak, load[c] * net->slowness[c]);
+        peak = fmax(peak, load[c] * net->inverse_capacity[c]);
     return peak;
 }
 

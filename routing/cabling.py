@@ -1,0 +1,285 @@
+"""Compare a planned fabric with a real one: devices that were renamed or replaced, and cables that differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from routing.errors import InputError
+from routing.fabric import Fabric
+
+End = tuple[int, int]
+"""Device and port of the end of a cable.  Devices of the plan have their numbers in it; others are negative."""
+Kind = Literal["missing", "extra", "moved", "swapped", "mixed up"]
+COMPARABLE = 0.5
+"""Part of the plan's GUIDs that the real fabric has at least, if GUIDs mean the same hardware in both."""
+ALIKE = 0.5
+"""Part of a device's cables that a device without a common name or GUID has at least, to be its replacement."""
+
+
+@dataclass(frozen=True)
+class CableFinding:
+    """Cables that differ, as few as belong together.
+
+    Attributes
+    ----------
+    kind
+        "missing": the plan's cable is not there.  "extra": a cable that is not in the plan.  "moved": one end is in
+        another port.  "swapped": two cables whose plugs have changed places.  "mixed up": any other set of cables.
+    planned, found
+        Cables of the plan, and cables of the real fabric that take their place, as texts such as "leaf1/3 - spine2/4".
+    """
+
+    kind: Kind
+    planned: tuple[str, ...]
+    found: tuple[str, ...]
+
+    @property
+    def edits(self) -> int:
+        """Return the number of cables to reconnect; a swap of two cables counts as one."""
+        return max(len(self.planned), len(self.found)) - (self.kind in ("swapped", "mixed up"))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Differences between a plan and a real fabric.
+
+    Attributes
+    ----------
+    renamed
+        Pairs (planned name, real name) of devices with the same GUID.
+    replaced
+        Pairs (planned name, real name) of devices with another GUID in the same place.
+    exchanged
+        Pairs of devices that have changed places, cables and all.
+    missing_devices, extra_devices
+        Names of devices that only one of the two fabrics has.
+    cables
+        Cables that differ between devices of both fabrics.
+    lost_cables, new_cables
+        Number of cables of the missing and of the extra devices.
+    matched
+        Number of devices that are in both fabrics.
+    """
+
+    renamed: tuple[tuple[str, str], ...]
+    replaced: tuple[tuple[str, str], ...]
+    exchanged: tuple[tuple[str, str], ...]
+    missing_devices: tuple[str, ...]
+    extra_devices: tuple[str, ...]
+    cables: tuple[CableFinding, ...]
+    lost_cables: int
+    new_cables: int
+    matched: int
+
+    @property
+    def same(self) -> bool:
+        """Return whether the real fabric has the devices and the cables of the plan; names and GUIDs may differ."""
+        return not (self.exchanged or self.missing_devices or self.extra_devices or self.cables)
+
+    @property
+    def edits(self) -> int:
+        """Return the number of cables to reconnect between the devices that both fabrics have."""
+        return sum(finding.edits for finding in self.cables)
+
+
+@dataclass(eq=False)
+class _Device:
+    """A device of one fabric: its name, GUID, kind (0 for switches), and the peer of each cabled port."""
+
+    name: str
+    guid: int
+    kind: int
+    peers: dict[int, End] = field(default_factory=dict)
+
+
+def _devices(fabric: Fabric) -> list[_Device]:
+    """Return the devices of a fabric, switches first, with their cables."""
+    kinds = [0] * fabric.switches + [1 + int(kind) for kind in fabric.terminal_kind]
+    names = (*fabric.switch_name, *fabric.terminal_name)
+    guids = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]
+    devices = [_Device(*each) for each in zip(names, guids, kinds, strict=True)]
+    for (a, b), (port_a, port_b) in zip(fabric.link_device.tolist(), fabric.link_port.tolist(), strict=True):
+        devices[a].peers[port_a] = (b, port_b)
+        devices[b].peers[port_b] = (a, port_a)
+    return devices
+
+
+def compare_cabling(plan: Fabric, real: Fabric) -> Comparison:
+    """Compare a real fabric with its plan.
+
+    Devices are matched by GUID and by name, and the rest by their cables.  If less than half of the plan's GUIDs are in
+    the real fabric, GUIDs are those of a drawing, and names count first.
+
+    Raises
+    ------
+    InputError
+        No device of the plan is in the real fabric by name or GUID.
+
+    Notes
+    -----
+    Cost: O(devices + cables), besides a few passes over devices without a common name or GUID.
+    """
+    planned, found = _devices(plan), _devices(real)
+    comparable = _guids_are_comparable(planned, found)
+    match = _by_identity(planned, found, comparable=comparable)
+    if planned and found and not match:
+        raise InputError(
+            "no device of the plan is in the real fabric, by name or GUID",
+            remedy="give the names with --node-name-map, or compare the right files",
+        )
+    by_cables = _by_cables(planned, found, match)
+    match |= by_cables
+    exchanged = _exchanged(planned, found, match)
+    for a, b in exchanged:
+        match[a], match[b] = match[b], match[a]
+    renamed = [(planned[a].name, found[b].name) for a, b in sorted(match.items())
+               if comparable and planned[a].guid == found[b].guid and planned[a].name != found[b].name]  # fmt: skip
+    replaced = [(planned[a].name, found[b].name) for a, b in sorted(match.items())
+                if (comparable or a in by_cables) and planned[a].guid != found[b].guid]  # fmt: skip
+    gone = [a for a in range(len(planned)) if a not in match]
+    taken = set(match.values())
+    new = [b for b in range(len(found)) if b not in taken]
+    return Comparison(
+        renamed=tuple(renamed),
+        replaced=tuple(replaced),
+        exchanged=tuple((plan.labels[a], plan.labels[b]) for a, b in exchanged),
+        missing_devices=tuple(plan.labels[a] for a in gone),
+        extra_devices=tuple(real.labels[b] for b in new),
+        cables=tuple(_findings(plan, planned, found, match)),
+        lost_cables=_cables_at(planned, set(gone)),
+        new_cables=_cables_at(found, set(new)),
+        matched=len(match),
+    )
+
+
+def _cables_at(devices: list[_Device], chosen: set[int]) -> int:
+    ends = sum(len(devices[number].peers) for number in chosen)
+    both = sum(peer in chosen for number in chosen for peer, _ in devices[number].peers.values())
+    return ends - both // 2
+
+
+def _guids_are_comparable(planned: list[_Device], found: list[_Device]) -> bool:
+    guids = {(device.kind, device.guid) for device in found}
+    common = sum((device.kind, device.guid) in guids for device in planned)
+    return common >= COMPARABLE * max(len(planned), 1)
+
+
+def _by_identity(planned: list[_Device], found: list[_Device], *, comparable: bool) -> dict[int, int]:
+    """Return the devices that have a common GUID or a common name, real by planned number."""
+    match: dict[int, int] = {}
+    taken: set[int] = set()
+    keys = ["guid", "name"] if comparable else ["name", "guid"]
+    for key in keys:
+        left = [_unique(devices, key, skipped) for devices, skipped in ((planned, set(match)), (found, taken))]
+        for identity, a in left[0].items():
+            b = left[1].get(identity)
+            if b is not None:
+                match[a] = b
+                taken.add(b)
+    return match
+
+
+def _unique(devices: list[_Device], key: str, skipped: set[int]) -> dict[tuple[int, object], int]:
+    """Return the device of each (kind, name or GUID) that one device alone has and that is not empty."""
+    identities = [(device.kind, getattr(device, key)) for device in devices]
+    counts = Counter(identities)
+    return {
+        identity: number
+        for number, identity in enumerate(identities)
+        if number not in skipped and counts[identity] == 1 and identity[1]
+    }
+
+
+def _by_cables(planned: list[_Device], found: list[_Device], match: Mapping[int, int]) -> dict[int, int]:
+    """Return devices that have most of a planned device's cables, real by planned number."""
+    added: dict[int, int] = {}
+    while True:
+        known = {**match, **added}
+        taken = set(known.values())
+        votes: list[tuple[int, int, int]] = []
+        for a in (a for a in range(len(planned)) if a not in known):
+            at = Counter[int]()
+            for port, (peer, peer_port) in planned[a].peers.items():
+                real_peer = known.get(peer)
+                end = found[real_peer].peers.get(peer_port) if real_peer is not None else None
+                if end is not None and end[0] not in taken and end[1] == port:
+                    at[end[0]] += 1
+            votes += [(-count, a, b) for b, count in at.items()
+                      if planned[a].kind == found[b].kind and count >= ALIKE * len(planned[a].peers)]  # fmt: skip
+        size = len(added)
+        used: set[int] = set()
+        for _, a, b in sorted(votes):
+            if a not in added and b not in used:
+                added[a] = b
+                used.add(b)
+        if len(added) == size:
+            return added
+
+
+def _exchanged(planned: list[_Device], found: list[_Device], match: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Return pairs of planned devices of which each has all cables of the other, and not its own."""
+    back = {b: a for a, b in match.items()}
+
+    def cables_found(a: int) -> frozenset[tuple[int, End]]:
+        return frozenset((port, (back.get(peer, -1 - peer), number))
+                         for port, (peer, number) in found[match[a]].peers.items())  # fmt: skip
+
+    plans = {a: frozenset(planned[a].peers.items()) for a in match if len(planned[a].peers) > 1}
+    wrong = {a: cables for a, cables in plans.items() if cables != cables_found(a)}
+    owner = {cables: a for a, cables in wrong.items()}
+    pairs = []
+    for a in sorted(wrong):
+        b = owner.get(cables_found(a))
+        if b is not None and a < b and planned[a].kind == planned[b].kind and cables_found(b) == wrong[a]:
+            pairs.append((a, b))
+    return pairs
+
+
+def _findings(
+    plan: Fabric, planned: list[_Device], found: list[_Device], match: Mapping[int, int]
+) -> Iterator[CableFinding]:
+    """Yield the cables that differ between matched devices, in groups that share ends."""
+    back = {b: a for a, b in match.items()}
+    wanted, there = dict[End, End](), dict[End, End]()
+    for a, device in enumerate(planned):
+        if a in match:
+            wanted |= {(a, port): end for port, end in device.peers.items() if end[0] in match}
+    for b, device in enumerate(found):
+        if b in back:
+            there |= {(back[b], port): (back[end[0]], end[1]) for port, end in device.peers.items() if end[0] in back}
+    differ = {end for end in {*wanted, *there} if wanted.get(end) != there.get(end)}
+
+    def text(a: End, b: End) -> str:
+        first, second = sorted((a, b))
+        return f"{plan.labels[first[0]]}/{first[1]} - {plan.labels[second[0]]}/{second[1]}"
+
+    seen: set[End] = set()
+    for start in sorted(differ):
+        if start in seen:
+            continue
+        group, queue = [start], [start]
+        seen.add(start)
+        for end in queue:
+            for other in (wanted.get(end), there.get(end)):
+                if other is not None and other not in seen:
+                    seen.add(other)
+                    queue.append(other)
+                    group.append(other)
+        old = tuple(sorted({text(end, wanted[end]) for end in group if end in wanted}))
+        new = tuple(sorted({text(end, there[end]) for end in group if end in there}))
+        yield CableFinding(_kind(len(old), len(new), len(group)), old, new)
+
+
+def _kind(planned: int, found: int, ends: int) -> Kind:
+    if found == 0:
+        return "missing"
+    if planned == 0:
+        return "extra"
+    if planned == found == 1:
+        return "moved"
+    if planned == found == 2 and ends == 4:
+        return "swapped"
+    return "mixed up"

@@ -1,0 +1,76 @@
+"""``ibnue compare``: compare a planned fabric with a real one."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import click
+
+from routing.cli import fabric_argument
+from routing.cli.command import FINDING
+from routing.cli.output import echo_lines, json_option, print_json, print_rows, spinner
+from routing.numerals import count_noun
+
+if TYPE_CHECKING:
+    from routing.cabling import CableFinding, Comparison
+
+MOST_LINES = 40
+"""Findings that are printed; ``--all`` prints all of them."""
+
+
+@click.command()
+@click.argument("plan")
+@click.argument("real")
+@click.option("--all", "everything", is_flag=True, help=f"List all findings, not only the first {MOST_LINES}.")
+@fabric_argument.name_map_option
+@json_option
+def compare(*, plan: str, real: str, everything: bool, as_json: bool) -> int:
+    """Compare the fabric REAL with the fabric PLAN: swapped, missing and extra cables, and other devices.
+
+    Both are fabrics: files of any format, or generators. Devices are matched by GUID and by name. Exit status 1 if
+    devices or cables differ.
+    """
+    from routing.cabling import compare_cabling
+
+    with spinner(f"comparing {plan} and {real}"):
+        found = compare_cabling(fabric_argument.read(plan), fabric_argument.read(real))
+    if as_json:
+        print_json({**dataclasses.asdict(found), "edits": found.edits, "same": found.same})
+    else:
+        show(found, None if everything else MOST_LINES)
+    return 0 if found.same else FINDING
+
+
+def show(found: Comparison, most: int | None) -> None:
+    """Print the counts, and then one line or a few for each finding; ``most`` findings at most."""
+    names = (
+        ("renamed", [f"{a} is called {b}" for a, b in found.renamed]),
+        ("replaced", [f"{a} has another GUID" if a == b else f"{b} is in the place of {a}" for a, b in found.replaced]),
+        ("exchanged", [f"{a} and {b} have changed places" for a, b in found.exchanged]),
+        ("missing device", list(found.missing_devices)),
+        ("extra device", list(found.extra_devices)),
+    )
+    rows = [("devices", f"{found.matched} in both")]
+    rows += [(name, count_noun(len(lines), "device")) for name, lines in names if lines]
+    cables = "all as planned" if not found.cables else f"{count_noun(found.edits, 'cable')} to reconnect"
+    rows.append(("cables", cables))
+    if found.lost_cables or found.new_cables:
+        rows.append(("their cables", f"{found.lost_cables} of missing devices, {found.new_cables} of extra ones"))
+    print_rows(rows)
+    lines = [f"{name}: {line}" for name, found_names in names for line in found_names]
+    lines += [line for finding in found.cables for line in describe(finding)]
+    if lines:
+        echo_lines("", *lines[:most])
+    if most is not None and len(lines) > most:
+        echo_lines(f"... and {len(lines) - most} lines more (--all)")
+
+
+def describe(finding: CableFinding) -> list[str]:
+    """Return the lines that describe a finding about cables."""
+    if finding.kind == "missing":
+        return [f"missing: {cable}" for cable in finding.planned]
+    if finding.kind == "extra":
+        return [f"extra: {cable}" for cable in finding.found]
+    planned = [f"  plan: {cable}" for cable in finding.planned]
+    return [f"{finding.kind}:", *planned, *(f"  real: {cable}" for cable in finding.found)]

@@ -1,0 +1,37 @@
+"""ibnue compare, as a user meets it."""
+
+import json
+
+from command_runs import run
+
+RACK = "docs/examples/rack/ibnetdiscover.txt"
+
+
+def test_a_swap_and_a_missing_cable_are_named(tmp_path):
+    found = tmp_path / "found.net"
+    made = run("fabric", RACK, "--fail", "swap ibsw-r3c2/3 ibsw-r4c1/4", "--fail", "ibsw-r3c3/4", "-o", found)
+    assert made.exit_code == 0, made.output
+    result = run("compare", RACK, found)
+    assert result.exit_code == 1
+    assert "cables   2 cables to reconnect" in result.output
+    lines = result.output.splitlines()
+    at = lines.index("swapped:")
+    assert [line.split(":")[0].strip() for line in lines[at + 1 : at + 5]] == ["plan", "plan", "real", "real"]
+    assert sum("ibsw-r3c2/3" in line for line in lines) == 2
+    assert sum(line.startswith("missing: ") and "ibsw-r3c3/4" in line for line in lines) == 1
+    found = json.loads(run("compare", RACK, found, "--json").output)
+    assert (found["edits"], found["same"], len(found["cables"])) == (2, False, 2)
+
+
+def test_the_same_fabric_is_as_planned_whatever_the_format(tmp_path):
+    assert run("fabric", RACK, "-o", tmp_path / "same.json").exit_code == 0
+    result = run("compare", RACK, tmp_path / "same.json")
+    assert result.exit_code == 0
+    assert result.output.splitlines() == ["devices  36 in both", "cables   all as planned"]
+
+
+def test_long_lists_are_cut(tmp_path):
+    few, many = "ring:3,cas=1", "ring:3,cas=50"
+    result = run("compare", few, many)
+    assert "lines more (--all)" in result.output
+    assert "lines more (--all)" not in run("compare", few, many, "--all").output
