@@ -34,7 +34,7 @@ class Dragonfly:
 
     - The groups follow from the cables alone.  Links may be missing.
     - Two links between groups are allowed, too, where they are a shortest path, if the load is balanced better.
-    - SL2VL tells the hops apart, by the link on which a packet enters a switch.
+    - SL2VL distinguishes the hops by the link on which a packet enters a switch.
     - The load is balanced over all shortest paths, parallel links and all LIDs.
     - Paths of other forms keep one VL on which dependencies close no cycle: where links are missing, or where such
       paths balance the load.  Where too many links are missing, all paths do so, as in LASH.

@@ -65,6 +65,8 @@ class HopClasses:
         """Pairs of switches of which some path in either direction is not regular, bool[S, S].  Cost: O(D S)."""
         channels = self.fabric.channels
         found = np.zeros((self.fabric.switches, self.fabric.switches), np.bool_)
+        if len(channels) == 0:
+            return found
         for root, row in zip(self.destinations.root.tolist(), self.next_channel, strict=True):
             channel, to, first = _columns(channels, row)
             fits_after = to == root  # the rest of the path after an advancing link is empty ...
@@ -79,6 +81,8 @@ class HopClasses:
     def changes_class(self) -> bool:
         """Return whether any path has a link after an advancing one."""
         channels = self.fabric.channels
+        if len(channels) == 0:
+            return False
         for row in self.next_channel:
             channel, to, first = _columns(channels, row)
             if (first & self.advancing[channel] & first[to]).any():

@@ -25,7 +25,7 @@ class SlimFly:
     Notes
     -----
     After M. Besta, T. Hoefler, "Slim Fly: a cost effective low-diameter network topology", SC 2014, whose minimal
-    routing needs two VLs.  SL2VL tells the hops apart: a packet from a CA has its first hop before it, a packet from
+    routing needs two VLs.  SL2VL distinguishes the hops: a packet from a CA has its first hop before it, a packet from
     another switch its second.  Differences:
 
     - Any fabric of diameter two will do, such as a HyperX of two dimensions.

@@ -136,3 +136,10 @@ def test_the_load_is_balanced(engine, name, size, floor):
     fabric = generate(name, size)
     routing = ENGINES[engine].route(fabric, EngineOptions())
     assert all_to_all_share(fabric, channel_loads(fabric, routing)) >= floor
+
+
+@pytest.mark.parametrize("vls", ["min", "auto", 1])
+def test_a_fabric_without_links_needs_one_vl(vls):
+    fabric = generate("full-mesh", ["1"], cas=3)
+    routing = ENGINES["slimfly"].route(fabric, EngineOptions(vls=vls))
+    assert prove(fabric, routing).complete and routing.vls_needed == 1

@@ -173,8 +173,7 @@ static inline int32_t ibn_least_rank(const job_t *job, const uint16_t *distance,
 static inline int ibn_is_allowed(const job_t *job, const uint16_t *distance, int32_t c, int32_t least)
 {
     const ibn_network *net = job->net;
-    return distance[net->dst[c]] + 1 == distance[net->src[c]]
-           && (least == INT32_MAX || job->options->rank[c] == least);
+    return distance[net->dst[c]] + 1 == distance[net->src[c]] && (least == INT32_MAX || job->options->rank[c] == least);
 }
 
 void ibn_trees_grow_shortest(const job_t *job, load_account *account, int32_t target);
