@@ -12,7 +12,7 @@ from routing.engines import ENGINES
 from routing.fabric import NO_PORT, Fabric
 from routing.tables import Provenance, Routing, identity_sl2vl
 
-ANY_FABRIC = tuple(name for name in ENGINES if name not in ("ftree", "dor", "torus-2qos"))
+ANY_FABRIC = tuple(name for name in ENGINES if name not in ("ftree", "dor", "torus-2qos", "dragonfly", "slimfly"))
 """Engines that route every fabric."""
 
 

@@ -102,6 +102,7 @@ def balance(
     bisection: bool = False,
     rank: npt.NDArray[np.int32] | None = None,
     turns: AllowedTurns | None = None,
+    rank_from: int = 0,
 ) -> Balanced:
     """Compute balanced trees for all destinations.
 
@@ -132,6 +133,8 @@ def balance(
         Cost of every hop beside its load (1 is the cost of the channel with the highest utilisation).
     rank
         int32[C], shortest paths only: of the channels that lead one hop nearer, a switch uses one of the lowest rank.
+    rank_from
+        Number of hops to the destination from which on ranks count.
 
     turns
         The turns that paths may take, instead of an order of the switches.
@@ -145,7 +148,7 @@ def balance(
     network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)
     options = ffi.new("ibn_balance_options *")
     options.passes, options.threads, options.seed = passes, threads, seed
-    options.hop_cost, options.bisection = hop_cost, int(bisection)
+    options.hop_cost, options.bisection, options.rank_from = hop_cost, int(bisection), rank_from
     point(options, rank=rank, position=position)
     if turns is not None:
         point(options, allowed=turns.allowed, spanning=turns.spanning, reverse=channels.reverse)

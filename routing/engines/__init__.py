@@ -26,6 +26,8 @@ OWN = (
     "lturn",
     "smart",
     "disjoint",
+    "dragonfly",
+    "slimfly",
     "torus-2qos",
     "dor",
     "sssp",

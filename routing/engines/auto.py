@@ -21,7 +21,7 @@ from routing.fabric import Fabric
 from routing.quality import all_to_all_share, bisection_share, channel_loads
 from routing.tables import Routing
 
-CANDIDATES = ("ftree", "updn", "dfsssp", "lash", "nue", "torus-2qos")
+CANDIDATES = ("ftree", "updn", "dfsssp", "lash", "nue", "torus-2qos", "dragonfly", "slimfly")
 """Engines that are tried, in the order in which the first of several equally good ones is taken."""
 GRIDS_ONLY = ("torus-2qos",)
 """Candidates that are left out where the links show no directions as in a mesh, torus or HyperX."""

@@ -144,6 +144,13 @@ class PathSelector:
             return None
         return self._balanced(DIRECTED, self.rank, refinement_passes(self.fabric, self.options))
 
+    def by_rank(self, name: str, rank: npt.NDArray[np.int32], *, rank_from: int) -> PathSet:
+        """Return shortest paths whose channels have ranks (int32[C]).
+
+        Switches ``rank_from`` hops or more before the end of a path use only channels of the lowest rank.
+        """
+        return self._balanced(name, rank, refinement_passes(self.fabric, self.options), rank_from)
+
     def ring_symmetric(self, rings: Rings) -> PathSet:
         """Return dimension-ordered paths where request and reply paths use the same side of each ring."""
         bundles = LinkBundles.between_switches(self.fabric.channels, self.inverse_capacity)
@@ -194,11 +201,11 @@ class PathSelector:
             channels, bundles, self.inverse_capacity, self.sources, root=targets.root, share=targets.share, hop=hop
         )
 
-    def _balanced(self, name: str, rank: npt.NDArray[np.int32] | None, passes: int) -> PathSet:
-        trees = self._trees(self.destinations.targets(), rank, passes)
+    def _balanced(self, name: str, rank: npt.NDArray[np.int32] | None, passes: int, rank_from: int = 0) -> PathSet:
+        trees = self._trees(self.destinations.targets(), rank, passes, rank_from)
         return self._path_set(name, trees.next_channel, trees.load, rank)
 
-    def _trees(self, targets: Targets, rank: npt.NDArray[np.int32] | None, passes: int) -> Balanced:
+    def _trees(self, targets: Targets, rank: npt.NDArray[np.int32] | None, passes: int, rank_from: int = 0) -> Balanced:
         bisection = self.options.objective is Objective.BISECTION
         return balance(
             self.fabric.channels,
@@ -211,6 +218,7 @@ class PathSelector:
             hop_cost=NEW_CHANNEL_COST if bisection else 0.0,
             bisection=bisection,
             rank=rank,
+            rank_from=rank_from,
         )
 
     def _path_set(

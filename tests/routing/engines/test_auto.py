@@ -36,7 +36,7 @@ def test_no_candidate_carries_more_than_a_hundredth_more(name, arguments, cas):
         try:
             found[candidate] = shares(fabric, ENGINES[candidate].route(fabric, EngineOptions()))
         except RoutingError:  # noqa: PERF203
-            assert candidate in ("ftree", "torus-2qos")
+            assert candidate in ("ftree", "torus-2qos", "dragonfly", "slimfly")
     most = [max(column) for column in zip(*found.values(), strict=True)]
     own = min(share / best for share, best in zip(shares(fabric, routing), most, strict=True))
     others = [min(share / best for share, best in zip(pair, most, strict=True)) for pair in found.values()]

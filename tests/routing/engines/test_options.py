@@ -127,7 +127,7 @@ def test_fabrics_with_next_to_nothing_in_them(engine, options, fabric, route):
         assert proof.certified
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [name for name in ENGINES if name != "dragonfly"])
 def test_a_switch_whose_every_port_is_cabled(engine, route):
     sketch = Sketch("wide")
     rows = [sketch.add(NodeKind.SWITCH) for _ in range(3)]

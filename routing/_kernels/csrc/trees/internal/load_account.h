@@ -166,13 +166,16 @@ static inline candidate_t ibn_candidate_none(void)
     return (candidate_t){.channel = -1, .taken = 0, .cost = INFINITY};
 }
 
-/* Return the lowest rank of the channels of a switch that lead one hop nearer: the shortest rule allows only these. */
+/* Return the lowest rank of the channels of a switch that lead one hop nearer: the shortest rule allows only these.
+ * INT32_MAX: it allows all of them. */
 static inline int32_t ibn_least_rank(const job_t *job, const uint16_t *distance, int32_t u)
 {
     const ibn_network *net = job->net;
     const int32_t *rank = job->options->rank;
     int32_t least = INT32_MAX;
-    for (int32_t c = net->first[u]; rank && c < net->first[u + 1]; c++)
+    if (!rank || distance[u] < job->options->rank_from)
+        return INT32_MAX;
+    for (int32_t c = net->first[u]; c < net->first[u + 1]; c++)
         if (distance[net->dst[c]] + 1 == distance[u] && rank[c] < least)
             least = rank[c];
     return least;
@@ -182,8 +185,7 @@ static inline int32_t ibn_least_rank(const job_t *job, const uint16_t *distance,
 static inline int ibn_is_allowed(const job_t *job, const uint16_t *distance, int32_t c, int32_t least)
 {
     const ibn_network *net = job->net;
-    return distance[net->dst[c]] + 1 == distance[net->src[c]]
-           && (!job->options->rank || job->options->rank[c] == least);
+    return distance[net->dst[c]] + 1 == distance[net->src[c]] && (least == INT32_MAX || job->options->rank[c] == least);
 }
 
 /* Return whether a path may go from channel c to the channel of this index at the next switch. */

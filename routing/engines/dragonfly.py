@@ -1,0 +1,87 @@
+"""Dragonfly: balanced shortest paths, with the VL by hop class."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.engines.base import EngineOptions, Objective, Offers, Promise, refuse_unsupported
+from routing.engines.destinations import Destinations
+from routing.engines.dragonfly_groups import groups_of
+from routing.engines.dragonfly_paths import over_one_link
+from routing.engines.hop_classes import HopClasses, fallback, hop_routing
+from routing.engines.path_selection import PathSelector, PathSet
+from routing.engines.uncounted import without_uncounted
+from routing.errors import NotEnoughVLs
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+LONGEST = 3
+"""Hops of the longest shortest paths of a dragonfly: local, between groups, local."""
+
+
+class Dragonfly:
+    """Balanced shortest paths of a dragonfly, with another VL behind a link between groups.
+
+    Notes
+    -----
+    After J. Kim, W. J. Dally, S. Scott, D. Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008,
+    whose minimal routing needs two VLs: a link in the group, a link between groups, a link in the other group.
+    Differences:
+
+    - The groups follow from the cables alone.  Links may be missing.
+    - Two links between groups are allowed, too, where they are a shortest path, if the load is balanced better.
+    - SL2VL distinguishes the hops by the link on which a packet enters a switch.
+    - The load is balanced over all shortest paths, parallel links and all LIDs.
+    - Paths of other forms keep one VL on which dependencies close no cycle: where links are missing, or where such
+      paths balance the load.  Where too many links are missing, all paths do so, as in LASH.
+    - More VLs than needed serve as further pairs of VLs.
+    """
+
+    name = "dragonfly"
+    summary = "balanced shortest paths on dragonflies, on two virtual lanes; replies are safe"
+    promise = Promise.DEADLOCK_FREE
+    offers = Offers(options=("reversible", "objective"), needs_vls=True)
+
+    @without_uncounted
+    def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
+        """Compute the tables (see :class:`routing.engines.base.Engine`).
+
+        Cost: that of balanced shortest paths; cycle searches for paths of other forms.
+
+        Raises
+        ------
+        NotADragonfly
+            The switches do not form groups.
+        NotEnoughVLs
+            The paths do not fit into the allowed VLs.
+        """
+        refuse_unsupported(self, options)
+        start = time.perf_counter()
+        group = groups_of(fabric)
+        destinations, channels = Destinations.of(fabric), fabric.channels
+        between = group[channels.src] != group[channels.dst]
+        selector, facts = PathSelector(fabric, destinations, options), {"groups": int(group.max()) + 1}
+        for trees in _candidates(selector, group, between):
+            paths = HopClasses(fabric, destinations, trees.next_channel, between)
+            with contextlib.suppress(NotEnoughVLs):
+                return hop_routing(self, paths, options, start, rule=trees.name, **facts)
+        return fallback(self, fabric, options, **facts)
+
+
+ENGINE = Dragonfly()
+
+
+def _candidates(selector: PathSelector, group: npt.NDArray[np.int64], between: npt.NDArray[np.bool_]) -> list[PathSet]:
+    """Return paths, the most balanced first, if there are more VLs than needed; else those with most regular paths."""
+    # A path of three hops is regular if it begins in the group.  Shorter ones are regular in any case.
+    found = [selector.by_rank("local first", between.astype(np.int32), rank_from=LONGEST)]
+    if selector.options.objective is Objective.ALLTOALL:
+        one = over_one_link(selector, group)
+        found = found if one is None else [one, *found]
+    if selector.options.vls != "min":
+        found.append(selector.any_shortest)
+    return sorted(found, key=lambda paths: round(paths.max_utilisation, 6))

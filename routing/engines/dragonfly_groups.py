@@ -1,0 +1,72 @@
+"""Groups of a dragonfly, found from the cables."""
+
+from __future__ import annotations
+
+import igraph
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import RoutingError
+from routing.fabric import Fabric
+
+LEAST_INSIDE = 0.75
+"""Share of the pairs of switches of a group that have to be linked."""
+
+LEAST_BETWEEN = 0.75
+"""Share of the pairs of groups that have to be linked."""
+
+THRESHOLDS = 40
+"""Number of thresholds of similarity that are tried, evenly spaced in (0, 1)."""
+
+
+class NotADragonfly(RoutingError):
+    """The switches do not form groups as in a dragonfly."""
+
+
+def groups_of(fabric: Fabric) -> npt.NDArray[np.int64]:
+    """Return the group of each switch, int64[S], numbered by their first switches.
+
+    Two switches of a group share nearly all neighbours within the group.  So the Jaccard similarity of their
+    neighbourhoods exceeds that of two linked switches of different groups.  For each of several thresholds, the links
+    above it join switches to groups.  The result is the partition with the highest product of two shares: linked pairs
+    within groups, and linked pairs of groups.
+
+    Raises
+    ------
+    NotADragonfly
+        In no partition both shares are at least three quarters.
+
+    Notes
+    -----
+    Cost: O(C degree), and O(C) for each threshold.
+    """
+    channels, switches = fabric.channels, fabric.switches
+    ahead = channels.src < channels.dst
+    links = np.unique(np.stack([channels.src[ahead], channels.dst[ahead]], axis=1), axis=0)
+    graph = igraph.Graph(n=switches, edges=links)
+    likeness = np.array(graph.similarity_jaccard(pairs=links.tolist(), loops=True)) if len(links) else np.zeros(0)
+    best, fit = None, 0.0
+    for threshold in np.arange(1, THRESHOLDS) / THRESHOLDS:
+        chosen = igraph.Graph(n=switches, edges=links[likeness >= threshold])
+        group = np.asarray(chosen.connected_components().membership, np.int64)
+        inside, between = _shares(group, links)
+        if min(inside - LEAST_INSIDE, between - LEAST_BETWEEN) >= 0 and inside * between > fit:
+            best, fit = group, inside * between
+    if best is None:
+        raise NotADragonfly(
+            "the switches do not form the groups of a dragonfly, in which all are linked and which are linked with "
+            "each other (use another engine, such as nue)"
+        )
+    return best
+
+
+def _shares(group: npt.NDArray[np.int64], links: npt.NDArray[np.int32]) -> tuple[float, float]:
+    """Return the share of linked pairs of switches within groups, and of linked pairs of groups; 0 without pairs."""
+    size = np.bincount(group)
+    ends = group[links]
+    within = ends[:, 0] == ends[:, 1]
+    pairs, groups = int((size * (size - 1) // 2).sum()), len(size)
+    if pairs == 0 or groups < 2:
+        return 0.0, 0.0
+    between = np.unique(np.sort(ends[~within], axis=1), axis=0)
+    return float(within.sum()) / pairs, len(between) / (groups * (groups - 1) / 2)

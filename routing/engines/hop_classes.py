@@ -1,0 +1,321 @@
+"""VLs by hop class: SL2VL names the VL of a packet by the link on which the packet enters a switch.
+
+A packet begins in the first class.  Some links are *advancing*: behind such a link, a packet is in the second class.
+A path is regular if it has at most one link that is not advancing, then at most one that is, and then at most one of
+any kind.  Dependencies of regular paths lead from links that are not advancing to advancing ones, and from the first
+class to the second.  So they close no cycle.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.assign_vls import NO_VL, PathGroups, assign_vls
+from routing._kernels.balance import Balanced
+from routing.engines.base import Engine, EngineOptions
+from routing.engines.destinations import Destinations, forwarding_tables
+from routing.engines.dfsssp import route_in_layers
+from routing.engines.provenance import provenance
+from routing.engines.vl_assignment import VlTables, vls_allowed
+from routing.errors import NotEnoughVLs
+from routing.fabric import Channels, Fabric
+from routing.tables import DATA_VLS, Routing
+
+SLS = 16
+"""Number of SLs of InfiniBand."""
+
+CLASSES = 2
+"""Number of hop classes."""
+
+VISITS = 20_000_000
+"""Channels that cycle searches for irregular paths may visit, for each number of VLs."""
+
+SPARE_VISITS = 1_000_000
+"""Channels that cycle searches may visit for irregular paths between switches without end ports."""
+
+NOTHING = 255
+
+
+@dataclass(frozen=True, eq=False)
+class HopClasses:
+    """Trees, and the links behind which a packet is in the second class.
+
+    Attributes
+    ----------
+    fabric, destinations
+        The fabric, and the destinations of the trees.
+    next_channel
+        uint8[D, S], index of the selected channel among those of the switch, 255 for none.
+    advancing
+        bool[C], links behind which a packet is in the second class.
+    """
+
+    fabric: Fabric
+    destinations: Destinations
+    next_channel: npt.NDArray[np.uint8]
+    advancing: npt.NDArray[np.bool_]
+
+    @cached_property
+    def irregular(self) -> npt.NDArray[np.bool_]:
+        """Pairs of switches of which some path in either direction is not regular, bool[S, S].  Cost: O(D S)."""
+        channels = self.fabric.channels
+        found = np.zeros((self.fabric.switches, self.fabric.switches), np.bool_)
+        if len(channels) == 0:
+            return found
+        for root, row in zip(self.destinations.root.tolist(), self.next_channel, strict=True):
+            channel, to, first = _columns(channels, row)
+            fits_after = to == root  # the rest of the path after an advancing link is empty ...
+            last = first & (to == root)
+            fits_after = fits_after | (first & last[to])  # ... or one link
+            own = self.advancing[channel] & first
+            direct = own & fits_after | last
+            fine = direct | (first & ~self.advancing[channel] & (own & fits_after)[to])
+            found[:, root] |= first & ~fine
+        return found | found.T
+
+    def changes_class(self) -> bool:
+        """Return whether any path has a link after an advancing one."""
+        channels = self.fabric.channels
+        if len(channels) == 0:
+            return False
+        for row in self.next_channel:
+            channel, to, first = _columns(channels, row)
+            if (first & self.advancing[channel] & first[to]).any():
+                return True
+        return False
+
+
+def _columns(
+    channels: Channels, row: npt.NDArray[np.uint8]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return for each switch the channel of a tree and the switch behind it, int64[S]; and whether there is one."""
+    there = row != NOTHING
+    channel = np.where(there, channels.first[:-1] + row.astype(np.int64), 0)
+    to = np.where(there, channels.dst[channel] if len(channels) else 0, 0)
+    return channel, to.astype(np.int64), there
+
+
+def hop_routing(engine: Engine, paths: HopClasses, options: EngineOptions, start: float, **facts: object) -> Routing:
+    """Return the tables of an engine for paths in hop classes.
+
+    Pairs of switches with regular paths share SLs that change from a VL of the first class to one of the second.  If
+    there are more VLs than two, there are several such SLs.  The packets of all other pairs keep the VL of their SL,
+    one on which dependencies close no cycle, for both directions together.  So replies are safe.
+
+    Parameters
+    ----------
+    engine, paths, options
+        The engine, its paths, and the options of the run.
+    start
+        Start of the run, by ``time.perf_counter``.
+    facts
+        Further results for the provenance.
+
+    Raises
+    ------
+    NotEnoughVLs
+        The classes and the irregular paths do not fit into the allowed VLs.
+    """
+    fabric, destinations = paths.fabric, paths.destinations
+    lft = forwarding_tables(fabric, destinations, Balanced(paths.next_channel, np.zeros(0), np.zeros(0)))
+    chosen, needed = _assign(paths, lft, options)
+    facts["irregular_pairs"] = int(paths.irregular.sum())
+    seconds = {"route": time.perf_counter() - start}
+    return Routing(
+        lft=lft,
+        **chosen.tables(paths, options.first_vl),
+        vls_needed=needed,
+        provenance=provenance(engine.name, fabric, options, seconds, **facts),
+    )
+
+
+def fallback(engine: Engine, fabric: Fabric, options: EngineOptions, **facts: object) -> Routing:
+    """Return the tables of LASH in the name of an engine, for a fabric with too many irregular paths.
+
+    Raises
+    ------
+    NotEnoughVLs
+        No paths were found that fit into the allowed VLs.
+    """
+    routing = route_in_layers(engine, fabric, options, mutual=True)
+    record = routing.provenance
+    found = {**record.options, **facts, "fallback": "layers of shortest paths, as in LASH"}
+    return replace(routing, provenance=replace(record, options=found))
+
+
+def _assign(paths: HopClasses, lft: npt.NDArray[np.uint8], options: EngineOptions) -> tuple[_Assignment, int]:
+    """Return the assignment over all allowed VLs, and the smallest number of VLs with which one was found.
+
+    Raises
+    ------
+    NotEnoughVLs
+        There is no assignment within the allowed VLs.
+    """
+    minimal = options.vls == "min"
+    have = DATA_VLS - options.first_vl if minimal else vls_allowed(options)
+    classes = CLASSES if paths.changes_class() else 1
+    if have < classes:
+        raise NotEnoughVLs(classes, have)
+    groups, found = _Groups.of(paths), None
+    if not minimal:
+        found = _Assignment.search(
+            paths, lft, groups, classes=classes, vls=have, copies=have // classes, first_vl=options.first_vl
+        ) or _Assignment.search(paths, lft, groups, classes=classes, vls=have, copies=1, first_vl=options.first_vl)
+        if found is None:
+            raise NotEnoughVLs(None, have)
+    for vls in range(classes, have + 1):
+        fewest = _Assignment.search(paths, lft, groups, classes=classes, vls=vls, copies=1, first_vl=options.first_vl)
+        if fewest is not None:
+            return found or fewest, vls
+    if found is None:
+        raise NotEnoughVLs(None, have)
+    return found, have
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """Irregular paths by pair of switches, those with end ports at either end first.
+
+    Attributes
+    ----------
+    high, low
+        int64[G], the two switches.
+    first, source, lid
+        As in :class:`routing._kernels.assign_vls.PathGroups`.
+    counted
+        Number of groups with end ports at either end.
+    """
+
+    high: npt.NDArray[np.int64]
+    low: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int32]
+    source: npt.NDArray[np.int32]
+    lid: npt.NDArray[np.int32]
+    counted: int
+
+    @classmethod
+    def of(cls, paths: HopClasses) -> _Groups:
+        """Return the groups of all irregular pairs."""
+        fabric, destinations = paths.fabric, paths.destinations
+        high, low = np.nonzero(np.tril(paths.irregular, -1))
+        has_ports = fabric.terminals_at > 0
+        counted = has_ports[high] | has_ports[low]
+        by_count = np.argsort(~counted, kind="stable")
+        high, low = high[by_count], low[by_count]
+        by_root = np.argsort(destinations.root, kind="stable")
+        lids = destinations.lid[by_root]
+        count = np.bincount(destinations.root, minlength=fabric.switches)
+        begin = np.cumsum(count) - count
+        ends = np.stack([high, low], axis=1).reshape(-1)  # destination of each direction
+        starts = np.stack([low, high], axis=1).reshape(-1)
+        size = count[ends]
+        offset = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
+        first = np.concatenate([[0], np.cumsum(size.reshape(-1, 2).sum(axis=1))])
+        return cls(
+            high,
+            low,
+            first.astype(np.int32),
+            np.repeat(starts, size).astype(np.int32),
+            lids[np.repeat(begin[ends], size) + offset].astype(np.int32),
+            int(counted.sum()),
+        )
+
+    def part(self, begin: int, end: int, start: npt.NDArray[np.uint8]) -> PathGroups:
+        """Return the groups from ``begin`` up to ``end`` as input of the kernel; ``start`` is uint8[G]."""
+        low, high = int(self.first[begin]), int(self.first[end])
+        return PathGroups(
+            self.first[begin : end + 1] - np.int32(low), self.source[low:high], self.lid[low:high], start[begin:end]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Assignment:
+    """VLs of classes and of irregular paths.
+
+    SL ``k`` below ``copies`` has VL ``k`` in the first class, and VL ``copies + k`` in the second one if there are two.
+    SL ``copies + v`` has VL ``v`` everywhere.
+
+    Attributes
+    ----------
+    classes, copies, vls
+        Number of hop classes, of SLs with changing VLs, and of VLs.
+    groups, vl
+        The irregular paths, and the VL of each group, uint8[G].
+    """
+
+    classes: int
+    copies: int
+    vls: int
+    groups: _Groups
+    vl: npt.NDArray[np.uint8]
+
+    @classmethod
+    def search(
+        cls,
+        paths: HopClasses,
+        lft: npt.NDArray[np.uint8],
+        groups: _Groups,
+        *,
+        classes: int,
+        vls: int,
+        copies: int,
+        first_vl: int,
+    ) -> _Assignment | None:
+        """Return an assignment; None if irregular paths of end ports fit on no VL."""
+        channels, count = paths.fabric.channels, len(groups.high)
+        vl = np.zeros(count, np.uint8)
+        if count == 0:
+            return cls(classes, copies, vls, groups, vl)
+        before, after = channels.edges.channels()
+        masks = np.zeros(channels.edges.count, np.uint16)
+        turns = channels.edges.numbers()[~paths.advancing[before] & paths.advancing[after]]
+        masks[turns] = (1 << copies) - 1
+        place = np.empty(len(channels), np.int32)
+        place[np.argsort(paths.advancing, kind="stable")] = np.arange(len(channels), dtype=np.int32)
+        order = np.tile(place, (vls, 1))
+        # VLs without a first class have no dependencies yet.
+        free = np.arange(copies, vls) if vls > copies else np.arange(vls)
+        start = free[np.arange(count) % len(free)].astype(np.uint8)
+        usable = np.arange(vls) < SLS - first_vl - copies
+        start[~usable[start]] = int(free[0]) if usable[free[0]] else 0
+        for begin, end, budget in ((0, groups.counted, VISITS), (groups.counted, count, SPARE_VISITS)):
+            vl[begin:end], masks, order, _ = assign_vls(
+                channels,
+                paths.fabric.lids.switch,
+                lft,
+                groups.part(begin, end, start),
+                masks=masks,
+                order=order,
+                allowed_vls=usable,
+                budget=budget,
+            )
+            if begin == 0 and (vl[:end] == NO_VL).any():
+                return None
+        return cls(classes, copies, vls, groups, np.where(vl == NO_VL, start, vl).astype(np.uint8))
+
+    def tables(self, paths: HopClasses, first: int) -> VlTables:
+        """Return the SLs by switch and LID, and the SL2VL tables, both shifted up to the VL ``first``."""
+        fabric, destinations, channels = paths.fabric, paths.destinations, paths.fabric.channels
+        rows = np.arange(fabric.switches)
+        by_pair = ((rows[:, None] + rows) % self.copies).astype(np.uint8)
+        kept = self.vl + np.uint8(self.copies)
+        by_pair[self.groups.high, self.groups.low] = kept
+        by_pair[self.groups.low, self.groups.high] = kept
+        sl = np.full((fabric.switches, len(fabric.lids)), first, np.uint8)
+        sl[:, destinations.lid] = by_pair[:, destinations.root] + np.uint8(first)
+        row = (np.arange(SLS) % (first + self.vls)).astype(np.uint8)
+        own = np.arange(self.copies)
+        row[first + own] = first + own
+        constant = np.arange(min(self.vls, SLS - first - self.copies))
+        row[first + self.copies + constant] = first + constant
+        ports = 1 + int(fabric.switch_ports.max(initial=0))
+        table = np.tile(row, (fabric.switches, ports, ports, 1))
+        late = row.copy()
+        late[first + own] = first + own + (self.copies if self.classes > 1 else 0)
+        table[channels.dst[paths.advancing], channels.dst_port[paths.advancing]] = late
+        return {"sl": sl, "sl2vl": table, "vls": first + self.vls}

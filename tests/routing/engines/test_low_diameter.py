@@ -1,0 +1,145 @@
+"""Engines of dragonflies and Slim Flies: the VL by hop class, certified with and without faults."""
+
+import random
+
+import networkx as nx
+import numpy as np
+import pytest
+from slow_proof import prove_slowly
+
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.engines.dragonfly_groups import NotADragonfly, groups_of
+from routing.errors import NotEnoughVLs, RoutingError
+from routing.quality import all_to_all_share, channel_loads
+from routing.topologies import generate
+
+CASES = [
+    ("dragonfly", "dragonfly", ["4", "2", "2"]),
+    ("dragonfly", "dragonfly", ["4", "2", "2", "5"]),
+    ("slimfly", "slimfly", ["3"]),
+    ("slimfly", "hyperx", ["4x3"]),
+    ("slimfly", "kautz", ["3", "2"]),
+]
+named = pytest.mark.parametrize(("engine", "name", "size"), CASES, ids=str)
+
+
+def without(fabric, share, seed):
+    links = np.unique(fabric.channels.link).tolist()
+    return fabric.without_links(sorted(random.Random(seed).sample(links, round(share * len(links)))))
+
+
+@named
+@pytest.mark.parametrize("vls", ["min", "auto", 3])
+def test_two_vls_are_enough_without_faults(engine, name, size, vls):
+    fabric = generate(name, size, cas=1)
+    routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls, port_vls=6))
+    proof = prove(fabric, routing)
+    assert proof.complete
+    assert (proof.strength, proof.scope) == ("reversible", "all")
+    assert routing.vls_needed <= 2 and routing.vls == {"min": 2, "auto": 6, 3: 3}[vls]
+
+
+@named
+def test_a_packet_changes_its_vl_behind_an_advancing_link_only(engine, name, size):
+    fabric = generate(name, size, cas=1)
+    routing, channels, lids = ENGINES[engine].route(fabric, EngineOptions(vls="min")), fabric.channels, fabric.lids
+    group = groups_of(fabric) if engine == "dragonfly" else np.arange(fabric.switches)
+    seen = set()
+    for source in range(fabric.switches):
+        for lid in np.flatnonzero(lids.switch >= 0):
+            at, entry, path = source, 0, ""
+            while at != lids.switch[lid]:
+                out = routing.lft[at, lid]
+                channel = channels.at_port[at, out]
+                vl, to = routing.sl2vl[at, entry, out, routing.sl[source, lid]], channels.dst[channel]
+                path += ("a" if group[at] == group[to] else "A") + str(vl)
+                at, entry = to, channels.dst_port[channel]
+            seen.add(path)
+    regular = {"", "a0", "A0", "A0a1", "A0A1", "a0A0", "a0A0a1", "a0A0A1"}
+    assert seen <= regular and "1" in "".join(seen)
+
+
+@pytest.mark.parametrize("share", [0.03, 0.08, 0.2])
+@pytest.mark.parametrize(("engine", "name", "size"), CASES[1:3], ids=["dragonfly", "slimfly"])
+def test_faults_are_certified_as_the_slow_checker_says(engine, name, size, share):
+    irregular = 0
+    for seed in range(4):
+        fabric = without(generate(name, size, cas=1), share, seed)
+        try:
+            routing = ENGINES[engine].route(fabric, EngineOptions(effort=0.1))
+        except NotADragonfly:
+            assert share == 0.2
+            irregular += 1
+            continue
+        proof = prove(fabric, routing)
+        assert proof.complete
+        assert proof.strength == "reversible"
+        slow = prove_slowly(fabric, routing)
+        assert slow.counts["undelivered"] == slow.dropped == 0
+        assert nx.is_directed_acyclic_graph(slow.both["endports"])
+        irregular += routing.provenance.options.get("irregular_pairs", 1)
+    assert irregular > 0
+
+
+@pytest.mark.parametrize(("engine", "name", "size"), [CASES[0], CASES[2]], ids=["dragonfly", "slimfly"])
+def test_lmc_and_first_vl(engine, name, size):
+    fabric = without(generate(name, size, cas=2, lmc=1), 0.02, 1)
+    routing = ENGINES[engine].route(fabric, EngineOptions(effort=0.1, first_vl=3, port_vls=15))
+    proof = prove(fabric, routing)
+    assert proof.complete and proof.strength == "reversible"
+    used = routing.sl[:, fabric.lids.switch >= 0]
+    assert used.min() >= 3
+    assert routing.sl2vl[..., np.unique(used)].min() >= 3
+    assert routing.vls == 15
+
+
+def test_too_many_faults_fall_back_to_layers():
+    fabric = without(generate("slimfly", ["5"]), 0.1, 7)
+    routing = ENGINES["slimfly"].route(fabric, EngineOptions(effort=0.1, vls=5))
+    assert "LASH" in routing.provenance.options["fallback"]
+    proof = prove(fabric, routing)
+    assert proof.complete and proof.strength == "reversible"
+
+
+def test_fabrics_of_other_kinds_are_refused():
+    torus = generate("torus", ["6x6"], cas=1)
+    with pytest.raises(NotADragonfly, match="groups of a dragonfly"):
+        ENGINES["dragonfly"].route(torus, EngineOptions())
+    with pytest.raises(RoutingError, match="34 % of the pairs"):
+        ENGINES["slimfly"].route(torus, EngineOptions())
+    with pytest.raises(NotEnoughVLs):
+        ENGINES["slimfly"].route(generate("slimfly", ["5"], cas=1), EngineOptions(vls=1))
+
+
+@pytest.mark.parametrize("size", [["4", "1", "2"], ["6", "1", "3", "8"], ["8", "1", "2", "17"]], ids="-".join)
+@pytest.mark.parametrize("share", [0, 0.04])
+def test_groups_are_found_from_the_cables(size, share):
+    fabric = without(generate("dragonfly", size), share, 5)
+    found = groups_of(fabric)
+    expected = [name.split(".")[0] for name in fabric.switch_name]
+    assert len(set(expected)) == len(set(zip(expected, found.tolist(), strict=True))) == found.max() + 1
+
+
+@pytest.mark.parametrize(
+    ("engine", "name", "size", "floor"),
+    [
+        ("dragonfly", "dragonfly", ["4", "2", "2"], 1.04),
+        ("dragonfly", "dragonfly", ["6", "3", "3", "10"], 1.01),
+        ("slimfly", "slimfly", ["5"], 0.956),
+        ("slimfly", "hyperx", ["6x5"], 4.83),
+    ],
+    ids=["dragonfly", "dragonfly-10", "slimfly", "hyperx"],
+)
+def test_the_load_is_balanced(engine, name, size, floor):
+    fabric = generate(name, size)
+    routing = ENGINES[engine].route(fabric, EngineOptions())
+    assert all_to_all_share(fabric, channel_loads(fabric, routing)) >= floor
+
+
+@pytest.mark.parametrize("vls", ["min", "auto", 1])
+def test_a_fabric_without_links_needs_one_vl(vls):
+    fabric = generate("full-mesh", ["1"], cas=3)
+    routing = ENGINES["slimfly"].route(fabric, EngineOptions(vls=vls))
+    assert prove(fabric, routing).complete and routing.vls_needed == 1
