@@ -114,7 +114,7 @@ def test_a_file_of_roots_that_cannot_be_used_is_named_and_roots_are_searched_for
 def test_roots_are_not_for_engines_without(bench, tmp_path):
     (tmp_path / "roots").write_text(f"{GUIDS[5]}\n")
     (line,) = bench.ask("nue", f"root_guid_file {tmp_path / 'roots'}\n")["lines"]
-    assert line.endswith("not used: it is for auto and updn and ftree, not for nue")
+    assert line.endswith("not used: it is for auto and updn and ftree and mud and dnup and lturn, not for nue")
 
 
 @pytest.mark.parametrize("engine", ["updn", "minhop", "nue", "sssp", "dfsssp", "lash", "ftree"])
