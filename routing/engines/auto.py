@@ -93,7 +93,8 @@ class Auto:
             raise refused[-1]
         best = max(each.throughput(tried) for each in tried)
         equal = [each for each in tried if each.throughput(tried) >= (1 - EQUAL) * best]
-        chosen = min(equal, key=lambda each: each.routing.vls_needed)
+        # A re-route repairs only tables in which packets keep their VL.
+        chosen = min(equal, key=lambda each: (each.routing.sl2vl.ndim > 1, each.routing.vls_needed))
         seconds = {"route": time.perf_counter() - started}
         found = {**chosen.routing.provenance.options, "chosen": chosen.engine}
         return replace(chosen.routing, provenance=provenance(self.name, fabric, options, seconds, **found))

@@ -146,7 +146,7 @@ def test_wrong_arguments_are_refused(site):
         ibnue.route(fabric, rebalance=3)
     with pytest.raises(ibnue.OptionError, match="those of nue, not of updn"):
         ibnue.route(broken, "updn", previous=tables)
-    with pytest.raises(ibnue.OptionError, match="take 2 VLs, --vls says 1"):
+    with pytest.raises(ibnue.OptionError, match="use 2 VLs, --vls allows 1"):
         ibnue.route(broken, previous=tables, vls=1)
     with pytest.raises(ibnue.TableError):
         ibnue.check("ring:5", tables)

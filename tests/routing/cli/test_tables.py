@@ -395,7 +395,7 @@ def test_earlier_tables_keep_the_vls_that_are_for_others(torus, tmp_path):
 def test_earlier_tables_keep_their_roots(torus, tmp_path):
     """Those of what comes after are the same, also where the engine begins again; others are refused."""
     roots = ["--root", "sw1.1", "--root", "sw2.2"]
-    assert run("route", torus, *roots, "-o", tmp_path / "tables").exit_code == 0
+    assert run("route", torus, "-e", "updn", *roots, "-o", tmp_path / "tables").exit_code == 0
     again = ["route", torus, "--previous", tmp_path / "tables"]
     assert run(*again, *roots).exit_code == 0
     reported = "the tables of --previous have the roots sw1.1, sw2.2, not sw0.2 (leave them out, or --stability fresh"

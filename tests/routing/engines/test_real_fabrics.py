@@ -38,7 +38,10 @@ def test_tables_are_certified_with_random_faults(engine, name):
     assert len(texts) == 10
     for text in texts:
         proof = routed(engine, apply_faults(fabric, faults_of(text, fabric)))
-        assert proof is not None and proof.certified and proof.complete, text
+        if proof is None:  # an engine for one kind of fabric may refuse what the faults leave of it
+            assert engine not in ANY_FABRIC | {"ftree"}, text
+            continue
+        assert proof.certified and proof.complete, text
 
 
 @pytest.mark.parametrize("case", ["3 link,switch 1/64", "3 link,switch 1/116", "6% link,switch 1/81"])

@@ -35,7 +35,7 @@ typedef struct {
         *spanning; /* [S], channel to the parent in a spanning tree of allowed edges, -1: its root; with allowed */
     const int32_t *reverse; /* [C], channel of the same cable in the other direction; with allowed */
     const int32_t *rank;    /* [C], shortest paths use only channels of the lowest rank; NULL: all */
-    int32_t rank_from;       /* hops to the destination from which on ranks count; nearer switches use any channel */
+    int32_t rank_from;      /* hops to the destination from which on ranks count; nearer switches use any channel */
 } ibn_balance_options;
 /* Compute balanced trees: see balance.c. */
 int ibn_trees_balance(const ibn_network *network, const ibn_targets *targets, const ibn_balance_options *options,
