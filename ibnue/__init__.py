@@ -13,8 +13,20 @@ generator such as ``"torus:4x4"``.  Tables may be given as :class:`Tables`, a fi
 The names in ``__all__`` are stable.  Modules of ``routing`` may change with every version.
 """
 
-from ibnue.functions import check, draw, generate, load, load_tables, measure, route, simulate, transition, whatif
-from ibnue.results import Check, Drawing, Fabric, Faults, Measures, Result, Simulation, Tables, TransitionPlan
+from ibnue.functions import (
+    check,
+    compare,
+    draw,
+    generate,
+    load,
+    load_tables,
+    measure,
+    route,
+    simulate,
+    transition,
+    whatif,
+)
+from ibnue.results import Cabling, Check, Drawing, Fabric, Faults, Measures, Result, Simulation, Tables, TransitionPlan
 from routing import __version__
 from routing.errors import (
     BrokenPromise,
@@ -32,6 +44,7 @@ from routing.errors import (
 
 __all__ = [
     "BrokenPromise",
+    "Cabling",
     "Check",
     "Drawing",
     "EnvironmentProblem",
@@ -53,6 +66,7 @@ __all__ = [
     "TransitionPlan",
     "__version__",
     "check",
+    "compare",
     "draw",
     "generate",
     "load",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ibnue.results import (
+    Cabling,
     Check,
     Drawing,
     Fabric,
@@ -19,6 +20,7 @@ from ibnue.results import (
 )
 from routing import fabric as fabrics
 from routing import topologies
+from routing.cabling import compare_cabling
 from routing.cli import draw as drawing
 from routing.cli import fabric_argument, reroute_options
 from routing.cli import simulate as simulating
@@ -304,6 +306,23 @@ def whatif(
     )  # fmt: skip
     baseline = Baseline.of(subnet, chosen, given, routing=routing, stability=Stability(stability))
     return Faults(baseline, tuple(explore(baseline, scenarios, jobs=jobs)))
+
+
+def compare(plan: FabricLike, real: FabricLike) -> Cabling:
+    """Compare a real fabric with its plan: swapped, missing and extra cables, and other devices.
+
+    Parameters
+    ----------
+    plan, real
+        The fabrics.
+
+    Raises
+    ------
+    InputError
+        The fabrics have no device in common.
+    """
+    planned, found = load(plan), load(real)
+    return Cabling(planned, found, compare_cabling(planned, found))
 
 
 def transition(

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routing import fabric as fabrics
-from routing.cli import check, fabric, quality, route, simulate, transition, whatif
+from routing.cabling import Comparison
+from routing.cli import check, compare, fabric, quality, route, simulate, transition, whatif
 from routing.deadlock.proof import Proof
 from routing.deadlock.transition import Transition
 from routing.deadlock.verdict import Verdict
@@ -294,6 +295,36 @@ class Faults(Result):
     def __repr__(self) -> str:
         certified = sum(effect.certified for effect in self.effects)
         return f"<Faults {self.baseline.published.fabric.name}: {certified} of {len(self.effects)} certified>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cabling(Result):
+    """Differences between a plan and a real fabric.  The table has one row for each finding.
+
+    Attributes
+    ----------
+    plan, real
+        The fabrics.
+    comparison
+        The findings.
+    """
+
+    plan: Fabric
+    real: Fabric
+    comparison: Comparison
+
+    @property
+    def same(self) -> bool:
+        """Whether the real fabric has the devices and cables of the plan."""
+        return self.comparison.same
+
+    def report(self) -> Report:
+        """Return the counts, and a table of all findings."""
+        return compare.report_of(f"{self.real.name} compared with {self.plan.name}", self.comparison)
+
+    def __repr__(self) -> str:
+        found = self.comparison
+        return f"<Cabling {self.real.name}: {found.matched} devices in both, {len(found.cables)} findings about cables>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

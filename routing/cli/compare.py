@@ -10,10 +10,12 @@ import click
 from routing.cli import fabric_argument
 from routing.cli.command import FINDING
 from routing.cli.output import echo_lines, json_option, print_json, print_rows, spinner
+from routing.cli.report_options import report_options, write_reports
 from routing.numerals import count_noun
 
 if TYPE_CHECKING:
     from routing.cabling import CableFinding, Comparison
+    from routing.draw.report import Report
 
 MOST_LINES = 40
 """Findings that are printed; ``--all`` prints all of them."""
@@ -24,6 +26,7 @@ MOST_LINES = 40
 @click.argument("real")
 @click.option("--all", "everything", is_flag=True, help=f"List all findings, not only the first {MOST_LINES}.")
 @fabric_argument.name_map_option
+@report_options
 @json_option
 def compare(*, plan: str, real: str, everything: bool, as_json: bool) -> int:
     """Compare the fabric REAL with the fabric PLAN: swapped, missing and extra cables, and other devices.
@@ -35,6 +38,7 @@ def compare(*, plan: str, real: str, everything: bool, as_json: bool) -> int:
 
     with spinner(f"comparing {plan} and {real}"):
         found = compare_cabling(fabric_argument.read(plan), fabric_argument.read(real))
+    write_reports(lambda: report_of(f"{real} compared with {plan}", found))
     if as_json:
         print_json({**dataclasses.asdict(found), "edits": found.edits, "same": found.same})
     else:
@@ -42,23 +46,42 @@ def compare(*, plan: str, real: str, everything: bool, as_json: bool) -> int:
     return 0 if found.same else FINDING
 
 
-def show(found: Comparison, most: int | None) -> None:
-    """Print the counts, and then one line or a few for each finding; ``most`` findings at most."""
-    names = (
+def facts(found: Comparison) -> list[tuple[str, str]]:
+    """Return the counts of a comparison as rows of a name and a text."""
+    rows = [("devices", f"{found.matched} in both")]
+    rows += [(name, count_noun(len(lines), "device")) for name, lines in devices(found) if lines]
+    cables = "all as planned" if not found.cables else f"{count_noun(found.edits, 'cable')} to reconnect"
+    rows.append(("cables", cables))
+    if found.lost_cables or found.new_cables:
+        rows.append(("their cables", f"{found.lost_cables} of missing devices, {found.new_cables} of extra ones"))
+    return rows
+
+
+def devices(found: Comparison) -> tuple[tuple[str, list[str]], ...]:
+    """Return the findings about devices, as texts by kind."""
+    return (
         ("renamed", [f"{a} is called {b}" for a, b in found.renamed]),
         ("replaced", [f"{a} has another GUID" if a == b else f"{b} is in the place of {a}" for a, b in found.replaced]),
         ("exchanged", [f"{a} and {b} have changed places" for a, b in found.exchanged]),
         ("missing device", list(found.missing_devices)),
         ("extra device", list(found.extra_devices)),
     )
-    rows = [("devices", f"{found.matched} in both")]
-    rows += [(name, count_noun(len(lines), "device")) for name, lines in names if lines]
-    cables = "all as planned" if not found.cables else f"{count_noun(found.edits, 'cable')} to reconnect"
-    rows.append(("cables", cables))
-    if found.lost_cables or found.new_cables:
-        rows.append(("their cables", f"{found.lost_cables} of missing devices, {found.new_cables} of extra ones"))
-    print_rows(rows)
-    lines = [f"{name}: {line}" for name, found_names in names for line in found_names]
+
+
+def report_of(title: str, found: Comparison) -> Report:
+    """Return the report of a comparison: the counts, and a table of all findings."""
+    from routing.draw.report import Report
+    from routing.formats.csv_table import Table
+
+    rows = [(kind, text, "") for kind, texts in devices(found) for text in texts]
+    rows += [(each.kind, "; ".join(each.planned), "; ".join(each.found)) for each in found.cables]
+    return Report(title, tuple(facts(found)), (Table("findings", ("finding", "plan", "real"), tuple(rows)),))
+
+
+def show(found: Comparison, most: int | None) -> None:
+    """Print the counts, and then one line or a few for each finding; ``most`` lines at most."""
+    print_rows(facts(found))
+    lines = [f"{name}: {line}" for name, texts in devices(found) for line in texts]
     lines += [line for finding in found.cables for line in describe(finding)]
     if lines:
         echo_lines("", *lines[:most])

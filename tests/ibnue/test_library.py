@@ -165,3 +165,13 @@ def test_public_names_exist_and_are_documented():
         assert name in page, name
     assert set(ibnue.engines.__all__) <= set(dir(ibnue.engines))
     assert (Path(ibnue.__file__).parent / "py.typed").exists()
+
+
+def test_a_fabric_is_compared_with_its_plan():
+    plan = ibnue.generate("torus", "4x4", cas=2)
+    assert ibnue.compare(plan, plan).same
+    found = ibnue.compare(plan, ibnue.load(plan, faults=["swap sw0.0/3 sw2.2/4"]))
+    assert not found.same
+    assert repr(found) == "<Cabling torus-4x4: 48 devices in both, 1 findings about cables>"
+    assert "1 cable to reconnect" in found.summary()
+    assert [row[0] for row in found.report().tables[0].rows] == ["swapped"]
