@@ -23,13 +23,6 @@ THIN, MOST_THIN = 0.01, 0.06
 WORTH_IT = 1.15
 """Factor by which the common ceiling falls if the cuts up to the second share have ceilings of their own."""
 MARGIN = 1.015
-"""Ceiling relative to the utilisation that a cut makes necessary.
-
-If all had the full discount, the descent would end at tables with more pairs of flows that meet."""
-THIN = 0.01
-"""Share of all senders: the cuts with the highest necessary utilisation have ceilings of their own, as long as no more
-senders than this are behind them."""
-MARGIN = 1.015
 """Ceiling, relative to the lowest utilisation that a cut allows.
 
 With lower ceilings the descent ends at worse tables.  The search for a lower peak follows it."""
