@@ -6,16 +6,13 @@ import math
 import numpy as np
 import pytest
 
-from ibsim_fixtures.catalogue import FIXTURES
 from routing.engines import ENGINES
 from routing.engines import auto as module
 from routing.engines.base import EngineOptions
 from routing.errors import InputWarning, NotEnoughVLs, OptionError, RoutingError
-from routing.faults import apply_faults
-from routing.formats.fabric_files import read_fabric
+from routing.faults import apply_faults, parse_fault
 from routing.publish import verify
 from routing.quality import all_to_all_share, bisection_share, channel_loads
-from routing.sweep.cases import RandomFaults, faults_of
 from routing.topologies import generate
 
 AUTO = ENGINES["auto"]
@@ -68,11 +65,10 @@ def test_the_error_is_that_of_the_last_engine(monkeypatch):
 
 
 def test_candidates_that_take_the_fabric_for_a_grid_do_not_warn(recwarn):
-    fabric = read_fabric(FIXTURES["cascade-3"].path)
-    texts = RandomFaults.parse("5:6%", ("link", "switch")).texts(fabric)
-    faulty = (apply_faults(fabric, faults_of(text, fabric)) for text in texts)
-    suspected = next(each for each in faulty if warned(ENGINES["dor"], each, recwarn))
-    assert not warned(AUTO, suspected, recwarn)
+    torus = generate("torus", ["5x5"], cas=1)
+    swapped = apply_faults(torus, [parse_fault("swap sw1.1/3 sw3.3/4", torus)])
+    assert warned(ENGINES["dor"], swapped, recwarn)
+    assert not warned(AUTO, swapped, recwarn)
 
 
 def warned(engine, fabric, recwarn):
