@@ -28,6 +28,8 @@ from routing.sweep.timeouts import check_start, run_batch
 from routing.sweep.version import code_version
 from routing.sweep.work import Batch
 
+MANAGER_SECONDS = 1.0
+"""Longest wait for the thread of a broken process pool, which ends the remaining processes, in seconds."""
 DASK_SECONDS = 20.0
 """Longest wait for the answer of a Dask scheduler, and then for its first worker, in seconds."""
 
@@ -131,6 +133,11 @@ class Processes(Workers):
         """Return whether an exception means that a process died, which makes the whole pool unusable."""
         if not isinstance(error, BrokenExecutor):
             return False
+        # The pool's own thread ends and joins the processes now.  An exit status can be read once only, so two threads
+        # that read it at the same time would see a wrong one.
+        manager = getattr(self._pool, "_executor_manager_thread", None)
+        if manager is not None:
+            manager.join(MANAGER_SECONDS)
         exits = [process.exitcode for process in list((self._pool._processes or {}).values())]
         # A broken pool ends its other processes by SIGTERM, and some processes exit by themselves: both are not the
         # cause.
