@@ -96,8 +96,8 @@ def bases(fabric: Fabric) -> Iterator[npt.NDArray[np.int32]]:
 def columns_of(job: Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[Column] | None:
     """Return paths to the targets from all inner switches that need them; None if they were not found.
 
-    The paths increase in an order near that of a tree.  Where that is impossible, the order changes: it includes the
-    paths that were found, and one more.
+    The channels of each path increase in an order of the channels, which is at first that of a tree.  Where no such
+    path exists, the order changes, so that it allows one more path besides those found so far.
     """
     fabric, edges = job.fabric, job.fabric.channels.edges
     base = next(bases(fabric))

@@ -101,7 +101,7 @@ ENGINE = LashTor()
 
 @dataclass(eq=False)
 class _Job:
-    """Search for SLs with transitions.
+    """Search for SLs of all pairs of switches; paths may change to a higher VL at a switch (transition).
 
     Attributes
     ----------

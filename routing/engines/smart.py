@@ -72,7 +72,7 @@ ENGINE = Smart()
 
 @dataclass(frozen=True, eq=False)
 class _Rounds:
-    """Rounds of routing under the turns that the flows of earlier rounds leave.
+    """Rounds of routing.  Each round allows the turns that the flows of the round before use most.
 
     Attributes
     ----------

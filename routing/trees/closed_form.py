@@ -155,9 +155,10 @@ def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
 def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[npt.NDArray[np.int32]]:
     """Yield levels: by distance from the roots, or from the leaves.
 
-    I/O nodes and managers can be on switches of any level.  If the levels are not those of a tree with all switches as
-    leaves that have end ports, only those are leaves that share a neighbour with another one, that have many end ports,
-    that have the fewest neighbours, or whose distances are even.
+    I/O nodes and managers can be on switches of any level.  So not every switch with end ports is a leaf.  If levels
+    with all of these switches as leaves are not those of a tree, fewer leaves are tried, one rule after the other:
+    switches that share a neighbour with another one; with many end ports; with the fewest neighbours; at even
+    distances.
     """
     if leaves.roots:
         depth = _distances(fabric, leaves.roots)

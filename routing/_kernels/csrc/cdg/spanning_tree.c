@@ -11,7 +11,7 @@ typedef struct {
     acyclic graph;       /* dependencies of unicast packets and of the tree so far, as VL 0 */
     acyclic_step *steps; /* [2 C + 2]: dependencies that the next link adds */
     int32_t *links;      /* [C]: channels out of each switch whose link is in the tree, at the switch's channels */
-    int32_t *linked;     /* [S]: number of these channels */
+    int32_t *linked;     /* [S]: number of channels in `links` of each switch */
     int32_t *queue;      /* [S]: switches in the order in which the tree reached them */
 } growth;
 
