@@ -12,22 +12,18 @@ from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, r
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.provenance import provenance
 from routing.engines.roots import named_roots
+from routing.engines.tree_paths import TOLERANCE, excess_utilisation, may_descend
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
 from routing.formats.guid_files import read_guid_list
-from routing.quality import channel_loads
 from routing.tables import Routing
 from routing.trees.closed_form import Leaves, route_tree
-from routing.trees.descent import LEAST_SWEEPS, affordable_sweeps, ceilings, is_whole, tree_slots, tree_tables
+from routing.trees.descent import affordable_sweeps, is_whole, tree_slots, tree_tables
 from routing.trees.levels import TreeOrder, reaches_all, tree_order
 
 PASSES = 2
 """Passes after the first over the entries that the closed form leaves open, at effort 1."""
 MOST_PASSES = 8
-TOLERANCE = 0.02
-"""Utilisation above a ceiling, relative to the ceiling, up to which the closed form is kept."""
-MOST_VISITS = 600_000_000
-"""Allowed channels that the fewest sweeps of the descent may compare, at effort 1: about two seconds."""
 
 
 class FatTree:
@@ -132,20 +128,12 @@ def better_by_descent(
     inverse_rate, sources = inverse_capacity(fabric, options.link_weights), fabric.source_weight_at.astype(np.float64)
     destinations = Destinations.of(fabric)
     sweeps = affordable_sweeps(fabric, len(destinations.lid), options.effort)
-    visits = LEAST_SWEEPS * len(destinations.lid) * len(fabric.channels) / 2
-    if sweeps == 0 or visits > MOST_VISITS * options.effort:
+    if sweeps == 0 or not may_descend(fabric, destinations, options):
         return None
     order = _order(fabric, level)
     if order is None:
         return None
-    mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)
-    limit = ceilings(fabric, level, inverse_rate, sources, mass)[0]
-
-    def excess(table: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
-        utilisation = channel_loads(fabric, table, threads=options.threads) * inverse_rate
-        return np.maximum(utilisation / limit - 1.0, 0.0)
-
-    given = excess(lft)
+    given = excess_utilisation(fabric, destinations, lft, level, options)
     if given.max(initial=0.0) <= TOLERANCE:
         return None
     trees = tree_tables(
@@ -159,7 +147,8 @@ def better_by_descent(
         seed=options.seed,
     )
     found = forwarding_tables(fabric, destinations, trees)
-    return found if float(excess(found).sum()) < float(given.sum()) * (1.0 - 1e-9) else None
+    left = excess_utilisation(fabric, destinations, found, level, options)
+    return found if float(left.sum()) < float(given.sum()) * (1.0 - 1e-9) else None
 
 
 def _order(fabric: Fabric, level: npt.NDArray[np.int32]) -> TreeOrder | None:

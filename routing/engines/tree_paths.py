@@ -8,10 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import Balanced
+from routing._kernels.closed_form import TreeGraph
+from routing._kernels.descent import NO_CHANNEL
 from routing.engines.base import EngineOptions
 from routing.engines.destinations import Destinations, inverse_capacity
 from routing.fabric import Fabric
-from routing.trees.descent import affordable_sweeps, tree_tables
+from routing.quality import channel_loads
+from routing.trees.closed_form import Leaves, NotATree, channel_indices, route_tree
+from routing.trees.descent import LEAST_SWEEPS, affordable_sweeps, ceilings, tree_tables
 from routing.trees.levels import TreeOrder, tree_order
 
 OBJECTIVE_REFUSAL = (
@@ -22,6 +26,14 @@ OBJECTIVE_REFUSAL = (
 
 MOST_LONGER = 2
 """Most hops by which a path may exceed the shortest."""
+MOST_VISITS = 600_000_000
+"""Allowed channels that the fewest sweeps of the descent may compare, at effort 1: about two seconds."""
+TOLERANCE = 0.02
+"""Utilisation above a ceiling, relative to the ceiling, up to which the closed form is kept."""
+MOST_EXCESS = 0.05
+"""Utilisation above a ceiling, relative to the ceiling, up to which the closed form replaces a long descent."""
+CLOSED_FORM_PASSES = 2
+"""Passes of the closed form over entries that it leaves open."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +65,10 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
         return None
     if options.passes is not None:
         sweeps = options.passes + 1
+    elif not may_descend(fabric, destinations, options):
+        closed = _closed_form_paths(fabric, destinations, order, options)
+        if closed is not None:
+            return closed
     trees = tree_tables(
         fabric,
         order,
@@ -64,6 +80,89 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
         seed=options.seed,
     )
     return TreePaths(order, trees)
+
+
+def may_descend(fabric: Fabric, destinations: Destinations, options: EngineOptions) -> bool:
+    """Return whether the effort allows the fewest sweeps of the descent."""
+    return LEAST_SWEEPS * len(destinations.lid) * len(fabric.channels) / 2 <= MOST_VISITS * options.effort
+
+
+def excess_utilisation(
+    fabric: Fabric,
+    destinations: Destinations,
+    lft: npt.NDArray[np.uint8],
+    level: npt.NDArray[np.int32],
+    options: EngineOptions,
+) -> npt.NDArray[np.float64]:
+    """Return float64[C], the utilisation of each channel above its ceiling, relative to the ceiling; 0 below it.
+
+    Parameters
+    ----------
+    fabric, destinations, options
+        The fabric, its destinations, and the options of the engine.
+    lft, level
+        The tables (uint8[S, L]), and the level of each switch (int32[S]).
+    """
+    inverse_rate = inverse_capacity(fabric, options.link_weights)
+    mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)
+    limit = ceilings(fabric, level, inverse_rate, fabric.source_weight_at.astype(np.float64), mass)[0]
+    return np.maximum(channel_loads(fabric, lft, threads=options.threads) * inverse_rate / limit - 1.0, 0.0)
+
+
+def _closed_form_paths(
+    fabric: Fabric, destinations: Destinations, order: TreeOrder, options: EngineOptions
+) -> TreePaths | None:
+    """Return the paths of the closed form, if they are as good as those of a long descent would be.
+
+    The paths must be shortest, go up and then down the levels of the order, and keep all channels under their ceilings.
+    On a tree with 27,648 CAs the descent takes a minute, and the closed form a few seconds.
+    """
+    inverse_rate = inverse_capacity(fabric, options.link_weights)
+    leaves = Leaves(np.ones(fabric.endports, bool))
+    try:
+        tables, level = route_tree(fabric, leaves, inverse_rate, passes=CLOSED_FORM_PASSES, threads=options.threads)
+    except NotATree:
+        return None
+    if order.longer > 0 or not np.array_equal(level, order.level):
+        return None
+    if excess_utilisation(fabric, destinations, tables.lft, level, options).max(initial=0.0) > MOST_EXCESS:
+        return None
+    load = channel_loads(fabric, tables.lft, threads=options.threads)
+    position = TreeGraph.of(fabric.channels, level, inverse_rate).position
+    found = channel_indices(fabric, tables.lft, destinations.lid)
+    if not _all_shortest(fabric, destinations, load) or not _up_then_down(fabric, found, position):
+        return None
+    trees = Balanced(found, load, np.array([float((load * inverse_rate).max(initial=0.0))]))
+    return TreePaths(TreeOrder(level, position, 0), trees)
+
+
+def _all_shortest(fabric: Fabric, destinations: Destinations, load: npt.NDArray[np.float64]) -> bool:
+    """Return whether all flows have shortest paths: if so, the loads sum up to the flows times their distances."""
+    sources = fabric.source_weight_at.astype(np.float64)
+    mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)
+    senders, receivers = np.flatnonzero(sources), np.flatnonzero(mass)
+    distance = np.asarray(fabric.graph.distances(senders.tolist(), receivers.tolist()), float)
+    distance[~np.isfinite(distance)] = 0.0  # no flow between parts of the fabric
+    return bool(np.isclose(float(load.sum()), float(sources[senders] @ distance @ mass[receivers]), rtol=1e-9))
+
+
+def _up_then_down(fabric: Fabric, next_channel: npt.NDArray[np.uint8], position: npt.NDArray[np.int32]) -> bool:
+    """Return whether no path goes down, to a higher position (int32[S]), and then up.
+
+    ``next_channel`` is uint8[D, S], the index of each switch's channel.  Cost: O(D S).
+    """
+    channels = fabric.channels
+    is_down = np.append(position[channels.dst] > position[channels.src], True)  # the last value: the path ends
+    first, none = channels.first.astype(np.int64), len(channels)
+    for switch in range(fabric.switches):
+        own = np.zeros(256, bool)
+        own[: first[switch + 1] - first[switch]] = is_down[first[switch] : first[switch + 1]]
+        rows = np.flatnonzero(own[next_channel[:, switch]])
+        after = channels.dst[first[switch] + next_channel[rows, switch]]
+        index = next_channel[rows, after]
+        if not is_down[np.where(index == NO_CHANNEL, none, first[after] + index)].all():
+            return False
+    return True
 
 
 def only_shortest(

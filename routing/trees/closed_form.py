@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.closed_form import TreeGraph, TreeLids, TreeTables, closed_form
+from routing._kernels.descent import NO_CHANNEL
 from routing.errors import RoutingError
 from routing.fabric import Fabric
 from routing.numerals import count_noun
@@ -113,6 +114,21 @@ def route_tree(
         return best[1], best[2]
     assert problem is not None  # there is a candidate for every fabric
     raise problem
+
+
+def channel_indices(fabric: Fabric, lft: npt.NDArray[np.uint8], lid: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
+    """Return uint8[D, S], the index of the channel that each switch takes to each LID (int32[D]).
+
+    The index counts among the channels of the switch; it is 255 where the out-port (lft: uint8[S, L]) is not a channel.
+    """
+    channels = fabric.channels
+    found = np.empty((fabric.switches, len(lid)), np.uint8)
+    for switch in range(fabric.switches):
+        index = np.full(256, NO_CHANNEL, np.uint8)
+        ports = channels.port[channels.first[switch] : channels.first[switch + 1]]
+        index[ports] = np.arange(len(ports))
+        found[switch] = index[lft[switch, lid]]
+    return np.ascontiguousarray(found.T)
 
 
 def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import Balanced, Targets
-from routing._kernels.descent import NO_CHANNEL, DescentCosts, TreeSlots, descend
+from routing._kernels.descent import DescentCosts, TreeSlots, descend
 from routing.fabric import Fabric
 from routing.flows import reference_rate
-from routing.trees.closed_form import Leaves, NotATree, route_tree
+from routing.trees.closed_form import Leaves, NotATree, channel_indices, route_tree
 from routing.trees.levels import TreeOrder
 
 FIRST_PRICE, LAST_PRICE = 0.03, 1.0
@@ -118,9 +118,7 @@ def _start_tables(
         tables, _ = route_tree(fabric, leaves, inverse_capacity, passes=START_PASSES, threads=1)
     except NotATree:
         return None
-    channels, rows = fabric.channels, np.arange(fabric.switches)[:, np.newaxis]
-    number = channels.at_port[rows, tables.lft[:, lid]] - channels.first[:-1, np.newaxis]
-    return np.where(number >= 0, number, NO_CHANNEL).astype(np.uint8).T
+    return channel_indices(fabric, tables.lft, lid)
 
 
 def _schedule(sweeps: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
