@@ -81,7 +81,7 @@ def _decoded(data: bytes, path: str | Path) -> str:
             raise ParseError(f"damaged gzip data: {problem}", path=path, remedy="copy the file again") from problem
     if len(data) > MAX_BYTES:
         raise ParseError(f"more than {MAX_BYTES >> 20} MiB of text", path=path, remedy="no fabric is that large")
-    return data.decode("utf-8-sig", errors="backslashreplace").replace("\r\n", "\n")
+    return data.decode("utf-8-sig", errors="backslashreplace").replace("\r\r\n", "\n").replace("\r\n", "\n")
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:

@@ -328,6 +328,11 @@ def test_standard_input(monkeypatch):
         read_fabric("-")
 
 
+def test_line_ends_of_a_terminal_log(tmp_path):
+    (tmp_path / "file").write_bytes((DATA / "mixed.iblinkinfo_l").read_bytes().replace(b"\n", b"\r\r\n"))
+    assert cables(read_fabric(tmp_path / "file")) == cables(FABRIC)
+
+
 def test_ports_of_two_adapters_of_a_host(tmp_path):
     """Two CAs of one name stay two, unless their GUIDs are numbered like the ports of one."""
     lines = [
