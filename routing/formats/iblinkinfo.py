@@ -14,7 +14,7 @@ from pathlib import Path
 
 from routing.errors import FabricError, ParseError
 from routing.fabric import Fabric, NodeKind
-from routing.formats.port_list import INCOMPLETE, ListedPort, device_keys, fabric_of_ports
+from routing.formats.port_list import IGNORED, INCOMPLETE, ListedPort, device_keys, fabric_of_ports
 from routing.formats.text import lines_of
 from routing.rates import SPEED_OF, WIDTHS, speed_name
 
@@ -88,7 +88,7 @@ class _Reader:
     def read(self, text: str) -> list[_Port]:
         ports = []
         for number, line in lines_of(text):
-            if not line.strip() or line[0] == "#":
+            if not line.strip() or line.startswith(IGNORED):
                 continue
             short = len(line) <= _MAX_LINE
             if short and (device := _DEVICE.match(line)):

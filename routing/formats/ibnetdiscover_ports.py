@@ -7,7 +7,7 @@ from pathlib import Path
 
 from routing.errors import ParseError
 from routing.fabric import Fabric, NodeKind
-from routing.formats.port_list import ListedPort, device_keys, fabric_of_ports
+from routing.formats.port_list import IGNORED, ListedPort, device_keys, fabric_of_ports
 from routing.formats.text import lines_of
 from routing.rates import SPEED_OF, WIDTHS, parse_rate
 
@@ -47,7 +47,8 @@ def parse_ports_report(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     InputWarning
         As for ``ibnetdiscover``'s default output.
     """
-    found = [_port(line, number, path) for number, line in lines_of(text) if line.strip() and line[0] != "#"]
+    lines = ((number, line) for number, line in lines_of(text) if line.strip() and not line.startswith(IGNORED))
+    found = [_port(line, number, path) for number, line in lines]
     keys = device_keys((port.kind, port.guid, port.port, port.name) for port in found)
     ports = [
         ListedPort(key, port.kind, port.name, port.guid, port.lid, port.port, port.far, port.rate, port.line)

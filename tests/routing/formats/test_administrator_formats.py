@@ -328,8 +328,10 @@ def test_standard_input(monkeypatch):
         read_fabric("-")
 
 
-def test_line_ends_of_a_terminal_log(tmp_path):
-    (tmp_path / "file").write_bytes((DATA / "mixed.iblinkinfo_l").read_bytes().replace(b"\n", b"\r\r\n"))
+@pytest.mark.parametrize("name", LISTS)
+def test_a_terminal_log(tmp_path, name):
+    data = b"=~=~=~= PuTTY log =~=~=~=\nibwarn: [7] sim_connect: attached\n" + (DATA / name).read_bytes()
+    (tmp_path / "file").write_bytes(data.replace(b"\n", b"\r\r\n"))
     assert cables(read_fabric(tmp_path / "file")) == cables(FABRIC)
 
 
