@@ -6,23 +6,25 @@ The file has no GUIDs and LIDs, and not the links inside a chassis, which are in
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from routing.errors import ParseError
+from routing.errors import InputWarning, ParseError
 from routing.fabric import Fabric
 from routing.formats.named_cables import NamedCable, fabric_of_cables
 from routing.formats.text import lines_of
 from routing.rates import WIDTHS, lane_speed
 
 _SYSTEM = re.compile(r"(\S+)[ \t]+(\S+)(?:[ \t]+CFG:.*)?[ \t]*$")
-_CABLE = re.compile(
-    r"[ \t]+(\S+)[ \t]+-(?:(\d{1,2})x(?:-([A-Z0-9.]{1,8}?)G?)?-)?>[ \t]+(\S+)[ \t]+(\S+)[ \t]+(\S+)[ \t]*$"
-)
+_RATE = r"(?:(\d{1,2})x|UNKNOWN)(?:-([A-Z0-9.]{1,8}?)G?)?-"
+_CABLE = re.compile(rf"[ \t]+(\S+)[ \t]+-(?:{_RATE})?>[ \t]+(\S+)[ \t]+(\S+)[ \t]+(\S+)[ \t]*$")
 _PORT = re.compile(r"(?:(.+)/)?P(\d{1,3})$")
 _SIGNATURE = re.compile(rf"^{_CABLE.pattern}", re.MULTILINE)
 _MAX_LINE = 1000
 _MOST_CA_PORTS = 2
+_UNKNOWN = "DEV0"
+"""Type that IBDM gives to devices without a device ID, switches as well as CAs."""
 _MAIN = ("", "U1")
 """Boards that are the device itself."""
 
@@ -35,7 +37,9 @@ def is_ibdm_topo(text: str) -> bool:
 def parse_ibdm_topo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     """Parse the text of a topology file of IBDM, and return the fabric in it.
 
-    A type of which one system has a cable at a port above 2 is a type of switch; all others are CAs.
+    A type of which one system has a cable at a port above 2 is a type of switch; so are two types without such a port
+    that are cabled to each other.  All others are CAs.  IBDM gives the type ``DEV0`` to devices of both kinds without a
+    device ID: one with a single cable, at port 1 or 2, is a CA.
 
     Parameters
     ----------
@@ -54,10 +58,13 @@ def parse_ibdm_topo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     Warns
     -----
     InputWarning
-        The number of links with an unknown rate.
+        The number of links with an unknown rate, and that kinds are guessed for devices without a device ID.
     """
     lines = list(_lines(text, path))
-    switch_types = {kind for ends, _, _ in lines for kind, _, _, port in ends if port > _MOST_CA_PORTS}
+    switch_types, single = _switch_types(lines), _single_cables(lines)
+    if _UNKNOWN in switch_types:
+        what = f"{path}: devices of type {_UNKNOWN} have no device ID; those with one cable at port 1 or 2 count as CAs"
+        warnings.warn(what, InputWarning, stacklevel=2)
     names: dict[str, str] = {}
     switches: set[str] = set()
     cables = []
@@ -65,7 +72,7 @@ def parse_ibdm_topo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
         keys = []
         for kind, system, board, port in ends:
             key = f"{system} {board}" if board not in _MAIN else system
-            if kind in switch_types:
+            if kind in switch_types and not (kind == _UNKNOWN and (system, board) in single):
                 if board not in _MAIN:
                     raise _chassis(kind, system, board, path, number)
                 switches.add(key)
@@ -77,9 +84,27 @@ def parse_ibdm_topo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 
 _End = tuple[str, str, str, int]
 """Type, system, board and port number of the end of a cable."""
+_Line = tuple[tuple[_End, _End], tuple[int, float], int]
+"""Ends, rate and line of a cable."""
 
 
-def _lines(text: str, path: str | Path) -> Iterator[tuple[tuple[_End, _End], tuple[int, float], int]]:
+def _switch_types(lines: Sequence[_Line]) -> set[str]:
+    """Return the types of systems that are switches."""
+    types = {kind for ends, _, _ in lines for kind, _, _, port in ends if port > _MOST_CA_PORTS}
+    peers = [{kind for kind, _, _, _ in ends} for ends, _, _ in lines]
+    return types.union(*(both for both in peers if not both & types))
+
+
+def _single_cables(lines: Sequence[_Line]) -> set[tuple[str, str]]:
+    """Return the devices (system and board) with cables at one port only, and this port 1 or 2."""
+    ports: dict[tuple[str, str], set[int]] = {}
+    for ends, _, _ in lines:
+        for _, system, board, port in ends:
+            ports.setdefault((system, board), set()).add(port)
+    return {device for device, used in ports.items() if len(used) == 1 and max(used) <= _MOST_CA_PORTS}
+
+
+def _lines(text: str, path: str | Path) -> Iterator[_Line]:
     """Yield the ends, rate and line of each cable.
 
     Raises

@@ -104,6 +104,20 @@ def test_a_topology_file_of_ibdm():
     assert found.switches == FABRIC.switches
 
 
+def test_kinds_in_a_topology_file(tmp_path):
+    """Types decide, and for devices without a device ID the number of their cables."""
+    cable = " {} -> {} {} {}\n".format
+    text = "A s1\n" + cable("P1", "A", "s2", "P1") + cable("P2", "B", "h", "mlx5_1/P1") + "A s2\n P3 -> B h U2/P1\n"
+    fabric, caught = read(tmp_path, text)
+    assert (fabric.switch_name, fabric.terminal_name, caught) == (("s1", "s2"), ("h HCA-2", "h mlx5_1"), [])
+    ring = "".join(f"A s{n}\n P1 -> A s{(n + 1) % 3} P2\n" for n in range(3))
+    assert read(tmp_path, ring)[0].switches == 3
+    text = "DEV0 s\n U1/P9 -UNKNOWN-25G-> DEV0 a U1/P1\n U1/P8 -2x-25G-> DEV0 b U1/P1\n"
+    fabric, caught = read(tmp_path, text)
+    assert (fabric.switch_name, fabric.terminal_name) == (("s",), ("a", "b"))
+    assert fabric.link_width.tolist() == [2, 2] and len(caught) == 2 and "type DEV0 have no device ID" in caught[0]
+
+
 def test_a_cabling_plan():
     with pytest.warns(
         InputWarning, match=r"1 device uses ports 1 and 2 alone, such as 'spine1'; taken as|unknown rate"
