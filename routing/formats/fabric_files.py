@@ -23,7 +23,7 @@ from routing.formats.ibsim_net_write import net_text
 from routing.formats.known_kinds import kind_of
 from routing.formats.ndt import is_ndt, parse_ndt
 from routing.formats.subnet_lst import is_subnet_lst, parse_subnet_lst
-from routing.formats.text import read_text
+from routing.formats.text import STANDARD_INPUT, read_text
 
 __all__ = ["read_fabric", "write_fabric", "write_net"]
 
@@ -74,7 +74,8 @@ def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None =
     """
     if not 0 <= lmc <= 7:
         raise OptionError(f"LMC {lmc} is out of range", remedy="LMC is 0 to 7")
-    fabric = _parse(read_text(path), path, lmc)
+    shown = "standard input" if str(path) == STANDARD_INPUT else path
+    fabric = _parse(read_text(path), shown, lmc)
     return fabric if guid2lid is None else apply_guid2lid(fabric, read_guid2lid(guid2lid), lmc=lmc)
 
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from routing.errors import FabricError, ParseError
+from routing.errors import FabricError, InputWarning, ParseError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder, Location
 from routing.formats.statements import PortStatements
 from routing.formats.text import lines_of
+from routing.numerals import count_noun
 from routing.rates import SPEED_OF
 
 Rates = dict[tuple[int, int], tuple[int, float]]
@@ -37,6 +39,8 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "LINKS": ("NodeGuid1", "PortNum1", "NodeGuid2", "PortNum2"),
 }
 """Sections, and the columns that they must have."""
+_LINK_UP = 5
+"""PortPhysicalState of a port with a link."""
 _MAX_LINE = 1 << 16
 _WHOLE = "is the file whole?"
 
@@ -93,7 +97,7 @@ def parse_ibdiagnet_csv(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     Warns
     -----
     InputWarning
-        The number of links with an unknown rate.
+        The number of links with an unknown rate, and the number of ports that are up without a row in LINKS.
     """
     sections = _sections(text, path)
     builder = FabricBuilder(name=Path(path).name.split(".")[0])
@@ -111,6 +115,7 @@ def parse_ibdiagnet_csv(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     statements = PortStatements(path)
     for row in sections["LINKS"]:
         _add_link(row, builder, rates, statements)
+    _warn_of_lost_links(sections["PORTS"], statements, builder)
     statements.connect(builder)
     return builder.build(lmc=lmc)
 
@@ -221,6 +226,22 @@ def _add_link(row: _Row, builder: FabricBuilder, rates: Rates, statements: PortS
         _device(row, guid, builder)
     statements.add(near, far, rates.get(near, (0, 0.0)), row.line)
     statements.add(far, near, rates.get(far, (0, 0.0)), row.line)
+
+
+def _warn_of_lost_links(rows: list[_Row], statements: PortStatements, builder: FabricBuilder) -> None:
+    """Issue a warning with the number of ports that are up, but have no row in LINKS."""
+    lost = [
+        row
+        for row in rows
+        if row.number("PortPhyState") == _LINK_UP
+        and row.number("PortNum")
+        and (row.number("NodeGuid"), row.number("PortNum")) not in statements.stated
+    ]
+    if lost:
+        name = builder.described(_device(lost[0], lost[0].number("NodeGuid"), builder))[1]
+        ports = count_noun(len(lost), "port is", "ports are")
+        what = f"{ports} up without a row in LINKS, such as port {lost[0].number('PortNum')} of {name!r}"
+        warnings.warn(f"{lost[0].path}: {what}", InputWarning, stacklevel=3)
 
 
 def _device(row: _Row, guid: int, builder: FabricBuilder) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from routing.formats.atomic import atomic_directory, write_text_atomically
 from routing.formats.bundle import bundle_routing, read_bundle, write_bundle
 from routing.formats.lft_files import read_lft_file
 from routing.formats.proven import Proven
-from routing.formats.text import STANDARD_INPUT
+from routing.formats.text import STANDARD_INPUT, standard_input
 from routing.numerals import count_noun
 from routing.tables import DATA_VLS, Provenance, Routing, Unknown, identity_sl2vl
 
@@ -304,7 +303,7 @@ def _from_standard_input(fabric: Fabric, given: SlFiles) -> Routing:
         path = Path(folder) / "tables"
         try:
             with path.open("wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file)
+                shutil.copyfileobj(standard_input(), file)
         except OSError as error:
             raise EnvironmentProblem(f"standard input: {error.strerror or error}") from None
         if not path.stat().st_size:

@@ -8,7 +8,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 from routing.errors import EnvironmentProblem, ParseError
 
@@ -34,6 +34,19 @@ def c_number(text: str) -> int | None:
         return None
 
 
+def standard_input() -> BinaryIO:
+    """Return standard input as a file of bytes.
+
+    Raises
+    ------
+    EnvironmentProblem
+        Standard input is closed.
+    """
+    if sys.stdin is None:
+        raise EnvironmentProblem("standard input is closed (name a file)")
+    return sys.stdin.buffer
+
+
 def read_text(path: str | Path) -> str:
     r"""Return the text of a file, which may be compressed by gzip.
 
@@ -48,7 +61,7 @@ def read_text(path: str | Path) -> str:
     """
     try:
         if str(path) == STANDARD_INPUT:
-            return _decoded(_bounded(sys.stdin.buffer), path)
+            return _decoded(_bounded(standard_input()), path)
         if Path(path).is_dir():
             raise EnvironmentProblem(f"{path}: is a folder (name a file)")
         if not Path(path).is_file():

@@ -62,6 +62,14 @@ def test_the_database_of_ibdiagnet_has_everything():
     assert found.terminal_ports.tolist() == FABRIC.terminal_ports.tolist()
 
 
+def test_a_row_that_is_missing_in_the_database(tmp_path):
+    text = (DATA / "mixed.db_csv").read_text()
+    row = "0x0000000000400000,1,0x0000000000500000,5\n"
+    fabric, caught = read(tmp_path, text.replace(row, ""))
+    assert fabric.links == FABRIC.links - 1
+    assert caught == ["2 ports are up without a row in LINKS, such as port 1 of 'spine0'"]
+
+
 def test_the_list_of_ibdiagnet_is_that_of_opensm_in_other_letters(tmp_path):
     theirs = (DATA / "mixed-subnet.lst").read_text()
     text = "# ibdiagnet2.lst\n" + re.sub(r"(DevID|VenID|LID|PN|Rev):(\w+)", lambda m: m[0].swapcase(), theirs).replace(
@@ -327,7 +335,8 @@ def standard_input(monkeypatch, path):
 
 def test_standard_input(monkeypatch):
     standard_input(monkeypatch, DATA / "mixed.iblinkinfo_l")
-    assert cables(read_fabric("-")) == cables(FABRIC)
+    fabric = read_fabric("-")
+    assert cables(fabric) == cables(FABRIC) and fabric.name == "standard input"
     standard_input(monkeypatch, DATA / "mixed.fdbs")
     routing = read_tables("-", FABRIC)
     assert np.array_equal(routing.lft, lfts.read(DATA / "mixed-lfts.dump", FABRIC))
@@ -338,8 +347,12 @@ def test_standard_input(monkeypatch):
     standard_input(monkeypatch, None)
     with pytest.raises(IbnueError, match="standard input is empty"):
         read_tables("-", FABRIC)
-    with pytest.raises(IbnueError, match="an empty file"):
+    with pytest.raises(IbnueError, match=r"^standard input: an empty file"):
         read_fabric("-")
+    monkeypatch.setattr(sys, "stdin", None)
+    for attempt in (lambda: read_fabric("-"), lambda: read_tables("-", FABRIC)):
+        with pytest.raises(IbnueError, match="standard input is closed"):
+            attempt()
 
 
 @pytest.mark.parametrize("name", LISTS)

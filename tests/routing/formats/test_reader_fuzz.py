@@ -118,6 +118,7 @@ def test_damaged_fabric_files(samples, name, damage):
     outcome(read_fabric, path)
 
 
+@pytest.mark.filterwarnings("ignore::routing.errors.InputWarning")
 @pytest.mark.parametrize("name", LIST_SAMPLES)
 @examples(30)
 @given(damage=st.lists(damages(), min_size=1, max_size=3))
