@@ -16,7 +16,7 @@ from routing.fabric_builder import FabricBuilder, Location
 from routing.formats.statements import PortStatements
 
 IGNORED = ("#", "ibwarn: ", "=~=~=")
-"""Beginnings of lines that are no ports: comments, warnings of infiniband-diags, and the head of a terminal's log."""
+"""Beginnings of lines to ignore: comments, warnings of infiniband-diags, and the head of a terminal's log."""
 INCOMPLETE = "is the list whole, and of the whole subnet?"
 """Remedy where a list lacks a port."""
 
