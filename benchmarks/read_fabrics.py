@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from benchmarks.usage import parser_of
 from routing.fabric import Fabric, NodeKind
@@ -84,6 +85,48 @@ def subnet_lines(fabric: Fabric) -> Iterator[str]:
             yield f"{half(device, port)} {half(far, far_port)} PHY=4x LOG=ACT SPD=25"
 
 
+def linkinfo_lines(fabric: Fabric) -> Iterator[str]:
+    """Yield the lines that ``iblinkinfo -l`` would print for a fabric with 4xEDR links only."""
+    guids = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]
+    for device, ports in cables(fabric).items():
+        for port, far, far_port in ports:
+            own, other = (
+                guids[d] if d < fabric.switches else guids[d] + p for d, p in ((device, port), (far, far_port))
+            )
+            yield (
+                f'0x{own:016x} "{fabric.device_name(device):>30}"{0:7d} {port:4d}[  ] ==( 4X      25.78125 Gbps Active/'
+                f'  LinkUp)==>  0x{other:016x} {0:6d} {far_port:4d}[  ] "{fabric.device_name(far)}" ( )'
+            )
+
+
+def database_lines(fabric: Fabric) -> Iterator[str]:
+    """Yield the lines of an ibdiagnet2.db_csv for a fabric with 4xEDR links only, with the columns that are read."""
+    guids = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]
+    port_counts = [*fabric.switch_ports.tolist(), *fabric.terminal_ports.tolist()]
+    yield "START_NODES\nNodeDesc,NumPorts,NodeType,NodeGUID"
+    for device, guid in enumerate(guids):
+        yield f'"{fabric.device_name(device)}",{port_counts[device]},{2 if device < fabric.switches else 1},{guid:#x}'
+    yield "END_NODES\nSTART_PORTS\nNodeGuid,PortGuid,PortNum,LID,LMC,LinkWidthActv,LinkSpeedActv"
+    for device, ports in cables(fabric).items():
+        for port, _, _ in ports:
+            yield f"{guids[device]:#x},{guids[device] + port:#x},{port},0,0,2,512"
+    yield "END_PORTS\nSTART_LINKS\nNodeGuid1,PortNum1,NodeGuid2,PortNum2"
+    for (a, b), (p, q) in zip(fabric.link_device.tolist(), fabric.link_port.tolist(), strict=True):
+        yield f"{guids[a]:#x},{p},{guids[b]:#x},{q}"
+    yield "END_LINKS"
+
+
+LINES: Mapping[str, Callable[[Fabric], Iterator[str]]] = MappingProxyType(
+    {
+        ".ibnetdiscover": ibnetdiscover_lines,
+        ".lst": subnet_lines,
+        ".iblinkinfo": linkinfo_lines,
+        ".db_csv": database_lines,
+    }
+)
+"""Lines of the formats that are read only, by suffix."""
+
+
 def main(words: Sequence[str] | None = None) -> None:
     """Write and read the fabric in every format, and print the table."""
     parser = parser_of("read_fabrics", __doc__)
@@ -93,13 +136,11 @@ def main(words: Sequence[str] | None = None) -> None:
     print(f"{fabric.switches} switches, {cas} CAs, {fabric.links} cables\n")
     print("| format | MB | read, s | write, s |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
-        for suffix in (".net", ".json", ".graphml", ".ibnetdiscover", ".lst"):
+        for suffix in (".net", ".json", ".graphml", *LINES):
             path = Path(folder) / f"fabric{suffix}"
             written = ""
-            if suffix == ".ibnetdiscover":
-                path.write_text("\n".join(ibnetdiscover_lines(fabric)) + "\n")
-            elif suffix == ".lst":
-                path.write_text("\n".join(subnet_lines(fabric)) + "\n")
+            if suffix in LINES:
+                path.write_text("\n".join(LINES[suffix](fabric)) + "\n")
             else:
                 written = f"{best(partial(write_fabric, fabric, path)):.2f}"
             assert read_fabric(path).links == fabric.links

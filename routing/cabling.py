@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
 from routing.errors import InputError
 from routing.fabric import Fabric
+from routing.names import system_name
 
 End = tuple[int, int]
 """Device and port of the end of a cable.  Devices of the plan have their numbers in it; others are negative."""
@@ -87,31 +90,46 @@ class Comparison:
 
 @dataclass(eq=False)
 class _Device:
-    """A device of one fabric: its name, GUID, kind (0 for switches), and the peer of each cabled port."""
+    """A device of one fabric: its name, GUID, kind (0 for switches), and the peer of each cabled port.
+
+    ``system`` is its :func:`~routing.names.system_name` without regard to case, and ``label`` its name for reports.
+    """
 
     name: str
     guid: int
     kind: int
+    system: str
+    label: str
     peers: dict[int, End] = field(default_factory=dict)
 
 
 def _devices(fabric: Fabric) -> list[_Device]:
-    """Return the devices of a fabric, switches first, with their cables."""
+    """Return the devices of a fabric, switches first, with their cables.
+
+    Aggregation nodes are left out: they are inside switches, and no cable leads to them.
+    """
     kinds = [0] * fabric.switches + [1 + int(kind) for kind in fabric.terminal_kind]
     names = (*fabric.switch_name, *fabric.terminal_name)
     guids = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]
-    devices = [_Device(*each) for each in zip(names, guids, kinds, strict=True)]
-    for (a, b), (port_a, port_b) in zip(fabric.link_device.tolist(), fabric.link_port.tolist(), strict=True):
-        devices[a].peers[port_a] = (b, port_b)
-        devices[b].peers[port_b] = (a, port_a)
-    return devices
+    systems = [system_name(name).casefold() for name in names]
+    rows = zip(names, guids, kinds, systems, fabric.labels, strict=True)
+    devices = [_Device(*row) for row in rows]
+    cabled = np.concatenate([np.ones(fabric.switches, np.bool_), ~fabric.aggregation_nodes])
+    number = (np.cumsum(cabled) - 1).tolist()
+    outside = cabled[fabric.link_device].all(axis=1)
+    links = zip(fabric.link_device[outside].tolist(), fabric.link_port[outside].tolist(), strict=True)
+    for (a, b), (port_a, port_b) in links:
+        devices[a].peers[port_a] = (number[b], port_b)
+        devices[b].peers[port_b] = (number[a], port_a)
+    return [device for device, there in zip(devices, cabled.tolist(), strict=True) if there]
 
 
 def compare_cabling(plan: Fabric, real: Fabric) -> Comparison:
     """Compare a real fabric with its plan.
 
-    Devices are matched by GUID and by name, and the rest by their cables.  If less than half of the plan's GUIDs are in
-    the real fabric, GUIDs are those of a drawing, and names count first.
+    Devices are matched by GUID and by name, and the rest by their cables.  Names count without regard to case, and
+    without what a switch adds to the name of its system (``MF0;leaf1:MQM8700/U1``).  Aggregation nodes do not count.
+    If less than half of the plan's GUIDs are in the real fabric, GUIDs are those of a drawing, and names count first.
 
     Raises
     ------
@@ -145,10 +163,10 @@ def compare_cabling(plan: Fabric, real: Fabric) -> Comparison:
     return Comparison(
         renamed=tuple(renamed),
         replaced=tuple(replaced),
-        exchanged=tuple((plan.labels[a], plan.labels[b]) for a, b in exchanged),
-        missing_devices=tuple(plan.labels[a] for a in gone),
-        extra_devices=tuple(real.labels[b] for b in new),
-        cables=tuple(_findings(plan, planned, found, match)),
+        exchanged=tuple((planned[a].label, planned[b].label) for a, b in exchanged),
+        missing_devices=tuple(planned[a].label for a in gone),
+        extra_devices=tuple(found[b].label for b in new),
+        cables=tuple(_findings(planned, found, match)),
         lost_cables=_cables_at(planned, set(gone)),
         new_cables=_cables_at(found, set(new)),
         matched=len(match),
@@ -168,10 +186,10 @@ def _guids_are_comparable(planned: list[_Device], found: list[_Device]) -> bool:
 
 
 def _by_identity(planned: list[_Device], found: list[_Device], *, comparable: bool) -> dict[int, int]:
-    """Return the devices that have a common GUID or a common name, real by planned number."""
+    """Return the devices that have a common GUID, name or system name, real by planned number."""
     match: dict[int, int] = {}
     taken: set[int] = set()
-    keys = ["guid", "name"] if comparable else ["name", "guid"]
+    keys = ["guid", "name", "system"] if comparable else ["name", "system", "guid"]
     for key in keys:
         left = [_unique(devices, key, skipped) for devices, skipped in ((planned, set(match)), (found, taken))]
         for identity, a in left[0].items():
@@ -238,9 +256,7 @@ def _exchanged(planned: list[_Device], found: list[_Device], match: Mapping[int,
     return pairs
 
 
-def _findings(
-    plan: Fabric, planned: list[_Device], found: list[_Device], match: Mapping[int, int]
-) -> Iterator[CableFinding]:
+def _findings(planned: list[_Device], found: list[_Device], match: Mapping[int, int]) -> Iterator[CableFinding]:
     """Yield the cables that differ between matched devices, in groups that share ends."""
     back = {b: a for a, b in match.items()}
     wanted, there = dict[End, End](), dict[End, End]()
@@ -254,7 +270,7 @@ def _findings(
 
     def text(a: End, b: End) -> str:
         first, second = sorted((a, b))
-        return f"{plan.labels[first[0]]}/{first[1]} - {plan.labels[second[0]]}/{second[1]}"
+        return f"{planned[first[0]].label}/{first[1]} - {planned[second[0]].label}/{second[1]}"
 
     seen: set[End] = set()
     for start in sorted(differ):

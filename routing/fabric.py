@@ -293,6 +293,13 @@ class Fabric:
         return np.asarray(self.endport_class == PortClass.AGGREGATION)
 
     @cached_property
+    def aggregation_nodes(self) -> npt.NDArray[np.bool_]:
+        """bool[T], which CAs are aggregation nodes (SHARP) inside a switch, also if their switch is gone."""
+        inside = self.port_classes.of_devices(self.terminal_name, self.terminal_guid) == PortClass.AGGREGATION
+        inside[self.endport_terminal[self.aggregation]] = True
+        return np.asarray(inside)
+
+    @cached_property
     def endport_weight(self) -> npt.NDArray[np.int64]:
         """int64[E, 2], weight of each end port as source and as destination of traffic."""
         return self.port_classes.factors(self.endport_class)

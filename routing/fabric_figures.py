@@ -96,11 +96,14 @@ def _diameter(fabric: Fabric) -> int | None:
 
 def _cables(fabric: Fabric) -> list[tuple[str, int]]:
     """Return the kinds of cables with their numbers, the most frequent first."""
-    inside = (fabric.link_device < fabric.switches).sum(axis=1).tolist()
-    where = ("CA to CA", "switch to CA", "switch to switch")
+    where = ("CA to CA", "switch to CA", "switch to switch", "switch to aggregation node")
+    inside = (fabric.link_device < fabric.switches).sum(axis=1)
+    inside[fabric.endport_link[fabric.aggregation]] = 3
     kinds = Counter(
         f"{where[ends]} {width}x{speed_name(speed) or f' {speed:g} Gb/s'}"
-        for ends, width, speed in zip(inside, fabric.link_width.tolist(), fabric.link_speed.tolist(), strict=True)
+        for ends, width, speed in zip(
+            inside.tolist(), fabric.link_width.tolist(), fabric.link_speed.tolist(), strict=True
+        )
     )
     return sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0]))
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 _GUID = re.compile(r"(0[xX][0-9a-fA-F]{1,16})|.* \((0[xX][0-9a-fA-F]{1,16})\)", re.ASCII | re.DOTALL)
+_SYSTEM = re.compile(r"MF0;([^:;]+):[^:;/]+((?:/[A-Z]\d+)+)")
 _ENDS_IN_GUID = re.compile(r"(?:.* )?\(?(0x[0-9a-f]{16})\)?", re.ASCII | re.DOTALL)
 
 
@@ -18,6 +19,18 @@ def escape_control(text: str, may_stay: Callable[[str], bool] = str.isprintable)
     if text.isprintable() and may_stay is str.isprintable:
         return text
     return "".join(letter if may_stay(letter) else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def system_name(description: str) -> str:
+    """Return the name of the system in the description of a switch, without prefix and type.
+
+    ``MF0;leaf1:MQM8700/U1`` is ``leaf1``, and a switch ``MF0;core1:CS8500/L06/U2`` inside a chassis is
+    ``core1/L6/U2``.  Other descriptions are returned as they are.
+    """
+    found = _SYSTEM.fullmatch(description)
+    if found is None:
+        return description
+    return found[1] + ("" if found[2] == "/U1" else re.sub("(?<=[A-Z])0+(?=[0-9])", "", found[2]))
 
 
 def guid_text(guid: int) -> str:

@@ -26,6 +26,11 @@ NOMINAL: Mapping[str, str] = MappingProxyType(
 )
 """Speed of a link of width 4x by its nominal rate, as administrators call it."""
 
+_LANE = {
+    "2.5": "SDR", "5": "DDR", "10": "QDR", "FDR10": "FDR10", "14": "FDR", "25": "EDR", "50": "HDR", "100": "NDR",
+    "200": "XDR",
+}  # fmt: skip
+
 WIDTHS = (1, 2, 4, 8, 12)
 """Valid link widths in physical lanes."""
 
@@ -41,6 +46,15 @@ def parse_rate(text: str) -> tuple[int, float] | None:
     if found is None or int(found[1]) not in WIDTHS or found[2] not in SPEED_OF:
         return None
     return int(found[1]), SPEED_OF[found[2]]
+
+
+def lane_speed(text: str) -> float | None:
+    """Return the signalling rate in Gb/s of a physical lane that OpenSM and ibdiagnet print as "2.5" to "200".
+
+    The result is 0 if the program did not know the speed ("UNKNOWN"), and None if the text is not a speed.
+    """
+    name = _LANE.get(text.upper())
+    return SPEED_OF[name] if name else 0.0 if text.upper() == "UNKNOWN" else None
 
 
 def speed_name(speed: float) -> str | None:

@@ -284,6 +284,7 @@ class CommandGroup(click.Group):
 def main() -> None:
     """InfiniBand routing that is proven free of credit loops.
 
-    FABRIC is a file or a generator.  A file is an ibsim net file, ibnetdiscover output, opensm-subnet.lst, GraphML or
-    JSON; ibnue detects which.  A generator has arguments, such as torus:4x4x4 or torus:10x10x10,cas=4.
+    FABRIC is a file or a generator.  A file is output of ibnetdiscover or iblinkinfo, an ibsim net file,
+    opensm-subnet.lst, ibdiagnet2.db_csv, a cabling plan (.topo, CSV), GraphML or JSON; ibnue detects which.  "-" is
+    standard input.  A generator has arguments, such as torus:4x4x4 or torus:10x10x10,cas=4.
     """

@@ -110,7 +110,8 @@ def describe(fabric: Fabric) -> dict[str, Any]:
 
     from routing.fabric_figures import fabric_figures
 
-    kinds = np.bincount(fabric.terminal_kind, minlength=3)
+    inside = int(fabric.aggregation_nodes.sum())
+    kinds = np.bincount(fabric.terminal_kind[~fabric.aggregation_nodes], minlength=3)
     between = fabric.channels.link
     rates, counts = np.unique(fabric.link_capacity, return_counts=True)
     figures = fabric_figures(fabric)
@@ -120,6 +121,7 @@ def describe(fabric: Fabric) -> dict[str, Any]:
         "switches": fabric.switches,
         "CAs": int(kinds[1]),
         "routers": int(kinds[2]),
+        **({"aggregation nodes": inside} if inside else {}),
         "links": fabric.links,
         "links between switches": len(between) // 2,
         "end ports": fabric.endports,

@@ -267,7 +267,7 @@ def named(fabric: Fabric) -> Fabric:
 
 
 def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:
-    """Return the fabric that the argument FABRIC names.
+    """Return the fabric that the argument FABRIC names; ``-`` is a file on standard input.
 
     A file of that name takes precedence.  Otherwise the argument is ``generator:argument,argument,option=value``.
     Devices get the names of ``--node-name-map``.
@@ -277,12 +277,13 @@ def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:
     InputError
         FABRIC is neither a file nor a generator, or the reader or the generator rejects it.
     """
+    from routing.formats.text import STANDARD_INPUT
     from routing.topologies import TOPOLOGIES
 
     made = generator_of(text)
     if made is not None:
         return generated(*made, guid2lid, lmc=lmc)
-    if not Path(text).exists():
+    if text != STANDARD_INPUT and not Path(text).exists():
         name, colon, _ = text.partition(":")
         near = difflib.get_close_matches(name, TOPOLOGIES, 1)
         hint = f"did you mean {near[0]}:...?" if near and colon else "a generator is written like torus:4x4x4,cas=1"

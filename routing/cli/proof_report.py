@@ -33,7 +33,7 @@ def fabric_line(fabric: Fabric) -> str:
     """Describe a fabric in one line: its name and its numbers of devices and links."""
     parts = 1 + int(fabric.component.max(initial=0))
     split = f", {parts} parts that are not connected" if parts > 1 else ""
-    inside = len(set(fabric.endport_terminal[fabric.aggregation].tolist()))
+    inside = int(fabric.aggregation_nodes.sum())
     counts = (
         count_noun(fabric.switches, "switch", "switches"),
         count_noun(fabric.terminals - inside, "CA or router", "CAs and routers"),

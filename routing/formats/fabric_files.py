@@ -13,19 +13,36 @@ from routing.formats.atomic import atomic_write
 from routing.formats.fabric_graphml import graphml_text, parse_graphml
 from routing.formats.fabric_json import json_text, parse_json
 from routing.formats.guid_files import apply_guid2lid, read_guid2lid
+from routing.formats.ibdiagnet_csv import is_ibdiagnet_csv, parse_ibdiagnet_csv
+from routing.formats.ibdm_topo import is_ibdm_topo, parse_ibdm_topo
+from routing.formats.iblinkinfo import is_iblinkinfo, parse_iblinkinfo
 from routing.formats.ibnetdiscover import is_ibnetdiscover, parse_ibnetdiscover
+from routing.formats.ibnetdiscover_ports import is_ports_report, parse_ports_report
 from routing.formats.ibsim_net import is_net, parse_net
 from routing.formats.ibsim_net_write import net_text
+from routing.formats.known_kinds import kind_of
+from routing.formats.ndt import is_ndt, parse_ndt
 from routing.formats.subnet_lst import is_subnet_lst, parse_subnet_lst
-from routing.formats.text import read_text
+from routing.formats.text import STANDARD_INPUT, read_text
 
 __all__ = ["read_fabric", "write_fabric", "write_net"]
+
+KNOWN = (
+    "ibsim net files, ibnetdiscover, iblinkinfo, ibdiagnet2.db_csv, opensm-subnet.lst, .topo, cabling plans (CSV), JSON"
+    " and GraphML of ibnue"
+)
+"""Formats of fabrics, for errors."""
 
 _READERS: tuple[tuple[Callable[[str], object], Callable[..., Fabric]], ...] = (
     (re.compile(r"\s*\{(?! \S+ Ports:)").match, parse_json),
     (re.compile(r"\s*<").match, parse_graphml),
     (is_subnet_lst, parse_subnet_lst),
     (is_ibnetdiscover, parse_ibnetdiscover),
+    (is_ports_report, parse_ports_report),
+    (is_iblinkinfo, parse_iblinkinfo),
+    (is_ibdiagnet_csv, parse_ibdiagnet_csv),
+    (is_ndt, parse_ndt),
+    (is_ibdm_topo, parse_ibdm_topo),
     (is_net, parse_net),
 )
 """Readers with a test of the text that recognises their format, in the order in which they are tried."""
@@ -39,11 +56,12 @@ def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None =
     Parameters
     ----------
     path
-        The file, plain or compressed by gzip.  Its content decides which format it is: ibsim net file, ibnetdiscover's
-        output, OpenSM's ``opensm-subnet.lst``, or ibnue's JSON or GraphML.
+        The file, plain or compressed by gzip; ``-`` is standard input.  Its content decides which format it is: ibsim
+        net file, output of ``ibnetdiscover`` (also with ``-p``) or ``iblinkinfo``, ``opensm-subnet.lst``,
+        ``ibdiagnet2.db_csv``, topology file of IBDM, cabling plan as CSV, or ibnue's JSON or GraphML.
     lmc
-        LMC (0 to 7) of the end ports for which the file states no LID.  For ``opensm-subnet.lst``, which has base LIDs
-        only, it is the LMC of all end ports.
+        LMC (0 to 7) of the end ports for which the file states no LID.  For formats that have base LIDs only, such as
+        ``opensm-subnet.lst``, it is the LMC of all end ports.
     guid2lid
         OpenSM's LID file, or None.  Its LIDs take precedence over those of the fabric file.
 
@@ -56,7 +74,8 @@ def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None =
     """
     if not 0 <= lmc <= 7:
         raise OptionError(f"LMC {lmc} is out of range", remedy="LMC is 0 to 7")
-    fabric = _parse(read_text(path), path, lmc)
+    shown = "standard input" if str(path) == STANDARD_INPUT else path
+    fabric = _parse(read_text(path), shown, lmc)
     return fabric if guid2lid is None else apply_guid2lid(fabric, read_guid2lid(guid2lid), lmc=lmc)
 
 
@@ -64,10 +83,11 @@ def _parse(text: str, path: str | Path, lmc: int) -> Fabric:
     for is_format, parse in _READERS:
         if is_format(text):
             return parse(text, path, lmc=lmc)
+    kind = kind_of(text)
+    if kind is not None and kind.as_fabric is not None:
+        raise ParseError(f"this is {kind.name}", path=path, remedy=kind.as_fabric)
     raise ParseError(
-        "not a fabric file of a known format" if text.strip() else "an empty file",
-        path=path,
-        remedy="known formats: ibsim net files, ibnetdiscover's output, opensm-subnet.lst, JSON and GraphML of ibnue",
+        "not a fabric file of a known format" if text.strip() else "an empty file", path=path, remedy=f"known: {KNOWN}"
     )
 
 

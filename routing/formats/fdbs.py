@@ -1,4 +1,7 @@
-"""Read and write ``opensm.fdbs``: OpenSM's dump of forwarding tables with hop counts, which ``ibdmchk -f`` reads."""
+"""Read and write ``opensm.fdbs``: OpenSM's dump of forwarding tables with hop counts, which ``ibdmchk -f`` reads.
+
+ibdiagnet writes files of this form as well (``ibdiagnet2.fdbs``).
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,11 @@ from routing.formats.atomic import atomic_write
 from routing.formats.lft_reader import Grammar, read_lfts
 from routing.formats.opensm_order import opensm_order
 
+HEAD = "dump_ucast_routes: Switch "
+"""Text before the GUID of each switch."""
+
 _GRAMMAR = Grammar(
-    switch=re.compile(r"\s*dump_ucast_routes: Switch 0x([0-9a-fA-F]{1,16})\s*$"),
+    switch=re.compile(r"\s*(?:osm_ucast_mgr_)?dump_ucast_routes: Switch 0x([0-9a-fA-F]{1,16})\s*$"),
     entry=re.compile(r"\s*0x([0-9a-fA-F]{1,4}) : (?:UNREACHABLE|([0-9]{1,3})(?=\s|$))()?"),
     end=None,
     noise=re.compile(r"\s*(?:#|$|LID\s+: Port : Hops : Optimal)"),

@@ -19,7 +19,7 @@ from routing.rates import SPEED_OF, WIDTHS, parse_rate
 
 _KIND = {"Switch": NodeKind.SWITCH, "Ca": NodeKind.CA, "Rt": NodeKind.ROUTER}
 _EXT = r"(?:\[ext \d+\])?"
-_GAP = r"[ \t]+"  # tabs, or the blanks that an editor or a terminal put in their place
+_GAP = r"[ \t]*"  # tabs, or the blanks or nothing that an editor or a terminal put in their place
 _HEADER = re.compile(
     rf'(Switch|Ca|Rt){_GAP}(\d{{1,3}}) "[SHR]-([0-9a-fA-F]{{16}})"{_GAP}# "(.*)"'
     r"(?: (?:enhanced|base) port 0 lid (\d{1,6}) lmc (\d{1,2})| \(scp\))?[ \t]*$"
@@ -32,7 +32,7 @@ _PORT = re.compile(
 )
 _PASSED_OVER = re.compile(
     r"(?:vendid|(devid)|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-fA-F]+)(?:\([0-9a-fA-F]+\))?(?:\s*#.*)?\s*$"
-    r"|Chassis \d+|Non-Chassis Nodes|Hostname: |\s*$"
+    r"|Chassis \d+|Non-Chassis Nodes|Hostname: |ibwarn: |=~=~=|\s*$"  # also of a terminal's log
 )
 _START = re.compile(r"^# Initiated from node ([0-9a-fA-F]{16})", re.MULTILINE)
 _MAX_LINE = 1000

@@ -1,4 +1,4 @@
-"""Read OpenSM's ``opensm-subnet.lst``, which has one line for each direction of each link.
+"""Read ``opensm-subnet.lst`` of OpenSM and ``ibdiagnet2.lst``, which have one line for each direction of each link.
 
 The format lacks the LMC, which the parameter ``lmc`` states, and devices without a link.  Vendor and device IDs of the
 remote port are ignored, because OpenSM prints them shifted.
@@ -16,25 +16,21 @@ from routing.fabric_builder import FabricBuilder, Location
 from routing.formats.statements import PortStatements
 from routing.formats.text import lines_of
 from routing.numerals import count_noun
-from routing.rates import SPEED_OF, WIDTHS
+from routing.rates import WIDTHS, lane_speed
 
-_KIND = {"SW": NodeKind.SWITCH, "CA": NodeKind.CA, "Rt": NodeKind.ROUTER}
+_KIND = {"SW": NodeKind.SWITCH, "CA": NodeKind.CA, "RT": NodeKind.ROUTER, "RTR": NodeKind.ROUTER}
 _HALF = (
-    r"\{ (SW|CA|Rt)(?:-SM)? Ports:([0-9A-F]{2}) SystemGUID:[0-9a-f]{16} "
-    r"NodeGUID:([0-9a-f]{16}) PortGUID:([0-9a-f]{16}) VenID:[0-9A-F]+ DevID:[0-9A-F]+ Rev:[0-9A-F]+ "
+    r"\{ (SW|CA|RTR?)(?:-SM)? Ports:([0-9A-F]{2}) SystemGUID:[0-9A-F]{16} "
+    r"NodeGUID:([0-9A-F]{16}) PortGUID:([0-9A-F]{16}) VenID:[0-9A-F]+ DevID:[0-9A-F]+ Rev:[0-9A-F]+ "
     r"\{(.*)\} LID:([0-9A-F]{4}) PN:([0-9A-F]{2}) \}"
 )
-_LINE = re.compile(rf"{_HALF} {_HALF} PHY=(\d{{1,2}})x LOG=\w+ SPD=([A-Z0-9.]+)\s*$")
+_LINE = re.compile(rf"{_HALF} {_HALF} PHY=(\d{{1,2}})x LOG=\w+(?: SPD=([A-Z0-9.]+))?\s*$", re.IGNORECASE)
 _MAX_LINE = 1000
-_SPEED = {
-    "2.5": "SDR", "5": "DDR", "10": "QDR", "FDR10": "FDR10", "14": "FDR", "25": "EDR", "50": "HDR", "100": "NDR",
-    "200": "XDR",
-}  # fmt: skip
 
 
 def is_subnet_lst(text: str) -> bool:
-    """Return whether a text is ``opensm-subnet.lst``, judged by its beginning."""
-    return re.match(r"\s*\{ \S+ Ports:", text) is not None
+    """Return whether a text is ``opensm-subnet.lst`` or ``ibdiagnet2.lst``, judged by its first line without ``#``."""
+    return re.match(r"\s*(?:#[^\n]*\n\s*)*\{ \S+ Ports:", text) is not None
 
 
 @dataclass
@@ -52,11 +48,13 @@ class _Half:
     @classmethod
     def of(cls, words: tuple[str, ...]) -> _Half:
         kind, ports, guid, port_guid, name, lid, port = words
-        return cls(_KIND[kind], int(ports, 16), int(guid, 16), int(port_guid, 16), name, int(lid, 16), int(port, 16))
+        return cls(
+            _KIND[kind.upper()], int(ports, 16), int(guid, 16), int(port_guid, 16), name, int(lid, 16), int(port, 16)
+        )
 
 
 def parse_subnet_lst(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
-    """Parse the text of OpenSM's ``opensm-subnet.lst``, and return the fabric in it.
+    """Parse the text of ``opensm-subnet.lst`` or ``ibdiagnet2.lst``, and return the fabric in it.
 
     Parameters
     ----------
@@ -75,16 +73,19 @@ def parse_subnet_lst(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     builder = FabricBuilder(name=Path(path).name.split(".")[0])
     statements = PortStatements(path)
     for number, line in lines_of(text):
-        if not line.strip():
+        if not line.strip() or line[0] == "#":
             continue
         found = _LINE.match(line) if len(line) <= _MAX_LINE else None
         if found is None:
             raise ParseError(
-                "this is not a line of opensm-subnet.lst", path=path, line=number, remedy="is the file whole?"
+                "this is not a line of opensm-subnet.lst or ibdiagnet2.lst",
+                path=path,
+                line=number,
+                remedy="is the file whole?",
             )
         words = found.groups()
         near, far = _Half.of(words[:7]), _Half.of(words[7:14])
-        width, speed = int(words[14]), _SPEED.get(words[15])
+        width, speed = int(words[14]), lane_speed(words[15] or "2.5")
         if width not in WIDTHS or speed is None:
             raise ParseError(
                 f"unknown rate {words[14]}x at {words[15]}", path=path, line=number, remedy="speeds are 2.5 to 200"
@@ -92,7 +93,7 @@ def parse_subnet_lst(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
         location = Location(path, number)
         for half in (near, far):
             _regard(builder, half, lmc, location)
-        statements.add((near.guid, near.port), (far.guid, far.port), (width, SPEED_OF[speed]), number)
+        statements.add((near.guid, near.port), (far.guid, far.port), (width, speed), number)
     if not statements.stated:
         raise ParseError("this file has no link", path=path, remedy="is it opensm-subnet.lst, and is it whole?")
     statements.connect(builder)

@@ -63,10 +63,13 @@ class SwitchRows:
         """Raise :class:`~routing.errors.TableError` if the dump has no section for one of the fabric's switches."""
         missing = sorted(set(self._row_of.values()) - self._seen)
         if missing:
+            remedy = f"the {self._what} belong to another fabric, or the file was cut short"
+            if len(self._seen) == 1:
+                remedy = "ibroute prints one switch: put the outputs for all switches into one file"
             guid, name = int(self._fabric.switch_guid[missing[0]]), self._fabric.labels[missing[0]]
             raise TableError(
                 f"{len(missing)} of {count_noun(self._fabric.switches, 'switch')} of the fabric are missing in the"
                 f" file, such as {guid:#018x} ({name!r})",
                 path=self._path,
-                remedy=f"the {self._what} belong to another fabric, or the file was cut short",
+                remedy=remedy,
             )

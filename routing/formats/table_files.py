@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shutil
+import tempfile
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,17 +12,21 @@ from types import MappingProxyType
 
 import numpy as np
 
-from routing.errors import InputError, OptionError
+from routing.errors import EnvironmentProblem, InputError, OptionError
 from routing.fabric import Fabric
 from routing.formats import fdbs, guid_lists, lfts, lid_matrix, path_sl, sl2vl_dump
 from routing.formats.atomic import atomic_directory, write_text_atomically
 from routing.formats.bundle import bundle_routing, read_bundle, write_bundle
+from routing.formats.lft_files import read_lft_file
 from routing.formats.proven import Proven
+from routing.formats.text import STANDARD_INPUT, standard_input
 from routing.numerals import count_noun
 from routing.tables import DATA_VLS, Provenance, Routing, Unknown, identity_sl2vl
 
 BUNDLE = "ibnue.npz"
 LFTS = "opensm-lfts.dump"
+FDBS = ("opensm.fdbs", "ibdiagnet2.fdbs", "ibdiagnet.fdbs")
+"""Dumps of LFTs with hops, by OpenSM and by ibdiagnet; each may be missing."""
 SL2VL = "opensm-sl2vl.dump"
 PATH_RECORDS = "opensm-path-records.dump"
 PSL = "ibdmchk.psl"
@@ -204,7 +211,8 @@ class SlFiles:
 def read_tables(path: str | Path, fabric: Fabric, given: SlFiles | None = None) -> Routing:
     """Read the tables of a fabric from a bundle, from a folder of tables, or from a dump of LFTs.
 
-    The folder may be one that ibnue has written, or one with OpenSM's dumps.  For LFTs in a folder, SL2VL tables are
+    The folder may be one that ibnue has written, or one with dumps of OpenSM or ibdiagnet.  The path ``-`` is standard
+    input.  For LFTs in a folder, SL2VL tables are
     read from ``opensm-sl2vl.dump`` or ``ibdmchk.slvl``.  SLs are read from ``opensm-path-records.dump`` or
     ``ibdmchk.psl``.  ``given`` may name other files.
 
@@ -221,16 +229,19 @@ def read_tables(path: str | Path, fabric: Fabric, given: SlFiles | None = None) 
         The path is missing or unreadable.
     """
     path, given = Path(path), given or SlFiles()
+    if str(path) == STANDARD_INPUT:
+        return _from_standard_input(fabric, given)
     if not path.exists():
         raise InputError("there is no such file or folder", path=path, remedy="name a bundle or a folder of tables")
     if path.is_dir():
         if (path / BUNDLE).exists():
             return _from_bundle(path / BUNDLE, fabric, given)
-        if not (path / LFTS).exists():
+        dump = _first_of(path, LFTS, *FDBS)
+        if dump is None:
             raise InputError(
                 f"has neither {BUNDLE} nor {LFTS}", path=path, remedy="run OpenSM with -D 0x43 to dump its tables"
             )
-        return _from_dumps(path / LFTS, path, fabric, given)
+        return _from_dumps(dump, path, fabric, given)
     if not path.is_file():  # a pipe could not be read twice
         raise InputError("is not a regular file", path=path, remedy="copy it into a regular file")
     if _is_zip(path):
@@ -255,7 +266,7 @@ def _from_bundle(path: Path, fabric: Fabric, given: SlFiles) -> Routing:
 
 
 def _from_dumps(lft_file: Path, folder: Path | None, fabric: Fabric, given: SlFiles) -> Routing:
-    lft = lfts.read(lft_file, fabric)
+    lft = read_lft_file(lft_file, fabric)
     assumed: dict[Unknown, str] = {}
     sl_file = given.sl or _first_of(folder, PATH_RECORDS, PSL)
     sl2vl_file = given.sl2vl or _first_of(folder, SL2VL, SLVL)
@@ -278,6 +289,34 @@ def _from_dumps(lft_file: Path, folder: Path | None, fabric: Fabric, given: SlFi
     vls = 1 + int(used.max(initial=0, where=used < DATA_VLS))
     options = {"file": str(lft_file), "unknown": list(assumed), "assumed": list(assumed.values())}
     return Routing(lft, sl, sl2vl, vls, vls, Provenance("file", options, fabric.digest))
+
+
+def _from_standard_input(fabric: Fabric, given: SlFiles) -> Routing:
+    """Read the tables of a fabric from standard input, by a copy of it, since the format decides how it is read.
+
+    Raises
+    ------
+    InputError, EnvironmentProblem
+        As for :func:`read_tables`.
+    """
+    with tempfile.TemporaryDirectory(prefix="ibnue-") as folder:
+        path = Path(folder) / "tables"
+        try:
+            with path.open("wb") as file:
+                shutil.copyfileobj(standard_input(), file)
+        except OSError as error:
+            raise EnvironmentProblem(f"standard input: {error.strerror or error}") from None
+        if not path.stat().st_size:
+            raise InputError("standard input is empty", remedy="it can be read once: name a file for other arguments")
+        try:
+            routing = read_tables(path, fabric, given)
+        except InputError as error:
+            where = "standard input" if error.path == str(path) else error.path
+            raise type(error)(error.problem, path=where, line=error.line, remedy=error.remedy) from None
+    if routing.provenance.options.get("file") != str(path):
+        return routing
+    options = {**routing.provenance.options, "file": STANDARD_INPUT}
+    return dataclasses.replace(routing, provenance=dataclasses.replace(routing.provenance, options=options))
 
 
 def _first_of(folder: Path | None, *names: str) -> Path | None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import gzip
 import io
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 from routing.errors import EnvironmentProblem, ParseError
 
 _MAX_NUMBER = 64
 _PIECE = 1 << 18
+
+STANDARD_INPUT = "-"
+"""Path that means standard input."""
 
 MAX_BYTES = 1 << 29
 """Maximum size of a text in bytes, against decompression bombs.  The largest fabrics (48K LIDs) need about 20 MB."""
@@ -30,10 +34,23 @@ def c_number(text: str) -> int | None:
         return None
 
 
+def standard_input() -> BinaryIO:
+    """Return standard input as a file of bytes.
+
+    Raises
+    ------
+    EnvironmentProblem
+        Standard input is closed.
+    """
+    if sys.stdin is None:
+        raise EnvironmentProblem("standard input is closed (name a file)")
+    return sys.stdin.buffer
+
+
 def read_text(path: str | Path) -> str:
     r"""Return the text of a file, which may be compressed by gzip.
 
-    The content shows whether it is.  Bytes that are not UTF-8 become ``\xNN``.
+    The content shows whether it is.  Bytes that are not UTF-8 become ``\xNN``.  The path ``-`` is standard input.
 
     Raises
     ------
@@ -43,6 +60,8 @@ def read_text(path: str | Path) -> str:
         The gzip data are damaged, or the text is larger than :data:`MAX_BYTES`.
     """
     try:
+        if str(path) == STANDARD_INPUT:
+            return _decoded(_bounded(standard_input()), path)
         if Path(path).is_dir():
             raise EnvironmentProblem(f"{path}: is a folder (name a file)")
         if not Path(path).is_file():
@@ -56,6 +75,17 @@ def read_text(path: str | Path) -> str:
             data = _bounded(file)
     except (OSError, ValueError) as problem:
         raise EnvironmentProblem(f"{path}: {getattr(problem, 'strerror', None) or problem}") from problem
+    return _decoded(data, path)
+
+
+def _decoded(data: bytes, path: str | Path) -> str:
+    """Return the text of bytes, which may be compressed by gzip.
+
+    Raises
+    ------
+    ParseError
+        The gzip data are damaged, or the text is larger than :data:`MAX_BYTES`.
+    """
     if data[:2] == b"\x1f\x8b":
         try:
             with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
@@ -64,7 +94,7 @@ def read_text(path: str | Path) -> str:
             raise ParseError(f"damaged gzip data: {problem}", path=path, remedy="copy the file again") from problem
     if len(data) > MAX_BYTES:
         raise ParseError(f"more than {MAX_BYTES >> 20} MiB of text", path=path, remedy="no fabric is that large")
-    return data.decode("utf-8-sig", errors="backslashreplace").replace("\r\n", "\n")
+    return data.decode("utf-8-sig", errors="backslashreplace").replace("\r\r\n", "\n").replace("\r\n", "\n")
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:

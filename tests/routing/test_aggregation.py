@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
+from routing.cli.fabric import describe
+from routing.cli.proof_report import fabric_line
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.engines.destinations import Destinations
 from routing.engines.orders import top_switches
 from routing.errors import OptionError
+from routing.faults import apply_faults, parse_fault
 from routing.quality import measure
 from routing.topologies import generate
 
@@ -82,3 +85,17 @@ def test_clusters_that_cannot_be(arguments):
 def test_the_number_of_aggregation_nodes_is_none_or_one():
     with pytest.raises(OptionError, match="choose 0 or 1"):
         generate("ring", ["4"], aggregation=2)
+
+
+def test_they_are_not_counted_as_cas():
+    fabric = generate("ring", ["4"], cas=2, aggregation=1)
+    broken = apply_faults(fabric, [parse_fault(fabric.switch_name[0], fabric)])
+    for each, links in ((fabric, 16), (broken, 11)):
+        assert each.aggregation_nodes.sum() == 4
+        assert f"8 CAs and routers, 4 aggregation nodes, {links} links" in fabric_line(each)
+        described = describe(each)
+        assert (described["CAs"], described["aggregation nodes"]) == (8, 4)
+        assert sum(described["cables by kind"].values()) == links
+    kinds = describe(fabric)["cables by kind"].items()
+    assert [count for kind, count in kinds if kind.startswith("switch to aggregation node ")] == [4]
+    assert "aggregation nodes" not in describe(generate("ring", ["4"]))

@@ -8,6 +8,7 @@ import pytest
 
 from routing.cabling import compare_cabling
 from routing.errors import InputError
+from routing.names import system_name
 from routing.topologies import generate
 
 PLAN = generate("kary-ntree", ["4", "3"], cas=2)
@@ -119,3 +120,27 @@ def test_fabrics_without_a_common_device_are_refused():
                     terminal_name=tuple(f"y{n}" for n in range(PLAN.terminals)))  # fmt: skip
     with pytest.raises(InputError, match="no device of the plan is in the real fabric"):
         compare_cabling(PLAN, other)
+
+
+def test_names_of_systems_match_descriptions_of_switches():
+    names = {name: f"MF0;{name.upper()}:MQM8700/U1" for name in PLAN.switch_name}
+    real = with_names(replace(PLAN, switch_guid=PLAN.switch_guid + np.uint64(1 << 32)), names)
+    found = compare_cabling(PLAN, real)
+    assert found.same and found.matched == PLAN.switches + PLAN.terminals
+
+
+@pytest.mark.parametrize(
+    ("description", "name"),
+    [
+        ("MF0;leaf1:MQM8700/U1", "leaf1"), ("MF0;core:CS8500/L06/U2", "core/L6/U2"), ("MF0;a;b:c/U1", "MF0;a;b:c/U1"),
+        ("leaf1", "leaf1"), ("MF0;leaf1", "MF0;leaf1"), ("", ""),
+    ],
+)  # fmt: skip
+def test_system_names(description, name):
+    assert system_name(description) == name
+
+
+def test_aggregation_nodes_are_no_part_of_the_cabling():
+    plain, inside = (generate("kary-ntree", ["2", "2"], aggregation=number) for number in (0, 1))
+    found = compare_cabling(plain, inside)
+    assert found.same and found.matched == plain.switches + plain.terminals

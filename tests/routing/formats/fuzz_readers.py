@@ -1,4 +1,4 @@
-"""Coverage-guided fuzzing of the fabric and GUID readers, by hand: not part of the tests.
+"""Coverage-guided fuzzing of the readers of fabrics, GUIDs and LFTs, by hand: not part of the tests.
 
 usage: pip install atheris; python tests/routing/formats/fuzz_readers.py [-max_total_time=300 and the like]
 
@@ -17,9 +17,17 @@ with atheris.instrument_imports(include=["routing.formats", "routing.fabric_buil
     from routing.errors import IbnueError
     from routing.formats.fabric_files import read_fabric, write_fabric
     from routing.formats.guid_files import read_guid2lid, read_guid_lines, read_node_name_map
+    from routing.formats.lft_files import read_lft_file
 
 DATA = Path(__file__).parent / "data"
-READERS = (read_fabric, read_guid2lid, read_guid_lines, read_node_name_map)
+FABRIC = read_fabric(DATA / "mixed.ibnetdiscover")
+
+
+def read_tables_of_fabric(path):
+    return read_lft_file(path, FABRIC)
+
+
+READERS = (read_fabric, read_guid2lid, read_guid_lines, read_node_name_map, read_tables_of_fabric)
 
 
 def main():

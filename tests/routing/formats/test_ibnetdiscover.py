@@ -9,7 +9,7 @@ import pytest
 
 from routing.errors import IbnueError, InputWarning
 from routing.formats.fabric_files import read_fabric
-from routing.formats.ibnetdiscover import parse_ibnetdiscover
+from routing.formats.ibnetdiscover import is_ibnetdiscover, parse_ibnetdiscover
 from routing.rates import SPEED_OF
 
 DATA = Path(__file__).parent / "data"
@@ -189,3 +189,10 @@ def test_mutated_files_are_read_or_refused():
             text = text[:begin] + rng.choice(bits) + text[begin + rng.randint(0, 6) :]
         with contextlib.suppress(IbnueError):
             read(text)
+
+
+def test_a_terminal_log():
+    """PuTTY strips tabs and doubles carriage returns; an administrator's log has warnings of the program as well."""
+    log = "=~=~=~=~= PuTTY log =~=~=~=\nibwarn: [7] sim_connect: attached\n" + TEXT.replace("\t", "")
+    assert is_ibnetdiscover(log)
+    assert read(log).digest == read(TEXT).digest

@@ -15,9 +15,11 @@ from routing.errors import IbnueError
 from routing.fabric import Fabric
 from routing.formats.fabric_files import read_fabric, write_fabric
 from routing.formats.guid_files import read_guid2lid, read_guid_lines, read_node_name_map
+from routing.formats.lft_files import read_lft_file
 from routing.formats.text import read_text
 
 DATA = Path(__file__).parent / "data"
+FABRIC = read_fabric(DATA / "mixed.ibnetdiscover")
 FABRIC_SAMPLES = [
     "mixed.net",
     "mixed.ibnetdiscover",
@@ -26,6 +28,10 @@ FABRIC_SAMPLES = [
     "own.json",
     "own.graphml",
 ]
+LIST_SAMPLES = [
+    "mixed.ibnetdiscover_p", "mixed.iblinkinfo", "mixed.iblinkinfo_l", "mixed.db_csv", "mixed.topo", "mixed.ndt"
+]  # fmt: skip
+TABLE_SAMPLES = ["mixed-lfts.dump", "mixed.fdbs", "mixed.ibroute", "mixed.saquery_lftr"]
 GUID_READERS = {"guid2lid": read_guid2lid, "guids": read_guid_lines, "names": read_node_name_map}
 GUID_SAMPLES = {
     "guid2lid": (DATA / "mixed_lmc2.guid2lid").read_bytes(),
@@ -80,6 +86,14 @@ def damaged(data, damage):
     return data[:at] + snippet + data[at:]
 
 
+def several(path, damage):
+    """The content of a file after several damages."""
+    data = path.read_bytes()
+    for one in damage:
+        data = damaged(data, one)
+    return data
+
+
 def outcome(read, path):
     """A fabric that holds together, or an error in one line; anything else raises."""
     try:
@@ -99,12 +113,29 @@ def outcome(read, path):
 @examples(150)
 @given(damage=st.lists(damages(), min_size=1, max_size=3))
 def test_damaged_fabric_files(samples, name, damage):
-    data = (samples / name).read_bytes()
-    for one in damage:
-        data = damaged(data, one)
     path = samples / "damaged"
-    path.write_bytes(data)
+    path.write_bytes(several(samples / name, damage))
     outcome(read_fabric, path)
+
+
+@pytest.mark.filterwarnings("ignore::routing.errors.InputWarning")
+@pytest.mark.parametrize("name", LIST_SAMPLES)
+@examples(30)
+@given(damage=st.lists(damages(), min_size=1, max_size=3))
+def test_damaged_lists_and_plans(samples, name, damage):
+    path = samples / "damaged"
+    path.write_bytes(several(samples / name, damage))
+    outcome(read_fabric, path)
+
+
+@pytest.mark.parametrize("name", TABLE_SAMPLES)
+@examples(20)
+@given(damage=st.lists(damages(), min_size=1, max_size=3))
+def test_damaged_tables(samples, name, damage):
+    path = samples / "damaged"
+    path.write_bytes(several(samples / name, damage))
+    lft = outcome(lambda damaged_path: read_lft_file(damaged_path, FABRIC), path)
+    assert lft is None or (lft.shape == (FABRIC.switches, len(FABRIC.lids)))
 
 
 @pytest.mark.parametrize("name", GUID_READERS)
@@ -140,6 +171,15 @@ LONG = {
     "net lines": b'Switch 2 "s"\n\n' + b"vendid=1\n" * 100_000 + b"x\n",
     "ibnetdiscover": b'Switch\t2 "S-0000000000000001"\t\t# "' + b'" lid 1 ' * 300_000,
     "subnet.lst": b"{ SW Ports:" + b"{ SW Ports:" * 200_000,
+    "ports report": b"CA 1 1 0x1 4x SDR - SW 1 1 0x2 ( '" + b"' - '" * 300_000,
+    "ports": b"CA 1 1 0x1 4x SDR - SW 1 1 0x2 ( 'a' - 'b' )\n" * 40_000,
+    "iblinkinfo": b"   1    1[  ] ==(" * 200_000,
+    "iblinkinfo quotes": b'0x1 "' + b'" 1 ' * 500_000,
+    "topology": b" P1 -> a b P1\n" + b" " * 1_000_000 + b"x -" + b"4x-" * 300_000,
+    "plan": b"StartDevice,StartPort,EndDevice,EndPort\n" + b"," * 2_000_000,
+    "plan quotes": b"StartDevice,StartPort,EndDevice,EndPort\n" + b'"",' * 5_000 + b'"\n' * 100_000,
+    "database": b"START_NODES\n" * 2 + b"A,B\n" * 300_000,
+    "comments": b"#\n" * 1_000_000 + b"{",
     "JSON": b"[" * 1_000_000,
     "JSON object": b"{" + b'"a":{' * 500_000,
     "JSON number": b'{"schema": "ibnue-fabric/1", "switches": ' + b"9" * 1_000_000 + b"}",

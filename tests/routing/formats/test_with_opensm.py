@@ -12,6 +12,7 @@ from ibsim_fixtures import ibdmchk
 from ibsim_fixtures.fabrics import FIXTURES
 from routing.formats import fdbs, lfts, lid_matrix, sl2vl_dump
 from routing.formats.fabric_files import read_fabric, write_net
+from routing.formats.lft_files import read_lft_file
 from routing.formats.lid_map import lid_owner, old_columns
 from routing.formats.table_files import read_tables, write_tables
 from routing.tables import identity_sl2vl
@@ -51,6 +52,26 @@ def test_dumps_are_written_byte_for_byte(lab, tmp_path, name):
     left_out = from_switches != lft  # dump_fts stops early where the last LID is the first of a block of 64
     assert np.array_equal(np.flatnonzero(left_out.any(axis=0)), np.flatnonzero(left_out.all(axis=0)))
     assert left_out.any(axis=0).sum() <= 1
+
+
+@pytest.mark.parametrize("name", ["lmc-2", "dual-port-two-switches"])
+def test_what_the_diagnostic_programs_print(lab, tmp_path, name):
+    """Lists of ports give the fabric of ibnetdiscover, and LFTs read from the switches and the SA those of the dump."""
+    lmc = 2 if name == "lmc-2" else 0
+    running = lab(FIXTURES[name].path, config={"lmc": lmc})
+    fabric, path = running.fabric(), tmp_path / "printed"
+    for command in (["ibnetdiscover", "-p"], ["iblinkinfo"], ["iblinkinfo", "-l"]):
+        path.write_text(running.ibsim.run(*command))
+        found = read_fabric(path, lmc=lmc)
+        assert (found.links, found.terminals) == (fabric.links, fabric.terminals)
+        for field in ("switch_guid", "switch_lid", "switch_ports", "endport_guid", "endport_lid", "endport_lmc",
+                      "link_device", "link_port", "link_width", "link_speed"):  # fmt: skip
+            assert np.array_equal(getattr(found, field), getattr(fabric, field)), (command, field)
+    lft = lfts.read(running.opensm.folder / "opensm-lfts.dump", fabric)
+    switches = fabric.switch_lid.tolist()
+    for program, words in (("ibroute", switches), ("saquery LFTR", [f"{lid}/0" for lid in switches])):
+        path.write_text("".join(running.ibsim.run(*program.split(), word) for word in words))
+        assert np.array_equal(read_lft_file(path, fabric), lft), program
 
 
 @pytest.fixture

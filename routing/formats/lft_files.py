@@ -1,0 +1,44 @@
+"""Read forwarding tables from a text file of any known format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import ParseError
+from routing.fabric import Fabric
+from routing.formats import fdbs, lfts, saquery_lfts
+from routing.formats.known_kinds import HEAD, kind_of
+
+
+def read_lft_file(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
+    """Read a text file as the forwarding tables of a fabric.
+
+    The content shows which format it is: ``opensm-lfts.dump``, the output of ``dump_fts``, ``ibroute`` or ``saquery
+    LFTR``, or ``opensm.fdbs``.
+
+    Returns
+    -------
+    uint8[S, L]
+        The forwarding tables; 255 for no entry.
+
+    Raises
+    ------
+    ParseError, TableError
+        The file is damaged, belongs to another fabric, or is of another known kind.
+    InputError, EnvironmentProblem
+        The file is missing or unreadable.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(HEAD).decode("utf-8-sig", "backslashreplace")
+    except OSError:
+        head = ""  # the reader of LFTs will report the reason
+    kind = kind_of(head)
+    if kind is not None and kind.as_tables is not None:
+        raise ParseError(f"this is {kind.name}, and no file of LFTs", path=path, remedy=kind.as_tables)
+    if saquery_lfts.HEAD in head:
+        return saquery_lfts.read(path, fabric)
+    return fdbs.read(path, fabric) if fdbs.HEAD in head else lfts.read(path, fabric)

@@ -1,0 +1,112 @@
+"""Build a fabric from cables between devices that are known by name only, as plans state them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+
+from routing.errors import FabricError, ParseError
+from routing.fabric import Fabric, NodeKind
+from routing.fabric_builder import FabricBuilder, Location
+from routing.formats.statements import PortStatements
+from routing.rates import SPEED_OF
+
+_FIRST_SWITCH, _FIRST_CA = 0x200000, 0x100000
+"""GUIDs from which devices are numbered, as ibsim numbers them."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCable:
+    """A cable between two devices.
+
+    Attributes
+    ----------
+    ends
+        Key of the device and port number of either end.
+    rate
+        Width and signalling rate in Gb/s; 0 for an unknown number.
+    line
+        Line of the file.
+    """
+
+    ends: tuple[tuple[str, int], tuple[str, int]]
+    rate: tuple[int, float]
+    line: int
+
+
+def fabric_of_cables(
+    cables: Sequence[NamedCable], names: dict[str, str], switches: Set[str], path: str | Path, *, lmc: int
+) -> Fabric:
+    """Return the fabric of the cables.
+
+    GUIDs are counted up, in the order of the keys.  A device has as many ports as its highest port number, and a CA at
+    least one.  If no cable has a rate, all links are 4xSDR.
+
+    Parameters
+    ----------
+    cables
+        The cables.  A cable may be stated again, also from its other end.
+    names
+        Name of each device by its key.
+    switches
+        Keys of the switches; all other devices are CAs.
+    path
+        File name for error messages.
+    lmc
+        LMC of the end ports.
+
+    Raises
+    ------
+    ParseError, FabricError
+        There is no cable, or a port has two of them.
+
+    Warns
+    -----
+    InputWarning
+        The number of links with an unknown rate, if other links have one.
+    """
+    if not cables:
+        raise ParseError("this file has no cable", path=path, remedy="is the file whole?")
+    ports: dict[str, tuple[int, int]] = {}
+    for cable in cables:
+        for key, port in cable.ends:
+            ports[key] = max(ports.get(key, (1, cable.line)), (port, cable.line))
+    builder = FabricBuilder(name=Path(path).name.split(".")[0])
+    guid_of = _guids(ports, switches)
+    for key, guid in guid_of.items():
+        kind = NodeKind.SWITCH if key in switches else NodeKind.CA
+        builder.add_device(kind, guid, names[key], ports[key][0], Location(path, ports[key][1]))
+    _check_ports(cables, names, path)
+    statements = PortStatements(path)
+    rated = any(any(cable.rate) for cable in cables)
+    for cable in cables:
+        near, far = ((guid_of[key], port) for key, port in cable.ends)
+        rate = cable.rate if rated else (4, SPEED_OF["SDR"])
+        statements.add(near, far, rate, cable.line)
+        statements.add(far, near, rate, cable.line)
+    statements.connect(builder)
+    return builder.build(lmc=lmc)
+
+
+def _check_ports(cables: Sequence[NamedCable], names: dict[str, str], path: str | Path) -> None:
+    """Raise FabricError if a port has two cables."""
+    at: dict[tuple[str, int], tuple[tuple[str, int], int]] = {}
+    for cable in cables:
+        for near, far in (cable.ends, cable.ends[::-1]):
+            known, line = at.setdefault(near, (far, cable.line))
+            if known != far:
+                first, second = (f"port {port} of {names[key]!r}" for key, port in (known, far))
+                problem = f"port {near[1]} of {names[near[0]]!r} is cabled to {second}, and in line {line} to {first}"
+                raise FabricError(problem, path=path, line=cable.line, remedy="a port takes one cable")
+
+
+def _guids(keys: Iterable[str], switches: Set[str]) -> dict[str, int]:
+    """Return the GUID of each device; a CA's ports have the GUIDs that follow its own."""
+    guid_of, switch, ca = dict[str, int](), _FIRST_SWITCH, _FIRST_CA
+    for key in sorted(keys):
+        if key in switches:
+            guid_of[key], switch = switch, switch + 1
+        else:
+            guid_of[key], ca = ca, ca + 0x100
+    return guid_of

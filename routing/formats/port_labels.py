@@ -1,0 +1,69 @@
+"""Port numbers of the labels on devices, as cabling plans and topology files write them."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_PLAIN = re.compile(r"(?:IB )?(?:Port |P|IB)?(\d{1,3}(?:/\d{1,3}){0,3})", re.IGNORECASE)
+_CAGE = re.compile(r"sw(\d{1,3})p(\d)", re.IGNORECASE)
+_BLADE = re.compile(r"Blade (\d{1,3})_Port (\d)/(\d{1,3})", re.IGNORECASE)
+HCA = r"(?:mlx\d+_\d+|HCA-?\d+|ib[a-z]{0,3}\d\w*)"
+"""Pattern of the names of HCAs."""
+_HCA = re.compile(rf"(?:\S+ )?({HCA})(?:(?:/| )(?:Port |P)?(\d{{1,2}}))?", re.IGNORECASE)
+
+
+class Label(NamedTuple):
+    """What a label says: the port number, and the part of the device that has the port.
+
+    Attributes
+    ----------
+    port
+        Port number on this part.
+    part
+        "" for the device itself, or the name of an HCA of a host, or leaf and switch of a chassis such as "L16/U2".
+    is_hca
+        Whether the part is an HCA.
+    """
+
+    port: int
+    part: str = ""
+    is_hca: bool = False
+
+
+def read_label(text: str) -> Label | None:
+    """Return what a label says, or None if it is not understood.
+
+    Numbers are understood as NVIDIA labels its switches: ``Port 21``, ``P21``; ``1/16/1`` and ``sw16p1`` (cage and
+    port) are port 31, and ``1/16/1/2`` (with a split) is port 62; ``2/1`` is the first half of a split port 2: port 3.
+    """
+    text = " ".join(text.split())
+    if found := _PLAIN.fullmatch(text):
+        number = _number([int(part) for part in found[1].split("/")])
+        return None if number is None else Label(number)
+    if found := _CAGE.fullmatch(text):
+        number = _number([1, int(found[1]), int(found[2])])
+        return None if number is None else Label(number)
+    if found := _BLADE.fullmatch(text):
+        return Label(int(found[3]), f"L{int(found[1])}/U{int(found[2])}")
+    if found := _HCA.fullmatch(text):
+        return Label(int(found[2] or 1), found[1], is_hca=True)
+    return None
+
+
+def _number(parts: list[int]) -> int | None:
+    """Return the port number of the parts of a label, or None if they are not numbered as on NVIDIA's switches."""
+    if len(parts) == 1:
+        return parts[0]
+    if len(parts) == 2:
+        # IB1/21 of a switch without split ports means port 21, which is the same number for the two halves of port 1.
+        return parts[1] if parts[0] == 1 else _counted(parts[0], parts[1])
+    if parts[0] != 1:  # a second ASIC
+        return None
+    port = _counted(parts[1], parts[2])
+    return port if len(parts) == 3 or port is None else _counted(port, parts[3])
+
+
+def _counted(group: int, member: int) -> int | None:
+    """Return the number of a member, 1 or 2, of a group of two; None for another member."""
+    return 2 * (group - 1) + member if member in (1, 2) and group > 0 else None
