@@ -39,8 +39,8 @@ TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 COMMANDS: Mapping[str, str] = {
     "route": "Compute the tables of a fabric, prove and write them.",
     "check": "Check whether tables are complete and free of credit loops.",
-    "quality": "Measure hops, load of channels and rates of traffic patterns.",
-    "pause": "Find the links that given flows pause, and the resulting rates.",
+    "quality": "Measure hops, loads of channels, rates of patterns.",
+    "pause": "Find the links that given flows pause, and their rates.",
     "watch": "Check whether counters of switches point at a credit loop.",
     "policy": "Check and apply rules for lifetimes and breakers of ports.",
     "diff": "Report what differs between two sets of tables.",
@@ -48,16 +48,20 @@ COMMANDS: Mapping[str, str] = {
     "sweep": "Run many cases: engines x fabrics x faults x seeds.",
     "simulate": "Simulate packets and credits: does a credit loop deadlock?",
     "advise": "Compare all engines on a fabric, and recommend one.",
-    "whatif": "Break links and switches, repair the tables, report the cost.",
+    "compare-designs": "Compare designs: cost, rates, hops, loss of a link.",
+    "whatif": "Break links and switches, repair tables, report the cost.",
     "transition": "Check whether tables may be replaced while traffic runs.",
     "lab": "Run a real OpenSM with the plugin on a simulated fabric.",
     "plugin": "Build and manage the plugin for the installed OpenSM.",
-    "draw": "Draw a fabric, the load of its tables, faults or a credit loop.",
+    "draw": "Draw a fabric, load of its tables, faults, a credit loop.",
     "slurm": "Write the topology file of Slurm.",
     "fabric": "Generate or read a fabric, and describe or write it.",
     "completion": "Print the completion script for a shell.",
 }
-"""Help line of each command.  The function of a command is in the module of the same name in this package."""
+"""Help line of each command.
+
+The function of a command is in the module of the same name in this package, with ``_`` for ``-``.
+"""
 
 
 RANGES = (("is not a valid integer range", "is not a whole number"), ("is not a valid float range", "is not a number"))
@@ -221,7 +225,8 @@ class CommandGroup(click.Group):
         """Return the command of a name, or None if there is no such command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(f"routing.cli.{cmd_name}"), cmd_name)
+        module = cmd_name.replace("-", "_")
+        command: click.Command = getattr(importlib.import_module(f"routing.cli.{module}"), module)
         return command
 
     def resolve_command(

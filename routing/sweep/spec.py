@@ -20,6 +20,7 @@ from routing.formats.toml_text import Toml
 from routing.numerals import parse_decimal
 from routing.sweep.cases import INTACT, RandomFaults, text_of
 from routing.sweep.tasks import MODES, Shard, Target, Task
+from routing.topologies.ranges import expand_ranges
 
 LONGEST = 1e6
 """Largest time limit that may be given for a case of a sweep, in seconds: more than a week."""
@@ -36,7 +37,8 @@ class Block:
     Attributes
     ----------
     fabrics
-        Fabric files or generators, as on the command line.  In a TOML file also file patterns such as ``nets/*.net``.
+        Fabric files or generators, as on the command line, generators also with ranges
+        (:func:`routing.topologies.ranges.expand_ranges`).  In a TOML file also file patterns such as ``nets/*.net``.
     engines
         Engines with their options, such as ``nue:vls=4`` (:meth:`routing.sweep.tasks.Target.parse`).
     modes, seeds
@@ -167,7 +169,9 @@ def expand(blocks: Sequence[Block], read: ReadFabric, shard: Shard | None = None
             if mode not in MODES:
                 with block.naming_key("modes"):
                     raise OptionError(f"{mode!r} is not a mode of a sweep", remedy=f"use {', '.join(MODES)}")
-        for text in block.fabrics:
+        with block.naming_key("fabrics"):
+            names = [name for text in block.fabrics for name in expand_ranges(text)]
+        for text in names:
             with block.naming_key("fabrics"):
                 fabric = texts[text] = texts.get(text) or read(text)
             fabric = fabrics.setdefault(fabric.digest, fabric)
