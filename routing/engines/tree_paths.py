@@ -142,6 +142,7 @@ def _all_shortest(fabric: Fabric, destinations: Destinations, load: npt.NDArray[
     mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)
     senders, receivers = np.flatnonzero(sources), np.flatnonzero(mass)
     distance = np.asarray(fabric.graph.distances(senders.tolist(), receivers.tolist()), float)
+    distance = distance.reshape(len(senders), len(receivers))  # without senders the graph returns a list without rows
     distance[~np.isfinite(distance)] = 0.0  # no flow between parts of the fabric
     return bool(np.isclose(float(load.sum()), float(sources[senders] @ distance @ mass[receivers]), rtol=1e-9))
 

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from strategies import pull_links
+from strategies import Sketch, pull_links
 
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.engines.destinations import Destinations
 from routing.engines.tree_paths import CLOSED_FORM_PASSES, _all_shortest, _up_then_down, may_descend
+from routing.fabric import NodeKind
 from routing.quality import channel_loads, measure
 from routing.topologies import generate
 from routing.trees.closed_form import channel_indices
@@ -51,3 +52,10 @@ def test_a_path_down_and_then_up_is_noticed(broken):
     found = channel_indices(broken, lft, destinations.lid)
     assert _up_then_down(broken, found, position)
     assert not _up_then_down(broken, found, position.max() - position)
+
+
+def test_switches_without_cas_are_routed():
+    sketch = Sketch()
+    sketch.cable(sketch.add(NodeKind.SWITCH), sketch.add(NodeKind.SWITCH))
+    fabric = sketch.build()
+    assert prove(fabric, ENGINES["updn"].route(fabric, EngineOptions(effort=1e-9))).certified
