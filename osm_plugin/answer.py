@@ -19,7 +19,7 @@ from routing.tables import Routing
 
 ANSWER_MAGIC = 0x31736E6165756E69
 
-# The header of an answer: struct `ibnue_answer` in layout.h
+# Record type of the header of an answer: struct `ibnue_answer` in layout.h
 ANSWER = np.dtype(
     [
         ("magic", "u8"), ("sequence", "u8"), ("switches", "u4"), ("lids", "u4"), ("vls", "u4"), ("sl_kind", "u4"),
@@ -32,9 +32,9 @@ ANSWER = np.dtype(
 )  # fmt: skip
 
 HELD = np.dtype([("row", "u4"), ("lid", "u2"), ("round", "u1"), ("port", "u1")])
-"""Deferred LFT entries, as ``ibnue_held`` in layout.h.
+"""Record type of a deferred LFT entry, which a later round of the update schedule writes (``ibnue_held`` in layout.h).
 
-Each has its row and LID, the round of the update schedule that writes it (from 2 on), and its out-port until then.
+Fields: row of the switch, LID, round that writes the entry (2 or higher), and out-port until that round.
 """
 
 SL_BY_DESTINATION, SL_BY_SWITCH, SL_BY_LIDS = range(3)
@@ -89,18 +89,18 @@ def write_answer(
     at
         Offset of the answer in bytes, a multiple of the page size.
     tables
-        The tables, with switches by GUID, in the order of the request.  OpenSM may get them again when an engine fails,
-        but only if they have a certificate.
+        The tables, with one row per switch in the order of the request (by GUID).  If an engine fails in a later sweep,
+        OpenSM may get these tables again, provided that they have a certificate.
     sequence
         Number of the request that is answered.
     deferred, plan
         :data:`HELD` [N], the entries that are not written in the first round of the update schedule, and the number of
         this schedule.
     wait, first_draining_round
-        Seconds to wait before a round, besides the wait for acknowledgements, so that packets leave the fabric.  And
-        the first round that needs this wait; 0 for none.
+        Seconds to wait before a round, so that packets can leave the fabric, and the first round that needs this wait
+        (0: none does).  The wait for the switches' acknowledgements is not included.
     multicast
-        Tree for all multicast groups; None: the tree of paths towards a root.
+        Tree for all multicast groups.  None: the tree that the paths of all switches towards a root switch form.
     classes
         SLs and VLs for the classes of a QoS policy, with the tables to write in place of ``tables``.  None without a
         policy.

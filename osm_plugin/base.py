@@ -1,6 +1,6 @@
-"""Determine the base of a change: the forwarding tables in the switches now, and the SLs that senders use with them.
+"""Determine the base of a change of tables: the forwarding tables now in the switches, and the SLs that senders use.
 
-The base is what new tables replace.  While they are written, packets meet entries of both.
+New tables replace the base.  While they are written, packets meet old entries in some switches and new ones in others.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Base:
 
     @property
     def empty(self) -> bool:
-        """Return whether no entry leads anywhere, as in switches that have just been powered up."""
+        """Return whether all entries are known to be missing, as after all switches have been powered up."""
         return self.known and bool((self.routing.lft == NO_PORT).all())
 
     def silent(self, fabric: Fabric) -> frozenset[int]:
@@ -91,7 +91,7 @@ class Base:
 def base_of(
     fabric: Fabric, tables: SwitchTables | None, new: Routing, remembered: Sequence[tuple[SavedTables, bool]] = ()
 ) -> Base:
-    """Return the base of a change to new tables: what the switches have now.
+    """Return the base of a change to new tables: the entries and SLs that are in use now.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ def base_of(
         Forwarding tables in the switches, as OpenSM reported them.  None: OpenSM reported nothing, so that every entry
         is unknown.
     remembered
-        Pairs of earlier tables and of whether this process has published them.  Tables that it has not published come
-        from a state file.  The first tables that match the entries in the switches determine the SLs in use.
+        Earlier tables, each with True if this process has published them, and False if they come from a state file.
+        The first tables that match the entries in the switches determine the SLs in use.
 
     Notes
     -----
@@ -115,8 +115,8 @@ def base_of(
         if tables is None or tables.served == "other" or not fits(kept, fabric) or not _subset(lft, kept, fabric):
             continue
         sides = installed(kept.routing, kept.fabric, new, wide, present=lft)
-        # Entries that an aborted update schedule has left may differ from the remembered tables. Then the CDG of these
-        # tables does not include every dependency.
+        # After an aborted update schedule, entries may differ from the remembered tables. Then the CDG of the
+        # remembered tables does not include every dependency.
         bounded = not sides.rewired and (kept.deferred is None or _subset(lft, replace(kept, deferred=None), fabric))
         cdg = kept.proof.cdg if bounded else None
         return Base(
@@ -135,10 +135,10 @@ def base_of(
 
 
 def _columns(tables: SwitchTables, least: int) -> int:
-    """Return how many LFT columns are needed, at least ``least``.
+    """Return the number of LFT columns that hold all entries of the switches, at least ``least``.
 
-    More are needed if a switch has a known entry for a higher LID.  Entries above the top LID of a switch do not count,
-    because the switch does not use them.
+    The number exceeds ``least`` if a switch has a known entry for a higher LID.  Entries above the top LID of a switch
+    do not count, because the switch does not use them.
     """
     beyond = np.arange(least, max(least, tables.lft.shape[1]))
     used = (tables.lft[:, beyond] != NO_PORT) & (beyond <= tables.top[:, None]) & tables.known[:, beyond // BLOCK]
@@ -167,7 +167,8 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
         unknown[:, lids:] = True
         unknown[:, :lids] = ~np.repeat(tables.known, BLOCK, axis=1)[:, :lids]
         unknown[:, 0] = False
-    # All entries of the new tables lead somewhere. So only entries that differ from them need a check.
+    # Every entry of the new tables leads to a neighbour or end port. So only entries that differ from the new ones need
+    # a check.
     row, lid = np.divmod(np.flatnonzero(tables.lft[:, :lids] != lft[:, :lids]), lids)
     port = tables.lft[row, lid]
     certain = ~unknown[row, lid] & (lid > 0)
@@ -175,8 +176,8 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
     changed = int(np.count_nonzero(certain & (forwarded != lft[row, lid])))
     delivers = (fabric.lids.switch[lid] == row) & (fabric.lids.port[lid] == port)
     leads = (fabric.channels.at_port[row, port] >= 0) | delivers
-    # A link may be up but left out of the fabric. Switches still forward over it, but the fabric does not show to
-    # where.
+    # A link may be up but left out of the fabric. Switches still forward over it, but the fabric does not show its
+    # other end.
     if tables.left_out is not None:
         beyond = ~leads & tables.left_out[row, port]
         unknown[row[beyond], lid[beyond]] = True
@@ -188,8 +189,7 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
 def _subset(lft: Bytes, remembered: SavedTables, fabric: Fabric) -> bool:
     """Return whether the switches have the entries of the remembered tables.
 
-    A missing entry is accepted.  Another difference is accepted only if an update round that may not be complete covers
-    it.
+    Two differences are accepted: a missing entry in a switch, and an entry of an update round that may not be complete.
     """
     was, row = remembered.routing.lft, old_rows(remembered.fabric, fabric)
     lids = min(lft.shape[1], was.shape[1])

@@ -135,7 +135,7 @@ def compile_shim(
         command = [
             compiler, "-std=gnu11", "-O3", "-g", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-Wall",
             "-Wextra", "-Wno-unused-parameter", "-Wno-unused-function", "-Wno-missing-field-initializers",
-            # A missing function must be an error at build time. Otherwise it would be one in a running OpenSM.
+            # A missing function must fail the build. Otherwise it would fail in a running OpenSM.
             "-Werror=implicit-function-declaration",
             *definitions(build.executable, names),
             f"-I{HERE}", *(f"-I{folder}" for folder in (*include, *build.include)),

@@ -1,7 +1,7 @@
 """Implement the functions of ``host.h``, by which the C part of the plugin (the shim) calls Python.
 
-They never raise an exception into C.  On success they return :data:`TOKEN` instead of 0, because cffi returns 0 if
-Python itself fails.
+The functions never raise an exception into C.  On success they return :data:`TOKEN` instead of 0, because cffi returns
+0 if Python itself fails.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class Callbacks:
         return self._guarded(note, room, action)
 
     def memory(self, descriptor: Any, generation: Any, note: Any, room: int) -> int:
-        """Store the descriptor and the generation of the memory shared with the worker (``ibnue_host_memory``)."""
+        """Pass to C the file descriptor of the memory shared with the worker, and the worker's number
+        (``ibnue_host_memory``).
+        """
 
         def action() -> str:
             descriptor[0], generation[0] = self._host.memory()
@@ -59,8 +61,8 @@ class Callbacks:
     def wait(self, sequence: int, milliseconds: int, note: Any, room: int) -> int:
         """Wait for the worker's answer (``ibnue_host_wait``).
 
-        Return TOKEN with a line for the log if there is one, PENDING if there is none yet, LATE after the deadline, or
-        FAILED.
+        Return TOKEN when the answer has arrived (``note`` is then its line for the log), PENDING if it has not, LATE
+        after the deadline if the worker still computes, or FAILED.
         """
         lines: list[str] = []
         late: list[StillComputing] = []
@@ -144,7 +146,9 @@ class Callbacks:
         return self._guarded(note, room, action)
 
     def shadow(self, in_force: Any, descriptor: Any, generation: Any, note: Any, room: int) -> int:
-        """Store the memory of the shadow engine's worker; return PENDING if none is wanted (``ibnue_host_shadow``)."""
+        """Pass to C the memory shared with the shadow engine's worker; PENDING: no shadow engine
+        (``ibnue_host_shadow``).
+        """
         found: list[tuple[int, int]] = []
 
         def action() -> str:
@@ -159,7 +163,7 @@ class Callbacks:
         return code
 
     def shadow_send(self, in_force: Any, own_sls: int, sequence: int, note: Any, room: int) -> int:
-        """Give the shadow engine's worker tables to compare with its own (``ibnue_host_shadow_send``)."""
+        """Ask the shadow engine's worker to compare the tables in force with its own (``ibnue_host_shadow_send``)."""
 
         def action() -> str:
             self._host.shadow_send(self._text(in_force), bool(own_sls), int(sequence))

@@ -37,9 +37,9 @@ class Finding:
     Attributes
     ----------
     wrong
-        Whether something will not work.  Otherwise the line is only a hint.
+        Whether the line reports an error: an option that will not work.  Otherwise the line is a hint.
     text
-        The line, with file and remedy.
+        The line, which names the file and a remedy.
     """
 
     wrong: bool

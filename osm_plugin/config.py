@@ -1,6 +1,6 @@
 """Read the plugin's configuration: a TOML file that opensm.conf names by ``event_plugin_options --config FILE``.
 
-The host inside OpenSM uses this module too, so that it imports nothing that is slow to load.
+This module imports nothing that is slow to load, because the host inside OpenSM uses it too.
 """
 
 from __future__ import annotations
@@ -71,22 +71,23 @@ class PluginConfig:
     status_file
         JSON file that gets the status after each sweep.  True: in the folder of the state file; False: no file.
     metrics_file
-        File that gets the same figures in the format of node_exporter's text file collector; None: no file.
+        File that gets the figures of the status file in the format of node_exporter's text file collector; None: no
+        file.
     history
         Number of proven tables that are kept in files next to the state file; 0: none.
     shadow
         An engine of ibnue that only computes tables for comparison, while another engine's tables are in force; None:
         none.
     stability
-        Which valid entries may change after a fault.  "full": only those that a repair has to change.  "balanced": a
-        limited number of others too, to keep the balance.  "fresh": all, since every sweep recomputes the tables.
+        Which valid entries may change after a fault.  "full": only those that a repair has to change.  "balanced": also
+        a limited number of other entries, to keep the balance.  "fresh": all, since every sweep recomputes the tables.
     rebalance
-        Maximum number of entries that change in a sweep without a fault, to regain the balance that re-routes have
-        cost; 0: none.  It applies only with stability "balanced".
+        Maximum number of entries that change in a sweep without a fault, to regain the balance that was lost by
+        re-routes; 0: none.  The setting applies only with stability "balanced".
     rebalance_pause
         Seconds after a sweep until the next sweep is requested, as long as more entries can be rebalanced.
     transitions
-        How tables are written that are not safe in every order: in "rounds" that are safe, or "at once".
+        How new tables are written if some order of writing could cause a credit loop: in safe "rounds", or "at once".
     round_wait
         Seconds to wait before a round that needs packets to have left the fabric.
     policies
@@ -131,7 +132,9 @@ class PluginConfig:
 
     @property
     def files(self) -> dict[tuple[str, ...], Path]:
-        """Return the input files that the configuration names, each by the keys that lead to its name."""
+        """Return the input files that the configuration names, by their keys: ``("bundle",)``, or ``("engine", NAME,
+        KEY)`` in a table.
+        """
         keys = [(key, getattr(self, key)) for key in ("bundle", "policies")]
         found: dict[tuple[str, ...], Path] = {(key,): Path(value) for key, value in keys if value is not None}
         for section, tables, file_keys in (
@@ -143,7 +146,9 @@ class PluginConfig:
         return found
 
     def with_files(self, files: Mapping[tuple[str, ...], Path]) -> PluginConfig:
-        """Return the configuration with the files under these keys replaced."""
+        """Return a copy of the configuration that names other files.  ``files``: the new path by key, as in
+        :meth:`files`.
+        """
         tables: dict[str, Any] = {
             section: {name: dict(table) for name, table in getattr(self, section).items()}
             for section in ("engine", "classes")

@@ -10,7 +10,7 @@ from routing.reroute import Precomputed, Published, Stability
 
 
 class Decision(enum.Enum):
-    """How the worker gets new tables.  docs/plugin.md shows which decision follows if one fails."""
+    """How the worker gets new tables.  docs/plugin.md shows the next decision if a decision cannot be carried out."""
 
     FROM_SCRATCH = "from scratch"
     """There are no earlier tables, so that the engine computes all entries."""
@@ -21,12 +21,12 @@ class Decision(enum.Enum):
     REROUTE = "re-route"
     """The fabric has changed, and the tables in force are re-routed."""
     ROLL_BACK = "roll back"
-    """The administrator has pinned tables, and they were made for the present fabric: they are proven again and
+    """The administrator has pinned tables that were made for the present fabric.  These tables are proven again and
     used.
     """
     REPAIR_PINNED = "repair pinned"
-    """The administrator has pinned tables, but the fabric has changed: they are re-routed with as few changes as
-    possible.
+    """The administrator has pinned tables that were made for another state of the fabric.  These tables are re-routed
+    with as few changes as possible.
     """
 
 

@@ -145,7 +145,7 @@ class FileKeeper:
         self._send()
 
     def _send(self) -> None:
-        """Send queued requests up to the limit.  More than one is sent, so that a file need not wait for another
+        """Send queued requests, up to :data:`MOST_SENT` without an answer, so that a file need not wait for another
         one.
         """
         while self._tasks and len(self._sent) < MOST_SENT:
@@ -196,7 +196,7 @@ def _stamp(about: os.stat_result) -> list[int]:
 
 
 def _inspect(path: str, stamp: list[int] | None) -> tuple[dict[str, Any], int | None]:
-    """Copy a file into memory, unless its stamp is unchanged.
+    """Copy a file into memory, unless its modification time, size and inode equal those in ``stamp``.
 
     This runs in the separate process.
 

@@ -1,4 +1,4 @@
-"""Store proven tables in threads of the worker, and read which of them an administrator has pinned.
+"""Store proven tables in threads of the worker, and read which stored tables an administrator has pinned.
 
 Pinned tables are used again in place of newly computed ones.  Because of the threads, no sweep waits for a file system.
 """

@@ -64,7 +64,7 @@ def entries(folder: Path) -> list[Entry]:
 
 
 def digest_of(kept: SavedTables) -> str:
-    """Return a digest of a fabric and its tables, by which tables are recognised that are stored already."""
+    """Return a digest of a fabric and its tables.  Tables that are already stored are recognised by their digest."""
     found = hashlib.blake2b(kept.fabric.digest.encode(), digest_size=6)
     for table in (kept.routing.lft, kept.routing.sl, kept.routing.sl2vl):
         found.update(repr(table.shape).encode())
@@ -73,7 +73,7 @@ def digest_of(kept: SavedTables) -> str:
 
 
 def store(folder: Path, kept: SavedTables, most: int) -> Path | None:
-    """Store proven tables unless the folder has them, and remove the oldest files so that ``most`` remain.
+    """Store proven tables unless they are stored already, and remove the oldest files so that ``most`` remain.
 
     The pinned file is never removed.
 

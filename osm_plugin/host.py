@@ -1,4 +1,6 @@
-"""Manage the worker process from inside OpenSM.  This module imports only the standard library."""
+"""Manage the worker process from inside OpenSM.  This module imports only the standard library, because it runs inside
+OpenSM.
+"""
 
 from __future__ import annotations
 
@@ -150,9 +152,9 @@ class Host:
         return str(answer["note"])
 
     def awaited(self) -> bool | None:
-        """Return whether OpenSM should sweep again; None if there is nothing to wait for.
+        """Return whether OpenSM should sweep again now; None if no event is expected that would need a sweep.
 
-        A sweep is needed if a late answer has arrived, or if the worker has stopped computing it.  It is also needed if
+        A sweep is needed in three cases: a late answer has arrived, the worker has stopped computing a late answer, or
         the pause before the next rebalancing is over.  This method runs in a thread of its own, so that it never
         replaces the worker.
         """
@@ -190,7 +192,9 @@ class Host:
         return self._remarks.pop(0) if self._remarks else ""
 
     def _listen(self, worker: WorkerProcess) -> None:
-        """Process the messages that a worker has sent.  If it is dying, the next :meth:`check_worker` replaces it."""
+        """Process the messages that a worker has sent.  A worker that is dying is replaced by the next
+        :meth:`check_worker`.
+        """
         if worker.hello is None:
             return
         with contextlib.suppress(EOFError, ValueError):
@@ -207,7 +211,7 @@ class Host:
     def written(self, plan: int, rounds: int) -> None:
         """Inform the worker how many rounds of an update schedule all switches have acknowledged.
 
-        The next request repeats this, in case the worker is replaced before.
+        The next request repeats the number, because the worker may be replaced before that request.
         """
         self._written = {"plan": plan, "rounds": rounds}
         self._status.put(self._output_files(), lambda status: status.take_rounds(rounds))
@@ -255,8 +259,8 @@ class Host:
 
         Returns
         -------
-        One pair (descriptor, generation) as of :meth:`memory`.  Empty if no shadow engine is configured, or if its own
-        tables are in force.
+        One pair (descriptor, generation), see the results of :meth:`memory`.  Empty if no shadow engine is configured,
+        or if its own tables are in force.
         """
         engine = self._config.shadow
         if engine is None:
@@ -271,7 +275,7 @@ class Host:
             self._end_shadow()
         if self._shadow is None:
             self._shadow = self._start("shadow")
-            self._shadow.hello = {}  # this worker sends no first message; what is sent to it is queued until it reads
+            self._shadow.hello = {}  # the shadow worker sends no first message, so do not wait for one
             self._shadow_generation += 1
         return [(self._shadow.memory, self._shadow_generation)]
 

@@ -19,7 +19,7 @@ PLUGIN = "ibnue"
 LIBRARY = f"lib{PLUGIN}.so"
 _REGISTERS = "osm_register_external_routing_engine"
 
-# The headers that a build needs, and the Debian package of each.
+# The header files that a build needs, each with the Debian package that contains it.
 _HEADERS = {
     "opensm/osm_opensm.h": "libopensm-dev",
     "opensm/osm_version.h": "libopensm-dev",
@@ -67,7 +67,7 @@ def install(
     Parameters
     ----------
     prefix
-        Where OpenSM is installed; None: ``/usr``.
+        Folder below which OpenSM is installed; None: ``/usr``.
     libdir
         Directory for the library; None: the system's library directory, which only root may write.
     config
@@ -111,7 +111,7 @@ def install(
 def _include(root: Path) -> Path:
     include = root / "include" / "infiniband"
     for header, package in _HEADERS.items():
-        # libibumad is a package of its own, so that an OpenSM built from source uses the system's header.
+        # libibumad is a separate package, so an OpenSM built from source uses the system's header of libibumad.
         system = Path("/usr/include/infiniband") if header == "umad.h" and root.name != "usr" else include
         if not (include / header).is_file() and not (system / header).is_file():
             raise EnvironmentProblem(f"the header {include / header} is missing (apt install {package})")

@@ -30,7 +30,7 @@ class RunningOpensm:
     library
         Path of the library that it has loaded.
     outdated
-        Whether that file was replaced or removed since OpenSM loaded it.
+        Whether the library file was replaced or removed after OpenSM had loaded it.
     workers
         Process ids of OpenSM's child processes.
     """

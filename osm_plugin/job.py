@@ -25,9 +25,10 @@ class Job:
     Attributes
     ----------
     snapshot, config
-        The request with its fabric, and the configuration that came with it.
+        The request with its fabric, and the configuration that came with the request.
     engine, options
-        The engine that computes the tables, and its options.  With pinned tables, it is the engine of these.
+        The engine that computes the tables, and its options.  With pinned tables: the engine that computed the pinned
+        tables.
     key
         Text that identifies the options (:func:`~osm_plugin.route_or_reroute.options_key`).
     multicast_roots
@@ -57,9 +58,9 @@ class Outcome:
     made
         The tables, and how they were computed.
     kept
-        The tables, with those entries that later rounds will write.
+        The tables, with a list of the entries that later rounds of the update schedule will write.
     base, change
-        The tables in the switches before, and how they change; see
+        The tables in the switches before the answer, and how the switches change; see
         :meth:`~osm_plugin.switch_changes.SwitchChanges.change`.
     """
 

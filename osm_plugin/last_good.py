@@ -54,9 +54,9 @@ def stamp_of(path: Path) -> Stamp | None:
 
 
 class ConfigFile:
-    """The configuration file, as the host inside OpenSM sees it.
+    """Reads the configuration file for the host inside OpenSM.
 
-    It is read again when it changes.  While it is invalid, its last good content is used.
+    The file is read again when it changes.  While it is invalid, its last good content is used.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class ConfigFile:
     current
         The configuration in use.
     warnings
-        Lines for the log, one for each time that the problem with the file changes.
+        Lines for the log.  A line is added each time that the file becomes invalid for another reason, or valid again.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -134,7 +134,7 @@ class LastGood:
         self._folder = None if path is None else saved_folder(path)
         self._good = None if path is None else read_saved(path)
         self._wrong = ""
-        # The configuration to save, whether the file of port rules was read, and whether the bundle was read.
+        # A tuple: the configuration to save, whether the file of port rules was read, and whether the bundle was read.
         self._pending: tuple[PluginConfig, bool, bool] | None = None
         self._saved: tuple[PluginConfig, bool, bool, tuple[Stamp | None, ...]] | None = None
 
@@ -164,7 +164,8 @@ class LastGood:
         Raises
         ------
         IbnueError
-            The action failed, and either there is no other configuration, or it failed with that one as well.
+            The action failed, and there is no last good configuration, or the action failed with that configuration as
+            well.
         """
         try:
             result = action(config)
@@ -182,7 +183,7 @@ class LastGood:
             return result, warning
         self._pending = config, ports, bundle
         if self._good is None:
-            self._good = config  # save() replaces this by a configuration that names copies of the files
+            self._good = config  # save() replaces self._good by a configuration that names copies of the files
         warning = "the configuration is valid again, and in use" if self._wrong else ""
         self._wrong = ""
         return result, warning
@@ -224,14 +225,15 @@ class LastGood:
         return {keys: known[keys] for keys in config.files if keys in known}
 
     def _instead_of(self, config: PluginConfig, *, ports: bool) -> PluginConfig | None:
-        """Return the last good configuration to use in place of ``config``; None if there is none, or if it is the
-        same.
+        """Return the last good configuration to use in place of ``config``; None if there is none, or if both are
+        equal.
         """
         good = self._good
         if good is None:
             return None
         if ports:
-            # Port rules depend on the policy file and the classes of end ports alone, so only these are replaced.
+            # Port rules depend only on the policy file and the classes of end ports, so only these two settings are
+            # replaced.
             instead = replace(config, policies=good.policies or config.policies, classes=good.classes)
             return None if instead == config else instead
         return None if _same(good, config) else good

@@ -1,11 +1,11 @@
 """Compute the spanning tree on which multicast groups are routed.
 
-At every switch, OpenSM's own multicast routing takes the first port with the fewest hops.  OpenSM has hop counts along
-the engine's paths, and not shortest distances.  Its choice could therefore form loops.
+At every switch, OpenSM's own multicast routing takes the first port with the fewest hops.  The hop counts that OpenSM
+has are those of the engine's paths, not shortest distances.  Its choice could therefore form loops.
 
 The paths of all switches towards one LID always form a tree.  So the tree towards a root switch is used for every
-group, without the branches that have no members, if its packets and unicast packets are free of credit loops together.
-Otherwise a tree is grown beside the unicast packets.
+group, without the branches that have no members.  This tree must have no credit loop together with unicast packets.
+Otherwise another tree is searched for that has none.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def choose_tree(
 ) -> MulticastChoice:
     """Choose the tree for all multicast groups, preferably one that is proven together with unicast.
 
-    The first choice is the tree of paths towards a root (:func:`multicast_tree`).  If its packets would close a credit
-    loop with unicast packets on the VL of SL 0, other trees are grown beside the unicast packets.  If the administrator
-    has named roots, they stay the only ones.
+    The first choice is the tree of paths towards a root (:func:`multicast_tree`).  If multicast packets on this tree
+    would close a credit loop with unicast packets on the VL of SL 0, other trees are searched for that close none.  If
+    the administrator has named roots, only these are used.
 
     Parameters
     ----------

@@ -32,7 +32,9 @@ _UNSET = ("", "(null)")
 
 @dataclass(frozen=True)
 class OpensmConf:
-    """The options in opensm.conf that differ from OpenSM's defaults, as text values by key."""
+    """The options in opensm.conf that differ from OpenSM's defaults: the value of each as text, by the name of the
+    option.
+    """
 
     values: Mapping[str, str] = field(default_factory=lambda: _NO_OPTIONS)
 
@@ -105,7 +107,7 @@ class Option:
     usual
         OpenSM's default value.
     served
-        Whether an option without ``take`` has its effect all the same: OpenSM applies it itself, or all tables satisfy
+        Whether an option without ``take`` still has its effect, because OpenSM itself applies it or all tables satisfy
         it.
     """
 
@@ -125,7 +127,7 @@ class Verdict:
     name, value
         Name and value in opensm.conf.
     honoured
-        Whether the option has its effect, with or without work of the plugin.
+        Whether the option has its effect, either by the plugin or by OpenSM itself.
     text
         How the option is applied, or why it is not.
     """
@@ -177,7 +179,7 @@ def _verdict(option: Option, value: str, engine: str, taken: AcceptedOptions) ->
         return Verdict(option.name, value, False, f"it is for {' and '.join(names)}, not for {engine}")
     try:
         option.take(value, taken)
-    # before ValueError, since some of these errors are ValueErrors too
+    # caught before ValueError, since an InputError is a ValueError too
     except (NotAcceptedError, IbnueError) as problem:
         return Verdict(option.name, value, False, str(problem))
     except ValueError:
@@ -215,7 +217,7 @@ def _roots(value: str, taken: AcceptedOptions) -> None:
 
 
 def _nodes(key: str) -> Take:
-    """Return a function that applies an option of this name, whose value is a file with GUIDs of nodes."""
+    """Return a function that applies the option ``key``, whose value is the name of a file with GUIDs of nodes."""
 
     def take(value: str, taken: AcceptedOptions) -> None:
         _own_first(taken, key)
@@ -245,7 +247,9 @@ def _add_weights(found: list[tuple[int, int, float]], taken: AcceptedOptions) ->
 
 
 def _port_lines(path: str, numbers: int) -> Iterator[tuple[int, list[int]]]:
-    """Yield the GUID and the numbers after it in each line of a file.  Shorter lines are skipped, as in OpenSM."""
+    """Yield the GUID and the next ``numbers`` numbers of each line of a file.  Like OpenSM, skip lines with fewer
+    numbers.
+    """
     for _, line in lines_of(read_text(path)):
         words = [c_number(word) for word in line.partition("#")[0].split()[: 1 + numbers]]
         known = [word for word in words if word is not None]
@@ -314,7 +318,7 @@ OPTIONS: tuple[Option, ...] = (
 
 
 def describe_left_out(count: int, kept: bool) -> str:
-    """Return a line for the log on ``count`` throttled links: whether they are used (``kept``) or left unused."""
+    """Return a line for the log about ``count`` throttled links, which are used (``kept`` is true) or left unused."""
     links = count_noun(count, "throttled link")
     if kept:
         return f"opensm.conf: avoid_throttled_links: not used: without {links} the fabric would be split"

@@ -34,7 +34,7 @@ def threads_of(config: PluginConfig) -> int:
 def options_of(
     engine: str, config: PluginConfig, snapshot: Snapshot, found: Mapping[str, Any] | None = None
 ) -> EngineOptions:
-    """Return the options for a run of an engine.
+    """Return the engine options of a run, after a check against the limits of OpenSM.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ def port_classes(config: PluginConfig) -> PortClasses:
 
 
 def roots_there(options: EngineOptions, fabric: Fabric) -> EngineOptions:
-    """Replace the file of roots by those of its switches that the fabric has.  If there are none, the engine chooses
-    roots.
+    """Replace the file of root switches by its switches that the fabric has.  If the fabric has none, the engine
+    chooses roots.
     """
     if options.root_guid_file is None:
         return options
@@ -90,8 +90,8 @@ def roots_there(options: EngineOptions, fabric: Fabric) -> EngineOptions:
 def _leave_vls(found: dict[str, Any], policy: QosPolicy) -> None:
     """Limit the number of VLs if there is a QoS policy, so that every traffic class gets SLs and VLs.
 
-    The value "auto" becomes "min", the fewest VLs that the engine needs.  A number is limited to the number of layers
-    for which there are enough SLs.
+    ``found`` is changed in place.  Its "vls" of "auto" becomes "min", the fewest VLs that the engine needs.  A number
+    is limited to the layers (VLs of the tables) for which every traffic class can have an SL.
     """
     if not policy.sls:
         return

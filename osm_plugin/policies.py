@@ -1,4 +1,4 @@
-"""Apply rules for single ports in the worker, and return the PortInfo values that the plugin will set."""
+"""Apply the administrator's rules for ports in the worker, and return the PortInfo values that the plugin will set."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from routing.policy.export import stall_life
 from routing.tables import Provenance, Routing, identity_sl2vl
 
 POLICIES = "policies"
-"""Name that a request has in place of an engine's name if it asks for port values."""
+"""Engine name of a request that asks for port values instead of tables."""
 _NAMED = 3
-"""Maximum number of parts of rules without effect that a line of the log names."""
+"""Maximum number of ineffective parts of rules that a line of the log names."""
 REQUEST_MAGIC, ANSWER_MAGIC = 0x31716C7065756E69, 0x31616C7065756E69
 
 POLICY_REQUEST = np.dtype([("magic", "u8"), ("lids", "u4"), ("unused", "u4")])
@@ -29,10 +29,10 @@ POLICY_ANSWER = np.dtype([("magic", "u8"), ("sequence", "u8"), ("switches", "u4"
 
 
 class PolicyDesk:
-    """Answers requests for the values of ports.
+    """Answers requests for the PortInfo values of ports.
 
-    It remembers the tables that were computed last.  Rules about credit loops need the SLs of paths, which cannot be
-    read from the switches.
+    The last computed tables are remembered, because rules about credit loops need the SLs of paths.  SLs cannot be read
+    from the switches.
     """
 
     def __init__(self) -> None:

@@ -1,10 +1,10 @@
 """Combine the SLs of the administrator's QoS policy with the layers (VLs) of the engine's tables.
 
-OpenSM chooses an SL for every path record, by QoS level, by partition, or as the request demands.  It passes this SL to
-the engine as a hint.  Tables with one layer are safe on any SL, so that the hint is kept.
+OpenSM chooses an SL for every path record, by QoS level, by partition, or as the request demands.  OpenSM passes this
+SL to the engine as a hint.  Tables with one layer are safe on any SL, so each path keeps the SL of the hint.
 
-With more layers, every traffic class (an SL of the policy) gets one SL for each layer.  A path then uses the SL of its
-class and of the layer in which its path is proven.
+With more layers, every traffic class (an SL of the policy) gets one SL for each layer.  A path then uses the SL that
+belongs to both its class and the layer in which it is proven.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from routing.numerals import count_noun, parse_decimal
 from routing.tables import Routing
 
 CLASSES = np.dtype([("sl_for", "u1", 256), ("vl_like", "u1", 16)])
-"""SLs and VLs of the traffic classes, as ``ibnue_classes`` in layout.h."""
+"""Record type of the SLs and VLs of the traffic classes (``ibnue_classes`` in layout.h)."""
 SLS = 16
 UNUSED_VL = 255
 _USUAL_SL2VL = (*range(15), 7)
@@ -32,7 +32,7 @@ _USUAL_SL2VL = (*range(15), 7)
 
 @dataclass(frozen=True)
 class QosPolicy:
-    """The administrator's QoS policy, as far as tables depend on it.
+    """The part of the administrator's QoS policy on which tables depend.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class QosPolicy:
         SLs that OpenSM assigns by QoS level, partition and ``sm_sl``, ascending.  Empty without a policy: all traffic
         uses SL 0.
     sl2vl
-        The VL of each SL, from the option ``qos_swe_sl2vl`` or ``qos_sl2vl``.
+        VL of each of the 16 SLs, from the option ``qos_swe_sl2vl`` or ``qos_sl2vl``.
     """
 
     sls: tuple[int, ...] = ()
@@ -48,7 +48,7 @@ class QosPolicy:
 
     @classmethod
     def of(cls, conf: OpensmConf) -> QosPolicy:
-        """Return the QoS policy that is in the options of a request."""
+        """Return the QoS policy in the opensm.conf options of a request."""
         sls = {*_numbers(conf.get("qos_policy_sls")), *_numbers(conf.get("partition_sls"))}
         if sls:
             sls |= set(_numbers(conf.get("sm_sl")))
@@ -57,7 +57,7 @@ class QosPolicy:
 
     @property
     def most_layers(self) -> int:
-        """Return the largest number of layers of tables for which there are enough SLs."""
+        """Return the maximum number of layers (VLs of the tables) that give every class an SL for each layer."""
         return SLS // max(1, len(self.sls))
 
 
@@ -75,9 +75,10 @@ class Classes:
     routing
         The tables.  Their SLs are those of the first class.
     sl_for
-        uint8[16, 16], the SL of a path, by OpenSM's hint and by the SL in the tables.
+        uint8[16, 16], the SL of a path.  First index: the SL that OpenSM passes as a hint; second: the SL in the
+        tables.
     vl_like
-        uint8[16], for each VL the VL of the policy whose arbitration weight it gets; 255 for a VL that is not used.
+        uint8[16], for each VL, the VL of the policy from which it takes its arbitration weight; 255 for an unused VL.
     layer_vl
         int64[V], for each VL the VL of the engine's tables whose traffic it carries; -1 for none.
     line
@@ -130,9 +131,9 @@ def classes_of(fabric: Fabric, routing: Routing, policy: QosPolicy, data_vls: in
 
 
 def _without_policy(routing: Routing, row: npt.NDArray[np.uint8], layers: list[int]) -> Classes:
-    """Return the classes if there is no policy: paths use the engine's SLs.
+    """Return the SLs and VLs without a QoS policy: paths use the engine's SLs.
 
-    If a request demands another SL, it gets this SL, provided that both SLs use the same VL.
+    If a request demands an SL, its path gets this SL only if the engine's SL for the path uses the same VL.
     """
     hints = np.arange(SLS, dtype=np.uint8)
     sl_for = np.where(row[:, None] == row[None, :], hints[:, None], hints[None, :]).astype(np.uint8)
@@ -187,10 +188,10 @@ class _Assignment:
         return Classes(routing, by_label.astype(np.uint8), vl_like, layer_vl, self._line(sl, vls, shared))
 
     def _sls(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Assign an SL to each class and layer.  The first layer of a class keeps the SL of the policy.
+        """Assign an SL to each class in each layer.  In its first layer, a class keeps its SL of the policy.
 
-        SLs that remain belong to the default class, which is that of SL 0 or else of the lowest SL.  They are assigned
-        to its layers round robin.
+        The remaining SLs go to the default class: the class of SL 0, or else of the lowest SL.  They are distributed
+        over the layers of this class round robin.
 
         Returns
         -------
@@ -213,9 +214,9 @@ class _Assignment:
     def _vls(self) -> tuple[list[list[int]], bool]:
         """Assign a VL to each class and layer.
 
-        Classes that ``qos_sl2vl`` maps to the same VL share their VLs.  The first layer of a class keeps the VL of the
-        policy, and so its arbitration weight.  If there are too few VLs, every class uses the VLs of the engine's
-        tables.
+        Classes that ``qos_sl2vl`` maps to the same VL share their VLs.  In its first layer, a class keeps its VL of the
+        policy, with the arbitration weight of this VL.  If there are too few VLs, every class uses the VLs of the
+        engine's tables.
 
         Returns
         -------
@@ -255,9 +256,9 @@ def _list(numbers: list[int]) -> str:
 
 
 def check_classes(fabric: Fabric, classes: Classes, proof: Proof, *, threads: int) -> None:
-    """Check the certificate for the traffic of all classes together, on the VLs that OpenSM sets up for them.
+    """Check the certificate for the traffic of all classes together, on the VLs that OpenSM sets up for these classes.
 
-    If the classes have no SLs of their own, the tables are as they were proven, and nothing is checked.
+    If the classes use the SLs of the engine's tables, nothing is checked, because these tables are proven already.
 
     Raises
     ------

@@ -22,12 +22,14 @@ from routing.quality import all_to_all_share, channel_loads
 from routing.tables import Routing
 
 NICE = 10
-"""Nice value of the thread that computes slow figures, so that the routing of the next sweep has priority."""
+"""Nice value (scheduling priority) of the thread that computes slow figures, so that the next sweep's routing goes
+first.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """An answer that was sent to OpenSM, with the figures about it for the status file.
+    """An answer that was sent to OpenSM, with figures for the status file.
 
     Attributes
     ----------
@@ -54,7 +56,7 @@ class Answer:
     seconds: Mapping[str, float]
 
     def as_object(self) -> dict[str, Any]:
-        """Return the figures that are known without further computation."""
+        """Return the figures that need no further computation, as an object for JSON."""
         fabric, proof = self.kept.fabric, self.kept.proof
         schedule = None if self.change is None else self.change.schedule
         return {
@@ -91,7 +93,7 @@ class Reporter:
         threading.Thread(target=self._run, name="ibnue-report", daemon=True).start()
 
     def put(self, answer: Answer) -> None:
-        """Report an answer now, and queue it for its slow figures."""
+        """Report the known figures of an answer now, and queue the answer so that the thread computes the slow ones."""
         self.send(answer.as_object())
         self._answers.put(answer)
 
@@ -113,7 +115,7 @@ class Reporter:
                 self.send({"sequence": answer.sequence, "all_to_all": share})
             except Exception:  # a figure that cannot be computed must not end the worker
                 traceback.print_exc()
-            del answer  # it is large, and the next answer may come much later
+            del answer  # free the large answer now, because the next one may come much later
 
 
 def all_to_all(fabric: Fabric, routing: Routing) -> float | None:

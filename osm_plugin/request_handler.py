@@ -78,7 +78,7 @@ class RequestHandler:
         self._unsettled: Unsettled | None = None
         self._lines: list[str] = []
         self._reported: set[str] = set()
-        self._balanced: Routing | None = None  # tables for which no better balance was found
+        self._balanced: Routing | None = None  # tables for which a search found no better balance
         self._precomputed: Precomputed | None = None  # data for a re-route of the tables in force
         self._again: float | None = None  # seconds until OpenSM should sweep again to rebalance more entries
 
@@ -90,8 +90,8 @@ class RequestHandler:
         self._look_ahead()
 
     def _look_ahead(self) -> None:
-        """Compute in advance what the next re-route needs and what depends only on the tables in force, not on the
-        fault.
+        """Compute the data in advance that the next re-route needs and that depend only on the tables in force, not on
+        the fault.
         """
         last = self._state.last
         if last is None:
@@ -108,7 +108,7 @@ class RequestHandler:
 
         Returns
         -------
-        How the tables in the switches change.  None if nothing changes, or if an earlier call returned it.
+        How the tables in the switches change.  None if nothing changes, or if an earlier call has returned this change.
         """
         report, self._report = self._report, None
         if report is not None:
@@ -157,7 +157,9 @@ class RequestHandler:
             return {"ok": False, "broken": True, "sequence": sequence, "note": text[:900]}
 
     def _perform(self, request: Mapping[str, Any]) -> tuple[str, str]:
-        """Perform a request with the configuration in its message, or if that is invalid with the last good one."""
+        """Perform a request with the configuration in its message.  If that is invalid, use the last good
+        configuration.
+        """
         config, engine = from_message(request.get("config")), str(request["engine"])
         if engine == POLICIES:
             return self._last_good.use(config, self._set_ports, ports=True)
@@ -179,7 +181,7 @@ class RequestHandler:
         return snapshot
 
     def _engine(self, name: str, config: PluginConfig) -> Engine:
-        """Return the engine of a name, which may have the prefix "ibnue-" or not.
+        """Return the engine with a given name; the prefix "ibnue-" of the name is ignored.
 
         Raises
         ------
@@ -230,7 +232,7 @@ class RequestHandler:
         return f"{line}; {multicast.describe()}; {clock}"
 
     def _job(self, request: Mapping[str, Any], config: PluginConfig, clock: Clock) -> Job:
-        """Read a request, and decide which tables the new ones are computed from."""
+        """Read a request, and decide how to get its tables, and from which earlier tables."""
         snapshot = self._read(config)
         pinned = self._pinned(snapshot.fabric, config)
         engine = self._engine(str(request["engine"]) if pinned is None else pinned.kept.engine, config)
@@ -248,7 +250,7 @@ class RequestHandler:
     def _start(
         self, engine: Engine, key: str, fabric: Fabric, config: PluginConfig, written: Mapping[str, Any]
     ) -> Start:
-        """Read the state file if it has changed, and decide how to get tables from those in force."""
+        """Read the state file if it has changed, and decide how to get new tables from the tables in force."""
         remembers, stability = offers_of(engine).recomputes, Stability(config.stability)
         if remembers:
             self._state.refresh(config.state_path, threads=threads_of(config))
@@ -267,7 +269,9 @@ class RequestHandler:
         )  # fmt: skip
 
     def _remember(self, job: Job, outcome: Outcome) -> None:
-        """Remember the tables of an answer until OpenSM has it, and whether their balance may still be improved."""
+        """Remember the tables of an answer until OpenSM has got the answer, and whether their balance may still be
+        improved.
+        """
         kept, config = outcome.kept, job.config
         self._policies.routed(kept.fabric, kept.routing)
         # Tables of a bundle are not stored, because they can be read from the bundle again.
@@ -282,9 +286,9 @@ class RequestHandler:
             self._again = config.rebalance_pause
 
     def _may_gain(self, tables: SavedTables | None) -> bool:
-        """Return whether more changes of entries may improve the balance.
+        """Return whether changes of more entries may improve the balance of the tables.
 
-        This is possible for re-routed tables, until a search has found no improvement.
+        The balance of re-routed tables may be improved until a search finds no improvement.
         """
         if tables is None or tables.routing is self._balanced:
             return False

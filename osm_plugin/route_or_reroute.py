@@ -33,7 +33,7 @@ class Plan:
     decision
         How the tables were computed in the end.  If the first decision failed, it is FROM_SCRATCH or KEEP.
     how
-        The same in a few words for the log.
+        How the tables were computed, in a few words for the log.
     figures
         Numbers of "broken" and "changed" LFT entries compared with the previous tables, and the share of their
         all-to-all rate that is "kept", as far as known.  Empty if there were no previous tables.
@@ -48,7 +48,7 @@ class Plan:
 def options_key(options: EngineOptions, classes: PortClasses | None = None) -> str:
     """Return all options that affect the tables, and the rules for the classes of end ports, as text.
 
-    Options and rules with equal texts give equal tables of one fabric.
+    On one fabric, options and rules with equal texts give equal tables.
 
     Raises
     ------
@@ -70,12 +70,12 @@ def options_key(options: EngineOptions, classes: PortClasses | None = None) -> s
 def route_or_reroute(engine: Engine, options: EngineOptions, fabric: Fabric, start: Start) -> Plan:
     """Return the tables that OpenSM will get, as ``start`` has decided.
 
-    If a re-route fails, the engine routes from scratch.  If the tables to keep fail the proof, it does so as well.
+    The engine routes from scratch if a re-route fails, or if the tables to keep fail the proof.
 
     Raises
     ------
     OptionError, RoutingError
-        The engine or :func:`routing.publish.verify` raised it.
+        The engine or :func:`routing.publish.verify` refused the options or the tables.
     """
     remark = "routed from scratch"
     match start:
@@ -93,9 +93,7 @@ def route_or_reroute(engine: Engine, options: EngineOptions, fabric: Fabric, sta
 
 
 def _kept(engine: Engine, options: EngineOptions, fabric: Fabric, before: Published, start: Start) -> Plan:
-    """Return the tables in force.  If rebalancing was decided and improves the balance, return the rebalanced
-    tables.
-    """
+    """Return the tables in force, or rebalanced ones if ``start`` asks for rebalancing and the balance improves."""
     if start.decision is Decision.REBALANCE:
         better = _rebalanced(engine, options, before, start)
         if better is not None:

@@ -1,7 +1,8 @@
 """Compute the tables of one engine only for comparison, while another engine's tables are in force (shadow mode).
 
-This is a worker process of its own with its own shared memory, and no process waits for it.  It proves the tables in
-force and its own tables, compares them, and reports the result in one line.  It cannot write to OpenSM or to a switch.
+The shadow engine runs in a separate worker process with separate shared memory, and no process waits for it.  The
+process proves the tables in force and the shadow engine's tables, compares them, and reports the result in one line.
+It cannot write to OpenSM or to a switch.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ Verdict = Literal["no loop", "loop", "unknown", "incomplete"]
 
 @dataclass(frozen=True)
 class Inspection:
-    """Result of the comparison in one sweep.
+    """Result of comparing the tables in force with the shadow engine's tables, in one sweep.
 
     Attributes
     ----------
@@ -72,9 +73,10 @@ class Inspection:
         Rate of every end port under all-to-all traffic, as a share of the reference rate, with the tables in force and
         with the shadow engine's tables.  None if no channel limits the rate.
     differing, entries
-        Number of LFT entries that differ between the two tables, and of the entries that at least one of them has.
+        Number of LFT entries that differ between the two tables, and number of entries that at least one of the tables
+        has.
     seconds
-        Time for the shadow engine's tables and their proof.
+        Time to compute and prove the shadow engine's tables, in seconds.
     """
 
     in_force: str
@@ -93,7 +95,7 @@ class Inspection:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """What a comparison needs: the fabric, the tables in the switches, their engine, and whether it assigns its own
+    """Input of a comparison: the fabric, the tables in the switches, their engine, and whether the engine assigns
     SLs.
     """
 
@@ -104,9 +106,7 @@ class Tables:
 
 
 class Shadow:
-    """The shadow engine.  In each sweep it re-routes from its own previous tables, as it would if they were in
-    force.
-    """
+    """The shadow engine.  In each sweep it re-routes from its own previous tables, as if these tables were in force."""
 
     def __init__(self) -> None:
         self._before: SavedTables | None = None
@@ -145,7 +145,7 @@ class Shadow:
         return inspection, f"{line}; {differing} of {entries} entries differ; computed in {1e3 * seconds:.1f} ms"
 
     def _made(self, name: str, snapshot: Snapshot, config: PluginConfig) -> tuple[VerifiedTables, str]:
-        """Return the shadow engine's tables, as OpenSM would get them, and how they were computed."""
+        """Compute the shadow engine's tables as if for OpenSM; return them, and in words how they were computed."""
         if name not in ENGINES:
             raise OptionError(f"unknown engine {name!r}", remedy=f"set shadow to one of {', '.join(ENGINES)}")
         engine, fabric = ENGINES[name], snapshot.fabric
@@ -168,8 +168,8 @@ class Shadow:
 def analyse_tables(proof: Proof, *, own_sls: bool) -> tuple[Verdict, str]:
     """Return the verdict on tables in force, from a proof in which all paths use one VL.
 
-    Tables without a credit loop on one VL have none on several VLs, whatever the SLs are.  ``own_sls`` means that
-    the engine assigns SLs that are unknown here.
+    Tables without a credit loop on one VL have none on several VLs either, whatever the SLs are.  ``own_sls``: whether
+    the engine in force assigns SLs, which are unknown here.
 
     Returns
     -------
@@ -190,7 +190,7 @@ def analyse_tables(proof: Proof, *, own_sls: bool) -> tuple[Verdict, str]:
 
 
 def differences(one: Routing, other: Routing) -> tuple[int, int]:
-    """Return how many LFT entries differ, and how many entries at least one of the tables has."""
+    """Return how many LFT entries differ between two tables, and how many entries at least one of the tables has."""
     return (
         int(np.count_nonzero(one.lft != other.lft)),
         int(np.count_nonzero((one.lft != NO_PORT) | (other.lft != NO_PORT))),

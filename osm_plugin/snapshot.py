@@ -1,8 +1,8 @@
 """Convert OpenSM's subnet from arrays in shared memory to a :class:`~routing.fabric.Fabric`.
 
-The C part of the plugin (the shim) has sorted the devices: switches by GUID, then CAs and routers by GUID.  So rows of
-the arrays are rows of the fabric, and a few array operations convert them without a loop over links.  The result equals
-the fabric read from OpenSM's own ``opensm-subnet.lst``.
+The C part of the plugin (the shim) has sorted the devices: switches by GUID, then CAs and routers by GUID.  So the
+arrays have the same row numbers as the fabric, and a few array operations convert them without a loop over links.  The
+result equals the fabric read from OpenSM's own ``opensm-subnet.lst``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAGE = 4096
 BLOCK = 64
 """Number of LIDs in a block of a forwarding table.  OpenSM reads and writes whole blocks."""
 
-# The structs `ibnue_request`, `ibnue_device`, `ibnue_endport` and `ibnue_cable` of layout.h
+# Record types of the structs `ibnue_request`, `ibnue_device`, `ibnue_endport` and `ibnue_cable` in layout.h
 REQUEST = np.dtype(
     [
         ("magic", "u8"), ("sequence", "u8"), ("switches", "u4"), ("devices", "u4"), ("endports", "u4"),
@@ -54,14 +54,14 @@ CABLE = np.dtype(
 
 @dataclass(frozen=True, eq=False)
 class SwitchTables:
-    """The forwarding tables in the switches, as far as OpenSM has written or read them.
+    """The part of the switches' forwarding tables that OpenSM has written or read.
 
     Attributes
     ----------
     lft
-        uint8[S, L], the out-ports; meaningless in blocks that are not known.
+        uint8[S, L], out-port of each switch towards each LID; meaningless in unknown blocks.
     known
-        bool[S, B], whether ``lft`` has the content that a block of 64 LIDs has in the switch.
+        bool[S, B], whether the content of each block of 64 LIDs is known: ``lft`` then equals the table in the switch.
     top
         uint16[S], the highest LID that each switch forwards.
     served
@@ -85,7 +85,7 @@ class Snapshot:
     Attributes
     ----------
     sequence
-        Number of the request, which its answer repeats.
+        Number of the request; the answer has the same number.
     fabric
         The subnet.  Its arrays are copies, so that the shared memory may be overwritten.
     data_vls
@@ -118,7 +118,8 @@ class Snapshot:
 
 
 def _bytes(memory: mmap.mmap, dtype: np.dtype[Any], at: int, count: int) -> bytes:
-    """Return a copy of ``count`` structs from offset ``at``, so that the mapping can be closed.
+    """Return a copy of ``count`` structs of type ``dtype`` that begin at byte ``at``, so that the mapping can be
+    closed.
 
     Raises
     ------
@@ -139,7 +140,7 @@ def read_request(memory: mmap.mmap, earlier: Iterable[Snapshot] = (), classes: P
         The shared memory.
     earlier
         Earlier requests.  If one of them has the same fabric, its fabric object is reused with all cached values.  If
-        only the cables differ, the values that do not depend on cables are reused.
+        an earlier fabric differs only in its cables, the values that do not depend on cables are reused.
     classes
         Rules for the classes of end ports; None: the default rules.
 
@@ -150,8 +151,8 @@ def read_request(memory: mmap.mmap, earlier: Iterable[Snapshot] = (), classes: P
 
     Notes
     -----
-    O(n log n) in the number of devices and links: about 3 ms for 1000 switches and 4000 CAs, and half a millisecond if
-    devices and end ports are unchanged.
+    Cost: O(n log n) for n devices and links.  About 3 ms for 1000 switches and 4000 CAs, or 0.5 ms if devices and end
+    ports are unchanged.
     """
     head = np.frombuffer(_bytes(memory, REQUEST, 0, 1), REQUEST)[0]
     if int(head["magic"]) != REQUEST_MAGIC:

@@ -33,7 +33,8 @@ class Change:
     asked
         Whether an update schedule was searched for.
     replies
-        Whether the update schedule is safe for replies as well, provided that both tables are.
+        Whether the update schedule is safe for replies too.  Also true if one of the two tables is not proven for
+        replies.
     """
 
     base: Base
@@ -44,9 +45,9 @@ class Change:
 
     @property
     def any_sls(self) -> bool:
-        """Return whether the change must be safe whatever SLs the senders use.
+        """Return whether the change must be safe for every choice of SLs by the senders.
 
-        This is so if the SLs in use are unknown and the new tables use several VLs.
+        Every choice must be safe if the SLs in use are unknown and the new tables use several VLs.
         """
         return self.base.sls == "unknown" and self.after.routing.vls > 1
 
@@ -76,7 +77,7 @@ class Change:
 
 
 def _which(schedule: UpdateSchedule) -> str:
-    """Describe in words before which rounds packets have to leave the fabric."""
+    """Describe in words the rounds before which packets have to leave the fabric."""
     if schedule.first_draining_round == 2:
         return "each but the first"
     return (
@@ -90,8 +91,8 @@ def stage_update(base: Base, after: SavedTables, *, wanted: bool, threads: int =
     """Return how the tables in the switches are changed to the new tables; None if nothing changes.
 
     If ``wanted``, an update schedule is searched for.  Unknown entries are treated as missing ones, and an additional
-    first round removes them from the switches.  Before that round, packets may be on any path.  So all packets have to
-    leave the fabric before the second round.
+    first round removes them from the switches.  Until that round, packets may have taken any path.  So all packets have
+    to leave the fabric before the second round.
     """
     if base.empty or _is_same(base):
         return None
@@ -137,7 +138,7 @@ def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[Upd
     Returns
     -------
     stages
-        The update schedule, or None if none was found.
+        The update schedule; None if the search found none.
     replies
         Whether the schedule is safe for replies as well, provided that both tables are.
     """
@@ -154,7 +155,8 @@ def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[Upd
 
 
 def checked_tables(base: Base) -> tuple[Routing, Routing, LostLids]:
-    """Return the tables by which a change is checked.  If the SLs in use are unknown, all paths in them use one VL.
+    """Return the old and new tables for the check of a change.  If the SLs in use are unknown, all their paths use one
+    VL.
 
     A credit loop on several VLs is also a loop of channels.  So paths without a credit loop on one VL have none on
     several VLs, for any SLs and any SL2VL tables.
@@ -174,10 +176,11 @@ def checked_tables(base: Base) -> tuple[Routing, Routing, LostLids]:
 
 
 def _deferred_entries(schedule: UpdateSchedule, old: Routing) -> npt.NDArray[np.void]:
-    """Return the entries that later rounds write, as structs for the plugin (:data:`~osm_plugin.answer.HELD`).
+    """Return the entries that rounds after the first one write or remove, as an array of
+    :data:`~osm_plugin.answer.HELD`.
 
-    An entry that is removed before its round appears twice.  One row has port 255, for the time from its removal to its
-    round.  The other row has the old port, for the time until its removal.
+    An entry that one round removes and a later round writes has two elements.  One has the old port and the round of
+    the removal.  The other has port 255 and the round that writes the new port.
     """
     late, out = np.flatnonzero(schedule.round > 1), np.flatnonzero(schedule.removed_in_round > 1)
     deferred = np.zeros(len(late) + len(out), HELD)
@@ -192,7 +195,7 @@ def _deferred_entries(schedule: UpdateSchedule, old: Routing) -> npt.NDArray[np.
 def plan_number(kept: SavedTables) -> int:
     """Return a number that identifies the update schedule of some tables; 0 if no entry is deferred.
 
-    With this number the C part of the plugin (the shim) reports how many rounds have been written.
+    The C part of the plugin (the shim) names the schedule by this number when it reports how many rounds are written.
     """
     if kept.deferred is None:
         return 0
@@ -201,7 +204,9 @@ def plan_number(kept: SavedTables) -> int:
 
 
 def as_written(kept: SavedTables, rounds: int) -> SavedTables:
-    """Return the tables after ``rounds`` rounds: entries that these rounds have written are no longer deferred."""
+    """Return the tables after ``rounds`` rounds, where entries that these rounds have written are not deferred any
+    more.
+    """
     if kept.deferred is None:
         return kept
     left = kept.deferred[kept.deferred["round"] > max(rounds, 1)]

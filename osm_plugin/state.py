@@ -1,8 +1,8 @@
 """Write and read the state file, which passes the tables in force from one OpenSM process to the next.
 
-The file is a bundle that also contains the fabric and the engine's options, so that every command can read it.  Its
-tables are used only after their certificate was checked on the fabric in the file.  After a translation to the current
-fabric, they are proven again like all tables.
+The file is a bundle that also contains the fabric and the engine's options, so that every command can read it.  The
+tables are used only after a check of their certificate on the fabric in the file.  After translation to the current
+fabric, the tables are proven again, as all tables are.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MOST_ROWS = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class SavedTables(Published):
-    """Tables that OpenSM has got, with the engine and options that they were computed with.
+    """Tables that OpenSM has got, with the engine and the options by which they were computed.
 
     Attributes
     ----------
@@ -162,7 +162,8 @@ def _check_fabric(fabric: Fabric, bundle: Bundle, path: Path) -> None:
 
 def _check_certificate(fabric: Fabric, routing: Routing, bundle: Bundle, threads: int) -> None:
     if bundle.strength not in ("forward", "reversible"):
-        # Tables with a credit loop were allowed at that time. They are proven again before their next use.
+        # When the file was written, the configuration allowed tables with a credit loop. These are proven again before
+        # use.
         return
     strength: Strength = "forward" if bundle.strength == "forward" else "reversible"
     check_certificate(fabric, routing, Certificate(bundle.order, strength, bundle.scope), threads=threads)
@@ -171,7 +172,7 @@ def _check_certificate(fabric: Fabric, routing: Routing, bundle: Bundle, threads
 def fits(kept: SavedTables, fabric: Fabric) -> bool:
     """Return whether tables belong to this subnet.
 
-    They do if the two fabrics have at least half of the switches of the smaller fabric in common.
+    The tables belong to it if their fabric and ``fabric`` share at least half of the switches of the smaller fabric.
     """
     common = len(np.intersect1d(kept.fabric.switch_guid, fabric.switch_guid, assume_unique=True))
     return 2 * common >= min(kept.fabric.switches, fabric.switches)

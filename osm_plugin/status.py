@@ -23,8 +23,8 @@ class SweepSummary:
     Attributes
     ----------
     event
-        "begin": a sweep begins.  "routed": an engine has computed tables.  "served": it has kept its last tables.
-        "failed": it has no tables.  "up": the sweep is over.
+        "begin": a sweep begins.  "routed": an engine has computed tables.  "served": the engine has kept its last
+        tables.  "failed": the engine has no tables.  "up": the sweep is over.
     text
         Text values by key.
     errors
@@ -84,7 +84,7 @@ class Status:
         self._more: dict[str, Any] = {}
 
     def take_summary(self, message: str, now: float | None = None) -> None:
-        """Update the status by a message of the C part of the plugin."""
+        """Update the status from a message of the C part of the plugin."""
         facts = SweepSummary.of(message)
         self._now = time.time() if now is None else now
         self._opensm = facts.text.get("opensm", self._opensm)
@@ -115,10 +115,10 @@ class Status:
                 self._state = "routing failed"
 
     def take_report(self, report: Mapping[str, Any]) -> None:
-        """Update the status by a report of a worker.
+        """Update the status from a report of a worker.
 
-        A report with the key "sequence" has figures about an answer.  Other reports are parts of the status file by
-        name.
+        A report with the key "sequence" has figures about an answer.  The keys of other reports are parts of the status
+        file, which the report replaces.
         """
         if "sequence" in report:
             known = self._reports.setdefault(int(report["sequence"]), {})

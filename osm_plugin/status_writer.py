@@ -26,7 +26,7 @@ from routing.formats.atomic import write_text_atomically
 
 LONGEST_REPORT = 1 << 16
 CHORE_MS = 1000
-"""Maximum time in ms between two calls of the periodic chore."""
+"""Maximum time in ms between two calls of ``chore``, the function that the thread calls periodically."""
 LAST_WRITE_SECONDS = 1.0
 """Maximum number of seconds that OpenSM waits for the last write when it ends."""
 
@@ -80,7 +80,7 @@ class StatusWriter:
         self._wake()
 
     def _wake(self) -> None:
-        with suppress(OSError):  # if the socket is full, what it holds wakes the thread anyway
+        with suppress(OSError):  # if the socket is full, the messages in it wake the thread anyway
             self.reports.send(b"", socket.MSG_DONTWAIT)
 
     def take_remarks(self) -> list[str]:
@@ -117,7 +117,7 @@ class StatusWriter:
         with suppress(BlockingIOError):
             while True:
                 message = self._ours.recv(LONGEST_REPORT, socket.MSG_DONTWAIT)
-                # a worker with invalid messages is the host's problem, not this thread's
+                # an invalid report is skipped here; the host deals with faulty workers
                 with suppress(ValueError, TypeError, LookupError):
                     self._status.take_report(json.loads(message or b"{}"))
         with suppress(queue.Empty):

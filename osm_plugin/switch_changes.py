@@ -38,14 +38,14 @@ class SwitchChanges:
         last = self._state.last
         if last is not None and last.deferred is not None and number == plan_number(last):
             self._state.last = as_written(last, rounds)
-            # If the baseline is the same object, its rounds are complete as well.
+            # If the baseline tables are the same object as the last tables, the report applies to both.
             if self._state.baseline is last:
                 self._state.baseline = self._state.last
 
     def change(
         self, snapshot: Snapshot, new: SavedTables, config: PluginConfig
     ) -> tuple[SavedTables, Base | None, Change | None]:
-        """Find the update schedule for new tables, which count as the tables in force from now on.
+        """Find the update schedule for new tables, and record the new tables as the tables in force.
 
         The schedule starts from the entries that the switches have, not from the tables that the worker remembers.
 
@@ -66,7 +66,7 @@ class SwitchChanges:
     def _base(self, snapshot: Snapshot, new: SavedTables) -> Base | None:
         """Return the tables in the switches; None if an exception occurs.
 
-        An exception in this step must not prevent that OpenSM gets proven tables.
+        An exception here is only logged, so that OpenSM still gets its proven tables.
         """
         remembered = [(tables, mine) for tables, mine in ((self._in_force, True), (self._state.last, False)) if tables]
         try:
@@ -79,8 +79,8 @@ class SwitchChanges:
     def _scheduled(self, base: Base, new: SavedTables, config: PluginConfig) -> Change | None:
         """Return how the tables in the switches change to the new tables, with the update schedule."""
         silent, self._silent = self._silent, base.silent(new.fabric)
-        # A switch that answered neither in this sweep nor in the last one may never answer. Other switches must not
-        # wait for it, so that the tables are written at once.
+        # A switch that answered neither in this sweep nor in the last one may never answer. The tables are then written
+        # at once, so that other switches do not wait for it.
         too_unbalanced = bool(self._silent & silent)
         try:
             wanted = config.transitions == "rounds" and not too_unbalanced

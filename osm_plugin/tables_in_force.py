@@ -15,7 +15,7 @@ from routing.errors import IbnueError
 from routing.fabric import Fabric
 
 RETRY_SECONDS = 1.0
-"""Seconds that a sweep waits for the state file.  If it does not answer, later sweeps do not wait until it has
+"""Seconds that a sweep waits for the state file.  After a timeout, later sweeps do not wait until the file system has
 answered.
 """
 
@@ -45,8 +45,8 @@ class State:
         self._path: Path | None = None
         self._stamps: dict[Path, Stamp] = {}
         self._saved: dict[Path, SavedTables] = {}
-        self._overdue = False  # a file has not answered in time, so that sweeps no longer wait for it
-        self._late = False  # tables were published during a read, so that its answer is outdated
+        self._overdue = False  # a file was not read or written in time, so sweeps no longer wait for it
+        self._late = False  # tables were published during a read, so the content that was read is outdated
 
     def remark(self, line: str) -> None:
         """Add a line for OpenSM's log."""
@@ -58,7 +58,7 @@ class State:
         return report
 
     def refresh(self, path: Path | None, *, threads: int) -> None:
-        """Read the state files, if another process has written them since they were read last.
+        """Read the state files again if another process has written them since the last read.
 
         The tables in memory stay if a file does not exist, cannot be used, or does not answer in time.  A late answer
         is used in the next call, unless OpenSM has got new tables by then.
@@ -76,8 +76,8 @@ class State:
         self._collect(path, threads)
 
     def _collect(self, path: Path, threads: int) -> None:
-        """Process the answers of the file process.  Wait for a read, unless an earlier sweep has waited for it
-        already.
+        """Process the answers of the file process.  Wait for a read in progress, unless an earlier sweep has waited in
+        vain.
         """
         # During a write, the tables in memory are newer than the file. So there is nothing to wait for.
         ask = self._files.waiting == "look" and not self._overdue
@@ -164,7 +164,7 @@ class State:
         """
         last = self.last
         if last is not None and _same(last, kept):
-            kept = last  # the same object, which is then not written again
+            kept = last  # keep the same object, so that it is not written again
         baseline = self.baseline_of(kept)
         if reset or baseline is None or _is_extended(baseline.fabric, kept.fabric):
             self.baseline = kept
@@ -172,7 +172,7 @@ class State:
         self._late = self._files.waiting == "look"
 
     def save(self) -> None:
-        """Request that tables are written which are not in the files yet."""
+        """Request that the tables in memory are written to the state files, unless the files have them already."""
         if self._path is None:
             return
         for folder, kept in ((self._path, self.last), (baseline_path(self._path), self.baseline)):
@@ -190,7 +190,9 @@ class State:
 
 
 def with_classes_of(kept: SavedTables, fabric: Fabric) -> SavedTables:
-    """Return tables with the rules for port classes of a fabric; a state file has the options' key of them only."""
+    """Return tables with the port-class rules of ``fabric``, since a state file stores only a text that identifies the
+    rules.
+    """
     if kept.fabric.port_classes == fabric.port_classes:
         return kept
     return replace(kept, fabric=replace(kept.fabric, port_classes=fabric.port_classes))
@@ -222,7 +224,7 @@ def _is_extended(baseline: Fabric, fabric: Fabric) -> bool:
 
 
 def _cables(fabric: Fabric) -> npt.NDArray[np.void]:
-    """Return a value for each channel between switches that identifies both ends by GUID and port."""
+    """Return one record for each channel between switches, which identifies both ends by GUID and port."""
     channels = fabric.channels
     ends = np.zeros(len(channels), [("a", "u8"), ("b", "u8"), ("p", "u1"), ("q", "u1"), ("unused", "V6")])
     ends["a"], ends["b"] = fabric.switch_guid[channels.src], fabric.switch_guid[channels.dst]

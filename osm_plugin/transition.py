@@ -14,22 +14,22 @@ from routing.fabric import NO_PORT
 from routing.numerals import count_noun
 
 MOST_ROUNDS = 8
-"""Maximum number of rounds in the search for a safe order.  It limits the CPU time that the next sweep has to wait
-for.
+"""Maximum number of rounds in the search for a safe order.  The limit bounds the CPU time of the search, which may
+delay the next sweep.
 """
 MOST_DRAINED = 1 << 20
 """Maximum number of LFT entries for which a Double Scheme (a transition with drained traffic) is searched for.
 
-OpenSM could not execute it anyway.
+The search only informs the administrator, because OpenSM cannot execute a Double Scheme.
 """
 
 
 def transition_line(change: Change, *, threads: int = 2) -> str | None:
     """Return a line for the log on whether a change of tables is safe; None if nothing changes.
 
-    With an update schedule, the schedule itself shows this.  Otherwise the tables are written at once, and the mixed
-    tables are examined here.  OpenSM writes switches in its own order.  So only the verdict "any-order" excludes credit
-    loops during the change.
+    A change with an update schedule is safe by its schedule.  Without one, the tables are written at once, and the
+    mixed tables are examined here.  OpenSM writes the switches in an order of its own.  So only the verdict "any-order"
+    excludes credit loops during the change.
     """
     unknown = change.base.describe_unknown(change.after.fabric)
     if unknown:

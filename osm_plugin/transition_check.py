@@ -14,7 +14,7 @@ from osm_plugin.transition import transition_line
 from routing.errors import IbnueError
 
 NICE = 10
-"""Nice value of the thread, so that the routing of the next sweep has priority."""
+"""Nice value (scheduling priority) of the thread, so that the routing of the next sweep goes first."""
 
 
 class TransitionChecker:
@@ -46,7 +46,7 @@ class TransitionChecker:
                     change = self._changes.get_nowait()
             if (line := check_transition(change)) is not None:
                 self._send(line)
-            del change  # it is large, and the next change may come much later
+            del change  # free the large change now, because the next one may come much later
 
 
 def check_transition(change: Change) -> str | None:

@@ -1,4 +1,4 @@
-"""Write the worker's log to its standard error, by levels, and switch to a new file when the log file was moved."""
+"""Write the worker's log to standard error, filtered by level, and switch to a new file when the log file was moved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Clock:
         self._last = time.perf_counter()
 
     def lap(self, name: str) -> None:
-        """Record the time since the last lap as the duration of a phase."""
+        """Record the time since the previous call (or the start) as the duration of the phase ``name``."""
         now = time.perf_counter()
         self._laps.append((name, now - self._last))
         self._last = now

@@ -21,12 +21,12 @@ from routing.errors import EnvironmentProblem
 LONGEST_MESSAGE = 1 << 16
 
 SILENT = 2.0
-"""Seconds without use of CPU time after which a worker that has a request counts as stalled."""
+"""Seconds after which a worker that has a request, but uses no CPU time, is treated as stalled."""
 
 _F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 2
 PRELUDE = "import sys; sys.modules['matplotlib'] = None"
-"""igraph imports matplotlib if it is installed, which would take most of the worker's start-up time. This prevents
-it.
+"""First line of the worker's program.  It keeps igraph from importing matplotlib, which would take most of the worker's
+start-up time.
 """
 _BOOT = f"{PRELUDE}; sys.path[:0] = sys.argv[1:-1]; from osm_plugin.{{}} import main; sys.exit(main(sys.argv[-1]))"
 
@@ -91,7 +91,7 @@ class WorkerProcess:
     ) -> None:
         import fcntl  # noqa: PLC0415  (an extension module: not before the symbols of libpython are visible)
 
-        identity = _as_user(user)  # before anything is opened that an error would leave open
+        identity = _as_user(user)  # first, so that an error leaves no open descriptor
         self.owner, self.started = os.getpid(), time.monotonic()
         self.hello: dict[str, Any] | None = None
         self._used: int | None = None  # CPU time in the last sample, in clock ticks
@@ -132,12 +132,12 @@ class WorkerProcess:
     def alive(self) -> bool:
         """Return whether the worker runs.
 
-        It also must be a child of this process: after a daemon's fork, the new process has no children.
+        After OpenSM's fork into the background, the result is False, because the worker is a child of the old process.
         """
         return self.owner == os.getpid() and self.process.poll() is None and self._reaper.is_alive()
 
     def listen(self) -> None:
-        """Sample the CPU time that the worker has used.  Call this at each request, and while waiting for the
+        """Sample the CPU time that the worker has used.  Callers sample at each request, and while they wait for the
         answer.
         """
         used, now = self._processor_time(), time.monotonic()
@@ -147,8 +147,8 @@ class WorkerProcess:
     def computes(self, timeout: float) -> bool:
         """Return whether the worker has used CPU time within the last ``timeout`` seconds.
 
-        Only calls of :meth:`listen` sample the CPU time.  A process uses none if it is stopped, or if it waits for a
-        lock or for a hanging file system.
+        Only calls of :meth:`listen` sample the CPU time.  A process uses no CPU time if it is stopped, or if it waits
+        for a lock or for a blocked file system.
         """
         self.listen()
         return self.alive and self._used is not None and time.monotonic() < self._moved + timeout

@@ -7,7 +7,7 @@ from routing.isolation import import_path
 
 
 def start() -> None:
-    """Run the command line in this process, after the working directory is removed from the import path."""
+    """Remove the working directory from Python's import path, and run the command line in this process."""
     # igraph imports its drawing backends if they are installed, which takes longer than most commands. No command draws
     # with igraph, so the backends are hidden.
     for drawing in ("matplotlib", "cairocffi", "cairo"):

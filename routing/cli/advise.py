@@ -90,8 +90,14 @@ def advise(
 def split(found: Sequence[Candidate | Refused], *, reversible: bool) -> tuple[list[Candidate], list[Refused]]:
     """Separate the engines that routed the fabric from those that did not.
 
-    With ``reversible``, an engine whose certificate does not cover replies counts as refused.  The result has the
-    candidates first, then the refused engines.
+    With ``reversible``, an engine whose certificate does not cover replies counts as refused.
+
+    Returns
+    -------
+    candidates
+        Engines that routed the fabric, with the figures of their tables.
+    refused
+        The other engines, each with the reason.
     """
     from routing.advise import Refused
 

@@ -173,13 +173,13 @@ def multicast_text(groups: MulticastVerdict) -> str:
 
 
 def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
-    """Return how many VLs are needed if each of ``types`` message types has its own copy of the tables on its own VLs.
+    """Return the number of VLs needed if each of ``types`` message types has its own VLs, with the same paths on each.
 
     Keys of the result are:
     - ``types``: number of message types.
     - ``vls_each``: data VLs of the tables; None if unknown.
     - ``vls_needed``: data VLs of all copies together.
-    - ``port_vls``: the smallest number of data VLs a port can have that is enough; None if there is none.
+    - ``port_vls``: the smallest of the possible numbers of data VLs of a port that is enough; None if none is.
     - ``strict`` and ``wide``, for adaptive switches: the smallest number of VLs that a message of some type can choose
       from. See :mod:`routing.deadlock.message_classes`.
     """
@@ -209,13 +209,13 @@ def chain_text(chain: Mapping[str, Any]) -> str:
 
 
 def carried_certificate(tables: Path, fabric: Fabric, routing: Routing, threads: int) -> str | None:
-    """Check the certificate that a bundle stores, by following every route once.
+    """Check the certificate that a bundle of tables stores, by following every path once.
 
     Returns
     -------
     str or None
-        :data:`STORED_CERTIFICATE` if the certificate is valid, else the reason why not.  None if there is no
-        certificate.
+        :data:`STORED_CERTIFICATE` if the certificate is valid, else the reason why it is not.  None if ``tables``
+        stores no certificate.
     """
     from routing.cdg.certificate import Certificate, Strength, check_certificate
     from routing.formats.bundle import read_bundle

@@ -65,7 +65,7 @@ The function of a command is in the module of the same name in this package, wit
 
 
 RANGES = (("is not a valid integer range", "is not a whole number"), ("is not a valid float range", "is not a number"))
-"""Texts of click for an argument that is not a number, each with the plainer text that replaces it."""
+"""Texts of click for an argument that is not a number, each paired with the plainer text that replaces the text."""
 
 
 def one_line(text: str) -> str:
@@ -98,7 +98,7 @@ EXPLANATIONS: tuple[tuple[tuple[type[BaseException], ...], int, Explanation], ..
     ((click.UsageError,), WRONG_USE, usage_line),
     ((click.ClickException,), WRONG_USE, lambda error: error.format_message()),
     ((InputError,), WRONG_USE, str),
-    # further lines are the end of a log
+    # only the first line: the further lines are the end of a log
     ((EnvironmentProblem,), WRONG_USE, lambda error: str(error).partition("\n")[0]),
     ((NotEnoughVLs,), FINDING, lambda error: f"{error} (allow more, or use nue or updn, which need only one)"),
     ((IbnueError,), FINDING, str),
@@ -222,7 +222,7 @@ class CommandGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of a name, or None if there is no such command."""
+        """Return the command with the given name; None if there is no such command."""
         if cmd_name not in COMMANDS:
             return None
         module = cmd_name.replace("-", "_")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from routing.draw.report import Report
 
 MOST_LINES = 40
-"""Findings that are printed; ``--all`` prints all of them."""
+"""Maximum number of findings that are printed; ``--all`` prints all of them."""
 
 
 @click.command()
@@ -31,8 +31,8 @@ MOST_LINES = 40
 def compare(*, plan: str, real: str, everything: bool, as_json: bool) -> int:
     """Compare the fabric REAL with the fabric PLAN: swapped, missing and extra cables, and other devices.
 
-    Both are fabrics: files of any format, or generators. Devices are matched by GUID and by name. Exit status 1 if
-    devices or cables differ.
+    PLAN and REAL are fabrics: files of any format, or generators.  Devices are matched by GUID and by name.  Exit
+    status 1 if devices or cables differ.
     """
     from routing.cabling import compare_cabling
 
@@ -58,7 +58,7 @@ def facts(found: Comparison) -> list[tuple[str, str]]:
 
 
 def devices(found: Comparison) -> tuple[tuple[str, list[str]], ...]:
-    """Return the findings about devices, as texts by kind."""
+    """Return the findings about devices: pairs of a kind of finding and the texts of this kind."""
     return (
         ("renamed", [f"{a} is called {b}" for a, b in found.renamed]),
         ("replaced", [f"{a} has another GUID" if a == b else f"{b} is in the place of {a}" for a, b in found.replaced]),
@@ -79,7 +79,7 @@ def report_of(title: str, found: Comparison) -> Report:
 
 
 def show(found: Comparison, most: int | None) -> None:
-    """Print the counts, and then one line or a few for each finding; ``most`` lines at most."""
+    """Print the counts, and then one or more lines for each finding, at most ``most`` lines (None: all)."""
     print_rows(facts(found))
     lines = [f"{name}: {line}" for name, texts in devices(found) for line in texts]
     lines += [line for finding in found.cables for line in describe(finding)]

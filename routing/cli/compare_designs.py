@@ -139,7 +139,9 @@ def report_of(found: Sequence[Design], prices: Prices) -> Report:
 
 
 def show(found: Sequence[Design], prices: Prices) -> None:
-    """Print the parts of each design, the table of figures (within 80 columns), and the prices."""
+    """Print the numbers of switches, cables and CAs of each design, the table of figures (at most 80 columns wide), and
+    the prices.
+    """
     for number, design in enumerate(found, 1):
         parts = f"{design.fabric.switches} switches, {design.cables} cables between them, {design.hosts} CAs"
         echo_lines(f"{number}  {design.text}: {parts}")

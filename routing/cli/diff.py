@@ -115,7 +115,7 @@ def facts(found: Difference) -> Iterator[tuple[str, str]]:
 
 
 def of(changed: int, whole: int) -> str:
-    """Format how many items have changed, with the total and the percentage."""
+    """Format a number of changed items with the total number of items and the percentage."""
     return f"{changed} of {whole} differ ({changed / max(whole, 1):.1%})"
 
 

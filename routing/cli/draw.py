@@ -74,7 +74,7 @@ def draw(
 
 
 def report_of(whole: Fabric, left: Fabric, routing: Routing | None, threads: int = 2) -> tuple[Report, Picture]:
-    """Return the report on a fabric, what faults have left of it, and its tables; and its picture."""
+    """Return the report on a fabric after faults (``left``) and its tables, and the picture of the fabric."""
     from routing.advise import describe_kind
     from routing.deadlock.verdict import decide
     from routing.draw.picture import picture_of

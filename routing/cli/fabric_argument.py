@@ -91,7 +91,9 @@ def fabric_argument(command: Command) -> Command:
 
 
 def fault_options(command: Command) -> Command:
-    """Add ``--fail`` and ``--faults`` to a command, which break parts of the fabric before it is used."""
+    """Add ``--fail`` and ``--faults`` to a command.  They name parts that are removed from the fabric before its
+    use.
+    """
     command = click.option(
         "--faults",
         "fault_lists",
@@ -110,7 +112,7 @@ def fault_options(command: Command) -> Command:
 
 
 def broken(fabric: Fabric, failed: Sequence[str], lists: Sequence[Path]) -> Fabric:
-    """Return the fabric without what ``--fail`` and ``--faults`` break.
+    """Return the fabric without the links and devices that ``--fail`` and ``--faults`` name.
 
     Raises
     ------
@@ -171,7 +173,8 @@ def tables(path: Path, fabric: Fabric) -> Routing:
 def tables_of(path: Path, fabric: Fabric, option: str) -> Routing:
     """Read tables that may have been made for another fabric than the command's FABRIC.
 
-    If they do not fit, the error suggests ``option``, by which the user can name their fabric.
+    If the tables do not fit the FABRIC, the error suggests ``option``, with which the user can name the fabric of the
+    tables.
 
     Raises
     ------
@@ -244,13 +247,13 @@ def has_names() -> bool:
 
 
 def has_classes() -> bool:
-    """Return whether the running command was given a setting of port classes."""
+    """Return whether the user gave an option that sets port classes to the running command."""
     context = click.get_current_context(silent=True)
     return context is not None and _CLASSES in context.meta
 
 
 def named(fabric: Fabric) -> Fabric:
-    """Return the fabric with the names and port classes that the running command's options state."""
+    """Return the fabric with the device names and port classes that the options of the running command set."""
     context = click.get_current_context(silent=True)
     if context is None:
         return fabric
@@ -269,7 +272,7 @@ def named(fabric: Fabric) -> Fabric:
 def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:
     """Return the fabric that the argument FABRIC names; ``-`` is a file on standard input.
 
-    A file of that name takes precedence.  Otherwise the argument is ``generator:argument,argument,option=value``.
+    If a file has this name, the file is read.  Otherwise the argument is ``generator:argument,argument,option=value``.
     Devices get the names of ``--node-name-map``.
 
     Raises

@@ -132,7 +132,7 @@ def lab(
 
 
 def refuse_unused_options() -> None:
-    """Raise UsageError if an option has no effect in the requested operation.
+    """Raise UsageError if an option has no effect together with the other options of the command.
 
     Raises
     ------

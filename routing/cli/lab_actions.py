@@ -89,7 +89,7 @@ def execute(opened: Lab, action: str) -> Sweep:
 
 
 def last_sweep(opened: Lab) -> Sweep:
-    """Return OpenSM's latest sweep.  The lab waits for the first one when it starts, so that there always is one."""
+    """Return OpenSM's latest sweep.  A sweep always exists, because the lab waits for the first one when it starts."""
     sweep = opened.sweep
     assert sweep is not None
     return sweep

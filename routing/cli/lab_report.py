@@ -1,5 +1,5 @@
-"""Report on the tables of a running lab: read them from the switches, prove them, and compare them with the state
-before.
+"""Report on the tables of a running lab: read the tables from the switches, prove them, and compare them with the
+tables before the last action.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Prepare a lab that runs OpenSM with the plugin and an ibnue engine, or with an engine of its own."""
+"""Prepare a lab that runs OpenSM with the plugin and an ibnue engine, or with one of OpenSM's own engines."""
 
 from __future__ import annotations
 

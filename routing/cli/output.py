@@ -97,7 +97,9 @@ def hint(text: str) -> None:
 
 @contextmanager
 def spinner(text: str) -> Iterator[None]:
-    """Show on a terminal what is being done and for how long; elsewhere show nothing."""
+    """Show on a terminal the current step (``text``) and its elapsed time.  If standard error is not a terminal, show
+    nothing.
+    """
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -113,7 +115,7 @@ def spinner(text: str) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(text: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show on a terminal how many of ``total`` items are done, the rate and the remaining time.
+    """Show on a terminal the number of finished items out of ``total``, the rate and the remaining time.
 
     The context's value is a function to call with the number of items that were completed since the last call.
     """

@@ -12,7 +12,7 @@ class Number(click.FloatRange):
     """A number within a range.  It rejects "nan", which click's comparison of ranges would accept."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the value as a number, or raise a usage error if it is not one or out of range."""
+        """Return the value as a number; raise a usage error if the value is not a number or is out of range."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
             self.fail(f"{value!r} is not a number.", param, ctx)

@@ -56,7 +56,7 @@ def pause(
 ) -> int:
     """Find the links of FABRIC that flows along the paths of TABLES pause, and whether the rates sink to zero.
 
-    A fluid analysis in exact fractions: it knows rates, and neither buffers nor packets.  Exit status 1 if there is a
+    This is a fluid analysis in exact fractions: it models rates, not buffers or packets.  Exit status 1 if there is a
     cycle of pause-regulated links with rates that sink towards zero.
     """
     from routing.deadlock.pause import analyse_pauses
@@ -109,7 +109,7 @@ def _flows(
 
 
 def _shifted(fabric: Fabric, shift: int | None) -> list[Demand]:
-    """Return a flow from every end port to the one ``shift`` places after it, in the order of LIDs."""
+    """Return one flow from every end port to the end port ``shift`` places later in the order of LIDs."""
     import numpy as np
 
     from routing.deadlock.pause_flows import Demand

@@ -14,7 +14,7 @@ from routing.cli.plugin_state import check, remove, status
 from routing.engines import ENGINES, IN_OPENSM
 
 _SHOWN = 3
-"""Number of warnings that are printed; of further ones only the number is printed."""
+"""Maximum number of warnings that are printed; the others are only counted."""
 
 
 @click.group()

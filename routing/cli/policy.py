@@ -22,7 +22,7 @@ PolicyInputs = tuple["Fabric", "PortFacts", "PortPolicies"]
 
 
 def inputs(command: Command) -> Command:
-    """Add to a command what it reads: the arguments POLICY and FABRIC, and the options ``--tables``, ``--sl``,
+    """Add the inputs of a command: the arguments POLICY and FABRIC, and the options ``--tables``, ``--sl``,
     ``--sl2vl``.
     """
     command = click.option(
@@ -56,7 +56,7 @@ def apply_policy(policy_file: Path, fabric: str, tables: Path | None) -> PolicyI
     Fabric
         The fabric.
     PortFacts
-        What rules can refer to, for each port: its role, speed and place on a credit loop.
+        The properties of each port to which rules can refer: role, speed, and whether it is on a credit loop.
     PortPolicies
         The rules that apply to each port.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 NAMED = 4
-"""Number of channels of a credit loop that are named; of further channels only the number is printed."""
+"""Maximum number of channels of a credit loop that are named in one line."""
 
 _ALSO: Mapping[tuple[str | None, str | None], str] = {
     ("reversible", "all"): ", also with replies and switch-to-switch traffic (reversible certificate)",
@@ -50,7 +50,7 @@ def facts(proof: Proof) -> Iterator[tuple[str, str]]:
 
 
 def vl_note(*tables: Routing) -> str | None:
-    """Return the assumption made about tables whose SLs or SL2VL tables are unknown, and which parts are unknown.
+    """Return a text that names the unknown parts of tables (SLs or SL2VL tables), and what is assumed for these parts.
 
     The result is None if everything is known.
     """
@@ -65,7 +65,7 @@ def vl_note(*tables: Routing) -> str | None:
 
 
 def verdict_rows(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    """Yield rows on the verdict about tables, of which the SLs or SL2VL tables may be unknown."""
+    """Yield the verdict about tables as rows of a name and a text.  The SLs or SL2VL tables may be unknown."""
     if not verdict.any_sl and verdict.loops != "unknown":
         yield from facts(verdict.proof)
         yield "VLs", str(verdict.proof.vls)
@@ -80,7 +80,9 @@ def verdict_rows(verdict: Verdict) -> Iterator[tuple[str, str]]:
 
 
 def _unknown(verdict: Verdict) -> str:
-    """Describe in a few words which parts of the tables are unknown, what was assumed for them, and what follows."""
+    """Describe in a few words the unknown parts of the tables, the assumption about these parts, and its
+    consequence.
+    """
     if verdict.assumed.get("SL") == "SL 0 for every path":
         text = "service levels unknown, SL 0 assumed"
     elif "SL" in verdict.assumed:
@@ -122,7 +124,7 @@ def print_findings(proof: Proof) -> None:
     """Print the traffic that is not delivered, and the credit loop if there is one.
 
     Each channel of the loop is a line with switch, port and VL, and a pair of LIDs whose path uses this channel and the
-    next. A loop that exists only with traffic between switches is printed as one line.
+    next channel of the loop.  A loop that exists only with traffic between switches is printed as one line.
     """
     for line in proof.unreachable.describe():
         echo_lines(line)
@@ -163,7 +165,7 @@ def as_object(fabric: Fabric, proof: Proof) -> dict[str, Any]:
 def verdict_object(fabric: Fabric, verdict: Verdict) -> dict[str, Any]:
     """Return a verdict as an object for ``--json``.
 
-    A result that depends on assumptions is None under its usual key.
+    If a result depends on assumptions, the value of its key is None.
     """
     report = as_object(fabric, verdict.proof)
     if verdict.loops == "unknown":
@@ -183,6 +185,6 @@ def verdict_object(fabric: Fabric, verdict: Verdict) -> dict[str, Any]:
 def loop_object(loop: CreditLoop | None) -> list[dict[str, Any]] | None:
     """Return the channels of a credit loop as objects for ``--json``, or None without a loop.
 
-    Each has a pair of LIDs whose path uses this channel and the next one.
+    Each object contains a pair of LIDs whose path uses this channel and the next channel of the loop.
     """
     return None if loop is None else [turn.as_object() for turn in loop.turns]

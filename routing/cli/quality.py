@@ -133,7 +133,9 @@ def stretch_facts(figures: Quality) -> Iterator[tuple[str, str]]:
 
 
 def parts_facts(figures: Quality) -> Iterator[tuple[str, str]]:
-    """Yield the thin leaf, and the classes of end ports if there are several, as rows."""
+    """Yield rows on the thin leaf (the leaf switch that limits the all-to-all rate), and on the classes of end ports if
+    there are several.
+    """
     if (leaf := figures.thin_leaf) is not None:
         without = proof_report.percentage(leaf.all_to_all_without)
         ports = count_noun(leaf.endports, "end port")

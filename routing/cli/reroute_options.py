@@ -26,7 +26,7 @@ STABILITY_LEVELS = ("full", "balanced", "fresh")
 
 @dataclass(frozen=True)
 class Previous:
-    """What the user says about earlier tables: their path, their fabric, the stability, and how many entries may be
+    """The user's options about earlier tables: their path, their fabric, the stability, and how many entries may be
     rebalanced.
     """
 
@@ -61,7 +61,7 @@ def pop_options(given: dict[str, Any]) -> Previous | None:
     Raises
     ------
     OptionError
-        An option has no effect without ``--previous``, or has none with ``--stability fresh``.
+        An option has no effect without ``--previous`` or with ``--stability fresh``.
     """
     tables, was, stability = given.pop("previous"), given.pop("was"), given.pop("stability")
     rebalance = given.pop("rebalance")
@@ -86,7 +86,8 @@ Given = Callable[[str], bool]
 
 
 def engine_for(routing: Routing, name: str) -> Engine:
-    """Return the engine for a re-route: the engine that the user named by ``-e``, else the one of the earlier tables.
+    """Return the engine for a re-route: the engine that the user named by ``-e``, else the engine of the earlier
+    tables.
 
     Raises
     ------
@@ -173,7 +174,8 @@ def reroute(
 
 
 def both(found: Rerouted, step: Rerouted | None, earlier: Routing) -> Rerouted:
-    """Combine a re-route and the rebalancing after it into one report on the change of the earlier tables.
+    """Combine the results of a re-route and of the rebalancing after it into one report on the change of the earlier
+    tables.
 
     Parameters
     ----------
@@ -212,7 +214,7 @@ def check_same(
 ) -> None:
     """Raise OptionError if the engine options contradict the earlier tables, which a re-route has to keep.
 
-    ``option`` is the option that names these tables, for the message.
+    ``option``: the command's option by which the user named the earlier tables, for the error message.
 
     Raises
     ------
@@ -255,7 +257,7 @@ def check_roots(routing: Routing, fabric: Fabric, options: EngineOptions, option
 def facts(found: Rerouted, bisection: float | None) -> Iterator[tuple[str, str]]:
     """Yield rows on the change of the earlier tables.
 
-    ``bisection`` is their bisection rate after the re-route as a fraction of the rate before, or None.
+    ``bisection``: the bisection rate after the re-route as a fraction of the rate before; None if unknown.
     """
     yield "changed", f"{count_noun(found.changed, 'entry')}; {found.broken} no longer valid"
     if found.kept is not None:

@@ -125,7 +125,7 @@ def read(
 
 
 def effort_for_budget(budget: float, options: EngineOptions, fabric: Fabric) -> EngineOptions:
-    """Return the options with the effort that is estimated to fit into a budget of CPU seconds.
+    """Return the options with an optimisation effort whose estimated cost fits into a budget of CPU seconds.
 
     Raises
     ------
@@ -153,9 +153,9 @@ class Result:
 
     @property
     def replies_at_offset(self) -> bool:
-        """Whether replies are safe only on one condition: a reply goes to the same LID offset as its request.
+        """Whether replies are safe only if each reply goes to the same LID offset as its request.
 
-        This can be so with an LMC above 0, where an end port has several LIDs.
+        The value can be true only with an LMC above 0, where an end port has several LIDs.
         """
         from routing.deadlock.offset_replies import replies_follow_requests
 
@@ -181,7 +181,9 @@ def step(text: str, seconds: dict[str, float], name: str) -> Iterator[None]:
 
 
 def write(output: Path | None, tables: VerifiedTables) -> list[Path]:
-    """Write the tables into the output folder, and return the paths of all files; none if there is no folder."""
+    """Write the tables into the output folder, and return the paths of all files in it; no paths if ``output`` is
+    None.
+    """
     if output is None:
         return []
     from routing.formats.atomic import make_parents
@@ -200,7 +202,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield "fabric", proof_report.fabric_line(result.tables.fabric)
     if result.rerouted is not None:
         yield from reroute_options.facts(result.rerouted, result.bisection_kept)
-    # A need of one VL is certainly the minimum. Any other number is only what the engine found to be enough.
+    # One needed VL is certainly the minimum. A higher number is only an upper bound, with which the engine succeeded.
     yield "VLs", f"{'' if routing.vls_needed == 1 else 'at most '}{routing.vls_needed} needed, {routing.vls} used"
     if "fallback" in routing.provenance.options:
         yield "paths", f"{routing.provenance.options['fallback']}: other paths were not found with this number of VLs"

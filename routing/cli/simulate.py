@@ -163,7 +163,9 @@ def inner(value: Any) -> str:
 
 
 def part(found: Any, wanted: Any) -> Any:
-    """Return of a figure what the scenario expects: the expected keys if it is a mapping, else the whole figure."""
+    """Return the part of a figure that the scenario expects.  If the figure is a mapping, only its expected keys are
+    returned, else the whole figure.
+    """
     if isinstance(found, Mapping) and isinstance(wanted, Mapping):
         return {name: part(value, wanted[name]) for name, value in found.items() if name in wanted}
     return found
@@ -200,7 +202,7 @@ def show(scenario: Scenario, results: list[Result]) -> None:
 
 
 def summary(scenario: Scenario) -> list[tuple[str, str]]:
-    """Return what a scenario is as rows of a name and a text."""
+    """Return the description of a scenario as rows of a name and a text."""
     source = [("source", scenario.source)] if scenario.source else []
     return [("scenario", f"{scenario.name}: {scenario.title}"), *source]
 
@@ -212,7 +214,7 @@ def case_row(result: Result) -> tuple[str, str, str, str]:
 
 
 def report_of(scenario: Scenario, results: list[Result]) -> Report:
-    """Return the report on a scenario: its cases, and what was expected of them but did not happen."""
+    """Return the report on a scenario: its cases, and the expectations that were not met."""
     from routing.draw.report import Report
     from routing.formats.csv_table import Table
 

@@ -26,7 +26,7 @@ NS_PER_US = 1000
 
 
 def read_loads(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[float, ...] | None:
-    """Return the loads that a text names, as shares with commas or as ``first:last:step``; None for None."""
+    """Parse offered loads (fractions of a link's rate): a list with commas, or ``first:last:step``.  None for None."""
     if text is None:
         return None
     try:
@@ -47,7 +47,8 @@ def _range_of_loads(text: str) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a sweep over loads: tables of an engine, or a scheme of adaptive routing, under one pattern.
+    """One curve of a sweep over loads: the tables of an engine, or a scheme of adaptive routing, under one traffic
+    pattern.
 
     Attributes
     ----------
@@ -56,7 +57,7 @@ class Curve:
     network
         Network with the tables.
     scheme
-        Name of the scheme; None: fixed tables.
+        Name of the scheme of adaptive routing; None: packets follow the tables.
     pattern
         Name of the traffic pattern.
     """
@@ -123,7 +124,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def sweep_loads(fabric: Fabric, given: dict[str, Any], plot: Path | None, *, as_json: bool) -> int:
-    """Measure all points, print them, and write the CSV file and the chart."""
+    """Simulate all points (curve and load), print the results, and write the CSV file and the chart."""
     options: dict[str, Any] = {name: given[name] or DEFAULTS.get(name) for name in PARAMETERS}
     options["speedup"] = DEFAULTS["speedup"] if given["speedup"] is None else given["speedup"]
     if given["schemes"] and not given["engines"]:
@@ -178,7 +179,7 @@ def make_curves(fabric: Fabric, options: dict[str, Any]) -> list[Curve]:
 
 
 def measure_point(curve: Curve, load: float, seed: int, settings: Settings) -> Measurement:
-    """Measure one curve at one load with one seed; a worker process calls this function."""
+    """Simulate one curve at one offered load with one seed.  A worker process calls this function."""
     from routing.simulate.adaptive import Scheme
     from routing.simulate.load_curve import measure, simulation_of
     from routing.simulate.patterns import PROCESSES, pattern_traffic

@@ -51,7 +51,8 @@ def length(text: str) -> tuple[int | None, float | None]:
 
 
 def open_ledger(path: Path, head: dict[str, Any]) -> TextIO:
-    """Create a file of results, which has one JSON object per line, each written as soon as it is known.
+    """Create the file of results.  It has one JSON object per line, and each line is written as soon as its result is
+    known.
 
     Raises
     ------
@@ -80,7 +81,7 @@ def soak(
     ledger: Path | None,
     as_json: bool,
 ) -> int:
-    """Run random faults and repairs, print the outcome of each event, write them to a file, and return the exit
+    """Run random faults and repairs, print the outcome of each event, write the outcomes to a file, and return the exit
     status.
     """
     from ibsim_fixtures.lab import Lab

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 RUNNING = ("shard", "executor", "jobs", "timeout")
-"""Parameters that say how cases are run.  They have no effect if there are no cases to run."""
+"""Parameters that control how cases are run.  These parameters have no effect if no cases are given."""
 
 LAB = "routing.cli.sweep_lab:run"
-"""Where workers find the function for cases with a real OpenSM.  Only they import it."""
+"""Module and name of the function that runs cases with a real OpenSM.  Only worker processes import it."""
 
 
 def all_or_number(text: str) -> int | str:
@@ -159,9 +159,9 @@ def sweep(
     ibnue sweep nets/*.net -e updn --random 100:1% --ledger new.db --against old.db
     ibnue sweep --ledger torus.db                     print the results in a ledger
 
-    A run that was stopped, however it was, goes on where it was when it is started again with the same ledger.  Exit
-    status 1 if any tables were not certified, or if anything became worse than in the earlier ledger: certified no
-    longer, more VLs needed, less of all-to-all, or other tables by the same version.
+    A run that was stopped or killed continues if it is started again with the same ledger.  Exit status 1 if any tables
+    were not certified, or if a result is worse than in the earlier ledger: not certified any more, more VLs needed, a
+    lower all-to-all rate, or other tables by the same version.
     """
     from routing.sweep.executors import Mpi, mpi_ranks, workers
     from routing.sweep.ledger import Ledger
@@ -169,7 +169,7 @@ def sweep(
     from routing.sweep.summary import compare, lines
 
     if given["spec"] is None and not given["fabric_names"]:
-        refuse_running_options()  # This judges the command line alone, so that all MPI ranks come to the same result.
+        refuse_running_options()  # depends only on the command line, so that all MPI ranks come to the same result
     with ExitStack() as stack:
         ranks = stack.enter_context(mpi_ranks()) if executor == "mpi" else None
         if executor == "mpi" and ranks is None:
@@ -222,7 +222,7 @@ def opened(stack: ExitStack, against: Path | None, path: Path | None) -> Ledger 
 
 
 def refuse_running_options() -> None:
-    """Raise OptionError if an option says how to run cases although there are no cases."""
+    """Raise OptionError if an option controls how cases are run, but no cases are given."""
     for name in named(RUNNING):
         raise OptionError(f"{name} has no effect without fabrics", remedy="name a FABRIC")
 
@@ -260,7 +260,7 @@ def planned(given: Mapping[str, Any], shard: str | None, timeout: float | None) 
 
 
 def named(given: Collection[str]) -> list[str]:
-    """Return which of the given parameters the user has set, as names of options."""
+    """Return those of the given parameters that the user has set, by the names of their options."""
     context = click.get_current_context()
     return [
         max(param.opts, key=len)
@@ -293,7 +293,7 @@ def block(given: Mapping[str, Any]) -> Block:
 def run(
     stack: ExitStack, ledger: Ledger, plan: Plan, *, again: Sequence[str], executor: str, crew: Callable[[], Workers]
 ) -> tuple[int, float]:
-    """Run the cases that the ledger (file of results) lacks, and those whose outcome there is one of ``again``.
+    """Run the cases that have no result in the ledger (file of results), or whose outcome there is in ``again``.
 
     Returns
     -------
@@ -331,7 +331,7 @@ def run(
 
 
 def prepared(stack: ExitStack) -> tuple[tuple[str, str], ...]:
-    """Build the plugin for cases with a real OpenSM in a temporary folder, and return what the workers need to know."""
+    """Build the plugin for cases with a real OpenSM in a temporary folder, and return the settings for the workers."""
     from routing.cli.sweep_lab import prepare
 
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ibnue-sweep-"))

@@ -109,9 +109,9 @@ def plugin_config(task: Task) -> str:
 
 
 def host(fabric: Fabric) -> int | None:
-    """Return the GUID of the CA on which OpenSM will run, or None if no CA is attached to a switch.
+    """Return the GUID of the CA on which OpenSM will run; None if no CA is attached to a switch.
 
-    It is in the connected part of the faulty fabric that has the most end ports.
+    The CA is in the connected part of the faulty fabric that has the most end ports.
     """
     ca = (fabric.endport_switch >= 0) & (fabric.terminal_kind[fabric.endport_terminal] == NodeKind.CA)
     if not ca.any():
@@ -135,13 +135,13 @@ def pull(lab: Lab, fault: Fault) -> None:
 
 
 def opensm_events(sweep: Sweep | None) -> Sweep:
-    """Return the sweep.  The lab waits for one when it starts, so that there always is one."""
+    """Return the sweep, which is never None, because the lab waits for a sweep when it starts."""
     assert sweep is not None
     return sweep
 
 
 def second_opinion(lab: Lab, fabric: Fabric) -> bool | None:
-    """Return whether ibdmchk reports a credit loop between CAs.
+    """Check the tables in the lab with ibdmchk, and return whether it reports a credit loop between CAs.
 
     Returns
     -------

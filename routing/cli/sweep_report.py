@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from routing.sweep.summary import Comparison, Line
 
 NAMED = 10
-"""Number of failures and of regressions that are printed; of further ones only the number is printed."""
+"""Maximum number of failures, and of regressions, that are printed; the others are only counted."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Report:
     compared
         Comparison with an earlier ledger (file of results), or None.
     ran, seconds
-        Number of cases that this command ran itself, and their elapsed time.
+        Number of cases that this command ran itself, and the elapsed time in seconds.
     """
 
     records: Sequence[Record]
@@ -53,7 +53,9 @@ class Report:
 
     @property
     def of_one_kind(self) -> bool:
-        """Whether one version of ibnue computed all results with OpenSM, and one version all results without it."""
+        """Whether a single version of ibnue computed all results with OpenSM, and a single version all results without
+        OpenSM.
+        """
         kinds = {(record.task.mode == "lab", record.version) for record in self.records}
         return len(kinds) == len({live for live, _ in kinds})
 

@@ -171,7 +171,9 @@ def facts(fabric: Fabric, found: Transition, note: str | None) -> Iterator[tuple
 
 
 def steps(drain: DoubleScheme | None) -> Iterator[str]:
-    """Yield lines on the steps of the Double Scheme, which drains traffic, if there are any."""
+    """Yield a line for each step of the Double Scheme (a transition that drains traffic); none without such a
+    scheme.
+    """
     if drain is None:
         return
     reached = (

@@ -94,7 +94,7 @@ def watch(
 def rounds_of(
     fabric: Fabric, watched: Any, interval: float, rounds: int | None, *, reset: bool
 ) -> Iterator[CounterDeltas]:
-    """Yield how much the counters of the watched channels grew in each round; nothing if no channel is watched.
+    """Yield the increments of the counters of the watched channels in each round; nothing if no channel is watched.
 
     ``interval`` is in seconds.  With ``rounds`` 0, the counters since their last reset are yielded once.
     """
@@ -140,7 +140,7 @@ def run(command: Sequence[str]) -> str:
 
 
 def show(fabric: Fabric, number: int, watched: int, added: CounterDeltas, suspects: SuspectTurns) -> None:
-    """Print which channels are suspected in one round, and the credit loops they are on."""
+    """Print the suspected channels of one round, and the credit loops that contain these channels."""
     if number == 1:
         print_rows([("fabric", proof_report.fabric_line(fabric)), ("watched", count_noun(watched, "channel"))])
     echo_lines(f"round {number}: {count_noun(len(added.suspected), 'channel')} suspected")

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 KINDS = ("link", "ca-link", "switch", "ca", "degrade", "swap", "group")
 NAMED = 3
-"""Number of names that are printed; of further ones only the number is printed."""
+"""Maximum number of names that are printed; the others are only counted."""
 
 
 def all_or(text: str) -> int:
-    """Parse the number of random items to break; ``all`` gives -1."""
+    """Parse the number of random items to break; ``all`` is returned as -1."""
     if text == "all":
         return -1
     number = parse_decimal(text)
@@ -188,7 +188,7 @@ def check_company(chosen: Mapping[str, Any], together: bool, as_json: bool) -> N
 def read(
     tables: Path, fabric: Fabric, engine_name: str, options: EngineOptions, stability: str
 ) -> tuple[Routing, Engine, EngineOptions]:
-    """Read the tables that are in the switches, and choose the engine that repairs them.
+    """Read the present tables, and choose the engine that repairs these tables.
 
     Returns
     -------
@@ -249,7 +249,7 @@ def choose(
 
 
 def watched(effects: Iterable[Effect], count: int) -> Iterator[Effect]:
-    """Yield the effects of the scenarios, with a progress bar if standard error is a terminal."""
+    """Yield the effects of the scenarios unchanged, and show a progress bar if standard error is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -287,7 +287,7 @@ def row(effect: Effect) -> list[str]:
 
 
 def share(value: float | None) -> str:
-    """Format an all-to-all rate, which is a share of the reference rate."""
+    """Format an all-to-all rate, given as a fraction of the reference rate."""
     return "-" if value is None or not math.isfinite(value) else f"{value:.3f}"
 
 
@@ -369,7 +369,7 @@ def losses(effects: Sequence[Effect]) -> Iterator[tuple[str, str]]:
 
 
 def pace(count: int, seconds: float, jobs: int) -> tuple[str, str]:
-    """Return a row on the run time."""
+    """Return a row on the run time: the number of scenarios, the seconds, and the number of processes."""
     done, rate = count_noun(count, "scenario"), per_second(count, seconds)
     return "seconds", f"{seconds:.2f}, {done}, {rate} on {count_noun(jobs, 'process')}"
 

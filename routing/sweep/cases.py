@@ -1,7 +1,7 @@
 """Text form of a task's fault case: ``intact``, the name of a fault, or random faults such as ``random 1% link 1/17``.
 
-The last example is number 17 (from 0) of the cases that ``ibnue whatif --random`` draws with seed 1, each of 1 % of all
-links.
+The last example is case 17 (counted from 0) of the random cases that ``ibnue whatif --random`` draws with seed 1, in
+each of which 1 % of all links fail.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Workers that run the tasks of a sweep: processes on this machine, workers of a Dask scheduler, or ranks of an MPI
 job.
 
-All three use a :class:`concurrent.futures.Executor` behind a common interface.  The interface detects dead workers, and
-restarts them if possible.
+All three kinds of workers use a :class:`concurrent.futures.Executor` behind a common interface.  The interface detects
+dead workers, and restarts the workers if possible.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from routing.sweep.version import code_version
 from routing.sweep.work import Batch
 
 MANAGER_SECONDS = 1.0
-"""Longest wait for the thread of a broken process pool, which ends the remaining processes, in seconds."""
+"""Maximum wait in seconds for the thread of a broken process pool; that thread ends the remaining processes."""
 DASK_SECONDS = 20.0
-"""Longest wait for the answer of a Dask scheduler, and then for its first worker, in seconds."""
+"""Maximum wait in seconds for the answer of a Dask scheduler, and again for its first worker."""
 
 
 ISOLATE = """
@@ -53,8 +53,8 @@ class Isolate(WorkerPlugin):
 """Code that Dask's scheduler and workers run to remove the working directory from their import path; it is sent as
 text.
 
-A process that is started by ``python -m`` searches the working directory first.  So it would import any package
-``routing`` there.  The directory stays on the path if this package is found nowhere else.
+A process that is started by ``python -m`` searches the working directory first, and would import any package
+``routing`` there.  The directory stays on the path if ibnue's own package ``routing`` is found only there.
 """
 
 
@@ -171,7 +171,7 @@ class Processes(Workers):
 
 
 def _begin(folder: str) -> None:
-    """Initialise a worker process: its temporary files go into a folder, and it ends when its parent ends."""
+    """Initialise a worker process: temporary files go into ``folder``, and the process ends when its parent ends."""
     os.environ["TMPDIR"], tempfile.tempdir = folder, None
     exit_with_parent(partial(shutil.rmtree, folder, ignore_errors=True))
 
@@ -284,7 +284,7 @@ def mpi_ranks() -> Iterator[Any]:
         raise EnvironmentProblem(f"mpi4py finds no MPI: {error} (install openmpi-bin or mpich)") from None
     if mpi.COMM_WORLD.Get_size() < 2:
         raise EnvironmentProblem("there are no MPI ranks to work (mpiexec -n 5 ibnue sweep ... --executor mpi)")
-    # The main module of rank 0 need not be imported elsewhere: the tasks are functions in modules of this package.
+    # Other ranks need not import the main module of rank 0, because tasks are functions in modules of this package.
     with futures.MPICommExecutor(mpi.COMM_WORLD, root=0, main=False) as executor:
         yield executor
 

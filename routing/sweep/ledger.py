@@ -28,9 +28,9 @@ VERSION = 1
 
 RESULT_COLUMNS = tuple(field.name for field in fields(Result))
 ADDED_COLUMNS = {"kept": "REAL"}
-"""Columns of the table of results that an earlier ibnue did not write, although the version of the tables is the same.
+"""Columns that were added to the table of results without a new version of the tables, with their SQL types.
 
-The values are unknown for results in such a file.
+In a file of an earlier ibnue that lacks such a column, the value is unknown.
 """
 TASK_COLUMNS = ("fabric", "digest", "engine", "options", "fault", "seed", "mode")
 
@@ -130,8 +130,8 @@ class Ledger:
         self._base.execute("PRAGMA synchronous = NORMAL")
 
     def _add_columns(self) -> None:
-        """Add the columns that an earlier ibnue did not write.  If the file is read-only, remember them as unknown
-        instead.
+        """Add the columns that an earlier ibnue did not write.  If the file is read-only, remember that it lacks these
+        columns.
         """
         there = {row[1] for row in self._base.execute("PRAGMA table_info(results)")}
         missing = [name for name in ADDED_COLUMNS if name not in there]
@@ -208,8 +208,8 @@ class Ledger:
         """Store the results of tasks in one transaction; return how many were stored.
 
         A task that has a result keeps that result.  So a task that ran twice, because its worker seemed dead, counts
-        once.  Only results whose outcome is in :data:`~routing.sweep.results.PASSING` are replaced, since they depend
-        on the machine.
+        once.  Only results with an outcome in :data:`~routing.sweep.results.PASSING` are replaced, because such
+        outcomes depend on the machine.
         """
         rows = [(run, *_task_row(task), *astuple(result)) for task, result in pairs]
         return self._insert(rows)

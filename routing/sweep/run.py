@@ -63,14 +63,14 @@ class Queue:
         return batch
 
     def learn(self, pairs: Sequence[tuple[Task, Result]]) -> None:
-        """Learn from finished tasks of one group how long a task takes, to choose the size of later batches."""
+        """Measure the mean time of a task from finished tasks of one group, to choose the size of later batches."""
         if pairs:
             self._seconds[pairs[0][0].group_key] = sum(result.seconds for _, result in pairs) / len(pairs)
 
 
 @dataclass
 class CrashSuspects:
-    """Batches that were in progress when workers died; they are repeated one at a time to find the cause."""
+    """Batches that were in progress when a worker died.  They are repeated one at a time to find the batch at fault."""
 
     waiting: deque[tuple[Task, ...]] = field(default_factory=deque)
     deaths: dict[str, int] = field(default_factory=dict)

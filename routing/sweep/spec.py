@@ -46,8 +46,8 @@ class Block:
     intact
         Whether to include the fabric without faults as a case.
     links, switches
-        Number of cases in which a single link between switches fails, or a single switch.  "all", or a number of links
-        or switches, evenly spread over the fabric.
+        Number of cases in which a single link between switches fails, and in which a single switch fails.  "all", or a
+        number; the failed links or switches are then chosen at even distances in the list of all.
     faults
         Names of single faults; each is a case.
     random, kinds
@@ -73,8 +73,8 @@ class Block:
 
     @contextlib.contextmanager
     def naming_key(self, *key: str) -> Iterator[None]:
-        """Add a location to input errors that occur in a ``with`` block: that of the value under ``key`` in the TOML
-        file.
+        """Add a location to input errors that occur in a ``with`` block: the line of the value under ``key`` in the
+        TOML file.
         """
         try:
             yield

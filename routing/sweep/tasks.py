@@ -23,7 +23,7 @@ MODES = ("fresh", "balanced", "full", "lab")
 """Methods to compute the tables for the faulty fabric.
 
 - "fresh": from scratch.
-- "balanced", "full": by a re-route that starts from the tables of the fault-free fabric, with that stability.
+- "balanced", "full": by a re-route from the tables of the fault-free fabric, with the stability of this name.
 - "lab": by a real OpenSM.
 """
 

@@ -1,4 +1,4 @@
-"""Execution of tasks with a time limit.
+"""Run tasks with a time limit.
 
 A C kernel that does not return handles no Python signals, so its process has to be killed.  A worker therefore runs
 tasks with a limit in a child process, which a system timer kills.  This works for every kind of worker, and no worker
@@ -42,7 +42,9 @@ STARTED = "started"
 """First message of a child process that has started.  A process that cannot start sends an error text instead."""
 
 _own = threading.local()
-"""Child process of each thread of a worker.  It serves many batches, since it keeps fabrics and tables in memory."""
+"""Child process of each thread of a worker.  One child process runs many batches, because it keeps fabrics and tables
+in memory.
+"""
 
 
 class TaskProcess:
@@ -102,7 +104,7 @@ def cannot_start(why: str) -> EnvironmentProblem:
 
 
 def check_start() -> None:
-    """Check that a child process can start; the process is ended again.
+    """Check that a child process can start, by starting and ending one.
 
     Raises
     ------
@@ -161,7 +163,7 @@ def begin(pipe: str, parent: str) -> None:
 def run_with_timeout(batch: Batch, seconds: float | None) -> Result:
     """Run the only task of a batch with a time limit, and return its result.
 
-    If the task exceeds the limit (in seconds, None: no limit), the timer kills this process.
+    If the task exceeds ``seconds`` (None: no limit), the timer kills this process.
     """
     (task,) = batch.tasks
     signal.setitimer(signal.ITIMER_REAL, seconds or 0.0)

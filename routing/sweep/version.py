@@ -9,7 +9,9 @@ from pathlib import Path
 import routing
 
 HERE, LIVE = ("routing",), ("routing", "osm_plugin", "ibsim_fixtures")
-"""Packages whose sources determine the results of tasks: of ordinary tasks, and of tasks under a real OpenSM."""
+"""Packages whose sources determine the results of tasks.  ``HERE``: ordinary tasks.  ``LIVE``: tasks under a real
+OpenSM.
+"""
 
 
 @lru_cache(maxsize=2)

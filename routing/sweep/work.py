@@ -1,6 +1,7 @@
-"""Execution of one sweep task.
+"""Run one task of a sweep.
 
-It computes tables for a faulty fabric, proves and measures them, and compares them with the tables before the fault.
+A task computes tables for a faulty fabric, proves and measures them, and compares them with the tables before the
+fault.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from routing.whatif.capacity import share_kept
 from routing.whatif.connectivity import connectivity_loss
 
 MAX_ATTEMPTS = 2
-"""Number of worker deaths during a task (which ran alone) after which the task is given up."""
+"""Number of worker deaths during a task that ran alone, after which the task is given up."""
 
 Runner = Callable[[Fabric, Sequence[Task], Mapping[str, str]], list[Result]]
 OFFLINE = "routing.sweep.work:offline"
@@ -87,7 +88,7 @@ def perform(batch: Batch) -> list[Result]:
 
 
 def offline(fabric: Fabric, tasks: Sequence[Task], settings: Mapping[str, str]) -> list[Result]:
-    """Run tasks without a real OpenSM, and return their results; ``settings`` is not used."""
+    """Run tasks of one fabric without a real OpenSM, and return their results.  ``settings`` is not used."""
     return [guarded(task, lambda task=task: run_task(fabric, task)) for task in tasks]  # type: ignore[misc]
 
 
