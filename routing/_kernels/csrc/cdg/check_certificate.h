@@ -13,17 +13,18 @@ typedef struct {
     const uint8_t *lft;      /* [S, L]: out-port of each switch towards each LID */
     const int32_t *at_port;  /* [S, 256]: channel out of each port, -1: none */
     const int32_t *dst;      /* [C]: switch where each channel ends */
-    const uint8_t *dst_port; /* [C]: in-port at this switch */
-    const uint8_t *sl2vl;    /* [S, P, P, 16] or [16]: VL of each SL; 15 and more: dropped */
-    const int32_t *order;    /* [V, C]: position of each channel in each VL's order */
+    const uint8_t *dst_port; /* [C]: in-port of each channel at this switch */
+    /* [S, P, P, 16] by switch, in-port, out-port and SL, or [16] by SL: VL of a packet; 15 and more: dropped */
+    const uint8_t *sl2vl;
+    const int32_t *order; /* [V, C]: position of each channel in the topological order of each VL */
 } certificate_tables;
 
 /* Follow the route of every packet, and check that it uses channels in strictly increasing order.
  *
- * entry_switch: int32 [N], entry_port: uint8 [N], the ports at which packets enter; sls: uint16 [N, L], the SLs of
- * their packets to each LID, as bits.
+ * entry_switch: int32 [N], entry_port: uint8 [N], the ports at which packets enter.
+ * sls: uint16 [N, L], the SLs of the packets that enter at each port for each LID, as bits.
  * fault: int32 [N, 4], for each port the first packet that violates the order: its LID and SL, and the channel and
- * VL where it does; LID -1 if no packet does. */
+ * VL where the violation is; LID -1 if no packet violates the order. */
 int ibn_cdg_check_certificate(const certificate_tables *tables, int32_t entries, const int32_t *entry_switch,
                               const uint8_t *entry_port, const uint16_t *sls, int32_t *fault);
 

@@ -1,5 +1,5 @@
-/* Prove changed tables by checking only their changes: see check_delta.h.  This shares no code with the repair of
- * tables. */
+/* Prove changed tables by checking only the changes: see check_delta.h.  This file shares no code with the repair of
+ * tables, so that an error there is found here. */
 #include "cdg/check_delta.h"
 
 #include <stdbool.h>
@@ -7,11 +7,12 @@
 #include <string.h>
 
 enum { OK, NO_MEMORY };
-enum { WALKED, LOST, NOT_INCREASING, COUNTS }; /* indices of `counts`, see ibn_cdg_check_delta */
+/* Indices of the array `counts`, described at ibn_cdg_check_delta (check_delta.h). */
+enum { WALKED, LOST, NOT_INCREASING, COUNTS };
 enum { BLOCK = 64, MOST_HOPS = 254, NO_PORT = 255 };
 
 typedef struct {
-    int32_t at, moved; /* switch; whether its LFT entry has changed (else only its SL has) */
+    int32_t at, moved; /* at: the switch; moved: whether its LFT entry has changed (else only its SL has) */
 } change;
 
 typedef struct {
@@ -19,7 +20,7 @@ typedef struct {
     uint16_t *dependencies;
     uint8_t *hops;
     int64_t *counts;
-    /* [S] switches whose packets are to be followed; [S] last column or search that visited each switch */
+    /* [S] last column or search, by number, that visited each switch */
     int32_t *queue, *seen;
     int32_t stamp; /* number of the current column or search */
 } job_t;
@@ -59,7 +60,7 @@ static bool follows_order(job_t *job, uint32_t vl_mask, int32_t before, int32_t 
 }
 
 /* Follow the packets from a switch to a LID, and check that they arrive and use channels in topological order.
- * Records their hops, or counts them as lost. */
+ * Stores the hops of the switches on the route.  Packets that do not arrive, or that violate the order, are counted. */
 static void walk(job_t *job, int32_t s, int32_t lid)
 {
     const delta_tables *t = job->t;
@@ -101,8 +102,8 @@ static int32_t queue_behind(job_t *job, int32_t s, int32_t lid, int32_t tail)
     return tail;
 }
 
-/* Check all packets to a LID whose route leads through a changed entry, and packets of which only the SL has
- * changed. */
+/* Check all packets to a LID whose route or SL has changed.  The route of a packet has changed if it leads through a
+ * changed LFT entry. */
 static void check_column(job_t *job, int32_t lid, const change *changes, int32_t count)
 {
     int32_t tail = 0;
@@ -151,8 +152,10 @@ static bool compare_rows(const delta_tables *t, int32_t s, int32_t *first, chang
     return differs;
 }
 
-/* Return the changed entries and SLs sorted by LID, or NULL (out of memory).  first: [L + 2], zeroed by the caller,
- * receives the index of each LID's first change.  seen: [S], scratch, zero afterwards. */
+/* List the changed entries and SLs, sorted by LID.  Returns NULL if memory is exhausted.
+ *
+ * first: [L + 2], must be zero on entry, receives the index of each LID's first change.
+ * seen: [S], scratch that is zero afterwards. */
 static change *find_changes(const delta_tables *t, int32_t *first, int32_t *seen)
 {
     for (int32_t s = 0; s < t->switches; s++)
@@ -186,7 +189,8 @@ int64_t ibn_cdg_dependencies_against(int32_t channels, int32_t vls, const int32_
     return count;
 }
 
-/* Return whether packets to a LID use a VL at a switch: those that enter there, or those that pass it. */
+/* Return whether packets to a LID use a VL at a switch.  Both the packets that enter at this switch and the packets
+ * that it forwards count. */
 static bool uses_vl(job_t *job, int32_t s, int32_t lid, int32_t vl)
 {
     job->stamp++;
@@ -209,8 +213,8 @@ static bool is_taken(job_t *job, int32_t c, int32_t next, int32_t vl)
     return false;
 }
 
-/* Go through the recorded dependencies that violate the topological order.  Those that some packet still has are
- * counted; those that no packet has any more are removed. */
+/* Go through the recorded dependencies that violate the topological order.  Dependencies that some packet still has
+ * are counted; the others are removed. */
 static void recheck_turns(job_t *job)
 {
     const delta_tables *t = job->t;

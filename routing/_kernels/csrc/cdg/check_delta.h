@@ -3,15 +3,14 @@
 
 #include <stdint.h>
 
-/* New tables, the tables before them, and the topological order to be checked.
- *
- * The dependency of channel c on the k-th channel of switch dst[c] has index slot[c] + k in arrays [slots]. */
+/* New tables, the tables before them, and the topological order to be checked.  A dependency of channel c is on a
+ * channel out of switch dst[c]; for the k-th of these channels it has index slot[c] + k in arrays [slots]. */
 typedef struct {
     int32_t switches;
     int32_t lids;
     int32_t channels;
     int32_t vls;                  /* V: number of VLs */
-    int32_t sl_by_switch;         /* whether sl and sl_was are [S, L], by source switch; else [L] */
+    int32_t sl_by_switch;         /* whether sl and sl_was are [S, L], by source switch; otherwise they are [L] */
     int32_t replies;              /* whether replies are checked too */
     int32_t endports_only;        /* whether switch-to-switch traffic is left out */
     int32_t known_increasing;     /* whether the caller knows that all previous dependencies follow the order */
@@ -24,26 +23,27 @@ typedef struct {
     const int32_t *at_port;       /* [S, 256]: channel out of each port, -1: none */
     const int32_t *slot;          /* [C]: index of the first dependency of each channel */
     const int32_t *lid_switch;    /* [L]: switch that delivers each LID, -1: none */
-    const uint8_t *lid_port;      /* [L]: port that delivers it, 0: the switch itself */
+    const uint8_t *lid_port;      /* [L]: port by which that switch delivers each LID, 0: the LID is the switch's own */
     const int32_t *lids_at_first; /* [S + 1]: index of each switch's first LID in lids_at */
     const int32_t *lids_at;       /* LIDs sorted by the switch that delivers them */
-    const uint8_t *has_endport;   /* [S]: whether a CA or router is attached */
+    const uint8_t *has_endport;   /* [S]: whether a CA or router is attached to the switch */
     const uint16_t *vl_bit;       /* [16]: 1 << VL of each SL */
     const uint8_t *lft;           /* [S, L]: new out-port of each switch towards each LID */
-    const uint8_t *was;           /* [S, L]: previous out-ports, 255 where the entry is no longer valid */
-    const uint8_t *sl;            /* new SLs; for the shape see sl_by_switch */
-    const uint8_t *sl_was;        /* previous SLs */
-    const int32_t *order;         /* [V, C]: position of each channel in each VL's order */
+    /* [S, L]: previous out-port of each switch towards each LID, 255 where that entry is no longer valid */
+    const uint8_t *was;
+    const uint8_t *sl;     /* new SLs, [S, L] or [L]: see sl_by_switch */
+    const uint8_t *sl_was; /* previous SLs, in the shape of `sl` */
+    const int32_t *order;  /* [V, C]: position of each channel in the topological order of each VL */
 } delta_tables;
 
 /* Check the packets whose route or VL has changed: each must arrive and use channels in increasing order.  Unless
  * known_increasing is set, check also that the dependencies of all other packets follow the order.
  *
- * dependencies: uint16 [slots], VLs on which unchanged packets may have each dependency, as bits; those of changed
- * packets are added.
+ * dependencies: uint16 [slots], the VLs on which packets may have each dependency, as bits; on entry those of
+ * unchanged packets, to which those of changed packets are added.
  * hops: uint8 [S, L], hops of the previous tables; updated for changed packets.
  * counts: int64 [3]: packets followed; packets that do not arrive or violate the order; previous dependencies that
- * violate it. */
+ * violate the order. */
 int ibn_cdg_check_delta(const delta_tables *tables, uint16_t *dependencies, uint8_t *hops, int64_t *counts);
 
 /* Return the number of dependencies that violate a topological order, each counted once for every VL.

@@ -24,7 +24,8 @@ int ibn_forest_prepare(cdg_forest *f, const cdg_tables *tables)
     size_t size = (size_t)tables->switches + 2;
     memset(f, 0, sizeof *f);
     f->t = tables;
-    /* An odd number of cache lines for each row spreads the rows of a block over all sets of the cache. */
+    /* Each row has an odd number of cache lines.  So the rows of a block are spread over all sets of the cache, and
+     * do not displace each other. */
     f->stride = (int64_t)(((size + 63) / 64 | 1) * 64);
     f->number = malloc(BLOCK * f->stride);
     f->far = malloc(BLOCK * f->stride);
@@ -45,7 +46,7 @@ void ibn_forest_dispose(cdg_forest *f)
     free(f->hop);
 }
 
-/* Read the LFT entries towards `count` LIDs (64 at most), the first of which is `lid`, into a row for each LID. */
+/* Read the LFT entries towards up to 64 LIDs, `lid` to `lid` + `count` - 1, and store them in one row for each LID. */
 void ibn_forest_load(cdg_forest *f, int32_t lid, int32_t count)
 {
     const cdg_tables *t = f->t;
@@ -58,7 +59,7 @@ void ibn_forest_load(cdg_forest *f, int32_t lid, int32_t count)
     }
 }
 
-/* Count the switches from which packets to a LID are not delivered, separately for each reason. */
+/* Count the switches whose packets to a LID are not delivered, separately for each reason. */
 static void count_lost(cdg_forest *f, int32_t lid)
 {
     const cdg_tables *t = f->t;
@@ -95,8 +96,9 @@ static void count_hops(cdg_forest *f, int32_t lid, int32_t i)
         count_lost(f, lid);
 }
 
-/* Find the routes to one LID, the i-th of its block.  The queue gets each switch after all switches upstream of it
- * (Kahn's algorithm, from the leaves on).  Switches on a forwarding loop are never queued. */
+/* Find the routes to one LID, the i-th of its block.  Afterwards the queue has each switch after all switches
+ * upstream of it (Kahn's algorithm, from the leaves of the forest on).  Switches on a forwarding loop are not
+ * queued. */
 void ibn_forest_grow(cdg_forest *f, int32_t lid, int32_t i)
 {
     const cdg_tables *t = f->t;

@@ -1,8 +1,9 @@
-/* Select CDG edges (turns) that have no cycle together, as many as possible: each edge of a sequence is added unless it
- * closes a cycle with those before it.
+/* Select an inclusion-maximal set of CDG edges (turns) without a cycle.  The edges of `sequence` are tried one after
+ * the other; an edge is added unless it closes a cycle with the edges added before it.
  *
- * sequence: int32 [count], numbers of edges; edges that it lacks are not allowed.  order: int32 [C], initial order of
- * the channels, which changes only the run time, or NULL.  allowed: uint8 [edges], 1 for the edges that were added. */
+ * sequence: int32 [count], numbers of edges; all other edges stay forbidden.
+ * order: int32 [C], initial order of the channels, which changes only the run time, or NULL.
+ * allowed: uint8 [edges], 1 for the edges that were added. */
 #include "cdg/maximal_turns.h"
 
 #include <stdlib.h>

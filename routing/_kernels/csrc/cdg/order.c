@@ -14,8 +14,8 @@ typedef struct {
     atomic_int failed;
 } job;
 
-/* Sort the channels topologically by the dependencies in which a bit (a VL) is set, by Kahn's algorithm.  Returns
- * the number of channels that got a position.  Channels are taken in the order in which they become free, so the
+/* Sort the channels topologically by the dependencies of one VL (bit), by Kahn's algorithm.  Returns the number of
+ * channels that got a position.  Channels are taken in the order in which their last predecessor is placed, so the
  * result depends on the graph alone. */
 static int32_t sort(const cdg_dependencies *g, uint32_t bit, int32_t *order, int32_t *dependencies, int32_t *queue)
 {

@@ -11,14 +11,15 @@ typedef struct {
     const int32_t *first; /* [S + 1]: first channel out of each switch */
     const int32_t *dst;   /* [C]: switch where each channel ends */
     const int32_t *slot;  /* [C]: index of the first dependency of each channel */
-    const uint32_t *dep;  /* [slots]: bits (VLs) on which each dependency is used */
+    const uint32_t *dep;  /* [slots]: VLs on which each dependency is used, as bits */
 } cdg_dependencies;
 
-/* Compute a topological order of the channels for each of `count` graphs.  The graph of a bit (a VL) has the
- * dependencies in which this bit is set.
+/* Compute a topological order of the channels for each of `count` VLs.  The graph of a VL has the dependencies in
+ * which the VL's bit is set.
  *
- * bits: uint8 [count], number of each bit.  order: int32 [count, C], position of each channel, -1 if it has none.
- * ordered: int32 [count], number of channels with a position; it is C if and only if the graph of that bit is
+ * bits: uint8 [count], number of each VL's bit.
+ * order: int32 [count, C], position of each channel, -1 if it has none.
+ * ordered: int32 [count], number of channels with a position; it is C if and only if the graph of that VL is
  * acyclic. */
 int ibn_cdg_order(const cdg_dependencies *graph, int32_t count, const uint8_t *bits, int32_t *order, int32_t *ordered);
 

@@ -1,17 +1,20 @@
-/* Spanning tree for multicast packets whose dependencies close no cycle with those of unicast packets. */
+/* Compute a spanning tree for multicast packets.  The dependencies of multicast packets on the tree close no cycle
+ * with those of unicast packets. */
 #include "cdg/spanning_tree.h"
 
 #include <stdlib.h>
 
 #include "core/internal/acyclic.h"
 
-/* The tree while it grows. */
+/* The spanning tree, to which links are added one by one. */
 typedef struct {
     const cdg_unicast *unicast;
-    acyclic graph;       /* dependencies of unicast packets and of the tree so far, as VL 0 */
-    acyclic_step *steps; /* [2 C + 2]: dependencies that the next link adds */
-    int32_t *links;      /* [C]: channels out of each switch whose link is in the tree, at the switch's channels */
-    int32_t *linked;     /* [S]: number of channels in `links` of each switch */
+    /* acyclic graph of the dependencies of unicast packets, and of multicast packets on the tree so far; it has one
+     * VL, VL 0 */
+    acyclic graph;
+    acyclic_step *steps; /* [2 C + 2]: dependencies that the next link would add */
+    int32_t *links;      /* [C]: by switch s, from index first[s] on, the channels out of s whose link is in the tree */
+    int32_t *linked;     /* [S]: number of channels of each switch in `links` */
     int32_t *queue;      /* [S]: switches in the order in which the tree reached them */
 } growth;
 
@@ -20,8 +23,8 @@ static int32_t number_of(const growth *tree, int32_t channel, int32_t next)
     return tree->graph.turn_first[channel] + next - tree->unicast->first[tree->unicast->dst[channel]];
 }
 
-/* Add the link of channel `c` to the tree, which reaches a new switch, unless it closes a cycle.  Returns whether it
- * was added. */
+/* Add the link of channel `c` to the tree, unless its dependencies close a cycle.  The link reaches a new switch.
+ * Returns whether it was added. */
 static int add_link(growth *tree, int32_t c)
 {
     const cdg_unicast *net = tree->unicast;

@@ -3,9 +3,8 @@
 
 #include <stdint.h>
 
-/* A fabric, and an acyclic channel dependency graph of its unicast packets on one VL.
- *
- * The dependency of channel c on the k-th channel of switch dst[c] has index slot[c] + k in `used`. */
+/* A fabric, and the acyclic channel dependency graph of its unicast packets on one VL.  A dependency of channel c is
+ * on a channel out of switch dst[c]; for the k-th of these channels it has index slot[c] + k in `used`. */
 typedef struct {
     int32_t switches;
     int32_t channels;
@@ -20,12 +19,13 @@ typedef struct {
     const int32_t *order;      /* [C]: position of each channel in a topological order of the used dependencies */
 } cdg_unicast;
 
-/* Grow a tree of links from switch `root` whose packets close no cycle with the unicast packets.
- *
- * A packet on the tree may come by any link and leave by any other, since any member of a group may send.
+/* Compute a tree of links from switch `root`, such that its multicast packets close no cycle with the unicast
+ * packets.  A packet on the tree may enter a switch by any link of the tree and leave by any other one, since any
+ * member of a group may send.
  *
  * up: int32 [S], output: channel from each switch to its parent, -1 for the root and for switches that were not
- * reached.  reached: int32 [1], output: number of switches in the tree. */
+ * reached.
+ * reached: int32 [1], output: number of switches in the tree. */
 int ibn_cdg_grow_tree(const cdg_unicast *unicast, int32_t root, int32_t *up, int32_t *reached);
 
 #endif

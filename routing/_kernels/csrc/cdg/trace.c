@@ -14,8 +14,10 @@ enum { BLOCK = 64, MAX_THREADS = 64 };
 
 typedef struct {
     const cdg_tables *t;
-    uint16_t *reply; /* [S, S]: at [d, s] the VLs of replies from switch s to any LID at switch d, as bits */
-    /* [S]: VLs of the requests to each switch's LIDs, as bits; used if the SL depends on the LID alone */
+    /* [S, S]: by switches d and s, the VLs, as bits, of replies from switch s to any LID at switch d */
+    uint16_t *reply;
+    /* [S]: VLs, as bits, of the requests to each switch's LIDs; used only if the SL depends on the destination LID
+     * alone */
     const uint16_t *own;
     uint8_t *hops;
     atomic_int next_block;
@@ -25,7 +27,7 @@ typedef struct {
     job *j;
     cdg_forest f;
     uint32_t *deps; /* [2, slots]: VLs, as bits, of the dependencies found by this thread */
-    uint32_t *dep;  /* [slots]: the row of `deps` to which the current LID belongs */
+    uint32_t *dep;  /* [slots]: the row of `deps` that receives the dependencies of the current LID */
     int64_t sls;    /* SLs in use, as bits */
     int code;
     uint32_t *mask; /* [BLOCK, stride]: VLs of the packets that enter at each switch, for each LID of the block */
@@ -49,8 +51,8 @@ static void dispose(worker *w)
     free(w->flow);
 }
 
-/* Fill `mask` with the VLs of the requests that enter at each switch, for a block of LIDs.  For SLs that depend on
- * the source switch. */
+/* Fill `mask` with the VLs of the requests that enter at each switch, for a block of LIDs.  This variant is for SLs
+ * that depend on the source switch. */
 static void load_masks_by_switch(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
@@ -67,8 +69,8 @@ static void load_masks_by_switch(worker *w, int32_t lid, int32_t count)
     w->sls |= used;
 }
 
-/* Fill `mask` with the VLs of the requests and replies that enter at each switch, for a block of LIDs.  For SLs that
- * depend on the source LID. */
+/* Fill `mask` with the VLs of the requests and replies that enter at each switch, for a block of LIDs.  This variant
+ * is for SLs that depend on the source LID. */
 static void load_masks_by_lid(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
@@ -97,8 +99,8 @@ static void load_masks_by_lid(worker *w, int32_t lid, int32_t count)
     w->sls |= used;
 }
 
-/* Fill `flow` with the VLs of the packets that enter at each switch towards a LID.  Low 16 bits: requests; high 16
- * bits: requests and replies. */
+/* Fill `flow` with the VLs of the packets that enter at each switch towards a LID.  Low 16 bits: VLs of requests;
+ * high 16 bits: VLs of requests and replies. */
 static void enter_traffic(worker *w, int32_t lid, int32_t i)
 {
     const cdg_tables *t = w->j->t;
@@ -118,8 +120,8 @@ static void enter_traffic(worker *w, int32_t lid, int32_t i)
     w->flow[switches] = w->flow[switches + 1] = 0;
 }
 
-/* Fill `flow` with the VLs of the packets that CAs and routers, but not switches, send towards the LID of a switch.
- * Not for SLs that depend on the sender's LID. */
+/* Fill `flow` with the VLs of the packets that CAs and routers send towards the LID of a switch.  Packets that
+ * switches send are left out.  Not usable if SLs depend on the sender's LID. */
 static void enter_from_endports(worker *w, int32_t lid, int32_t i)
 {
     const cdg_tables *t = w->j->t;
@@ -161,8 +163,8 @@ static void add_loops(worker *w, const uint8_t *number, bool spread, uint32_t al
     }
 }
 
-/* Collect the dependencies of packets to one LID.  Switches are processed from the leaves on: packets that pass a
- * switch depend on the channel of the next switch, and then pass that switch too. */
+/* Collect the dependencies of packets to one LID.  Switches are processed from the leaves of the forest on.  Packets
+ * that pass a switch depend on the channel of the next switch, and are then passed on to that switch. */
 static inline void collect(worker *w, const uint8_t *restrict number, bool spread, uint32_t all)
 {
     const cdg_tables *t = w->j->t;
@@ -214,8 +216,8 @@ static void run_block(worker *w, int32_t lid, int32_t count)
         ibn_forest_store(&w->f, lid, count, w->j->hops);
 }
 
-/* Process blocks of LIDs in one thread until no block is left.  Results are combined by OR and by addition, so they
- * do not depend on which thread processed which block. */
+/* Process blocks of LIDs in one thread until no block is left.  The results of threads are combined by OR and by
+ * addition, so they do not depend on which thread processed which block. */
 static void run(void *workers, int32_t me)
 {
     worker *w = (worker *)workers + me;
@@ -230,8 +232,8 @@ static void run(void *workers, int32_t me)
     dispose(w);
 }
 
-/* Collect the VLs of the replies to requests from switch d.  A reply enters at the target of the request, and uses
- * the SL of the request. */
+/* Collect the VLs of the replies to requests from switch d.  A reply enters at the destination of the request, and
+ * uses the SL of the request. */
 static void run_replies(void *context, int32_t d)
 {
     const job *j = context;

@@ -1,12 +1,14 @@
-/* Collect the dependencies of complete tables on one VL by rows of the tables.
+/* Collect the dependencies of complete tables on one VL.  The tables are read by rows (switch by switch), which is
+ * faster than by columns.
  *
- * A block is up to 64 LIDs of one switch.  Its rows are visited in the order of the hops towards its first LID.  So the
- * next switch of the other LIDs is nearly always known already, and no LID needs a queue of its own.  Rows with a next
- * switch that is not known are visited once more, until all are known.  If a round settles nothing, or if a packet is
- * not delivered, the tables are left to the general kernel.
+ * A block is up to 64 LIDs of one switch.  The rows of a block are visited in the order of their switches' hops
+ * towards its first LID.  So the next switch towards the other LIDs has nearly always been visited before, and no
+ * LID needs a queue of its own.  A row with a next switch that has not been visited before is visited once more.  If
+ * no row is completed in a round of such visits, or if a packet is not delivered, the tables are left to the general
+ * kernel (trace.c).
  *
- * A dependency is one bit for each channel and channel number of the next switch.  So the bits of a large fabric fit
- * into a cache.  Each thread has bits of its own, which are OR-ed in the end. */
+ * A dependency is stored as one bit, by channel and by number of the next channel.  So the bits of a large fabric
+ * fit into a cache.  Each thread has its own bits, which are combined by OR in the end. */
 #include "cdg/internal/trace_rows.h"
 #include "core/internal/work_queue.h"
 #include "core/parallel.h"
@@ -20,11 +22,11 @@ enum { BLOCK = 64, MAX_THREADS = 64, AHEAD = 6, LOST = 255, MOST_HOPS = 254, UNK
 
 typedef struct {
     const cdg_tables *t;
-    int32_t extended;  /* X, extended channels */
-    int32_t words;     /* 64-bit words for each channel */
+    int32_t extended;  /* X, number of extended channels (see trace.h) */
+    int32_t words;     /* number of 64-bit words of dependency bits for each channel */
     int32_t blocks;    /* number of blocks */
-    int32_t *lid;      /* [L] LIDs by the switch that delivers them */
-    int32_t *block;    /* [blocks + 1] where the LIDs of each block begin */
+    int32_t *lid;      /* [L] LIDs, sorted by the switch that delivers them */
+    int32_t *block;    /* [blocks + 1] index in `lid` where each block begins */
     uint8_t *hops;     /* [S, L] hops from each switch to each LID */
     atomic_int next;   /* the next block that no thread has taken */
     atomic_int failed; /* whether some packet is not delivered */
@@ -32,13 +34,15 @@ typedef struct {
 
 typedef struct {
     job_t *j;
-    int32_t *order;  /* [S] switches by hops towards the first LID of a block */
-    int32_t *next;   /* [S] next switch towards that LID, -1: none */
-    int32_t *again;  /* [S] rows with a next switch that was not known */
-    uint8_t *far;    /* [S] hops towards that LID */
-    uint16_t *state; /* [S, BLOCK] hops << 8 | number of the next channel, or UNKNOWN */
-    uint64_t *bits;  /* [2, X, words] dependencies on routes to CAs and routers, and to switches */
-    uint8_t *last;   /* [2, X] whether a packet leaves the switches after this channel */
+    int32_t *order; /* [S] switches, sorted by hops towards the first LID of a block */
+    int32_t *next;  /* [S] next switch towards the first LID of a block, -1: none */
+    int32_t *again; /* [S] rows to be visited again, because a next switch had not been visited */
+    uint8_t *far;   /* [S] hops from each switch to the first LID of a block */
+    /* [S, BLOCK] by switch and LID: hops << 8 | number of the next channel; UNKNOWN: not yet computed */
+    uint16_t *state;
+    /* [2, X, words] bits of dependencies; row 0: on routes to CAs and routers, row 1: on routes to switches */
+    uint64_t *bits;
+    uint8_t *last; /* [2, X] whether each channel is the last one of some route; rows as in `bits` */
     int code;
 } worker_t;
 
@@ -47,7 +51,7 @@ static int32_t degree(const cdg_tables *t, int32_t s)
     return t->xfirst[s + 1] - t->xfirst[s] - 2;
 }
 
-/* Order the switches by hops towards a LID, nearest first.  Returns whether all reach it. */
+/* Sort the switches by hops towards a LID, nearest first.  Returns whether all switches reach the LID. */
 static bool order_by_hops(worker_t *w, int32_t lid)
 {
     const cdg_tables *t = w->j->t;
@@ -82,8 +86,9 @@ static bool order_by_hops(worker_t *w, int32_t lid)
     return true;
 }
 
-/* Visit row s for n LIDs of one block.  Returns the number of LIDs whose next switch is not known, or -1 if a packet
- * is dropped.  from[i]: port towards LID i; kind[i]: 1 for the LID of a switch. */
+/* Visit the row of switch s for n LIDs of one block: compute its hops and add its dependencies.  Returns the number
+ * of LIDs whose next switch has not been visited yet, or -1 if a packet is dropped. from[i]: out-port towards LID i;
+ * kind[i]: 1 for the LID of a switch. */
 static inline int32_t visit(worker_t *w, int32_t s, int32_t target, const uint8_t *from, const uint8_t *kind, int32_t n)
 {
     const cdg_tables *t = w->j->t;
@@ -113,7 +118,8 @@ static inline int32_t visit(worker_t *w, int32_t s, int32_t target, const uint8_
     return open;
 }
 
-/* Return the ports of row s towards the LIDs of a block: in place if the LIDs follow one another, else copied. */
+/* Return the out-ports of switch s towards the LIDs of a block.  The result points into the LFT if the LIDs are
+ * consecutive, otherwise to `copy`. */
 static const uint8_t *ports(const cdg_tables *t, int32_t s, const int32_t *lid, int32_t n, uint8_t *copy)
 {
     const uint8_t *row = t->lft + (size_t)s * t->lids;
@@ -124,8 +130,8 @@ static const uint8_t *ports(const cdg_tables *t, int32_t s, const int32_t *lid, 
     return copy;
 }
 
-/* Visit the remaining rows again and again, until the hops towards all LIDs are known.  Returns whether that was
- * reached. */
+/* Visit the rows in `again` repeatedly, until the hops towards all LIDs of the block are known.  Returns whether
+ * they are. */
 static bool settle(worker_t *w, int32_t target, const int32_t *lid, const uint8_t *kind, int32_t n, int32_t rows)
 {
     uint8_t copy[BLOCK];
@@ -213,7 +219,8 @@ static void run(void *workers, int32_t me)
     free(w->state);
 }
 
-/* Write the bits of one kind of routes as VLs of requests and replies. */
+/* Write the dependency bits of routes of one kind (to end ports, or to switches) in the format of ibn_cdg_trace, as
+ * VLs of requests and replies. */
 static void expand(const job_t *j, const worker_t *w, int32_t kind, uint32_t vls, uint32_t *dep)
 {
     const cdg_tables *t = j->t;
@@ -228,7 +235,8 @@ static void expand(const job_t *j, const worker_t *w, int32_t kind, uint32_t vls
         }
 }
 
-/* Sort the LIDs by the switch that delivers them, and cut them into blocks.  Returns false if out of memory. */
+/* Sort the LIDs by the switch that delivers them, and divide them into blocks.  Returns false if memory is
+ * exhausted. */
 static bool make_blocks(job_t *j)
 {
     const cdg_tables *t = j->t;
@@ -255,7 +263,7 @@ static bool make_blocks(job_t *j)
     return true;
 }
 
-/* Put together what the threads have found. */
+/* Combine the results of all threads. */
 static void finish(job_t *j, worker_t *workers, int32_t threads, uint32_t *dep)
 {
     const cdg_tables *t = j->t;
@@ -264,7 +272,7 @@ static void finish(job_t *j, worker_t *workers, int32_t threads, uint32_t *dep)
         if (t->lid_switch[lid] < 0)
             for (int32_t s = 0; s < t->switches; s++)
                 j->hops[(size_t)s * t->lids + lid] = LOST;
-        else /* the slot of pseudo-channels */
+        else /* Slot 0 of each row (see trace.h) collects the VLs of all LIDs of its kind, for expand(). */
             dep[t->lid_port[lid] ? 0 : t->slots] |= vls;
     }
     for (int32_t i = 0; i < threads; i++)

@@ -22,14 +22,16 @@ typedef struct {
 typedef struct {
     job *j;
     cdg_forest f;
-    uint16_t *deps;            /* [2, slots, V]: dependencies found by this thread */
-    uint16_t *dep;             /* [slots, V]: row of deps for the current LID */
-    int64_t vls_used, dropped; /* VLs in use, as bits; pairs (switch, LID) whose packets are dropped */
+    uint16_t *deps; /* [2, slots, V]: dependencies found by this thread */
+    uint16_t *dep;  /* [slots, V]: row of `deps` that receives the dependencies of the current LID */
+    /* vls_used: VLs in use, as bits; dropped: number of pairs (switch, LID) whose packets are dropped */
+    int64_t vls_used, dropped;
     int code;
-    uint16_t *flow;    /* [S + 2, 16]: for each SL the VLs, as bits, on the channel that each switch uses */
-    uint16_t *present; /* [S + 2]: SLs of the packets on that channel, as bits */
-    uint16_t *rest;    /* [S + 2]: SLs that no switch drops from the next switch on to the LID, as bits */
-    uint8_t *lost;     /* [S]: whether the packets of some sender at the switch are dropped */
+    /* [S + 2, 16]: by switch and SL, the VLs, as bits, of the packets on the channel by which the switch sends */
+    uint16_t *flow;
+    uint16_t *present; /* [S + 2]: SLs, as bits, of the packets on the channel by which each switch sends */
+    uint16_t *rest;    /* [S + 2]: SLs, as bits, that no switch drops on the route from the next switch to the LID */
+    uint8_t *lost;     /* [S]: whether the switch has a sender whose packets to the LID are dropped */
     uint8_t *sl;       /* [BLOCK, N]: SL of each sender towards each LID of the block */
 } worker;
 
@@ -62,7 +64,8 @@ static inline const uint8_t *vl_row(const worker *w, int32_t s, int32_t in, int3
     return w->j->l->sl2vl + (((size_t)s * ports + in) * ports + out) * SLS;
 }
 
-/* Set *x to the extended channel (see trace.h) that switch s uses, and return whether it leads to another switch. */
+/* Set *x to the extended channel (see trace.h) by which switch s sends, and return whether this channel leads to
+ * another switch. */
 static inline bool channel_of(const worker *w, const uint8_t *number, int32_t s, int32_t *x)
 {
     const cdg_tables *t = w->j->t;
@@ -72,8 +75,8 @@ static inline bool channel_of(const worker *w, const uint8_t *number, int32_t s,
     return t->dep_first[*x] > 0;
 }
 
-/* Record packets of an SL that enter switch s at port `in`: they use the switch's channel, on the VL that SL2VL
- * gives. */
+/* Record packets of an SL that enter switch s at port `in`: they leave by the switch's channel, on the VL that SL2VL
+ * assigns. */
 static inline void enter(worker *w, const uint8_t *number, int32_t s, int32_t in, uint8_t sl)
 {
     int32_t x;
@@ -86,8 +89,8 @@ static inline void enter(worker *w, const uint8_t *number, int32_t s, int32_t in
     }
 }
 
-/* Return whether packets that switches send to a LID are left out: traffic between switches does not count, and the
- * LID belongs to a switch. */
+/* Return whether the packets that switches send to a LID are left out.  They are left out if traffic between
+ * switches does not count and the LID belongs to a switch. */
 static inline bool mutes_switches(const cdg_tables *t, int32_t lid)
 {
     return t->has_endport && !t->lid_port[lid];
@@ -118,8 +121,8 @@ static void enter_replies(worker *w, const uint8_t *number, int32_t lid)
     }
 }
 
-/* Pass packets from switch u on to the next switch, where SL2VL gives the VL of each SL again, and record the
- * dependencies. Returns whether the next switch got packets on a new SL or VL. */
+/* Pass packets from switch u on to the next switch, where SL2VL assigns the VL of each SL again, and record the
+ * dependencies.  Returns whether the next switch received packets on an SL or VL that it had not seen before. */
 static bool step(worker *w, const uint8_t *number, int32_t u)
 {
     const cdg_tables *t = w->j->t;
@@ -151,8 +154,8 @@ static bool step(worker *w, const uint8_t *number, int32_t u)
     return grew;
 }
 
-/* Collect the dependencies of all packets to a LID.  Switches are processed from the leaves on, then those on
- * forwarding loops, again and again until nothing changes any more. */
+/* Collect the dependencies of all packets to a LID.  Switches are processed from the leaves of the forest on.
+ * Switches on forwarding loops follow, and are processed repeatedly until no new SL or VL appears. */
 static void collect(worker *w, const uint8_t *number)
 {
     const cdg_forest *f = &w->f;
@@ -166,7 +169,7 @@ static void collect(worker *w, const uint8_t *number)
 }
 
 /* Count the switches with a sender whose requests to the LID are dropped because of their SL.  Switches are
- * processed from the LID outwards, so that the SLs that pass the rest of the route are known first. */
+ * processed from the LID outwards, so that the SLs that pass the rest of the route are already known. */
 static void count_dropped(worker *w, const uint8_t *number, const uint8_t *sl, int32_t lid)
 {
     const cdg_tables *t = w->j->t;

@@ -50,9 +50,9 @@ void ibn_acyclic_dispose(acyclic *graph)
         free(graph->place[vl]);
 }
 
-/* Give all VLs up to `vl` a topological order of the channels.  The first `orders` VLs get one row each of `order`
- * (int32 [orders, C]); the other VLs, which have no edges yet, get the channel numbers.  Returns 0 or 1 (out of
- * memory). */
+/* Give a topological order of the channels to every VL up to `vl` that has none yet.  The first `orders` VLs get one
+ * row each of `order` (int32 [orders, C]).  The other VLs have no edges yet, so their channels are ordered by
+ * number.  Returns 0, or 1 if memory is exhausted. */
 int ibn_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int32_t orders)
 {
     int32_t channels = graph->net->channels;
@@ -72,8 +72,9 @@ static int64_t key_of(const int32_t *place, int32_t channel)
     return (int64_t)place[channel] << 32 | channel;
 }
 
-/* Return whether channel `from` can reach channel `goal` in a VL's CDG.  Two breadth-first searches, forward from
- * `from` and backward from `goal`, meet in between.  The next step is taken on the side whose queue is shorter. */
+/* Return whether channel `goal` can be reached from channel `from` in a VL's CDG.  Two breadth-first searches run,
+ * forward from `from` and backward from `goal`, until they meet.  Each step is taken by the search with the shorter
+ * queue. */
 int ibn_acyclic_reaches(acyclic *graph, int32_t vl, int32_t from, int32_t goal)
 {
     const acyclic_net *net = graph->net;
@@ -120,8 +121,9 @@ static int has_cycle(uint64_t *after, int32_t size)
     return 0;
 }
 
-/* Collect in key[0] the channels that `from` can reach and that come before `goal` in the topological order.
- * Returns their number, or -1 if `goal` can be reached, so that an edge from `goal` to `from` would close a cycle. */
+/* Collect in key[0] the channels that can be reached from `from` and that come before `goal` in the topological
+ * order.  Returns their number.  Returns -1 if `goal` itself can be reached, which means that an edge from `goal` to
+ * `from` would close a cycle. */
 static int32_t look_ahead(acyclic *graph, int32_t vl, int32_t from, int32_t goal)
 {
     const acyclic_net *net = graph->net;
@@ -147,8 +149,8 @@ static int32_t look_ahead(acyclic *graph, int32_t vl, int32_t from, int32_t goal
     return found;
 }
 
-/* Collect in key[1] the channels that can reach `from` and that come after position `limit` in the topological
- * order. Returns their number. */
+/* Collect in key[1] the channels from which `from` can be reached and that come after position `limit` in the
+ * topological order.  Returns their number. */
 static int32_t look_back(acyclic *graph, int32_t vl, int32_t from, int32_t limit)
 {
     const acyclic_net *net = graph->net;
@@ -172,8 +174,9 @@ static int32_t look_back(acyclic *graph, int32_t vl, int32_t from, int32_t limit
     return found;
 }
 
-/* Repair the topological order for a new edge.  The channels that reach the edge (key[1]) are placed before the
- * channels that the edge reaches (key[0]).  Both sets together keep their positions. */
+/* Repair the topological order for a new edge.  The channels in key[1], from which the edge can be reached, are
+ * placed before the channels in key[0], which can be reached from the edge.  Together these channels are distributed
+ * over the positions that they had. */
 static void reorder(acyclic *graph, int32_t vl, int32_t ahead, int32_t back)
 {
     int32_t *place = graph->place[vl], at = 0;
@@ -205,11 +208,10 @@ static int add(acyclic *graph, int32_t vl, acyclic_step step)
     return 1;
 }
 
-/* Return whether new edges of a VL close a cycle together, although none of them closes a cycle alone.  With more
- * than MASK new edges the answer is 0 (not known), and only an attempt to add them decides.
- *
- * A cycle leads from new edge to new edge: from the head of one edge, existing edges lead to the tail of the next
- * one. This test visits far fewer channels than adding the edges and removing them when the last one fails. */
+/* Return whether new edges of a VL close a cycle together although none of them closes a cycle alone.  Such a cycle
+ * leads from new edge to new edge: existing edges lead from the head of one new edge to the tail of the next.  This
+ * test visits far fewer channels than adding the edges and removing them when the last one fails.  With more than
+ * MASK new edges the result is 0 (not known): only an attempt to add them decides. */
 int ibn_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
 {
     const acyclic_net *net = graph->net;
@@ -233,8 +235,9 @@ int ibn_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps, int
     return has_cycle(after, size);
 }
 
-/* Add all edges to a VL's CDG, or none of them if they would close a cycle there.  Returns whether they were added.
- * An edge is marked as blocked (known to close a cycle) only if the cycle needs no other edge of this call. */
+/* Add a set of edges to a VL's CDG, unless they would close a cycle there.  Returns whether they were added; if not,
+ * none of them is.  An edge is marked as blocked (known to close a cycle) only if the cycle needs no other edge of
+ * this set. */
 int ibn_acyclic_fits(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
 {
     uint32_t bit = UINT32_C(1) << vl;

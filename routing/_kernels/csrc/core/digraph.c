@@ -34,13 +34,17 @@ int ibn_digraph_sort(int32_t n, const int32_t *first, const int32_t *to, int32_t
 typedef struct {
     const int32_t *first, *to;
     uint8_t *alive; /* [n]: whether a vertex may lie on a cycle that is not yet known */
-    /* All [n]: number of vertices on the path from the start (0: not visited), the vertex before, and the queue. */
+    /* All [n].
+     *
+     * distance: number of vertices on the path from the start, 0: not visited.
+     * parent: preceding vertex on this path.
+     * queue: the vertices to be visited. */
     int32_t *distance, *parent, *queue;
 } search;
 
-/* Search breadth-first from `start` for a cycle of fewer than `below` vertices.  Only vertices that are alive are
- * visited: earlier start vertices need no visit, because their shortest cycle is known.  Returns the last vertex of
- * the cycle, or -1 if there is no such cycle.  *length receives the number of vertices of the cycle. */
+/* Search breadth-first from `start` for a cycle of fewer than `below` vertices.  Only vertices in `alive` are
+ * visited: earlier start vertices are not, because their shortest cycles are known.  Returns the last vertex of the
+ * cycle, or -1 if there is no such cycle.  *length receives the number of vertices of the cycle. */
 static int32_t close_from(search *s, int32_t start, int32_t below, int32_t *length)
 {
     int32_t tail = 1, found = -1;
@@ -69,7 +73,8 @@ static int32_t close_from(search *s, int32_t start, int32_t below, int32_t *leng
     return found;
 }
 
-/* Remove vertices without a successor that is alive, again and again: they cannot lie on a cycle. */
+/* Remove from `alive` the vertices without a successor in `alive`, until none is left: these vertices cannot lie on
+ * a cycle. */
 static void strip_ends(search *s, int32_t n)
 {
     for (int changed = 1; changed;) {
@@ -86,8 +91,8 @@ static void strip_ends(search *s, int32_t n)
     }
 }
 
-/* Find a shortest cycle of the vertices that are alive; *length is 0 if there is none.  The search ends at a cycle
- * of at most `enough` vertices. */
+/* Find a shortest cycle among the vertices in `alive`.  Sets *length to its number of vertices, or to 0 if there is
+ * none.  The search ends as soon as a cycle of at most `enough` vertices is found. */
 static void find_shortest(search *s, int32_t n, int32_t enough, int32_t *cycle, int32_t *length)
 {
     int32_t below = n + 1;

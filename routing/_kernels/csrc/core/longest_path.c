@@ -1,12 +1,12 @@
-/* Length of the longest path in forwarding trees. */
+/* Find the longest path in forwarding trees. */
 #include "core/longest_path.h"
 
 #include <stdlib.h>
 
 #define NO_CHANNEL 255
 
-/* Return the number of hops of a tree's longest path.  From each switch, the path is followed only up to the first
- * switch whose hops are known. */
+/* Return the number of hops of the longest path in one tree.  The path of each switch is followed only up to the
+ * first switch whose hops are known already. */
 static int32_t deepest(int32_t switches, const int32_t *first, const int32_t *dst, const uint8_t *next, int32_t *hops,
                        int32_t *path)
 {
@@ -24,9 +24,9 @@ static int32_t deepest(int32_t switches, const int32_t *first, const int32_t *ds
     return most;
 }
 
-/* Set *longest to the number of hops of the longest path in any forwarding tree.  next: uint8 [trees, S], index of
- * each switch's next channel among its channels, 255 where a path ends.  Takes O(trees S) time.  Returns 0 or 1 (out
- * of memory). */
+/* Set *longest to the number of hops of the longest path in any of several forwarding trees. next: uint8 [trees, S],
+ * index of each switch's next channel among the channels of that switch, 255 where a path ends.  Takes O(trees S)
+ * time.  Returns 0, or 1 if memory is exhausted. */
 int ibn_digraph_longest_path(int32_t switches, const int32_t *first, const int32_t *dst, int32_t trees,
                              const uint8_t *next, int32_t *longest)
 {

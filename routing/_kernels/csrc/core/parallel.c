@@ -1,5 +1,5 @@
 /* Thread pool for numbered items of work.  Threads take items in no fixed order.  So the result of an item must
- * depend on the item only, never on the thread.  Then every kernel's output is the same with any number of threads. */
+ * depend on the item alone and never on the thread: then a kernel's output is the same with any number of threads. */
 #include "core/internal/work_queue.h"
 #include "core/parallel.h"
 
@@ -7,21 +7,21 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Number of times that an idle thread looks for a new round before it sleeps: a few microseconds, as long as a
- * wake-up takes. */
+/* Number of times that an idle thread checks for a new round of work before it sleeps.  This takes a few
+ * microseconds, about as long as a wake-up. */
 #define SPINS 2000
-/* Number of array accesses that justify another thread: starting and joining a thread takes as long as some 3,000 of
- * them. */
+/* Number of array accesses that justify one more thread: about 3,000 accesses take as long as starting and joining a
+ * thread. */
 #define VISITS 8192
 
 struct ibn_team {
     pthread_mutex_t lock;
     pthread_cond_t more, done;
-    pthread_t *helper; /* [helpers] threads besides the caller's */
+    pthread_t *helper; /* [helpers] threads besides the caller's thread */
     int32_t helpers;
     int ending;       /* set when the threads must end; accessed under the lock only */
     atomic_int round; /* number of rounds that have begun; written under the lock, read without it */
-    atomic_int busy;  /* helper threads that have not finished this round */
+    atomic_int busy;  /* number of helper threads that have not finished this round */
     atomic_int next;  /* number of the next item that no thread has taken */
     int32_t items;
     ibn_job job;
@@ -35,7 +35,7 @@ static void drain(ibn_team *team)
         team->job(team->context, item);
 }
 
-/* Wait until the next round of work begins; `seen` rounds have begun before.  Returns 0 if the threads have to end
+/* Wait until the next round of work begins; `seen` rounds have begun so far.  Returns 0 if the threads have to end
  * instead. */
 static int wait_for_more(ibn_team *team, int seen)
 {
@@ -63,16 +63,17 @@ static void *help(void *argument)
     return NULL;
 }
 
-/* Return how many of `threads` threads are worth starting.  `visits` is the number of array elements that will be
- * read or written, some 30 ns each.  Results never depend on the number of threads. */
+/* Return how many of the `threads` available threads are worth starting for a piece of work.  `visits` is the number
+ * of array elements that the work reads or writes, at some 30 ns each.  The result of the work never depends on the
+ * number of threads. */
 int32_t ibn_worthwhile(int32_t threads, int64_t visits)
 {
     const int64_t worth = 1 + visits / VISITS;
     return threads < worth ? threads : (int32_t)worth;
 }
 
-/* Start a team of up to `threads` threads, including the caller's thread.  If a thread cannot be started, the others
- * do its work.  Returns NULL if out of memory. */
+/* Start a team of up to `threads` threads, including the caller's thread.  If a thread cannot be started, the other
+ * threads do its work.  Returns NULL if memory is exhausted. */
 ibn_team *ibn_team_new(int32_t threads)
 {
     ibn_team *team = calloc(1, sizeof *team);
@@ -116,7 +117,7 @@ void ibn_team_run(ibn_team *team, int32_t items, ibn_job job, void *context)
     pthread_mutex_unlock(&team->lock);
 }
 
-/* End the threads of a team and free its memory.  Does nothing for NULL. */
+/* End the threads of a team and free its memory; `team` may be NULL. */
 void ibn_team_free(ibn_team *team)
 {
     if (!team)
@@ -134,8 +135,8 @@ void ibn_team_free(ibn_team *team)
     free(team);
 }
 
-/* Call job(context, i) for every i from 0 to items - 1, with threads started for this purpose.  Returns 0 or 1 (out
- * of memory). */
+/* Call job(context, i) for every i from 0 to items - 1, in threads that are started for this call only.  Returns 0,
+ * or 1 if memory is exhausted. */
 int ibn_parallel(int32_t threads, int32_t items, ibn_job job, void *context)
 {
     ibn_team *team = ibn_team_new(threads < items ? threads : items);

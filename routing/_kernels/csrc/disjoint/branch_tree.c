@@ -1,5 +1,5 @@
-/* The other trees of each destination.  Each keeps the branches of the first tree at some of the channels into the
- * destination; all other switches join these branches level by level. */
+/* Compute the second and further trees of each destination.  Each of them keeps the branches of the first tree over
+ * some of the channels into the destination.  All other switches join these branches, the nearest first. */
 #include <string.h>
 
 #include "core/internal/random.h"
@@ -7,7 +7,8 @@
 
 static const double SHARED_LINK = 10, WRONG_ORDER = 15;
 
-/* Return the cost of the path that begins with channel c in a tree; the links of earlier trees are marked. */
+/* Return the cost of the path that begins with channel c in a tree.  Links of earlier trees are marked, and cost
+ * more. */
 static double join_cost(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t c, double highest)
 {
     const disjoint_request *net = job->net;
@@ -34,8 +35,8 @@ static void set_entry(disjoint_job *job, int32_t d, int64_t row, int32_t s, int3
     job->mask[row + s] = disjoint_mask_over(job, d, row, c);
 }
 
-/* Attach a switch to a switch that was attached in the round before, or to the destination over a link that the tree
- * keeps. */
+/* Attach a switch to the tree: to a switch that was attached in the round before or, over a link that the tree
+ * keeps, to the destination. */
 static bool join(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t level, double highest)
 {
     const disjoint_request *net = job->net;
@@ -71,7 +72,8 @@ static int32_t keep_branches(disjoint_job *job, int32_t d, int32_t tree)
     job->depth[row + d] = 0;
     job->mask[row + d] = 255;
     for (int32_t q = 1; q < reached; q++) {
-        /* The nearest switches come first, so that the next switch on each path has been decided already. */
+        /* The nearest switches come first, so that for each switch it is known whether the next switch on its path
+         * is on a copied branch. */
         const int32_t s = job->queue[q], c = disjoint_hop(job, job->next + base, s), w = net->dst[c];
         const bool keeps = w == d ? job->kept[net->link[c]] : job->depth[row + w] != DISJOINT_UNREACHED;
         if (keeps)
@@ -81,7 +83,7 @@ static int32_t keep_branches(disjoint_job *job, int32_t d, int32_t tree)
     return left;
 }
 
-/* Compute one tree.  job->queue and job->count have been filled for its destination. */
+/* Compute one tree of a destination.  The caller has filled job->queue and job->count for this destination. */
 static void grow(disjoint_job *job, int32_t d, int32_t tree, double highest)
 {
     const disjoint_request *net = job->net;
@@ -104,13 +106,14 @@ static void grow(disjoint_job *job, int32_t d, int32_t tree, double highest)
     }
 }
 
-/* Choose the links into d that a tree keeps; `into` lists these links in random order.  Equally many trees keep each
- * link, and two trees have as few kept links in common as possible. */
+/* Choose the links into destination d that a tree keeps from the first tree.  `into` lists the links in random
+ * order.  All links are kept by equally many trees, and two trees have as few kept links in common as possible. */
 static void choose_kept(const disjoint_job *job, int32_t d, int32_t tree, const int32_t *into)
 {
     const disjoint_request *net = job->net;
     const int32_t degree = net->first[d + 1] - net->first[d], others = net->trees - 1;
-    /* `times` is in hundredths: with wanted == trees, the trees together keep slightly fewer than all links. */
+    /* `times` is the number of trees that keep each link, in hundredths.  With wanted == trees it is slightly less
+     * than one, so that no link is kept by two trees. */
     const int64_t times = net->wanted < net->trees ? 100 * (int64_t)(net->trees - net->wanted) : 99;
     int64_t from = (tree - 1) * degree * times / (100 * (int64_t)others);
     int64_t to = tree * degree * times / (100 * (int64_t)others);

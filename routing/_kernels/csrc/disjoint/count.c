@@ -1,4 +1,4 @@
-/* Number of link-disjoint paths in given tables: see disjoint.h. */
+/* Count the link-disjoint paths in given tables: see disjoint.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 enum { MOST_PATHS = 128 };
 
 typedef struct {
-    uint64_t word[2]; /* a set of at most 128 paths */
+    uint64_t word[2]; /* a set of at most 128 paths, as bits */
 } path_set;
 
 typedef struct {
@@ -15,13 +15,15 @@ typedef struct {
     const int32_t *dst, *at_port;
     const uint8_t *lft;
     const int32_t *link;
-    path_set *users;      /* [C]: by link, the paths of the current pair that use it */
-    uint32_t *stamp, now; /* [C]: number of the pair for which `users` of a link is valid; number of the current pair */
-    path_set conflict[MOST_PATHS]; /* of each path, the paths that share a link */
+    path_set *users; /* [C]: by link, the paths of the current pair of switch and LID group that use it */
+    /* stamp: [C], number of the pair for which `users` of a link is valid; now: number of the current pair */
+    uint32_t *stamp, now;
+    path_set conflict[MOST_PATHS]; /* for each path, the set of paths that share a link with it */
     int32_t paths;                 /* number of paths of the current pair */
 } count_job;
 
-/* Add the links of a path to its set, or collect the paths that share them.  Returns whether the path arrives. */
+/* Follow a path.  Its links are entered in `users` or, with `collect`, the paths that share these links are entered
+ * in `conflict`.  Returns whether the path arrives. */
 static bool follow(count_job *job, int32_t s, int32_t lid, int32_t to, int32_t path, bool collect)
 {
     for (int32_t left = job->switches; s != to; left--) {
@@ -44,7 +46,8 @@ static bool follow(count_job *job, int32_t s, int32_t lid, int32_t to, int32_t p
     return true;
 }
 
-/* Return the size of the largest conflict-free set, at most `most`, of the paths from `from` on in a set. */
+/* Return the size of the largest set of pairwise link-disjoint paths, counted up to `most`.  The set is chosen from
+ * the paths in `open` with numbers from `from` on. */
 static int32_t largest(const count_job *job, path_set open, int32_t from, int32_t most)
 {
     int32_t best = 0;

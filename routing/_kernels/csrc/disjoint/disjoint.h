@@ -4,56 +4,72 @@
 #include <stdint.h>
 
 /*
- * A fabric whose destinations get K in-trees each, K <= 8.  S switches, C channels.  The CDG edge from channel c to
- * the k-th channel of switch dst[c] has number slot[c] + k.
+ * The request: a fabric whose destinations get K in-trees each, K <= 8.
+ *
+ * The fabric has S switches and C channels.  The CDG edge from channel c to the k-th channel of switch dst[c] has
+ * number slot[c] + k.
+ *
+ * An ORDER is an order of the switches in which paths lead up and then down.  It allows a CDG edge unless the edge
+ * leads down and then up.  It allows a path if it allows all CDG edges of the path.  Each order has a VL, so a path
+ * needs one order that allows it and its reply path.
  */
 typedef struct {
     int32_t switches;  /* S, number of switches */
     int32_t channels;  /* C, number of channels */
     int32_t trees;     /* K: in-trees of each destination with end ports, 1 to 8 */
-    int32_t wanted;    /* link-disjoint paths that each pair should have, 1 to K */
-    int32_t most_hops; /* no tree is changed such that a path gets longer than this */
-    int32_t shared; /* nonzero: one order allows the paths of two switches in all trees; 0: one order for each tree */
-    int32_t concentrate;            /* nonzero: first trees use few channels each instead of balancing the load */
-    const int32_t *first;           /* [S + 1]: channels out of switch s are first[s] .. first[s + 1] - 1 */
-    const int32_t *src;             /* [C]: switch that sends */
-    const int32_t *dst;             /* [C]: switch that receives */
-    const int32_t *link;            /* [C]: number of the cable, below C; both channels of a cable share it */
-    const int32_t *slot;            /* [C]: index of the first CDG edge of each channel */
-    const double *weight;           /* [S]: number of end ports; destinations without any get one tree */
-    const double *inverse_capacity; /* [C]: inverse capacity, 1 for the slowest link */
-    const uint16_t *distance;       /* [S, S]: hops from a switch (column) to a destination (row), 65535: none */
-    const uint8_t *allowed;         /* [edges]: mask of the orders that allow the CDG edge */
-    const uint8_t *degree;          /* [orders, S, S]: see ibn_disjoint_reach; the smaller value of both directions */
-    const uint8_t *initial;         /* [S, S]: next channels of first trees to begin with, as in `next`; NULL: none */
-    int32_t orders;                 /* number of orders, 1 to 8 */
-    int32_t balance_sweeps;         /* at most so many passes balance the first trees */
-    int32_t sweeps;                 /* passes of the local search over all trees */
+    int32_t wanted;    /* number of link-disjoint paths that each pair of switches should have, 1 to K */
+    int32_t most_hops; /* largest number of hops: no tree is changed such that a path gets longer */
+    /* nonzero: one order allows the paths between two switches in all trees; 0: each tree has an order of its own
+     * for them */
+    int32_t shared;
+    int32_t concentrate;  /* nonzero: the first trees use few channels each instead of balancing the load */
+    const int32_t *first; /* [S + 1]: channels out of switch s are first[s] .. first[s + 1] - 1 */
+    const int32_t *src;   /* [C]: switch that sends */
+    const int32_t *dst;   /* [C]: switch that receives */
+    const int32_t *link;  /* [C]: number of each channel's cable, below C; the two channels of a cable share it */
+    const int32_t *slot;  /* [C]: index of the first CDG edge of each channel */
+    const double *weight; /* [S]: number of end ports at each switch; destinations without end ports get one tree */
+    const double *inverse_capacity; /* [C]: inverse capacity of each channel, 1 for the slowest link */
+    const uint16_t *distance;       /* [S, S]: hops by destination (row) and source (column), 65535: no path */
+    const uint8_t *allowed;         /* [edges]: orders that allow each CDG edge, as bits */
+    /* [orders, S, S]: number of first channels of legal paths, see ibn_disjoint_reach; the smaller value of both
+     * directions */
+    const uint8_t *degree;
+    /* [S, S]: first trees to begin with, by destination and switch, as indices of next channels; NULL: none */
+    const uint8_t *initial;
+    int32_t orders;         /* number of orders, 1 to 8 */
+    int32_t balance_sweeps; /* largest number of passes that balance the first trees */
+    int32_t sweeps;         /* number of passes of the local search over all trees */
     uint64_t seed;
 } disjoint_request;
 
-/* Result of ibn_disjoint_trees. */
+/* Result of ibn_disjoint_trees: the trees, and the order for each pair of switches. */
 typedef struct {
-    uint8_t *next;  /* [S, K, S]: by destination, tree and switch, the index of the next channel, 255: none */
-    uint8_t *order; /* [S, K, S]: order that allows the paths of two switches in this tree, in both directions (with
-                     * `shared`: in all trees), 255: none does.  Symmetric in the switches. */
-    double *load;   /* [2, C]: all-to-all load of the first trees, and of all trees together */
+    /* [S, K, S]: by destination, tree and switch, the index of the next channel among the switch's channels, 255:
+     * none */
+    uint8_t *next;
+    /* [S, K, S]: by destination, tree and source, the order that allows the path and its reply path, 255: none.
+     * Symmetric in the two switches.  With `shared`, it is the same for all trees. */
+    uint8_t *order;
+    double *load; /* [2, C]: all-to-all load; row 0: of the first trees, row 1: of all trees together */
 } disjoint_trees;
 
 /*
- * Move switches in an order until each has about as many neighbours before it as behind it.  Then the order forbids
+ * Move switches in an order until each has about as many neighbours before it as after it.  Such an order forbids
  * the fewest CDG edges.
  *
- * position: int32 [S], a permutation; updated.  steps: attempts to move one switch.
+ * position: int32 [S], a permutation; updated.
+ * steps: number of attempts to move one switch.
  */
 int ibn_disjoint_balance_order(int32_t switches, const int32_t *first, const int32_t *dst, int32_t steps, uint64_t seed,
                                int32_t *position);
 
 /*
- * Fill the properties of paths that lead up and then down in one order, by destination (row) and source (column).
+ * Fill the properties of the paths that lead up and then down in one order, by destination (row) and source
+ * (column).
  *
- * hops: uint16 [S, S], the fewest hops, 65535 if there is no path.
- * degree: uint8 [S, S], the number of first channels of paths of at most `most_hops` hops, at most 255.
+ * hops: uint16 [S, S], hops of the shortest such path, 65535 if there is none.
+ * degree: uint8 [S, S], number of first channels of such paths with at most `most_hops` hops, at most 255.
  */
 int ibn_disjoint_reach(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *position,
                        int32_t most_hops, uint16_t *hops, uint8_t *degree);
@@ -62,27 +78,33 @@ int ibn_disjoint_reach(int32_t switches, const int32_t *first, const int32_t *ds
 int ibn_disjoint_distances(int32_t switches, const int32_t *first, const int32_t *dst, uint16_t *hops);
 
 /*
- * Compute K in-trees for each destination, such that as many paths of a pair as possible share no link, and that one
+ * Compute K in-trees for each destination.  As many paths of a pair of switches as possible share no link.  One
  * order allows the paths between two switches in both directions.
  */
 int ibn_disjoint_trees(const disjoint_request *request, const disjoint_trees *trees);
 
 /*
- * Let all trees follow the first tree from given sources to given destinations.
+ * Let the paths from given sources to given destinations follow the first tree in all trees.
  *
- * source, target: int32 [pairs].  next: uint8 [S, K, S], updated.
+ * source, target: int32 [pairs].
+ * next: uint8 [S, K, S], updated.
  */
 int ibn_disjoint_follow_first(const disjoint_request *request, int32_t pairs, const int32_t *source,
                               const int32_t *target, uint8_t *next);
 
 /*
- * Count link-disjoint paths of given tables.  Pairs are a source switch and a group of LIDs.
+ * Count the link-disjoint paths in given tables, for each pair of a source switch and a group of LIDs.
  *
- * at_port: int32 [S, 256], channel out of each port, -1: none.  link: int32 [C], number of the cable, below C.
- * lft: uint8 [S, L].  lid_switch: int32 [L].  group_first: int32 [G + 1], group_lid: int32 [group_first[G]]: the LIDs
- * of each group, at most 128.  source: uint8 [S], nonzero for switches that send.
- * found: uint8 [G, S], the size of the largest set of pairwise link-disjoint paths, at most `most` (at most 8).  0 if a
- * path does not arrive, if the switch does not send, and from the switch that delivers the group.
+ * at_port: int32 [S, 256], channel out of each port, -1: none.
+ * link: int32 [C], number of each channel's cable, below C.
+ * lft: uint8 [S, L], out-port of each switch towards each LID.
+ * lid_switch: int32 [L], switch that delivers each LID.
+ * group_first: int32 [G + 1], group_lid: int32 [group_first[G]]; the LIDs of group g are at group_first[g] to
+ * group_first[g + 1] - 1, at most 128.
+ * source: uint8 [S], nonzero for switches that send.
+ * found: uint8 [G, S], output: the size of the largest set of pairwise link-disjoint paths, counted up to `most`,
+ * which is at most 8.  It is 0 if a path does not arrive, if the switch does not send, and at the switch that
+ * delivers the group.
  */
 int ibn_disjoint_count(int32_t switches, int32_t channels, int32_t lids, const int32_t *dst, const int32_t *at_port,
                        const int32_t *link, const uint8_t *lft, const int32_t *lid_switch, int32_t groups,

@@ -1,4 +1,5 @@
-/* The first tree of each destination: balanced shortest paths, and the order that allows the paths of a pair. */
+/* Compute the first tree of each destination (balanced shortest paths), and choose the order that allows the paths
+ * of each pair of switches.  Orders: see disjoint.h. */
 #include <string.h>
 
 #include "core/internal/random.h"
@@ -12,7 +13,8 @@ static double power16(double x)
     return disjoint_power4(disjoint_power4(x));
 }
 
-/* Return the cost of a path that begins with channel c and then follows the tree at `row`. */
+/* Return the cost of the path that begins with channel c and then follows the tree whose entries begin at index
+ * `row` of job->next. */
 static double path_cost(const disjoint_job *job, int32_t d, int64_t row, int32_t c, double flow, double highest)
 {
     const disjoint_request *net = job->net;
@@ -39,7 +41,7 @@ static void attach(disjoint_job *job, int32_t d, int32_t s, double highest)
     for (int32_t c = net->first[s]; c < net->first[s + 1]; c++) {
         if (hops[net->dst[c]] != hops[s] - 1)
             continue;
-        /* To concentrate the traffic, the switch joins the neighbour that forwards the most. */
+        /* To concentrate the traffic, the switch joins the neighbour that forwards the most traffic in this tree. */
         double cost =
             net->concentrate ? 1 / (1 + job->forwarded[net->dst[c]]) : path_cost(job, d, row, c, flow, highest);
         if (disjoint_counts(job, s, d) && !(disjoint_mask_over(job, d, row, c) & back))
@@ -69,7 +71,7 @@ static double highest_load(const disjoint_job *job)
     return highest;
 }
 
-/* Copy the first trees that the request states. */
+/* Copy the first trees that the request states in `initial`. */
 static void copy_initial(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
@@ -79,12 +81,13 @@ static void copy_initial(disjoint_job *job)
     }
 }
 
-/* Compute all first trees, in several passes: a later pass knows the load and the masks of the replies. */
+/* Compute all first trees in several passes.  Later passes use the loads of all trees, and the orders that allow the
+ * reply paths. */
 void ibn_disjoint_first_trees(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
     double highest = 1;
-    /* A path that is not known yet excludes no order. */
+    /* As long as a path is not known, assume that all orders allow it. */
     memset(job->mask, 255, (size_t)net->switches * (size_t)net->switches * (size_t)net->trees);
     if (net->initial)
         copy_initial(job);
@@ -104,8 +107,8 @@ void ibn_disjoint_first_trees(disjoint_job *job)
     }
 }
 
-/* Choose for two switches the order that allows their first paths in both directions and the most channels to begin
- * with. */
+/* Choose the order of two switches: among the orders that allow their first paths in both directions, the one that
+ * leaves the most first channels for other paths. */
 static uint8_t choose(const disjoint_job *job, int32_t a, int32_t b, int32_t rotate)
 {
     const disjoint_request *net = job->net;
@@ -125,7 +128,7 @@ static uint8_t choose(const disjoint_job *job, int32_t a, int32_t b, int32_t rot
     return (uint8_t)best;
 }
 
-/* With `shared`, choose an order for each pair of switches that counts. */
+/* Choose an order for each pair of switches whose traffic counts; only if one order serves all trees (`shared`). */
 void ibn_disjoint_choose_orders(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
@@ -143,7 +146,8 @@ void ibn_disjoint_choose_orders(disjoint_job *job)
         }
 }
 
-/* Return the first order in a mask from `rotate` on, cyclically; DISJOINT_NONE if there is none. */
+/* Return the first order in the bit mask, counted cyclically from order `rotate` on; DISJOINT_NONE if the mask is
+ * empty. */
 static uint8_t pick(const disjoint_request *net, uint8_t mask, int32_t rotate)
 {
     for (int32_t i = 0; i < net->orders; i++)
@@ -152,7 +156,7 @@ static uint8_t pick(const disjoint_request *net, uint8_t mask, int32_t rotate)
     return DISJOINT_NONE;
 }
 
-/* Fill the order of each pair and tree (disjoint_trees). */
+/* Fill the result `order` of disjoint_trees: the order of each pair of switches and tree. */
 void ibn_disjoint_state_orders(const disjoint_job *job, uint8_t *order)
 {
     const disjoint_request *net = job->net;

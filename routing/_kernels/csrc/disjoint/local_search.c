@@ -1,4 +1,5 @@
-/* Local search: move one switch of a tree, with its subtree, to another next hop where that costs less. */
+/* Local search: give a switch in a tree another next hop if that lowers the cost; all switches upstream of it
+ * follow. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,21 +11,30 @@ static const double WRONG_ORDER = 1000, MISSING_PATH = 100, HOP_OVER = 1e5, BALA
 
 typedef struct {
     disjoint_job *job;
-    int32_t *head, *sibling; /* [S]: first child of each switch, and the next child of the same parent; -1: none */
+    /* head: [S], first child of each switch in the tree; sibling: [S], next child of the same parent; -1: none */
+    int32_t *head, *sibling;
     int32_t *subtree;        /* [S]: the switch to move, then its descendants, parents first */
-    int32_t *below, *parent; /* [S]: hops to the moved switch, and position of the parent, by position in `subtree` */
-    uint32_t *member;        /* [S]: number of the last move that moved the switch */
+    /* below: [S], hops to the moved switch; parent: [S], index of the parent in `subtree`; both by index in
+     * `subtree` */
+    int32_t *below, *parent;
+    uint32_t *member;        /* [S]: number of the last move in which the switch belonged to the moved subtree */
     uint32_t move;           /* number of the current move */
-    int32_t size, deepest;   /* number of switches in `subtree`, and their largest value in `below` */
-    double flow;             /* traffic of the subtree */
-    uint8_t *mask, *hit; /* [candidates, S]: mask and conflicts of each path after a move, by position in `subtree` */
-    uint8_t *changed;    /* [S, K]: scratch of follow_first_if_wrong */
-    double *cost;        /* [candidates] cost of each next hop; negative: not possible */
-    double typical[2];   /* unit of load: for the first trees, and for all trees together */
+    int32_t size, deepest;   /* size: number of switches in `subtree`; deepest: largest value in `below` */
+    double flow;             /* flow that all switches of the subtree send together */
+    /* Both [candidates, S], by candidate and by index in `subtree`, for the path after a move.
+     *
+     * mask: orders that allow it, as bits.
+     * hit: other trees with which it would share a link, as bits. */
+    uint8_t *mask, *hit;
+    uint8_t *changed;    /* [S, K]: scratch for follow_first_if_wrong */
+    double *cost;        /* [candidates]: cost of each next hop; negative: not possible */
+    /* unit in which loads are measured; index 0: loads of the first trees, 1: of all trees together */
+    double typical[2];
     double scale;        /* factor by which the cost of load is multiplied */
-    double highest;      /* highest load of the first trees, while only these are balanced; else 0 */
-    bool smooth;         /* whether loads below the highest one have a cost too, while only first trees are balanced */
-    double cap;          /* load of the first trees that no move exceeds; 0: no limit */
+    double highest;      /* highest load, while only the first trees are balanced; else 0 */
+    /* whether loads below the highest load have a cost too; used only while the first trees are balanced */
+    bool smooth;
+    double cap;          /* limit of the load of the first trees that no move may exceed; 0: no limit */
 } search_job;
 
 static void link_children(search_job *search, int32_t d, const uint8_t *next)
@@ -62,7 +72,7 @@ static void collect_subtree(search_job *search, int32_t d, int32_t s)
     search->deepest = search->below[search->size - 1];
 }
 
-/* Add the subtree's flow to the channels from s to d, or remove it with sign -1. */
+/* Add the subtree's flow to all channels of the path from s to d or, with sign -1, remove it. */
 static void add_flow(search_job *search, int32_t d, int32_t tree, int32_t s, double sign)
 {
     disjoint_job *job = search->job;
@@ -78,8 +88,8 @@ static void add_flow(search_job *search, int32_t d, int32_t tree, int32_t s, dou
     }
 }
 
-/* Return the cost of a load relative to the highest one.  Unless `smooth`, loads below it cost nothing, so that flows
- * move freely there, and no move lets more channels reach the highest load. */
+/* Return the cost of a load, given relative to the highest load.  Unless `smooth`, loads below the highest cost
+ * nothing.  Then flows move freely among such channels, and no move lets more channels reach the highest load. */
 static double peak_cost(double load, bool smooth)
 {
     if (smooth)
@@ -87,7 +97,8 @@ static double peak_cost(double load, bool smooth)
     return load > 1 - TIE ? load : 0;
 }
 
-/* Return whether the first tree's path that begins with channel c would exceed the limit of the load. */
+/* Return whether the subtree's flow would exceed the load limit `cap` on a path of the first tree that begins with
+ * channel c. */
 static bool exceeds_cap(const search_job *search, int32_t d, int64_t row, int32_t c)
 {
     const disjoint_job *job = search->job;
@@ -122,7 +133,8 @@ static double load_cost(const search_job *search, int32_t d, int32_t tree, int64
     }
 }
 
-/* Fill the masks of a candidate's paths.  Returns the number of paths that the orders of their pairs do not allow. */
+/* For one candidate (next hop c), fill the orders that allow the path of each switch in the subtree.  Returns the
+ * number of paths that would not be allowed to be used (disjoint_is_wrong). */
 static int32_t fill_masks(search_job *search, int32_t d, int32_t tree, int32_t c, uint8_t *mask)
 {
     const disjoint_job *job = search->job;
@@ -143,8 +155,8 @@ static int32_t fill_masks(search_job *search, int32_t d, int32_t tree, int32_t c
     return wrong;
 }
 
-/* Fill the costs of all next hops of the subtree's root, without the cost of missing link-disjoint paths.  Returns the
- * number of possible next hops. */
+/* Fill the cost of every possible next hop of the subtree's root.  The cost of missing link-disjoint paths is not
+ * included yet.  Returns the number of possible next hops. */
 static int32_t rate(search_job *search, int32_t d, int32_t tree)
 {
     const disjoint_job *job = search->job;
@@ -163,7 +175,7 @@ static int32_t rate(search_job *search, int32_t d, int32_t tree)
             || (longest > net->most_hops && depth[w] >= old_depth && a != old))
             continue;
         const int32_t wrong = fill_masks(search, d, tree, c, search->mask + (int64_t)a * net->switches);
-        /* The first trees stay allowed: other trees fall back to them. */
+        /* No path of a first tree may become unusable, because other trees fall back to the first trees. */
         if (tree == 0 && a != old && (wrong > wrong_now || exceeds_cap(search, d, row, c)))
             continue;
         search->cost[a] = WRONG_ORDER * wrong + (longest > net->most_hops ? HOP_OVER * (longest - net->most_hops) : 0)
@@ -173,14 +185,15 @@ static int32_t rate(search_job *search, int32_t d, int32_t tree)
     return possible;
 }
 
-/* Return the cost of the missing link-disjoint paths from a switch, given the conflicts between its paths. */
+/* Return the cost of the link-disjoint paths that a switch lacks. conflict: [K], for each tree the trees whose paths
+ * share a link with its path, as bits. */
 static double missing_cost(const disjoint_request *net, int32_t s, const uint8_t *conflict)
 {
     return net->weight[s] > 0 ? MISSING_PATH * (net->wanted - ibn_disjoint_most(conflict, net->trees, net->wanted)) : 0;
 }
 
-/* Add the cost of missing link-disjoint paths to the current next hop.  Exclude all next hops that cost more even
- * without missing paths.  Returns the number of next hops that are left. */
+/* Add the cost of missing link-disjoint paths to the cost of the current next hop.  Then exclude the next hops that
+ * cost more than this even without missing paths.  Returns the number of next hops that remain. */
 static int32_t rule_out(search_job *search, int32_t d, int32_t old)
 {
     const disjoint_request *net = search->job->net;
@@ -198,7 +211,7 @@ static int32_t rule_out(search_job *search, int32_t d, int32_t old)
     return left;
 }
 
-/* Add the cost of missing link-disjoint paths to all possible next hops but the current one. */
+/* Add the cost of missing link-disjoint paths to the cost of all possible next hops except the current one. */
 static void rate_missing(search_job *search, int32_t d, int32_t tree, int32_t old)
 {
     disjoint_job *job = search->job;
@@ -228,7 +241,8 @@ static void rate_missing(search_job *search, int32_t d, int32_t tree, int32_t ol
     }
 }
 
-/* Move the subtree to the a-th channel of its root. */
+/* Give the subtree's root its a-th channel as next hop, and update hops, orders, conflicts and loads of the whole
+ * subtree. */
 static void apply(search_job *search, int32_t d, int32_t tree, int32_t a)
 {
     disjoint_job *job = search->job;
@@ -250,7 +264,7 @@ static void apply(search_job *search, int32_t d, int32_t tree, int32_t a)
     }
 }
 
-/* Return the cheapest next hop; ties are broken at random. */
+/* Return the cheapest next hop.  Among equally cheap ones, one is chosen at random. */
 static int32_t cheapest(search_job *search, int32_t old)
 {
     disjoint_job *job = search->job;
@@ -264,7 +278,7 @@ static int32_t cheapest(search_job *search, int32_t old)
     return best;
 }
 
-/* Move a switch with its subtree to the cheapest next hop. */
+/* Give a switch the cheapest next hop; all switches upstream of it follow. */
 static void improve(search_job *search, int32_t d, int32_t tree, int32_t s)
 {
     const int32_t old = search->job->next[disjoint_row(search->job, d, tree) + s];
@@ -282,7 +296,8 @@ static void improve(search_job *search, int32_t d, int32_t tree, int32_t s)
     add_flow(search, d, tree, s, 1);
 }
 
-/* Give each pair the order that allows most of its paths among those that allow its first paths. */
+/* Choose the order of each pair of switches again: among the orders that allow its first paths, the one that allows
+ * most of its paths in all trees. */
 static void choose_orders_again(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
@@ -306,8 +321,8 @@ static void choose_orders_again(disjoint_job *job)
         }
 }
 
-/* Return whether a path in a tree after the first cannot be used (disjoint_is_wrong), although the pair's path in the
- * first tree can. */
+/* Return whether a path in a tree after the first must not be used (disjoint_is_wrong), while the pair's path in the
+ * first tree may be used. */
 static bool can_follow_first(const disjoint_job *job, int32_t d, int32_t tree, int32_t s)
 {
     const int64_t row = disjoint_row(job, d, 0);
@@ -315,7 +330,8 @@ static bool can_follow_first(const disjoint_job *job, int32_t d, int32_t tree, i
            && !disjoint_is_wrong(job, d, 0, s, job->mask[row + s]);
 }
 
-/* Let the paths of a pair in a tree, in both directions, follow the first tree.  Masks and loads are not updated. */
+/* Replace the paths of a pair of switches in one tree, in both directions, by those of the first tree.  Orders and
+ * loads are not updated. */
 static void copy_both(disjoint_job *job, int32_t d, int32_t tree, int32_t s, uint8_t *changed)
 {
     ibn_disjoint_copy_first(job->net, job->next, d, tree, s);
@@ -326,8 +342,8 @@ static void copy_both(disjoint_job *job, int32_t d, int32_t tree, int32_t s, uin
     }
 }
 
-/* Let all paths that cannot be used (disjoint_is_wrong) follow the first tree; changed: [S, K], scratch.  Returns the
- * number of such paths. */
+/* Replace all paths that must not be used (disjoint_is_wrong) by those of the first tree. changed: [S, K], scratch.
+ * Returns the number of replaced paths. */
 static int64_t follow_first_if_wrong(disjoint_job *job, uint8_t *changed)
 {
     const disjoint_request *net = job->net;
@@ -354,7 +370,7 @@ static int64_t follow_first_if_wrong(disjoint_job *job, uint8_t *changed)
     return found;
 }
 
-/* Compute the loads from the trees. */
+/* Compute the loads of all trees from scratch. */
 static void count_load(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
@@ -362,7 +378,7 @@ static void count_load(disjoint_job *job)
     memset(job->load[1], 0, (size_t)net->channels * sizeof *job->load[1]);
     for (int32_t d = 0; d < net->switches; d++)
         for (int32_t tree = 0; tree < disjoint_trees_of(job, d); tree++)
-            ibn_disjoint_add_load(job, d, tree, 1); /* trees that do not exist yet have no entries */
+            ibn_disjoint_add_load(job, d, tree, 1); /* Trees that do not exist yet have no entries. */
 }
 
 static void set_scale(search_job *search)
@@ -383,7 +399,7 @@ static void set_scale(search_job *search)
     search->scale = ends > 0 ? BALANCE * (net->switches / ends) * (net->switches / ends) : 1;
 }
 
-/* Improve the trees from `first` to before `last` of all destinations. */
+/* Improve the trees with numbers from `first` to `last` - 1 of all destinations, one switch at a time. */
 static void sweep(search_job *search, int32_t first, int32_t last)
 {
     disjoint_job *job = search->job;
@@ -445,7 +461,7 @@ static double highest_load(const disjoint_job *job)
     return highest;
 }
 
-/* Return the number of first paths that no order allows together with their replies. */
+/* Return the number of paths in first trees for which no order allows both the path and its reply path. */
 static int64_t count_wrong(const disjoint_job *job)
 {
     const int32_t switches = job->net->switches;
@@ -457,8 +473,8 @@ static int64_t count_wrong(const disjoint_job *job)
     return found;
 }
 
-/* Move next hops of the first trees off the channels with the highest load, and to paths that an order allows.  The
- * highest load of given first trees stays a limit.  Ends after some sweeps that improve neither. */
+/* Balance the first trees: move next hops off the channels with the highest load, and to paths that an order allows.
+ * If first trees were given, their highest load stays a limit.  The search ends after several sweeps without a gain. */
 int ibn_disjoint_balance_first(disjoint_job *job)
 {
     search_job search = {.job = job};
@@ -485,8 +501,8 @@ int ibn_disjoint_balance_first(disjoint_job *job)
     return code;
 }
 
-/* Improve all trees.  Afterwards all paths of a pair can be used (disjoint_is_wrong), unless its path in the first tree
- * cannot. */
+/* Improve all trees.  Afterwards every path may be used (disjoint_is_wrong), unless the pair's path in the first
+ * tree must not be used either. */
 int ibn_disjoint_local_search(disjoint_job *job)
 {
     search_job search = {.job = job};
@@ -500,10 +516,11 @@ int ibn_disjoint_local_search(disjoint_job *job)
             follow_first_if_wrong(job, search.changed);
         count_load(job);
         set_scale(&search);
-        /* Balancing the first trees would undo their concentration. */
+        /* The first trees are not balanced if they concentrate the traffic, because that would undo the
+         * concentration. */
         sweep(&search, job->net->concentrate ? 1 : 0, job->net->trees);
     }
-    /* This loop ends, because in each round at least one more switch of a tree follows the first tree. */
+    /* This loop ends, because in each round at least one more path follows the first tree. */
     while (code == DISJOINT_OK && follow_first_if_wrong(job, search.changed) > 0)
         continue;
     if (code == DISJOINT_OK)

@@ -1,4 +1,4 @@
-/* Orders of the switches, and the paths that lead up and then down in them: see disjoint.h. */
+/* Orders of the switches, and properties of the paths that lead up and then down in an order: see disjoint.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,8 @@
 
 enum { FAR = 60000 };
 
-/* Return the number of unordered pairs of channels out of a switch that both lead up or both lead down. */
+/* Return the number of unordered pairs of channels out of a switch that both lead up, or both lead down.  `up` of
+ * `degree` channels lead up. */
 static int64_t same_side(int64_t up, int64_t degree)
 {
     return up * (up - 1) / 2 + (degree - up) * (degree - up - 1) / 2;
@@ -17,10 +18,11 @@ typedef struct {
     const int32_t *first, *dst;
     int32_t *position; /* [S]: position of each switch in the order */
     int32_t *at;       /* [S]: switch at each position */
-    int32_t *up;       /* [S]: channels to earlier switches */
+    int32_t *up;       /* [S]: number of channels of each switch that lead to earlier switches */
 } order_search;
 
-/* Return the change of a neighbour's channels up if switch v moves from position a to b: -1, 0 or 1. */
+/* Return by how much the number of a neighbour's channels that lead up changes (-1, 0 or 1), if switch v moves from
+ * position a to position b. */
 static int32_t change_of(const order_search *search, int32_t w, int32_t a, int32_t b)
 {
     const int32_t p = search->position[w];
@@ -29,8 +31,8 @@ static int32_t change_of(const order_search *search, int32_t w, int32_t a, int32
     return b <= p && p < a ? 1 : 0;
 }
 
-/* Move the switch at position a to b, and the switches between by one, unless the number of pairs of
- * channels that lead to the same side (same_side) would grow. */
+/* Move the switch at position a to position b; the switches in between move by one position.  The move is not made
+ * if it increases the number of pairs of channels that lead to the same side (same_side). */
 static void try_move(order_search *search, int32_t a, int32_t b)
 {
     const int32_t v = search->at[a], degree = search->first[v + 1] - search->first[v];
@@ -82,7 +84,7 @@ int ibn_disjoint_balance_order(int32_t switches, const int32_t *first, const int
     return code;
 }
 
-/* Fill one destination's rows of `hops` and `degree`; down: [S] hops of paths that only lead down. */
+/* Fill the rows of `hops` and `degree` of one destination. down: [S], scratch, hops of paths that only lead down. */
 static void reach_one(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *position,
                       const int32_t *at, int32_t d, int32_t most_hops, int32_t *down, int32_t *any, uint8_t *degree)
 {
@@ -95,7 +97,8 @@ static void reach_one(int32_t switches, const int32_t *first, const int32_t *dst
             if (position[dst[c]] > x && down[dst[c]] + 1 < down[v])
                 down[v] = down[dst[c]] + 1;
     }
-    /* Paths that lead up first: `any` of earlier switches is complete before later switches need it. */
+    /* Next come the paths that begin by leading up.  Switches are visited in order, so that the hops of earlier
+     * switches are complete before later switches need them. */
     for (int32_t x = 0; x < switches; x++) {
         const int32_t v = at[x];
         int32_t usable = 0;

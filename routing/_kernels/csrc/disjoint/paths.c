@@ -1,11 +1,11 @@
-/* Paths in trees: links that they share, hops, masks and load. */
+/* Properties of the paths in trees: shared links, hops, orders that allow them, and load. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/internal/random.h"
 #include "disjoint/internal/disjoint_job.h"
 
-/* Mark the links on the paths from s to d of the trees in a mask. */
+/* Mark the links on the paths from switch s to switch d in several trees.  `trees` selects the trees, as bits. */
 void ibn_disjoint_mark_paths(disjoint_job *job, int32_t d, int32_t s, uint32_t trees)
 {
     const disjoint_request *net = job->net;
@@ -24,7 +24,8 @@ void ibn_disjoint_mark_paths(disjoint_job *job, int32_t d, int32_t s, uint32_t t
     }
 }
 
-/* Return the trees whose marked paths share a link with the path from one switch to another in the tree at `row`. */
+/* Return the trees, as bits, whose marked paths share a link with the path from switch `from` to switch `to` in one
+ * tree.  `row` is the index of this tree's first entry. */
 uint8_t ibn_disjoint_marked(disjoint_job *job, int32_t d, int64_t row, int32_t from, int32_t to)
 {
     const disjoint_request *net = job->net;
@@ -38,7 +39,7 @@ uint8_t ibn_disjoint_marked(disjoint_job *job, int32_t d, int64_t row, int32_t f
     return hit;
 }
 
-/* Record which trees share a link with the path of one tree from s to d. */
+/* Record which trees' paths from s to d share a link with the path of one tree.  `hit` has these trees, as bits. */
 void ibn_disjoint_set_conflict(disjoint_job *job, int32_t d, int32_t s, int32_t tree, uint8_t hit)
 {
     const int32_t k = job->net->trees;
@@ -52,7 +53,7 @@ void ibn_disjoint_set_conflict(disjoint_job *job, int32_t d, int32_t s, int32_t 
             conflict[j] &= (uint8_t)~(1u << tree);
 }
 
-/* Fill the conflicts of all paths to a destination from its trees. */
+/* Find, for all switches, which of their paths to a destination share a link. */
 void ibn_disjoint_fill_conflicts(disjoint_job *job, int32_t d)
 {
     const disjoint_request *net = job->net;
@@ -66,7 +67,8 @@ void ibn_disjoint_fill_conflicts(disjoint_job *job, int32_t d)
     }
 }
 
-/* Return the size of the largest conflict-free set of the given trees, at most `wanted`. */
+/* Return the size of the largest set of trees whose paths pairwise share no link, counted up to `wanted`.  Only
+ * trees in `open` (bits) are used. */
 static int32_t largest(const uint8_t *conflict, uint32_t open, int32_t wanted)
 {
     int32_t best = 0;
@@ -82,13 +84,15 @@ static int32_t largest(const uint8_t *conflict, uint32_t open, int32_t wanted)
     return best;
 }
 
-/* Return the size of the largest set of trees without a conflict, at most `wanted`. */
+/* Return the size of the largest set of trees whose paths pairwise share no link, counted up to `wanted`.
+ * `conflict` has, for each tree, the trees whose paths share a link with its path, as bits. */
 int32_t ibn_disjoint_most(const uint8_t *conflict, int32_t trees, int32_t wanted)
 {
     return largest(conflict, (1u << trees) - 1, wanted);
 }
 
-/* Fill job->queue with the switches that reach d, nearest first, ties in random order; d itself comes first. */
+/* Fill job->queue with the switches from which destination d can be reached.  Destination d comes first, and the
+ * nearest switches next.  Switches at equal distance are in random order. */
 void ibn_disjoint_by_distance(disjoint_job *job, int32_t d)
 {
     const int32_t switches = job->net->switches;
@@ -108,7 +112,7 @@ void ibn_disjoint_by_distance(disjoint_job *job, int32_t d)
     /* job->count[h] is now the number of switches within h hops. */
 }
 
-/* Fill hops and masks of all paths of a tree from its next hops. */
+/* Fill the hops of all paths of a tree, and the orders that allow them, from the next hops. */
 void ibn_disjoint_trace_tree(disjoint_job *job, int32_t d, int32_t tree)
 {
     const disjoint_request *net = job->net;
@@ -118,7 +122,7 @@ void ibn_disjoint_trace_tree(disjoint_job *job, int32_t d, int32_t tree)
         job->depth[row + s] = s == d ? 0 : DISJOINT_UNREACHED;
     job->mask[row + d] = 255;
     for (int32_t s = 0; s < net->switches; s++) {
-        /* Collect the switches of the path up to the first one that is filled, then fill them from that end on. */
+        /* Collect the switches of the path up to the first one that is filled already, then fill them in reverse. */
         int32_t top = 0;
         for (int32_t v = s; job->depth[row + v] == DISJOINT_UNREACHED && next[v] != DISJOINT_NONE;) {
             job->count[top++] = v;
@@ -132,7 +136,7 @@ void ibn_disjoint_trace_tree(disjoint_job *job, int32_t d, int32_t tree)
     }
 }
 
-/* Add a tree's all-to-all load, or remove it with sign -1. */
+/* Add a tree's all-to-all load to the loads of its channels or, with sign -1, remove it. */
 void ibn_disjoint_add_load(disjoint_job *job, int32_t d, int32_t tree, double sign)
 {
     const disjoint_request *net = job->net;
@@ -151,7 +155,7 @@ void ibn_disjoint_add_load(disjoint_job *job, int32_t d, int32_t tree, double si
     }
 }
 
-/* Let a tree follow the first tree from s to d. */
+/* Replace the path from switch s to destination d in one tree by the path in the first tree. */
 void ibn_disjoint_copy_first(const disjoint_request *net, uint8_t *next, int32_t d, int32_t tree, int32_t s)
 {
     const uint8_t *base = next + (int64_t)d * net->trees * net->switches;

@@ -1,4 +1,4 @@
-/* Assign VLs to paths, given the dependencies of paths that have a VL: see assign_vls.h. */
+/* Assign VLs to paths while the CDG of every VL stays acyclic: see assign_vls.h. */
 #include "layering/assign_vls.h"
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@ typedef struct {
     const vl_requests *paths;
     acyclic graph;
     acyclic_step *step;  /* CDG edges of the current group of paths */
-    int32_t steps, room; /* length of `step`; allocated length of `step` */
+    int32_t steps, room; /* steps: length of `step`; room: allocated length of `step` */
 } fit_job;
 
 static int32_t channel_of(const vl_requests *paths, int32_t s, int32_t lid)
@@ -34,7 +34,7 @@ static int make_room(fit_job *job)
     return OK;
 }
 
-/* Add the dependencies of a path to `step`; *arrives receives whether the path reaches its destination. */
+/* Append the dependencies of one path to `step`.  *arrives receives whether the path reaches its destination. */
 static int collect(fit_job *job, int32_t s, int32_t lid, bool *arrives)
 {
     const vl_requests *paths = job->paths;
@@ -56,7 +56,8 @@ static int collect(fit_job *job, int32_t s, int32_t lid, bool *arrives)
     return OK;
 }
 
-/* Collect the dependencies of a group; *arrives receives whether all its paths reach their destinations. */
+/* Append the dependencies of all paths of a group to `step`.  *arrives receives whether all of them reach their
+ * destinations. */
 static int collect_group(fit_job *job, int32_t group, bool *arrives)
 {
     const vl_requests *paths = job->paths;
@@ -77,7 +78,8 @@ static bool is_blocked(const fit_job *job, int32_t vl)
     return blocked;
 }
 
-/* Add the current group's dependencies to the first VL from `start` on that stays acyclic, and return the VL. */
+/* Add the current group's dependencies to the CDG of the first VL, from `start` on, that stays acyclic.  Returns
+ * this VL. */
 static uint8_t place(fit_job *job, int32_t start)
 {
     const int32_t vls = job->paths->vls;
@@ -90,7 +92,7 @@ static uint8_t place(fit_job *job, int32_t start)
     return NO_VL;
 }
 
-/* Copy VL masks from the caller's slots to the graph's edges, or back. */
+/* Copy the masks of VLs from the caller's array of slots to the edges of the acyclic graph, or back. */
 static void move_masks(fit_job *job, uint16_t *dependencies, bool back)
 {
     const vl_requests *paths = job->paths;

@@ -4,7 +4,8 @@
 #include <stdint.h>
 
 /*
- * Paths that need a VL.  The dependency of channel c on the k-th channel of switch dst[c] has slot slot[c] + k.
+ * A fabric with its tables, and groups of paths that need a VL.  A dependency of channel c is on a channel out of
+ * switch dst[c]; for the k-th of these channels it has index slot[c] + k in arrays [slots].
  */
 typedef struct {
     int32_t switches;
@@ -15,28 +16,30 @@ typedef struct {
     const int32_t *src;        /* [C]: switch that sends */
     const int32_t *dst;        /* [C]: switch that receives */
     const int32_t *into;       /* [C]: channels sorted by the switch that they enter */
-    const int32_t *into_first; /* [S + 1]: where the channels into each switch begin in into */
+    const int32_t *into_first; /* [S + 1]: index of each switch's first channel in `into` */
     const int32_t *at_port;    /* [S, 256]: channel out of each port, -1: none */
     const int32_t *slot;       /* [C]: index of the first CDG edge of each channel */
     const int32_t *lid_switch; /* [L]: switch that delivers each LID */
-    const uint8_t *lft;        /* [S, L]: out-ports */
-    const uint8_t *open;       /* [V]: whether a VL may be assigned */
+    const uint8_t *lft;        /* [S, L]: out-port of each switch towards each LID */
+    const uint8_t *open;       /* [V]: whether paths may be assigned to each VL */
     int32_t groups;            /* G, number of groups of paths */
     const int32_t *path_first; /* [G + 1]: first path of each group; all paths of a group use one VL */
     const int32_t *path_from;  /* [paths]: first switch of each path */
     const int32_t *path_to;    /* [paths]: destination LID of each path */
-    const uint8_t *start;      /* [G]: VL that each group tries first */
+    const uint8_t *start;      /* [G]: VL that is tried first for each group */
 } vl_requests;
 
 /*
- * Assign a VL to one group after the other.  It is the first VL, counted from the start VL of the group, whose CDG
- * stays acyclic with the paths of the group.
+ * Assign a VL to the groups of paths, one group after the other.  A group gets the first VL, counted from its start
+ * VL, whose CDG stays acyclic with the group's paths.
  *
- * dependencies: uint16 [slots], mask of the VLs on which each dependency is in use; those of the placed groups
- * are added.
+ * dependencies: uint16 [slots], VLs on which each dependency is in use, as bits; those of the assigned groups are
+ * added.
  * order: int32 [V, C], a topological order of these dependencies; updated.
- * budget: channels that cycle searches may visit; receives the remaining number.  No group is placed once it is spent.
- * vl: uint8 [G], VL of each group, 255 if no VL takes the group or one of its paths does not reach its destination.
+ * budget: number of channels that cycle searches may visit; receives the number that is left.  No group is assigned
+ * once it is spent.
+ * vl: uint8 [G], VL of each group.  It is 255 if the group fits on no VL, or if one of its paths does not reach its
+ * destination.
  */
 int ibn_layering_assign_vls(const vl_requests *paths, uint16_t *dependencies, int32_t *order, int64_t *budget,
                             uint8_t *vl);

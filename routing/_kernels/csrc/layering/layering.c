@@ -1,27 +1,28 @@
-/* Assign paths to layers (VLs) without cycles: each path goes into the first layer whose dependencies stay acyclic with
- * it, longest paths first.
+/* Assign paths to layers (VLs) such that the CDG of every layer is acyclic.  Each path goes into the first layer
+ * that stays acyclic with it; the longest paths come first.
  *
- * Without `mutual`, the unit is one path from a switch to a target.  A path that is part of a placed path needs no
- * test: its dependencies are in that layer.  So only paths that are not part of another one have to be tested.  With
- * `mutual`, the unit is all paths between two switches, in both directions.
+ * Without `mutual`, the unit of assignment is one path from a switch to a target.  A path that is a section of a
+ * placed path needs no test, because its dependencies are in that layer already.  So only paths that are not
+ * sections of other paths are tested.
+ *
+ * With `mutual`, the unit of assignment is all paths between two switches, in both directions.
  *
  * The paths that count are placed first.  The others, between switches that both have no end ports, follow as far as
- * they fit.  At last every path moves to the layer with the least load, among those that have all of its
- * dependencies. */
+ * they fit.  In the end, every path moves to the least loaded of the layers that have all of its dependencies. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "layering/internal/layering_job.h"
 
-/* Place the units that have no layer yet; with `counted`, only the units that count.  Return how many found no
- * layer. */
+/* Place the units that have no layer yet; with `counted`, only those that count.  Returns the number of units that
+ * fit into no layer. */
 static int64_t place_all(layering_job *job, int32_t vls, int avoid, int counted)
 {
     return job->paths->mutual ? ibn_layering_place_pairs(job, vls, avoid, counted)
                               : ibn_layering_place_paths(job, vls, avoid, counted);
 }
 
-/* Place all units, relieve the channels at the peak, and balance the layers. */
+/* Place all units, unload the channels with the peak utilisation, and balance the load of the layers. */
 static int run(layering_job *job)
 {
     const ibn_path_set *paths = job->paths;
@@ -48,11 +49,13 @@ static int run(layering_job *job)
     return job->failed || (!result->left && ibn_layering_rebalance(job));
 }
 
-/* Put all paths into layers.
+/* Assign a layer to all paths.
  *
- * next: uint8 [D, S], index of each switch's channel among its own (255: none), changed where paths get other first
- * hops. load: double [C], kept up to date.  layer: uint8 [D, S], with `mutual` uint8 [S, S].  result->used: layers
- * in use, at least paths->have. */
+ * next: uint8 [D, S], by target and switch the index of the next channel among the switch's channels (255: none);
+ * changed where paths get other first hops.
+ * load: double [C], flow on each channel, kept up to date.
+ * layer: uint8, output; [D, S] by target and switch, with `mutual` [S, S] by pair of switches.
+ * result->used: number of layers in use, at least paths->have. */
 int ibn_layering_assign(const ibn_path_set *paths, uint8_t *next, double *load, uint8_t *layer, ibn_layers *result)
 {
     size_t switches = (size_t)paths->switches, all = (size_t)paths->targets * switches;

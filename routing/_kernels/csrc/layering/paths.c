@@ -1,11 +1,13 @@
-/* Layering unit = one path from a switch to a target (as opposed to a pair of switches, see symmetric.c). */
+/* Layering with single paths as units: each path from a switch to a target gets a layer of its own. symmetric.c has
+ * pairs of switches as units. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "layering/internal/layering_job.h"
 
-/* Place the path of a switch with another first hop: of the equally long paths that fit into a layer, the least loaded
- * one.  Return the layer, or -1.  No path through this switch has been placed yet. */
+/* Place the path of a switch with another first hop: the least loaded of the equally long paths that fit into a
+ * layer.  Returns the layer, or -1 if there is no such path.  May be used only while no path through this switch has
+ * been placed. */
 static int32_t place_elsewhere(layering_job *job, int32_t target, int32_t u, int32_t vls, int avoid)
 {
     const uint16_t *hops = job->hops + (int64_t)target * job->net.switches;
@@ -31,7 +33,7 @@ static int32_t place_elsewhere(layering_job *job, int32_t target, int32_t u, int
     return vl;
 }
 
-/* Store the layer of a placed path, and of all paths that are part of it. */
+/* Store the layer of a placed path, and of all paths that are sections of it. */
 static void mark(layering_job *job, int32_t target, int32_t u, int32_t vl)
 {
     uint8_t *layer = job->layer + (int64_t)target * job->net.switches;
@@ -40,7 +42,7 @@ static void mark(layering_job *job, int32_t target, int32_t u, int32_t vl)
         layer[u] = (uint8_t)vl;
 }
 
-/* Place all paths without a layer, the longest first; return how many found none. */
+/* Place all paths without a layer, the longest first.  Returns the number of paths that fit into no layer. */
 int64_t ibn_layering_place_paths(layering_job *job, int32_t vls, int avoid, int counted)
 {
     int32_t switches = job->net.switches, longest = 0;

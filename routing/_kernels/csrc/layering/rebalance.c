@@ -1,10 +1,10 @@
-/* Balance the layers: every path moves to the layer with the least load, among those that have all of its CDG edges. */
+/* Balance the layers: every path moves to the least loaded of the layers that have all of its CDG edges. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "layering/internal/layering_job.h"
 
-/* Return the layer with the least load among those in the mask `has`.  A clone has the CDG edges of its original,
+/* Return the least loaded of the layers in `has` (bits).  A layer that is a clone has the CDG edges of its original,
  * base[layer]. */
 static int32_t least(const double *carried, uint32_t has, int32_t used, const int32_t *base)
 {
@@ -15,8 +15,8 @@ static int32_t least(const double *carried, uint32_t has, int32_t used, const in
     return best < 0 ? 0 : best;
 }
 
-/* Clone the CDG edges of the most loaded layers into the unused ones, so that their load can be split.  Each clone
- * goes to the layer with the highest load per clone. */
+/* Copy the CDG edges of the most loaded layers into the unused layers, so that the load of these layers can be
+ * split.  Each unused layer becomes a clone of the layer that has the highest load per clone. */
 static void share_out(const double *carried, int32_t vls, int32_t used, int32_t *base)
 {
     int32_t shares[32];
@@ -34,7 +34,7 @@ static void share_out(const double *carried, int32_t vls, int32_t used, int32_t 
     }
 }
 
-/* Sort the switches by hops, nearest first; `starts` is scratch, int32 [S + 2]. */
+/* Sort the switches by hops to a target, nearest first.  `starts` is scratch, int32 [S + 2]. */
 static void sort_by_hops(const uint16_t *hops, int32_t switches, int32_t *queue, int32_t *starts)
 {
     memset(starts, 0, ((size_t)switches + 2) * sizeof *starts);
@@ -46,7 +46,8 @@ static void sort_by_hops(const uint16_t *hops, int32_t switches, int32_t *queue,
         queue[starts[hops[u] < switches ? hops[u] : switches]++] = u;
 }
 
-/* Choose the least loaded layer for every path.  `last`: store the layers; otherwise only sum up the loads. */
+/* Choose the least loaded possible layer for every path.  With `last` the layers are stored, otherwise only the
+ * loads are summed. */
 static void rebalance_paths(layering_job *job, int last, int32_t used, const int32_t *base, double *carried,
                             uint32_t *has, int32_t *queue, int32_t *starts)
 {
@@ -74,7 +75,8 @@ static void rebalance_paths(layering_job *job, int last, int32_t used, const int
     }
 }
 
-/* Choose the least loaded layer for every pair of switches.  `last`: store the layers. */
+/* Choose the least loaded possible layer for every pair of switches.  With `last` the layers are stored, otherwise
+ * only the loads are summed. */
 static void even_pairs(layering_job *job, int last, int32_t used, const int32_t *base, double *carried)
 {
     int32_t switches = job->net.switches;
@@ -95,7 +97,7 @@ static void even_pairs(layering_job *job, int last, int32_t used, const int32_t 
         job->layer[(int64_t)a * switches + a] = 0;
 }
 
-/* Spread the paths over all layers in use; return nonzero if memory ran out. */
+/* Distribute the paths over all layers in use.  Returns nonzero if memory ran out. */
 int ibn_layering_rebalance(layering_job *job)
 {
     size_t switches = (size_t)job->net.switches + 2;
@@ -105,8 +107,8 @@ int ibn_layering_rebalance(layering_job *job)
     int failed = !has || !queue || !starts;
     double carried[32] = {0.0};
     share_out(carried, vls, used, base);
-    /* The first round spreads the paths over the original layers, to measure the load of each layer.  The second round
-     * also uses the copies of layers. */
+    /* The first round uses only the original layers, to measure the load of each.  The second round also uses the
+     * clones. */
     for (int32_t last = vls == 1 || vls >= used; last <= 1 && !failed; last++) {
         memset(carried, 0, sizeof carried);
         if (job->paths->mutual)

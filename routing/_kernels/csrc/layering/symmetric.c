@@ -1,11 +1,11 @@
-/* Layering unit = all paths between two switches, in both directions. */
+/* Layering with pairs of switches as units: all paths between two switches, in both directions, get one layer. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "layering/internal/layering_job.h"
 
-/* Collect the CDG edges and the flow of all paths between two switches; return the hops of the longest, or 0 if one
- * is missing. */
+/* Collect the CDG edges and the flow of all paths between two switches.  Returns the hops of the longest of these
+ * paths, or 0 if a path is missing. */
 int32_t ibn_layering_path_between(layering_job *job, int32_t a, int32_t b, double *flow)
 {
     const ibn_path_set *paths = job->paths;
@@ -26,7 +26,7 @@ int32_t ibn_layering_path_between(layering_job *job, int32_t a, int32_t b, doubl
     return longest;
 }
 
-/* Return whether any path to a target at `to` leads through `from`. */
+/* Return whether the path of any switch to a target at switch `to` leads through switch `from`. */
 static int is_passed(const layering_job *job, int32_t from, int32_t to)
 {
     const ibn_path_set *paths = job->paths;
@@ -41,7 +41,7 @@ static int is_passed(const layering_job *job, int32_t from, int32_t to)
     return 0;
 }
 
-/* Add (sign 1) or remove (sign -1) the flow of all paths from one switch to the targets at another. */
+/* Add (sign 1) or remove (sign -1) the flow of all paths from one switch to the targets at another switch. */
 static void move_between(layering_job *job, int32_t from, int32_t to, double sign)
 {
     const ibn_path_set *paths = job->paths;
@@ -52,7 +52,8 @@ static void move_between(layering_job *job, int32_t from, int32_t to, double sig
     }
 }
 
-/* Distribute the targets at `to` over the channels parallel to c, each to the one with the lowest utilisation. */
+/* Distribute the targets at switch `to` over the channels that are parallel to channel c.  Each target gets the
+ * channel with the lowest utilisation at the time. */
 static void send_over(layering_job *job, int32_t from, int32_t to, int32_t c)
 {
     const ibn_path_set *paths = job->paths;
@@ -72,7 +73,8 @@ static void send_over(layering_job *job, int32_t from, int32_t to, int32_t c)
     }
 }
 
-/* List the first channels of all shortest paths, one of each bundle, by utilisation; return how many. */
+/* List the first channels of all shortest paths between two switches, sorted by utilisation.  Of parallel channels
+ * only one is listed.  Returns the length of the list. */
 static int32_t first_hops(const layering_job *job, int32_t from, int32_t to, first_hop *found)
 {
     int32_t count = 0, t = job->paths->at[job->paths->at_first[to]];
@@ -88,7 +90,7 @@ static int32_t first_hops(const layering_job *job, int32_t from, int32_t to, fir
     return count;
 }
 
-/* Save the next hops of `from` towards the targets at `to`, or restore them (`back`). */
+/* Save the next hops of switch `from` towards the targets at switch `to` or, with `back`, restore them. */
 static void keep(layering_job *job, int32_t from, int32_t to, uint8_t *kept, int back)
 {
     for (int32_t i = job->paths->at_first[to]; i < job->paths->at_first[to + 1]; i++) {
@@ -98,8 +100,8 @@ static void keep(layering_job *job, int32_t from, int32_t to, uint8_t *kept, int
     }
 }
 
-/* Place a pair of switches by other first hops of equal length, if no other path leads through these switches.
- * Return the layer, or -1. */
+/* Place a pair of switches with other first hops on paths of equal length.  This is done only if no other path leads
+ * through these switches.  Returns the layer, or -1 if the pair fits into none. */
 static int32_t place_pair_elsewhere(layering_job *job, int32_t a, int32_t b, int32_t vls)
 {
     const int32_t *at_first = job->paths->at_first;
@@ -135,7 +137,7 @@ static int32_t place_pair_elsewhere(layering_job *job, int32_t a, int32_t b, int
     return vl;
 }
 
-/* Fill the lengths of the longest paths between all pairs of switches. */
+/* Fill the length of the longest path between every two switches. */
 void ibn_layering_measure_lengths(layering_job *job)
 {
     int32_t switches = job->net.switches;
@@ -145,7 +147,8 @@ void ibn_layering_measure_lengths(layering_job *job)
             job->length[(int64_t)a * switches + b] = (uint16_t)ibn_layering_path_between(job, a, b, &flow);
 }
 
-/* Place all pairs of switches without a layer, those with the longest paths first; return how many found none. */
+/* Place all pairs of switches without a layer, those with the longest paths first.  Returns the number of pairs that
+ * fit into no layer. */
 int64_t ibn_layering_place_pairs(layering_job *job, int32_t vls, int avoid, int counted)
 {
     int32_t switches = job->net.switches, longest = 0;

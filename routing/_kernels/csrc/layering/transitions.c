@@ -1,12 +1,16 @@
-/* Assign pairs of switches to SLs whose VL may grow from hop to hop.
+/* Assign SLs to pairs of switches, where packets on some SLs move to higher VLs along their path.
  *
- * The first SLs keep their VL on the whole path.  A pair takes the first of them whose dependencies stay acyclic with
- * its paths, as in layering.c.  A pair that fits nowhere takes one of the other SLs.  Its paths begin on VL 0, and stay
- * on a VL as long as the next dependency closes no cycle there.  Otherwise they move up to the next VL.
+ * Packets on the first SLs keep their VL on the whole path.  A pair takes the first of these SLs whose dependencies
+ * stay acyclic with the pair's paths, as in layering.c.
  *
- * Dependencies between two VLs only lead up.  So no cycle contains one, and it is enough that each VL is acyclic.  A
- * switch knows only in-port, out-port and SL of a packet, not its VL.  So an SL has one VL for each pair of channels in
- * a row, and every path on this SL must agree with it. */
+ * A pair that fits on none of them takes one of the other SLs.  Its paths begin on VL 0, and stay on a VL as long as
+ * the next dependency closes no cycle there.  Otherwise they move up to the next VL.
+ *
+ * Dependencies between two VLs only lead up.  So no cycle contains such a dependency, and it is enough that each VL
+ * is acyclic.
+ *
+ * A switch knows the in-port, out-port and SL of a packet, but not its VL.  So an SL has one VL for each pair of
+ * consecutive channels, on which all paths of this SL must agree. */
 #include "layering/transitions.h"
 
 #include <stdlib.h>
@@ -18,20 +22,20 @@
 
 typedef struct {
     layering_job job;
-    int32_t sls;                       /* number of SLs; the first paths->most of them keep their VL */
-    int32_t edges;                     /* number of CDG edges */
-    uint8_t *turn_vl;                  /* [sls - most, edges] VL of the second channel, NO_VL: not decided */
-    uint8_t *sl;                       /* [S, S] */
-    acyclic_step *added;               /* CDG edges that the current attempt added, with their VLs in added_vl */
-    uint8_t *added_vl;                 /* as long as added */
-    int32_t *decided;                  /* CDG edges whose VL the current attempt decided */
-    acyclic_step *refused;             /* CDG edges that the current attempt found to close a cycle, with their VLs */
-    uint8_t *refused_vl;               /* as long as refused */
-    int32_t adds, decisions, refusals; /* lengths of the lists above */
-    int32_t room;                      /* allocated length of the lists */
+    int32_t sls;      /* number of SLs; packets on the first paths->most SLs keep their VL */
+    int32_t edges;    /* number of CDG edges */
+    uint8_t *turn_vl; /* [sls - most, edges] by SL and CDG edge: VL of the edge's second channel, NO_VL: not decided */
+    uint8_t *sl;      /* [S, S] SL of each pair of switches */
+    acyclic_step *added;   /* CDG edges that the current attempt added; their VLs are in added_vl */
+    uint8_t *added_vl;     /* VLs of the edges in `added`, in their order */
+    int32_t *decided;      /* CDG edges on which the current attempt decided the VL of the second channel */
+    acyclic_step *refused; /* CDG edges that closed a cycle in the current attempt; their VLs are in refused_vl */
+    uint8_t *refused_vl;   /* VLs of the edges in `refused`, in their order */
+    int32_t adds, decisions, refusals; /* lengths of `added`, `decided` and `refused` */
+    int32_t room;                      /* allocated length of `added`, `decided` and `refused` */
 } attempt;
 
-/* Make room for the CDG edges of one more path; return nonzero if memory ran out. */
+/* Enlarge the lists by room for the CDG edges of one more path.  Returns nonzero if memory ran out. */
 static int reserve(attempt *x)
 {
     int32_t most = x->adds > x->decisions ? x->adds : x->decisions;
@@ -55,7 +59,7 @@ static int reserve(attempt *x)
     return 0;
 }
 
-/* Add a CDG edge to a VL unless it closes a cycle; return whether the VL has the edge now. */
+/* Add a CDG edge to a VL unless it closes a cycle.  Returns whether the VL has the edge now. */
 static int add(attempt *x, int32_t vl, acyclic_step step)
 {
     acyclic *graph = &x->job.graph;
@@ -73,7 +77,8 @@ static int add(attempt *x, int32_t vl, acyclic_step step)
     return 0;
 }
 
-/* Add the path from switch `from` to a target on an SL that may change its VL; return whether it fits. */
+/* Add the path from switch `from` to a target on an SL whose packets may move to higher VLs.  Returns whether the
+ * path fits. */
 static int add_path(attempt *x, int32_t target, int32_t from, uint8_t *turn_vl)
 {
     layering_job *job = &x->job;
@@ -101,7 +106,8 @@ static int add_path(attempt *x, int32_t target, int32_t from, uint8_t *turn_vl)
     return 1;
 }
 
-/* Undo an attempt.  An edge that closed a cycle may close none without the edges that are removed. */
+/* Undo an attempt: remove its CDG edges, and test the edges that closed a cycle again later, because they may close
+ * none without the removed edges. */
 static void undo(attempt *x, uint8_t *turn_vl)
 {
     acyclic *graph = &x->job.graph;
@@ -113,7 +119,8 @@ static void undo(attempt *x, uint8_t *turn_vl)
         turn_vl[x->decided[i]] = NO_VL;
 }
 
-/* Try to put all paths between two switches on one SL that may change its VL; return whether they fit. */
+/* Try to put all paths between two switches on an SL whose packets may move to higher VLs.  Returns whether they
+ * fit. */
 static int try_sl(attempt *x, int32_t a, int32_t b, int32_t sl)
 {
     const ibn_path_set *paths = x->job.paths;
@@ -130,7 +137,7 @@ static int try_sl(attempt *x, int32_t a, int32_t b, int32_t sl)
     return 1;
 }
 
-/* Return the first SL for a pair of switches, or NO_LAYER. */
+/* Return the first SL on which a pair of switches fits, or NO_LAYER if there is none. */
 static uint8_t place_pair(attempt *x, int32_t a, int32_t b, int avoid, int change)
 {
     layering_job *job = &x->job;
@@ -143,8 +150,8 @@ static uint8_t place_pair(attempt *x, int32_t a, int32_t b, int avoid, int chang
     return vl < 0 ? NO_LAYER : (uint8_t)vl;
 }
 
-/* Place all pairs without an SL, those with the longest paths first; return how many found none.  If no SL is left for
- * a pair that counts, the others are not tried. */
+/* Place all pairs without an SL, those with the longest paths first.  Returns the number of pairs that fit on no SL.
+ * If a pair that counts fits on no SL, the other pairs are not tried. */
 static int64_t place_all(attempt *x, int avoid, int counted, int change)
 {
     const int hasty = counted && change;
@@ -166,7 +173,7 @@ static int64_t place_all(attempt *x, int avoid, int counted, int change)
     return left;
 }
 
-/* Place all pairs: as many as possible on SLs that keep their VL, then the others. */
+/* Place all pairs: first as many as possible on SLs whose packets keep their VL, then the other pairs. */
 static void run(attempt *x, ibn_transition_counts *counts)
 {
     layering_job *job = &x->job;
@@ -190,11 +197,13 @@ static void run(attempt *x, ibn_transition_counts *counts)
         }
 }
 
-/* Put all pairs of switches on SLs; both directions of a pair have the same SL.
+/* Assign an SL to every pair of switches; it serves both directions.
  *
- * sls: SLs, of which the first paths->most keep their VL.  next: uint8 [D, S] and load: double [C], unchanged.  sl:
- * uint8 [S, S].  turn_vl: uint8 [sls - paths->most, CDG edges], for each SL that may change its VL the VL of the second
- * channel, 255 where no path uses the edge. */
+ * sls: number of SLs; packets on the first paths->most SLs keep their VL.
+ * next: uint8 [D, S] and load: double [C], as for ibn_layering_assign, unchanged.
+ * sl: uint8 [S, S], output.
+ * turn_vl: uint8 [sls - paths->most, CDG edges], output: for each SL whose packets may move to higher VLs, the VL of
+ * each edge's second channel, 255 where no path uses the edge. */
 int ibn_layering_assign_transitions(const ibn_path_set *paths, int32_t sls, uint8_t *next, double *load, uint8_t *sl,
                                     uint8_t *turn_vl, ibn_transition_counts *counts)
 {

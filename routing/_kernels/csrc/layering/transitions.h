@@ -2,12 +2,12 @@
 #define IBNUE_TRANSITIONS_H
 #include <stdint.h>
 #include "layering/layering.h"
-/* Counts of the result. */
+/* Statistics of the assignment. */
 typedef struct {
-    int64_t left;           /* pairs of switches that count and found no SL; 1 stands for 1 or more */
-    int64_t left_uncounted; /* other pairs that found no SL; they are on SL 0 */
-    int64_t changing;       /* pairs on an SL whose VL changes from hop to hop */
-    int64_t visited;        /* channels that searches for cycles and attempts visited */
+    int64_t left;           /* pairs of switches that count and fit on no SL; 1 means one or more */
+    int64_t left_uncounted; /* other pairs that fit on no SL; they get SL 0 */
+    int64_t changing;       /* pairs on an SL whose packets may move to higher VLs */
+    int64_t visited;        /* number of channels that cycle searches and attempts visited */
 } ibn_transition_counts;
 int ibn_layering_assign_transitions(const ibn_path_set *paths, int32_t sls, uint8_t *next, double *load, uint8_t *sl,
                                     uint8_t *turn_vl, ibn_transition_counts *counts);

@@ -1,11 +1,12 @@
-/* Unload channels: while a channel has the peak utilisation, a switch's next hop towards one target moves off it, if
- * the paths of all switches upstream still fit into a layer. */
+/* Unload the channels with the peak utilisation.  A next hop of a switch towards one target moves off such a
+ * channel, if the paths of all switches upstream still fit into a layer. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "layering/internal/layering_job.h"
 
-/* List the switches whose path to a target leads through u, u first; return how many.  `queue` is int32 [S]. */
+/* List the switches whose path to a target leads through switch u, with u first.  Returns their number.  `queue` is
+ * int32 [S]. */
 static int32_t list_upstream(const layering_job *job, int32_t target, int32_t u, int32_t *queue)
 {
     const uint8_t *next = job->next + (int64_t)target * job->net.switches;
@@ -42,8 +43,8 @@ static int all_fit(layering_job *job, int32_t target, const int32_t *queue, int3
     return !job->failed;
 }
 
-/* Move the next hop of u towards a target to a path of equal length below the peak; return whether there is one that
- * fits. */
+/* Move the next hop of switch u towards a target to a path of equal length whose utilisation is below the peak.
+ * Returns whether there is such a path that fits into a layer. */
 static int unload_at(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue)
 {
     const uint16_t *hops = job->hops + (int64_t)target * job->net.switches;
@@ -71,7 +72,8 @@ static int unload_at(layering_job *job, int32_t target, int32_t u, double peak, 
     return 0;
 }
 
-/* Move a next hop towards a target at u, or at a switch upstream of it; return whether one was moved. */
+/* Move a next hop towards a target off a channel: that of switch u, or that of a switch upstream of it.  Returns
+ * whether a next hop was moved. */
 static int relieve(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue, int32_t *behind)
 {
     int32_t count = list_upstream(job, target, u, behind);
@@ -81,7 +83,7 @@ static int relieve(layering_job *job, int32_t target, int32_t u, double peak, in
     return 0;
 }
 
-/* Relieve the channels at the peak for some rounds, or until one of them cannot be relieved. */
+/* Unload the channels with the peak utilisation, for a number of rounds or until one of them cannot be unloaded. */
 void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind)
 {
     for (int32_t round = 0; round < rounds; round++) {
@@ -95,7 +97,7 @@ void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int3
             for (int32_t t = 0; t < job->paths->targets && !moved; t++)
                 moved = job->next[(int64_t)t * job->net.switches + u] == k && relieve(job, t, u, peak, queue, behind);
             if (!moved)
-                return; /* no move lowers this channel, so the peak stays */
+                return; /* No move takes flow off this channel, so the peak utilisation stays. */
         }
     }
 }

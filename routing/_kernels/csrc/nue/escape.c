@@ -1,10 +1,10 @@
-/* Last resort: a switch whose channels into the tree all have forbidden dependencies uses the escape tree.  As few
- * other switches as necessary use it too, until the dependencies of the whole tree are allowed. */
+/* Last means for a tree in which a switch has no allowed dependency into the tree: the switch uses the escape tree.
+ * As few other switches as necessary follow it there, until all dependencies of the tree are allowed. */
 #include <string.h>
 
 #include "nue/internal/nue_job.h"
 
-/* Fill `escape`: for every switch of the connected part, the channel towards the root on the escape tree. */
+/* Fill `escape`: for every switch of the connected part, the next channel towards the root along the escape tree. */
 static void aim(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t root)
 {
     const ibn_network *net = nue->job.net;
@@ -25,7 +25,7 @@ static void aim(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_
     }
 }
 
-/* Move every switch on a forwarding loop to the escape tree; return how many were moved. */
+/* Move every switch on a forwarding loop to the escape tree.  Returns the number of switches that were moved. */
 static int32_t break_loops(const nue_t *nue, grower_t *grower, uint8_t *next, int32_t root)
 {
     const ibn_network *net = nue->job.net;
@@ -53,8 +53,8 @@ static int32_t break_loops(const nue_t *nue, grower_t *grower, uint8_t *next, in
     return put;
 }
 
-/* Count the dependencies of the tree as used if all of them are allowed.  If one is not allowed, move one of its
- * switches to the escape tree, and count nothing.  Return the number of switches that were moved. */
+/* Count the dependencies of the tree as used if all of them are allowed.  Otherwise move one switch of a forbidden
+ * dependency to the escape tree, and count nothing.  Returns the number of switches that were moved. */
 static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
     int32_t a, b, put = 0, counted = 0, *list = grower->account.children;
@@ -79,8 +79,9 @@ static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uin
     return put;
 }
 
-/* Complete a tree that could not be grown to the end, and count its dependencies and flow.  Return how many switches
- * use the escape tree.  The loop ends: with all switches on the escape tree, every dependency is allowed. */
+/* Complete a tree that could not be grown to the end, by the escape tree, and count its dependencies and flow.
+ * Returns the number of switches that use the escape tree.  The loop ends at the latest when all switches use the
+ * escape tree, because then every dependency is allowed. */
 int32_t ibn_nue_take_escape_path(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target)
 {
     const ibn_network *net = nue->job.net;

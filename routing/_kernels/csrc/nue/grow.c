@@ -1,27 +1,30 @@
-/* Tree of one destination, grown from the switch that delivers it over the complete CDG of its layer.
+/* Compute the tree of one destination, grown from the switch that delivers it over the complete CDG of its layer
+ * (VL).
  *
- * * The tree grows in waves: the neighbours of the switches that joined in one wave may join in the next wave.  Each
+ * The tree grows in waves: the neighbours of the switches that joined in one wave may join in the next wave.  Each
  * such switch sorts its channels into the tree by the cost of the whole path, and takes the first channel whose
- * dependency is allowed.  The flow of the switch is added to the path at once.  If no dependency is allowed, a
- * switch of the tree changes its next hop such that one becomes allowed (local backtracking).  Switches that cannot
- * join even then use the escape tree (escape.c). */
+ * dependency is allowed.  The flow of the switch is added to the path at once.
+ *
+ * If no dependency is allowed, a switch of the tree changes its next hop such that one becomes allowed (local
+ * backtracking).  Switches that cannot join even then use the escape tree (escape.c). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "nue/internal/nue_job.h"
 #include "core/internal/random.h"
 
-#define TAKEN 1e12 /* cost of a next hop that another LID of the same port uses: higher than that of any path */
+/* Cost of a next hop that another LID of the destination port uses too.  It is higher than the cost of any path. */
+#define TAKEN 1e12
 
 typedef struct {
     const nue_t *nue;
     layer_t *layer;
     grower_t *grower;
-    uint8_t *next; /* [S] the tree: index of each switch's channel among its own */
+    uint8_t *next; /* [S] the tree: index of each switch's next channel among the switch's channels */
     int32_t target, root, depth,
         reached;      /* depth: number of the current wave; reached: number of switches in the tree */
-    int has_siblings; /* whether the port has other LIDs */
-    double share;     /* part of the flow to the port that goes to this LID */
+    int has_siblings; /* whether the destination port has other LIDs */
+    double share;     /* part of the flow to the destination port that goes to this LID */
 } tree_t;
 
 /* Return the next channel of a switch of the tree. */
@@ -30,8 +33,8 @@ static int32_t hop(const tree_t *tree, int32_t u)
     return tree->grower->hop[u].channel;
 }
 
-/* Return the cost of the current path of `from`.  The path is walked to its end each time, because flow is added all
- * the time. */
+/* Return the cost of the present path of switch `from`.  The path is followed to its end on every call, because the
+ * costs of its channels change whenever flow is added. */
 static double walk(const tree_t *tree, int32_t from)
 {
     const load_account *account = &tree->grower->account;
@@ -42,7 +45,7 @@ static double walk(const tree_t *tree, int32_t from)
     return cost;
 }
 
-/* Add flow along the path of `from`. */
+/* Add flow to the channels of the path of switch `from`. */
 static void send(const tree_t *tree, int32_t from, double flow)
 {
     load_account *account = &tree->grower->account;
@@ -74,7 +77,8 @@ static void join(tree_t *tree, int32_t u, int32_t c)
         send(tree, u, flow);
 }
 
-/* Return the cost of channel `c` for a tree without flow: how much its dependency would restrict later trees. */
+/* Return the cost of channel `c` in a tree without flow: how much the channel's dependency would restrict later
+ * trees. */
 static double idle_cost(const tree_t *tree, int32_t c)
 {
     const nue_t *nue = tree->nue;
@@ -87,7 +91,7 @@ static double idle_cost(const tree_t *tree, int32_t c)
     return tree->layer->place[c] < tree->layer->place[b] ? 1.0 : 2.0;
 }
 
-/* List the channels from a switch into the tree, with their costs; return their number. */
+/* List the channels from a switch into the tree, with their costs.  Returns their number. */
 static int32_t gather(const tree_t *tree, int32_t u)
 {
     const ibn_network *net = tree->nue->job.net;
@@ -98,7 +102,8 @@ static int32_t gather(const tree_t *tree, int32_t u)
         int32_t v = net->dst[c];
         if (grower->depth[v] < 0 || grower->depth[v] > tree->depth)
             continue;
-        if (v != known && tree->share > 0.0) /* parallel channels often have consecutive numbers */
+        /* Parallel channels often have consecutive numbers, so the cost of the last channel can be used again. */
+        if (v != known && tree->share > 0.0)
             rest = walk(tree, v);
         known = v;
         double cost = tree->share > 0.0 ? grower->account.weight[c] + rest : idle_cost(tree, c);
@@ -110,7 +115,7 @@ static int32_t gather(const tree_t *tree, int32_t u)
     return count;
 }
 
-/* Return the cheapest allowed channel, or -1. */
+/* Return the cheapest channel whose dependency is allowed, or -1 if there is none. */
 static int32_t choose(const tree_t *tree, int32_t u)
 {
     grower_t *grower = tree->grower;
@@ -162,7 +167,7 @@ static void spread_out(tree_t *tree, int32_t head)
     }
 }
 
-/* Return a destination's flow through `u`: its own, and that of all switches upstream. */
+/* Return the flow to a destination that passes switch `u`: its own flow, and that of all switches upstream. */
 double ibn_nue_flow_through(const nue_t *nue, grower_t *grower, const uint8_t *next, int32_t target, int32_t u)
 {
     const ibn_network *net = nue->job.net;
@@ -190,9 +195,9 @@ static int leads_through(const nue_t *nue, const uint8_t *next, int32_t from, in
     return from == u;
 }
 
-/* Move switch `v` of a tree to channel `c` if the dependencies of `v` and its children are allowed then; return
- * whether it was moved.  Only dependencies are counted: the caller moves the flow.  If `v` was not moved, the log
- * has the dependencies that were blocked meanwhile. */
+/* Move switch `v` of a tree to channel `c`, if the dependencies of `v` and of its children in the tree are allowed
+ * then.  Returns whether it was moved.  Only the counts of dependencies are updated; the caller moves the flow.  If
+ * `v` was not moved, the log holds the dependencies that were found to be blocked. */
 int ibn_nue_move_subtree(const nue_t *nue, layer_t *layer, grower_t *grower, uint8_t *next, int32_t root, int32_t v,
                          int32_t c)
 {
@@ -230,8 +235,8 @@ int ibn_nue_move_subtree(const nue_t *nue, layer_t *layer, grower_t *grower, uin
     return 1;
 }
 
-/* Let `u` join the tree by channel `c` after the switch behind `c` has moved to another channel; return whether that
- * worked. */
+/* Let switch `u` join the tree by channel `c`, after the switch at the end of `c` has moved to another next hop.
+ * Returns whether this was possible. */
 static int make_room(tree_t *tree, int32_t u, int32_t c)
 {
     const ibn_network *net = tree->nue->job.net;
@@ -266,7 +271,8 @@ static int make_room(tree_t *tree, int32_t u, int32_t c)
     return 0;
 }
 
-/* Let one switch join that found no allowed channel, by a local change of the tree; return whether that worked. */
+/* Let one switch that found no allowed channel join the tree, by a local change of the tree.  Returns whether this
+ * was possible. */
 static int backtrack(tree_t *tree)
 {
     const ibn_network *net = tree->nue->job.net;

@@ -1,14 +1,13 @@
-/* Complete CDG of one layer: which dependencies are used, and which are allowed.
- *
- * A topological order of the used ones is kept up to date (D. J. Pearce, P. H. J. Kelly, ACM J. Exp. Algorithmics
- * 11, 2006).  To decide whether a dependency is allowed, comparing two positions is usually enough; otherwise the
- * channels between these positions are searched. */
+/* Complete CDG of one layer: keeps which dependencies are used, and decides which are allowed.  A topological order
+ * of the used dependencies is kept up to date (D. J. Pearce, P. H. J. Kelly, ACM J. Exp. Algorithmics 11, 2006).  To
+ * decide whether a dependency is allowed, comparing the positions of its two channels is usually enough.  Otherwise
+ * the channels between these positions are searched. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "nue/internal/nue_job.h"
 
-#define FEW 64 /* insertion sort is faster for at most so many numbers */
+#define FEW 64 /* largest number of elements for which insertion sort is used, because it is faster there */
 
 static int by_number(const void *one, const void *two)
 {
@@ -30,8 +29,8 @@ static void mark_wanted(const nue_t *nue, const layer_t *layer, int32_t number, 
             }
 }
 
-/* Count the dependencies of the escape tree as used for good: those upwards, and those down to destinations of the
- * layer. */
+/* Count the dependencies of the escape tree as used: those towards its root, and those from the root down to
+ * destinations of the layer.  They are never removed. */
 static void plant_escape_tree(const nue_t *nue, layer_t *layer, const uint8_t *wanted)
 {
     const ibn_network *net = nue->job.net;
@@ -53,7 +52,7 @@ static void plant_escape_tree(const nue_t *nue, layer_t *layer, const uint8_t *w
     }
 }
 
-/* Allocate a layer, and count the dependencies of its escape tree; return nonzero if memory ran out. */
+/* Allocate a layer, and count the dependencies of its escape tree as used.  Returns nonzero if memory ran out. */
 int ibn_layer_prepare(const nue_t *nue, layer_t *layer, int32_t number)
 {
     const ibn_network *net = nue->job.net;
@@ -83,7 +82,7 @@ void ibn_layer_release(layer_t *layer)
     free(layer->at);
 }
 
-/* Begin a new epoch, in which no dependency is blocked, because used dependencies have been removed. */
+/* Begin a new epoch, in which no dependency is recorded as blocked, because used dependencies were removed. */
 void ibn_layer_unblock(const nue_t *nue, layer_t *layer)
 {
     layer->dependency_removed = 0;
@@ -93,15 +92,16 @@ void ibn_layer_unblock(const nue_t *nue, layer_t *layer)
     }
 }
 
-/* Unblock the logged dependencies: the dependencies in use that blocked them were removed. */
+/* Remove the dependencies in the log from the record of blocked dependencies: the used dependencies that blocked
+ * them were removed. */
 void ibn_layer_forget(layer_t *layer, grower_t *grower)
 {
     while (grower->logged > 0)
         layer->blocked[grower->log[--grower->logged]] = (uint16_t)(layer->epoch - 1);
 }
 
-/* Collect the channels that used dependencies reach from `b`, at positions before that of `a`; return how many, or
- * -1 if they reach `a` itself. */
+/* Collect the channels that can be reached from channel `b` over used dependencies, at positions before that of
+ * channel `a`.  Returns their number, or -1 if `a` itself can be reached. */
 static int32_t search_forward(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t a, int32_t b)
 {
     const ibn_network *net = nue->job.net;
@@ -126,7 +126,8 @@ static int32_t search_forward(const nue_t *nue, const layer_t *layer, grower_t *
     return found;
 }
 
-/* Collect the channels from which used dependencies reach `a`, at positions behind that of `b`; return how many. */
+/* Collect the channels from which channel `a` can be reached over used dependencies, at positions after that of
+ * channel `b`.  Returns their number. */
 static int32_t search_backward(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t a, int32_t b)
 {
     const ibn_network *net = nue->job.net;
@@ -147,7 +148,7 @@ static int32_t search_backward(const nue_t *nue, const layer_t *layer, grower_t 
     return found;
 }
 
-/* Sort numbers in place. */
+/* Sort positions in place, ascending. */
 static void sort(int32_t *numbers, int32_t count)
 {
     if (count > FEW) {
@@ -162,7 +163,8 @@ static void sort(int32_t *numbers, int32_t count)
     }
 }
 
-/* Reassign the positions of both sets among them: the backward set comes first, each set in its old order. */
+/* Redistribute the positions of two sets of channels.  The channels of the backward search get the lower positions,
+ * those of the forward search the higher ones.  Within each set the order stays. */
 static void reorder(layer_t *layer, grower_t *grower, int32_t backward, int32_t forward)
 {
     int32_t *pool = grower->places, total = backward + forward;
@@ -183,8 +185,8 @@ static void reorder(layer_t *layer, grower_t *grower, int32_t backward, int32_t 
     }
 }
 
-/* Return whether the dependency of channel a on channel b is allowed.  It is not counted as used, but the topological
- * order allows it from now on. */
+/* Return whether the dependency of channel a on channel b is allowed.  If so, the topological order is changed such
+ * that a comes before b.  The dependency is not yet counted as used. */
 int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t a, int32_t b)
 {
     int32_t slot = ibn_nue_slot(nue, a, b);
@@ -203,7 +205,7 @@ int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t
     return 1;
 }
 
-/* Add `step` to the count of every dependency of a tree. */
+/* Add `step` (1 or -1) to the count of every dependency of a tree. */
 void ibn_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, int32_t root, int32_t step)
 {
     int32_t a, b;
@@ -212,8 +214,8 @@ void ibn_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, int3
             layer->used[ibn_nue_slot(nue, a, b)] += step;
 }
 
-/* Count the dependencies of a tree in the layer.  The tree was removed from this layer before, so it closes no
- * cycle. */
+/* Count the dependencies of a tree in a layer from which the tree was removed before.  No test is needed: the layer
+ * has not changed since, so the tree closes no cycle. */
 void ibn_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
     int32_t a, b;
@@ -226,13 +228,13 @@ void ibn_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, const
     }
 }
 
-/* Entry of the heap: a channel all of whose predecessors have positions. */
+/* Entry of the heap: a channel whose predecessors all have a position already. */
 typedef struct {
     double rank;
     int32_t channel;
 } ready_t;
 
-/* Return whether one entry leaves the heap before the other. */
+/* Return whether one heap entry comes before another: by rank, then by channel. */
 static int before(ready_t one, ready_t two)
 {
     return one.rank < two.rank || (one.rank == two.rank && one.channel < two.channel);
@@ -262,7 +264,8 @@ static ready_t pop(ready_t *heap, int32_t size)
     return top;
 }
 
-/* Sort the channels by rank, as far as the used dependencies, which are acyclic, allow it. */
+/* Sort the channels topologically by the used dependencies, which are acyclic.  Among the possible channels, the one
+ * with the lowest rank always comes next. */
 int ibn_layer_sort(const nue_t *nue, layer_t *layer, const double *rank)
 {
     const ibn_network *net = nue->job.net;

@@ -1,11 +1,11 @@
-/* Local search: while a channel has the peak utilisation, single next hops move off it, if their layers allow that
- * and it lowers the sum of all weights. */
+/* Local search of Nue: move single next hops off the channel with the peak utilisation.  A move is made if the
+ * dependencies of its layer allow it and if it lowers the sum of all channel weights. */
 #include "nue/internal/nue_job.h"
 
 #define ROUNDS 64
 
-/* Move destination `target` off its channel at `u` if that lowers the sum of all weights; return whether it was
- * moved. */
+/* Move the next hop of switch `u` towards destination `target` to another channel, if that lowers the sum of all
+ * channel weights.  Returns whether it was moved. */
 static int improve(const nue_t *nue, grower_t *grower, int32_t target, int32_t u)
 {
     const job_t *job = &nue->job;
@@ -49,7 +49,7 @@ static int improve(const nue_t *nue, grower_t *grower, int32_t target, int32_t u
     return 0;
 }
 
-/* Move one destination off a channel; return whether that worked. */
+/* Move the next hop towards one destination off a channel.  Returns whether this was possible. */
 static int relieve(const nue_t *nue, grower_t *grower, int32_t channel)
 {
     const ibn_network *net = nue->job.net;

@@ -1,9 +1,9 @@
-/* Nue: trees computed on the complete channel dependency graph of each layer, so that no credit loop can arise (J.
- * Domke, T. Hoefler, S. Matsuoka, "Routing on the Dependency Graph", HPDC 2016).  The load along the whole path decides
- * which tree is taken.
+/* Nue: compute trees on the complete channel dependency graph of each layer, so that no credit loop can arise (J.
+ * Domke, T. Hoefler, S. Matsuoka, "Routing on the Dependency Graph", HPDC 2016).  Unlike in the paper, paths are
+ * chosen by the load along the whole path.
  *
  * Each layer belongs to one of two load accounts (load_account), which are merged after every block of destinations.
- * There are two at any thread count, so the result does not depend on the number of threads. */
+ * There are two accounts at any number of threads, so the result does not depend on this number. */
 #include "nue/nue.h"
 
 #include <stdlib.h>
@@ -15,11 +15,11 @@
 
 #define ACCOUNTS 2
 #define BLOCK 16
-#define IDLE_PASSES 3 /* the kernel stops after so many passes without a gain */
-#define WORD 256      /* channels of one switch */
+#define IDLE_PASSES 3 /* number of passes without a gain after which the kernel stops */
+#define WORD 256      /* Upper bound of the channels of one switch. */
 
-/* Squarings of the utilisation by pass: few at first, which spreads the flow; more later, when only channels close
- * to the peak matter. */
+/* Number of times that the utilisation is squared in each pass.  Few squarings spread the flow; many make only
+ * channels close to the peak costly. */
 static const int32_t SCHEDULE[] = {2, 4, 4, 4, 5};
 #define SCHEDULED (int32_t)(sizeof SCHEDULE / sizeof *SCHEDULE)
 
@@ -27,13 +27,14 @@ typedef struct {
     nue_t *nue;
     ibn_team *team;
     grower_t grower[ACCOUNTS];
-    int32_t *queue[ACCOUNTS], count[ACCOUNTS]; /* families of each load account in the order of this pass */
-    uint8_t *best_next;                        /* [D, S] trees after the best pass so far */
-    int32_t *best_escaped;                     /* [D] switches on the escape tree after the best pass so far */
-    double *best_load, least;                  /* [C] loads after the best pass; its highest utilisation */
+    /* queue: families (ports that own LIDs) of each load account, in the order of this pass; count: their number */
+    int32_t *queue[ACCOUNTS], count[ACCOUNTS];
+    uint8_t *best_next;       /* [D, S] trees after the best pass so far */
+    int32_t *best_escaped;    /* [D] number of switches on the escape tree, after the best pass so far */
+    double *best_load, least; /* best_load: [C] loads after the best pass; least: their highest utilisation */
 } run_t;
 
-/* Remove the flow and the dependencies of a tree. */
+/* Remove a tree: subtract its flow from the loads, and its dependencies from the counts. */
 static void lift(const nue_t *nue, grower_t *grower, int32_t target)
 {
     const uint8_t *next = nue->job.next + (int64_t)target * nue->job.net->switches;
@@ -56,7 +57,7 @@ static int is_near_peak(const nue_t *nue, const load_account *account, const uin
     return 0;
 }
 
-/* Recompute a tree; restore the old one if the new one is worse. */
+/* Recompute a tree.  If the new tree is worse, the old one is restored. */
 static void reroute_target(const nue_t *nue, grower_t *grower, int32_t target)
 {
     const size_t switches = (size_t)nue->job.net->switches;
@@ -80,7 +81,7 @@ static void reroute_target(const nue_t *nue, grower_t *grower, int32_t target)
     }
 }
 
-/* Compute the trees of the families in the current block that belong to one load account. */
+/* Compute the trees of those families of the current block that belong to one load account. */
 static void route_block(void *context, int32_t which)
 {
     run_t *run = context;
@@ -98,7 +99,7 @@ static void route_block(void *context, int32_t which)
     }
 }
 
-/* Add up the changes of both load accounts since the last block, and let both start the next one with the sum. */
+/* Add up the changes of both load accounts since the last block.  Both accounts begin the next block with the sum. */
 static void merge(run_t *run, double *load)
 {
     const nue_t *nue = run->nue;
@@ -116,7 +117,8 @@ static void merge(run_t *run, double *load)
     one->potential = two->potential = 0.0;
 }
 
-/* Assign the families with flow (or those without) to the load accounts of their layers, in the order of this pass. */
+/* Distribute the families with flow, or those without, to the load accounts of their layers, in the order of this
+ * pass. */
 static void deal(run_t *run, int with_flow)
 {
     const nue_t *nue = run->nue;
@@ -130,8 +132,8 @@ static void deal(run_t *run, int with_flow)
     }
 }
 
-/* Compute the trees of all families with flow (or of those without) once.  For those with flow, the local search
- * follows after the first pass. */
+/* Compute the trees of all families with flow, or of all families without flow, once.  After the first pass of the
+ * families with flow, the local search follows. */
 static void run_pass(run_t *run, double *load, int with_flow)
 {
     nue_t *nue = run->nue;
@@ -211,7 +213,7 @@ static void release_grower(grower_t *grower)
         free(all[i]);
 }
 
-/* Fill part_size by a search from each connected part. */
+/* Fill part_size by a breadth-first search over each connected part. */
 static void measure_parts(nue_t *nue, int32_t *queue)
 {
     const ibn_network *net = nue->job.net;
@@ -319,7 +321,7 @@ static void route_idle(run_t *run, double *load)
             nue->target_layer[target] = -1 - nue->target_layer[target];
 }
 
-/* Save the trees and loads if no earlier pass was as good. */
+/* Save the trees and loads of the current pass if they are better than those of all earlier passes. */
 static void keep(run_t *run, const double *load, double worst)
 {
     const nue_t *nue = run->nue;
@@ -332,7 +334,7 @@ static void keep(run_t *run, const double *load, double worst)
     memcpy(run->best_load, load, (size_t)nue->job.net->channels * sizeof *load);
 }
 
-/* Add `step` to the counts of the dependencies of all trees with flow. */
+/* Add `step` (1 or -1) to the counts of the dependencies of all trees with flow. */
 static void count_all(const nue_t *nue, int32_t step)
 {
     const ibn_network *net = nue->job.net;
@@ -342,7 +344,7 @@ static void count_all(const nue_t *nue, int32_t step)
                             nue->job.next + (int64_t)target * net->switches, nue->job.targets->root[target], step);
 }
 
-/* Restore the state after the best pass, unless the last pass was as good. */
+/* Restore the trees and loads of the best pass, unless those of the last pass are as good. */
 static int restore(run_t *run, double *load, double worst)
 {
     nue_t *nue = run->nue;
@@ -363,7 +365,8 @@ static int restore(run_t *run, double *load, double worst)
     return failed;
 }
 
-/* Begin with given trees, whose dependencies are known to be acyclic in their layers. */
+/* Count the dependencies and the flow of the trees that the caller passed to begin with.  They are known to be
+ * acyclic in their layers. */
 static int take_over(run_t *run, double *load)
 {
     nue_t *nue = run->nue;
@@ -383,9 +386,12 @@ static int take_over(run_t *run, double *load)
 
 /* Compute the trees of all destinations.
  *
- * next: uint8 [D, S], each switch's channel among its own (255: none); the trees to begin with if options->started.
- * layer: int32 [D], layer of each destination, in and out.  escaped: int32 [D], switches on the escape tree.  load:
- * double [C].  worst: double [passes + 1], the highest utilisation after each pass, 0 for passes that were left out
+ * next: uint8 [D, S], by destination and switch, the index of the next channel among the switch's channels (255:
+ * none); on entry the trees to begin with, if options->started.
+ * layer: int32 [D], layer of each destination, input and output.
+ * escaped: int32 [D], output: number of switches on the escape tree.
+ * load: double [C], output: flow on each channel.
+ * worst: double [passes + 1], output: the highest utilisation after each pass, 0 for passes that were skipped
  * because the last ones had gained nothing.  The result is that of the best pass. */
 int ibn_nue_route(const ibn_network *network, const ibn_targets *targets, const ibn_nue_options *options, uint8_t *next,
                   int32_t *layer, int32_t *escaped, double *load, double *worst)

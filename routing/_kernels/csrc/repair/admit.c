@@ -5,9 +5,10 @@
 
 #include <string.h>
 
-/* List the CDG edges that are added on one VL if the disconnected switch takes channel c.  These are the edges into
- * c from the channels of its neighbours that send through it, and the edges of the path after c.  They are appended
- * to the `count` edges in `steps`.  Returns the number of edges appended. */
+/* List the CDG edges that are needed on one VL if the disconnected switch takes channel c.  These are the edges into
+ * c from the channels by which its neighbours send to it, and the edges along the path after c.  The subtree's inner
+ * edges are not listed, because they are in the CDG already.  Appends the edges to the `count` edges in `steps`, and
+ * returns the number of edges appended. */
 static int32_t turns_of(repair_state *job, int32_t c, int32_t vl, int32_t count)
 {
     const repair_fabric *f = job->f;
@@ -21,8 +22,8 @@ static int32_t turns_of(repair_state *job, int32_t c, int32_t vl, int32_t count)
     return ibn_repair_common_suffix(job, c, count) - had;
 }
 
-/* List in `steps` all CDG edges that one VL needs if the disconnected switch takes channel c, including the edges
- * between switches of its subtree.  Returns the number of edges. */
+/* List in `steps` all CDG edges that the subtree's packets on one VL need if the disconnected switch takes channel
+ * c.  Unlike turns_of, this includes the edges between switches of the subtree.  Returns the number of edges. */
 static int32_t whole_paths(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -35,8 +36,9 @@ static int32_t whole_paths(repair_state *job, int32_t c, int32_t vl)
     return count + turns_of(job, c, vl, count);
 }
 
-/* Find another VL to whose CDG all edges of the subtree's packets on `vl` can be added without a cycle, if the
- * disconnected switch takes channel c.  Adds the edges, and returns this VL; -1 if there is none. */
+/* Find another VL for all packets of the subtree that use VL `vl` now, if the disconnected switch takes channel c.
+ * The CDG of the other VL must stay acyclic when the edges of these packets are added.  Adds the edges, and returns
+ * the other VL, or -1 if there is none. */
 static int32_t other_vl(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t count = whole_paths(job, c, vl);
@@ -46,7 +48,7 @@ static int32_t other_vl(repair_state *job, int32_t c, int32_t vl)
     return -1;
 }
 
-/* Record that the switches of the subtree that send on VL `vl` will send on VL `other`. */
+/* Set new_vl to `other` for all switches of the subtree that send packets on VL `vl`. */
 static void move_to_vl(repair_state *job, int32_t vl, int32_t other)
 {
     for (int32_t i = 0; i < job->subtree_size; i++)
@@ -54,7 +56,7 @@ static void move_to_vl(repair_state *job, int32_t vl, int32_t other)
             job->new_vl[i] = (int8_t)other;
 }
 
-/* Change the SLs of the switches of the subtree whose packets move to another VL. */
+/* Give a new SL to each switch of the subtree whose packets move to another VL. */
 static void change_sls(repair_state *job)
 {
     const repair_fabric *f = job->f;
@@ -68,8 +70,8 @@ static void change_sls(repair_state *job)
     }
 }
 
-/* Test quickly whether channel c is impossible on a VL: the CDG edge out of c, or an edge into c from the subtree,
- * is known to close a cycle.  The rest of the path is not followed. */
+/* Return whether channel c is impossible on a VL, by a quick test without a search.  It is impossible if the CDG
+ * edge out of c, or an edge into c from the subtree, is known to close a cycle.  The rest of the path is not tested. */
 static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -85,9 +87,9 @@ static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
     return false;
 }
 
-/* Move the subtree's packets on one VL to another VL, or split them over several VLs, if the disconnected switch
- * takes channel c.  Returns whether all packets found a VL, or those without a VL may be detached and repaired
- * later. */
+/* Find other VLs for the subtree's packets on one VL, if the disconnected switch takes channel c.  The packets move
+ * to one other VL together, or are split over several VLs.  Returns true if all packets found a VL, or if switches
+ * whose packets found none may be detached and repaired later. */
 static bool changes_vl(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t other = other_vl(job, c, vl);
@@ -110,15 +112,16 @@ static bool vls_admit(repair_state *job, int32_t c, bool *changed_sls)
         if (!job->sls_may_change || !changes_vl(job, c, vl))
             return false;
         *changed_sls = true;
-        /* Later edges may close a cycle with the edges just added, which may be removed again. */
+        /* From here on the added edges may be removed again.  If a later edge closes a cycle with them, it must be
+         * tested again after their removal. */
         job->on_trial = true;
     }
     return true;
 }
 
-/* Check whether the disconnected switch whose subtree is in job->queue can take channel c without a CDG cycle.  If
- * it can, the CDG edges are added, and SLs are changed if necessary.  If not, no edge stays added.  Returns whether
- * it can. */
+/* Check whether the disconnected switch at job->queue[0] can take channel c, with its whole subtree, without a CDG
+ * cycle.  If so, add the CDG edges, change SLs where necessary, and return true.  If not, leave the CDG as it was,
+ * and return false. */
 bool ibn_repair_admits(repair_state *job, int32_t c)
 {
     const bool outer = job->on_trial;

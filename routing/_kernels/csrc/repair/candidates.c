@@ -2,8 +2,8 @@
  * tests without a search for cycles, to save useless attempts.  Terms: see internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
-/* Return whether the CDG edge from channel c to channel `next` may be possible on all of these VLs: on none of them
- * is it known to close a cycle. */
+/* Return whether no VL of the set `vls` (bits) is known to exclude the CDG edge from channel c to channel `next`.
+ * An edge is excluded where it closes a cycle. */
 static bool may_turn(const repair_state *job, uint32_t vls, int32_t c, int32_t next)
 {
     const int32_t dependency = job->graph.turn_first[c] + next - job->f->first[job->f->dst[c]];
@@ -13,8 +13,8 @@ static bool may_turn(const repair_state *job, uint32_t vls, int32_t c, int32_t n
     return !out;
 }
 
-/* Count the neighbours that send through the disconnected switch and cannot follow it to channel c: their CDG edge
- * into c is known to close a cycle.  Counting ends at two.  *who receives the last one counted. */
+/* Count the neighbours that send through the disconnected switch and cannot follow it to channel c, because their
+ * CDG edge into c is known to close a cycle.  Stops at a count of two.  *who receives the last neighbour counted. */
 static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
 {
     int32_t count = 0;
@@ -26,9 +26,10 @@ static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
     return count;
 }
 
-/* Mark the switches that, by taking another path, could let the disconnected switch use channel c.  This is for
- * paths along the topological order only.  If one neighbour's edge into c is impossible (`who`), it is this
- * neighbour.  Else it is the switch where c ends, or, if that one is cut off from the LID, the switches on its path. */
+/* Mark in can_help the switches that could let the disconnected switch use channel c, if they take another path.
+ * Called only while paths must follow the topological order.  If one neighbour (`who`) blocks the channel, that
+ * neighbour is marked.  Otherwise the switch where c ends is marked or, if that switch is cut off from the LID too,
+ * the switches on its path. */
 static void note_helpers(repair_state *job, int32_t c, int32_t count, int32_t who)
 {
     int32_t v = job->f->dst[c];
@@ -64,8 +65,9 @@ bool ibn_repair_note_displaceable(repair_state *job)
     return anyone;
 }
 
-/* Return whether a disconnected switch may go to switch x and on over channel `next`, as far as is known without a
- * search. Tested only for paths along the topological order; else the answer is true. */
+/* Return whether the path of a disconnected switch to switch x and on over channel `next` is possible, as far as
+ * known without a search.  The test is made only while paths must follow the topological order; otherwise the result
+ * is true. */
 bool ibn_repair_may_follow(const repair_state *job, int32_t root, int32_t x, int32_t next)
 {
     const repair_fabric *f = job->f;

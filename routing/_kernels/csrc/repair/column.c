@@ -1,6 +1,6 @@
-/* Repair the LFT entries towards one LID.  Each disconnected switch looks for a path.  If it finds none, other
- * switches take other paths to make room.  At last its packets move to other VLs.  Terms: see
- * internal/repair_state.h. */
+/* Repair the LFT entries towards one LID.  Each disconnected switch searches for a path.  If there is none, other
+ * switches are moved to other paths to make room.  As the last means, the packets of the disconnected switch move to
+ * other VLs.  Terms: see internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 #include <string.h>
@@ -12,8 +12,8 @@ static bool may_split(const repair_state *job)
     return job->f->by_parts && job->f->sl_by_switch && !job->f->replies && job->parts_budget > 0;
 }
 
-/* Allow the packets of a subtree to be split over VLs.  At most `deferred` switches may be detached from their
- * subtree, to be repaired later. */
+/* Allow the packets of a subtree to be split over VLs.  Up to `deferred` switches may be detached from their subtree
+ * and repaired later. */
 static void begin_parts(repair_state *job, int32_t deferred)
 {
     job->sls_may_change = job->splits_subtrees = true;
@@ -22,7 +22,7 @@ static void begin_parts(repair_state *job, int32_t deferred)
     job->parts_budget += job->graph.visited;
 }
 
-/* Forbid again to split the packets of a subtree over VLs, and subtract the work of the searches from its limit. */
+/* Stop the splitting of subtrees over VLs, and subtract the work done meanwhile from its work limit. */
 static void end_parts(repair_state *job)
 {
     job->sls_may_change = job->splits_subtrees = false;
@@ -30,8 +30,9 @@ static void end_parts(repair_state *job)
     job->parts_budget -= job->graph.visited;
 }
 
-/* Find paths for disconnected switches on other VLs.  First all packets of a VL move together, then parts of a
- * subtree move separately.  Returns the number of switches that are still disconnected. */
+/* Find paths for disconnected switches on other VLs.  First all packets of a subtree on one VL move to another VL
+ * together.  Then parts of a subtree move to different VLs.  Returns the number of switches that are still
+ * disconnected. */
 static int32_t attach_on_other_vls(repair_state *job, int32_t count)
 {
     if (count == 0 || !job->f->sl_by_switch || job->f->replies)
@@ -57,8 +58,8 @@ void ibn_repair_begin_column(repair_state *job, int32_t lid)
     job->stamp++;
 }
 
-/* Give a disconnected switch its preferred entry (that of the previous tables), on another VL if necessary.  Returns
- * whether this closes no CDG cycle. */
+/* Give a disconnected switch its preferred entry, which is that of the previous tables.  Its packets move to another
+ * VL if necessary.  Returns false if the entry is not valid, or would close a CDG cycle on every VL. */
 static bool keeps_entry(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;
@@ -79,8 +80,8 @@ static bool keeps_entry(repair_state *job, int32_t root)
     return true;
 }
 
-/* Find a path for a disconnected switch.  In this order: by its preferred entry, on any path, after another switch
- * has taken another path, on another VL.  Returns whether a path was found. */
+/* Find a path for a disconnected switch.  Tried in this order: the preferred entry; any path; any path after another
+ * switch was moved to another path; any path on another VL.  Returns whether a path was found. */
 static bool is_let_in(repair_state *job, int32_t root)
 {
     int32_t ignored = INT32_MAX;
@@ -96,9 +97,9 @@ static bool is_let_in(repair_state *job, int32_t root)
     return found;
 }
 
-/* Detach the neighbours that send through the first disconnected switch that has any.  They become disconnected
- * switches, which look for paths separately.  Returns the new number of disconnected switches, or -1 if nothing can
- * be detached. */
+/* Detach all neighbours that send through a disconnected switch.  The first disconnected switch that has such
+ * neighbours is taken.  The neighbours become disconnected switches, which search for paths of their own.  Returns
+ * the new number of disconnected switches, or -1 if nothing could be detached. */
 static int32_t split(repair_state *job, int32_t count)
 {
     for (int32_t i = 0; i < count; i++) {
@@ -116,8 +117,8 @@ static int32_t split(repair_state *job, int32_t count)
     return -1;
 }
 
-/* Find a path for a disconnected switch, with the packets of its subtree split over VLs.  Up to `most` switches may
- * be detached from their subtree, to be repaired later.  Returns whether a path was found. */
+/* Find a path for a disconnected switch while the packets of its subtree may be split over VLs.  Up to `most`
+ * switches may be detached from the subtree and repaired later.  Returns whether a path was found. */
 static bool is_let_in_without(repair_state *job, int32_t root, int32_t most)
 {
     int32_t ignored = INT32_MAX;
@@ -127,9 +128,9 @@ static bool is_let_in_without(repair_state *job, int32_t root, int32_t most)
     return found;
 }
 
-/* Find a disconnected switch that gets a path if a few switches of its subtree are detached, because their packets
- * would close a CDG cycle.  These become disconnected switches themselves.  Returns the new number of disconnected
- * switches, or -1 if this helps none. */
+/* Find a disconnected switch that gets a path if a few switches of its subtree are detached, because only their
+ * packets would close a CDG cycle.  The detached switches become disconnected switches themselves.  Returns the new
+ * number of disconnected switches, or -1 if no disconnected switch gets a path like this. */
 static int32_t leave_behind(repair_state *job, int32_t count)
 {
     static const int32_t more[] = {1, 3, 8};
@@ -148,8 +149,8 @@ static int32_t leave_behind(repair_state *job, int32_t count)
     return count - 1 + deferred;
 }
 
-/* Find paths for disconnected switches.  If none of them finds a path, a subtree is divided into smaller ones, which
- * look for paths separately.  Returns the number of switches that are still disconnected. */
+/* Find paths for disconnected switches.  If none of them finds a path, detach neighbours from one of them: the
+ * smaller subtrees then search for paths separately.  Returns the number of switches that are still disconnected. */
 static int32_t attach_pieces(repair_state *job, int32_t count)
 {
     while (count > 0) {
@@ -165,7 +166,8 @@ static int32_t attach_pieces(repair_state *job, int32_t count)
     return 0;
 }
 
-/* Begin the repair of a LID: list its switches with missing entries, and mark all switches that are cut off by them. */
+/* Begin the repair of a LID: list its switches with missing entries as disconnected, and mark all switches that are
+ * cut off. */
 static void begin_repair(repair_state *job, const int32_t *missing, int32_t count)
 {
     ibn_repair_begin_column(job, job->lid);
@@ -174,11 +176,12 @@ static void begin_repair(repair_state *job, const int32_t *missing, int32_t coun
         ibn_repair_detach(job, missing[i]);
 }
 
-/* Fill the missing entries by paths whose channels follow the present topological order.  Such paths need no search
- * for cycles.  Returns whether all entries were filled.  If not, all entries of the LID are restored. */
+/* Fill the missing entries by paths whose channels follow the topological order as it is.  Such paths need no search
+ * for cycles.  Returns true if all entries were filled; otherwise restores all entries of the LID and returns false. */
 static bool fill_monotone(repair_state *job, const int32_t *missing, int32_t count)
 {
-    /* Changing an SL is a smaller change than such a path, so this is skipped if SLs may change. */
+    /* A changed SL is a smaller change than a detour along the topological order, so this step is skipped if SLs may
+     * change. */
     if (!job->f->monotone_first || job->no_monotone_path[job->target] || (job->f->sl_by_switch && !job->f->replies))
         return false;
     begin_repair(job, missing, count);
@@ -193,8 +196,8 @@ static bool fill_monotone(repair_state *job, const int32_t *missing, int32_t cou
     return false;
 }
 
-/* Fill the missing entries towards the current LID: by paths along the topological order, else by any paths without
- * a CDG cycle, else on other VLs.  Returns whether all were filled. */
+/* Fill the missing entries towards the current LID.  Paths along the topological order are tried first, then any
+ * paths that close no CDG cycle, and then other VLs.  Returns whether all entries were filled. */
 bool ibn_repair_fill_column(repair_state *job, const int32_t *missing, int32_t count)
 {
     if (fill_monotone(job, missing, count))

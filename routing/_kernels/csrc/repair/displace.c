@@ -1,11 +1,11 @@
-/* If a disconnected switch finds no path without a CDG cycle, move another switch to another path, so that one
- * becomes possible.  Terms: see internal/repair_state.h. */
+/* Move another switch to another path if a disconnected switch finds no path without a CDG cycle.  The move may make
+ * such a path possible.  Terms: see internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 #include <string.h>
 
-/* Limits: number of switches of a subtree that are moved on trial for one disconnected switch; number of trials for
- * a LID on paths along the topological order. */
+/* MOST_CANDIDATES: limit of the switches of a subtree that are moved on trial for one disconnected switch.
+ * MOST_MONOTONE_TRIALS: limit of the trials for one LID while paths must follow the topological order. */
 enum { MOST_CANDIDATES = 32, MOST_MONOTONE_TRIALS = 400 };
 
 /* Find a path for a disconnected switch after another switch was moved on trial.  Returns whether a path was found.
@@ -40,8 +40,9 @@ static void restore_sls(repair_state *job)
     }
 }
 
-/* Move switch x to another path, such that a disconnected switch finds a path.  Switch x is in the subtree of the
- * disconnected switch, or next to it.  Returns whether a path was found.  If not, everything is as before. */
+/* Move switch x to another path such that a disconnected switch finds a path.  Switch x is in the subtree of the
+ * disconnected switch, or is a neighbour of it.  Returns true if a path was found; otherwise restores all entries,
+ * SLs and CDG edges and returns false. */
 static bool displaces(repair_state *job, int32_t root, int32_t x)
 {
     int32_t ignored = INT32_MAX;
@@ -84,15 +85,17 @@ static bool displaces(repair_state *job, int32_t root, int32_t x)
     return false;
 }
 
-/* Move switch x for a disconnected switch, if this is allowed and no limit is reached.  Returns whether the
+/* Move switch x for a disconnected switch, unless x must stay or a limit is reached.  Returns whether the
  * disconnected switch found a path. */
 static bool may_displace(repair_state *job, int32_t root, int32_t x)
 {
-    /* Another disconnected switch must not be moved: it gets its path later, and that path could lead back to it. */
+    /* Another disconnected switch must not be moved.  It gets its path later, and that path could lead back to this
+     * switch. */
     if (x == job->target || x == root || ibn_repair_entry(job, x) == NO_ROUTE
         || job->graph.visited > job->search_budget)
         return false;
-    /* Paths along the topological order need no cycle search, so the limit of searches does not bound their number. */
+    /* Paths along the topological order need no cycle search, so the limit on cycle searches does not bound the
+     * trials. */
     if ((job->only_monotone && ++job->displacements > MOST_MONOTONE_TRIALS) || !displaces(job, root, x))
         return false;
     job->last_displaced[root] = x + 1;
@@ -125,8 +128,8 @@ bool ibn_repair_displace(repair_state *job, int32_t root)
     return false;
 }
 
-/* Find paths for disconnected switches by moving other switches, as long as that helps.  Returns the number of
- * switches that are still disconnected. */
+/* Find paths for disconnected switches by moving other switches.  Repeats this until no further disconnected switch
+ * finds a path.  Returns the number of switches that are still disconnected. */
 int32_t ibn_repair_displace_all(repair_state *job, int32_t count)
 {
     for (bool helped = true; helped && count > 0;) {

@@ -8,32 +8,35 @@
 enum { OK, NO_MEMORY };
 enum { NONE = -1 };
 
-/* A path of the search, which ends with channel `last`; `reached` leads back to its earlier channels. */
+/* A path during the search.  `last` is its last channel; the array `reached` leads from there back to its earlier
+ * channels. */
 typedef struct {
-    int32_t changes, hops, last; /* number of entries that the path changes; number of its channels; its last channel */
+    /* changes: number of entries that the path changes; hops: number of its channels; last: its last channel */
+    int32_t changes, hops, last;
 } step;
 
 typedef struct {
     const missing_entries *given;
     int32_t *channel; /* [S]: next channel of each switch towards the current LID; NONE: no entry */
     int32_t *hops;    /* [S]: hops to the target; NONE: the switch has no path */
-    int32_t *cut;     /* [S]: switches without a path to the target */
+    int32_t *cut;     /* [S]: switches that have no path to the target */
     int32_t cuts;
-    int32_t *root; /* [S]: switches whose entries are missing, ascending */
+    int32_t *root; /* [S]: switches whose entry is missing, ascending */
     int32_t roots;
-    /* [S], for a missing entry: channel to the neighbour with a path of the fewest hops; NONE: no neighbour has a
-     * path */
+    /* [S], for a switch with a missing entry: channel to the neighbour with the shortest path; NONE: no neighbour
+     * has a path */
     int32_t *direct;
-    int32_t *seen;    /* [S]: number of the last walk or search that visited each switch */
-    int32_t visit;    /* number of the current walk or search */
-    int32_t *reached; /* [S]: channel by which the search reached each switch; NONE at its start */
-    int32_t *path;    /* [2 S]: channels of the best path so far, then of a path that is compared with it */
-    step *heap;       /* [C]: binary heap of paths that are not yet extended */
+    int32_t *seen; /* [S]: number of the last walk or search that visited each switch */
+    int32_t visit; /* number of the current walk or search */
+    /* [S]: channel by which the search reached each switch; NONE at the switch where the search began */
+    int32_t *reached;
+    int32_t *path; /* path: [2 S], channels of the best path so far, then of the path that is compared with it */
+    step *heap;    /* [C]: binary heap of the paths that the search has still to extend */
     int32_t size;
 } fewest_job;
 
-/* Compare lexicographically two paths of equal length, which end with channels c and d.  Returns a negative number,
- * 0, or a positive number. */
+/* Compare the channel numbers of two paths of equal length lexicographically.  The paths end with channels c and d.
+ * Returns a negative number, 0 or a positive number. */
 static int32_t compare_paths(const fewest_job *job, int32_t c, int32_t d)
 {
     const int32_t *src = job->given->src;
@@ -93,13 +96,13 @@ static int32_t write_path(const fewest_job *job, int32_t last, int32_t *path)
     return length;
 }
 
-/* The best path found so far from any switch with a missing entry; length 0: none. */
+/* The best path found so far from any switch with a missing entry.  Its length is 0 if there is none. */
 typedef struct {
     int32_t changes, hops, length;
     int32_t *path;
 } found_path;
 
-/* Take a complete path as the best one if it is better than the best one so far. */
+/* Replace the best path found so far by another complete path, if that one is better. */
 static void offer_path(fewest_job *job, step end, found_path *best)
 {
     int32_t *path = job->path + job->given->switches;
@@ -117,8 +120,8 @@ static void offer_path(fewest_job *job, step end, found_path *best)
     *best = (found_path){end.changes, end.hops, length, best->path};
 }
 
-/* Extend a path at switch s by each of the switch's channels.  A channel to a switch that has a path completes the
- * new path. */
+/* Extend a path by each channel out of its last switch s.  If the channel ends at a switch that has a path to the
+ * target, the new path is complete. */
 static void expand(fewest_job *job, int32_t s, int32_t changes, int32_t hops, found_path *best)
 {
     const missing_entries *given = job->given;
@@ -134,8 +137,8 @@ static void expand(fewest_job *job, int32_t s, int32_t changes, int32_t hops, fo
     }
 }
 
-/* Search from a switch with a missing entry for the best path to a switch that has a path.  This is Dijkstra's
- * algorithm; paths are ordered by changed entries, hops and channel numbers. */
+/* Search the best path from a switch with a missing entry to any switch that has a path to the target.  This is
+ * Dijkstra's algorithm.  Paths are ordered by the number of changed entries, then by hops, then by channel numbers. */
 static void search(fewest_job *job, int32_t root, found_path *best)
 {
     job->visit++;
@@ -154,8 +157,8 @@ static void search(fewest_job *job, int32_t root, found_path *best)
     }
 }
 
-/* Follow the path of a switch.  If it leads to a switch whose hops are known, set the hops of all switches on the
- * path. */
+/* Follow the entries from a switch up to a switch whose hops are known, and set the hops of all switches on the
+ * path.  If the entries lead to no such switch, nothing is set. */
 static void walk(fewest_job *job, int32_t s)
 {
     int32_t length = 0;
@@ -169,7 +172,8 @@ static void walk(fewest_job *job, int32_t s)
         job->hops[job->path[--length]] = ++known;
 }
 
-/* Record the channel to switch s, which has a path, as a possible next hop of its neighbours with missing entries. */
+/* Offer a switch s that has a path as the next hop to its neighbours with missing entries: each records the channel
+ * to s if its path gets shorter. */
 static void offer_switch(fewest_job *job, int32_t s)
 {
     const missing_entries *given = job->given;
@@ -182,7 +186,7 @@ static void offer_switch(fewest_job *job, int32_t s)
     }
 }
 
-/* After an entry was filled, find the switches that have a path again. */
+/* Find the switches that have a path again after an entry was filled. */
 static void reconnect(fewest_job *job)
 {
     int32_t left = 0;
@@ -197,8 +201,8 @@ static void reconnect(fewest_job *job)
     job->cuts = left;
 }
 
-/* Among missing entries at switches with a neighbour that has a path, choose the one with the fewest hops.  Returns
- * its index in `root`, or NONE. */
+/* Choose the switch with a missing entry whose neighbour with a path is nearest to the target.  Returns the switch's
+ * index in `root`, or NONE. */
 static int32_t next_direct(const fewest_job *job)
 {
     int32_t best = NONE;

@@ -7,11 +7,11 @@
 typedef struct {
     int32_t switches;
     int32_t channels;
-    int32_t columns;           /* N, number of columns */
+    int32_t columns;           /* N, number of columns (LIDs) */
     const int32_t *first;      /* [S + 1]: first channel out of each switch */
     const int32_t *src;        /* [C]: switch where each channel begins */
     const int32_t *dst;        /* [C]: switch where each channel ends */
-    const uint8_t *port;       /* [C]: out-port */
+    const uint8_t *port;       /* [C]: out-port of each channel */
     const int32_t *into;       /* [C]: channels sorted by dst */
     const int32_t *into_first; /* [S + 1]: index of each switch's first channel in `into` */
     const int32_t *at_port;    /* [S, 256]: channel out of each port, -1: none */
@@ -19,14 +19,11 @@ typedef struct {
     const uint8_t *missing;    /* [N, S]: whether the entry is missing */
 } missing_entries;
 
-/* Fill missing entries while changing as few other entries as possible.
- *
- * Each missing entry gets the path with the fewest changed entries; of those, the shortest; of those, the path with
- * the lexicographically smallest channel numbers.  In each column the switch with the best such path is treated
- * first.
- *
- * entry: uint8 [N, S], out-ports; the filled entries are written to it.  An entry stays missing if no path leads
- * from its switch to the target. */
+/* Fill missing entries while changing as few other entries as possible.  A missing entry gets the path on which the
+ * fewest entries change.  Ties are broken first by the number of hops, then by the lexicographic order of the
+ * channel numbers.  In each column, the switch with the best path by these rules comes first. entry: uint8 [N, S],
+ * out-ports; the filled entries are written to it.  An entry stays missing if no path leads from its switch to the
+ * target. */
 int ibn_repair_min_change_paths(const missing_entries *given, uint8_t *entry);
 
 #endif

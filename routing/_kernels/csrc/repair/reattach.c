@@ -25,8 +25,9 @@ int32_t ibn_repair_hops(repair_state *job, int32_t s)
     return total;
 }
 
-/* Return whether path a is better than path b.  The preferred entry is best.  Then come near paths (at most two hops
- * longer than the shortest) by their highest utilisation, then the other paths by length. */
+/* Return whether path a is better than path b.  The preferred entry is the best.  Next come paths at most two hops
+ * longer than the shortest one, those with the lower highest utilisation first.  All other paths come last, the
+ * shorter ones first. */
 static bool is_better(const candidate *a, const candidate *b)
 {
     if (a->old != b->old)
@@ -53,7 +54,7 @@ static int64_t peak_along(const repair_state *job, int32_t c)
     return peak;
 }
 
-/* Mark the paths that are at most two hops longer than the shortest path. */
+/* Set the flag `near` of the paths that are at most two hops longer than the shortest path. */
 static void mark_near(repair_state *job, int32_t count)
 {
     int32_t least = INT32_MAX;
@@ -63,8 +64,9 @@ static void mark_near(repair_state *job, int32_t count)
         job->candidates[i].near = job->candidates[i].hops <= least + MORE_HOPS;
 }
 
-/* List the paths by which a switch can reach the current LID in `level` hops (0: in any number of hops).  Returns
- * the number of paths.  If there are longer ones, *next receives the least number of hops above `level`. */
+/* List the paths by which a switch can reach the current LID in exactly `level` hops, or in any number of hops if
+ * `level` is 0.  Returns the number of paths.  *next receives the smallest number of hops above `level` of a path
+ * that was left out. */
 int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32_t *next)
 {
     const repair_fabric *f = job->f;
@@ -85,7 +87,8 @@ int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32
     return count;
 }
 
-/* Add flow to the channels of a switch's path, up to the LID or to a disconnected switch. */
+/* Add flow to the channels of the path from a switch to the current LID, or up to a disconnected switch on this
+ * path. */
 void ibn_repair_add_flow(repair_state *job, int32_t s, int64_t flow)
 {
     while (s != job->target) {
@@ -97,7 +100,8 @@ void ibn_repair_add_flow(repair_state *job, int32_t s, int64_t flow)
     }
 }
 
-/* Let a disconnected switch take the best of `count` paths that closes no CDG cycle.  Returns whether there is one. */
+/* Give a disconnected switch the best of `count` candidate paths that closes no CDG cycle.  Returns whether there
+ * was such a path. */
 static bool take_best(repair_state *job, int32_t u, int32_t count)
 {
     for (; count > 0; count--) {
@@ -122,8 +126,8 @@ void ibn_repair_attach_subtree(repair_state *job)
         job->cut_off[job->queue[i]] = 0;
 }
 
-/* Give a disconnected switch the best path that closes no CDG cycle, and add the flow of its subtree.  Returns
- * whether there is such a path. */
+/* Give a disconnected switch the best path that closes no CDG cycle, and add the flow of its subtree to the path's
+ * channels.  Returns whether there was such a path. */
 bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t *next)
 {
     if (!job->on_trial)
@@ -144,7 +148,7 @@ bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t
 int32_t ibn_repair_attach_roots(repair_state *job, int32_t count)
 {
     int32_t level = 1, ignored = INT32_MAX;
-    /* A single disconnected switch does not have to wait for others, so it may take a path of any length at once. */
+    /* A single disconnected switch competes with no other one, so it may take a path of any length at once. */
     if (count == 1)
         return !ibn_repair_attach_root(job, job->roots[0], 0, &ignored);
     while (count > 0 && level < INT32_MAX) {
@@ -152,8 +156,8 @@ int32_t ibn_repair_attach_roots(repair_state *job, int32_t count)
         for (int32_t i = 0; i < count; i++)
             if (!ibn_repair_attach_root(job, job->roots[i], level, &next))
                 job->roots[left++] = job->roots[i];
-        /* A switch that has a path now can be the next hop of other disconnected switches; their paths are one hop
-         * longer. */
+        /* A switch that has just got a path can be the next hop of other disconnected switches, whose paths are one
+         * hop longer. */
         level = left < count ? level + 1 : next;
         count = left;
     }

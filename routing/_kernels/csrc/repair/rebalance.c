@@ -16,12 +16,13 @@
 enum { OK, NO_MEMORY };
 enum { SPENT, WORK, MOVES };
 enum {
-    MORE_HOPS = 2, /* hops by which a new path may be longer than the shortest path of the switch */
-    /* percent of a channel's excess over the goal that may stay when the search goes on to other channels */
+    MORE_HOPS = 2, /* largest number of hops by which a new path may exceed the shortest path of the switch */
+    /* percent of a channel's excess over the goal that may stay before the search turns to other channels */
     KEEP = 70,
-    FEW_USERS = 24,   /* first attempt: number of LIDs, those with the most flow on a channel, whose moves are listed */
-    FEW_UPSTREAM = 6, /* first attempt: number of switches of each subtree whose moves are listed */
-    MOST_USERS = 96,  /* second attempt, if no move of the first helps: LIDs; below: switches */
+    FEW_USERS = 24, /* first attempt: number of LIDs whose moves are listed, those with the most flow on the channel */
+    FEW_UPSTREAM = 6, /* first attempt: number of switches whose moves are listed in each subtree */
+    /* second attempt, made if the first one finds no useful move: number of LIDs; the next line: number of switches */
+    MOST_USERS = 96,
     MOST_UPSTREAM = 24,
     ROOM = MOST_USERS * MOST_UPSTREAM * 16,
 };
@@ -29,9 +30,10 @@ enum {
 /* A LID whose paths use a channel. */
 typedef struct {
     int32_t lid;
-    int32_t hops;    /* number of hops from the channel to the LID, computed when the LID was listed */
-    int32_t version; /* number of changed entries towards the LID when `flow` was computed; -1: not yet computed */
-    int64_t flow;    /* flow towards the LID on the channel */
+    int32_t hops; /* hops from the channel to the LID, as computed when the LID was listed */
+    /* number of changed entries towards the LID at the time when `flow` was computed; -1: `flow` is not yet computed */
+    int32_t version;
+    int64_t flow; /* flow on the channel that goes to the LID */
 } channel_user;
 
 typedef struct {
@@ -40,31 +42,37 @@ typedef struct {
 } user_list;
 
 typedef struct {
-    int32_t lid, at, channel; /* LID, switch and channel: the switch `at` takes this channel towards this LID */
-    int32_t hops;             /* hops of the new path */
-    double gain; /* decrease of the objective: the sum of the squared excess of the utilisation over the goal */
-    bool costs;  /* whether the move changes an entry that still equals that of the previous tables */
+    /* lid, at, channel: the move lets switch `at` send packets to this LID over this channel */
+    int32_t lid, at, channel;
+    int32_t hops; /* length of the new path, in hops */
+    /* decrease of the objective, which is the sum of the squared excess of the utilisation over the goal */
+    double gain;
+    bool costs; /* whether the move changes an entry that was equal to that of the previous tables */
 } entry_move;
 
 typedef struct {
     repair_state *state; /* state of the repair kernel, with the tables */
     int64_t goal;        /* utilisation up to which a channel may stay loaded */
     int64_t budget;      /* number of further entries that may differ from the previous tables */
-    int64_t work;        /* remaining work limit: hops followed and channels visited */
-    int64_t *counts;     /* [3]: further entries that differ, steps of work, moves */
-    int32_t *version;    /* [L] number of entries towards each LID that were changed so far */
-    user_list *users;    /* [C] LIDs whose paths use each channel; room 0: not yet listed */
-    /* [L] 1 + the last channel in whose list each LID was seen, to find LIDs that are listed twice */
+    int64_t work;        /* remaining work limit, in hops followed and channels visited */
+    int64_t *counts;     /* [3]: further entries that differ from the previous tables; steps of work; moves */
+    int32_t *version;    /* [L]: number of entries towards each LID that this kernel has changed so far */
+    user_list *users;    /* [C]: LIDs whose paths use each channel; the list is empty (room 0) until it is needed */
+    /* [L]: 1 + the last channel in whose list the LID was found; it detects LIDs that are listed twice */
     int32_t *listed;
-    /* [C] marks of the channels on a switch's present path, and on a new path that is compared with it */
+    /* old_path, new_path: [C], marks of the channels on a switch's present path, and on a new path that is compared
+     * with it */
     uint32_t *old_path, *new_path;
     uint32_t old_stamp, new_stamp;
     uint8_t *is_near_peak,
-        *given_up; /* [C] whether a channel is listed in `near_peak`; whether no move can take flow off it */
-    int32_t *near_peak, near_peak_count; /* [C] channels with a utilisation above the goal; their number */
-    entry_move *moves;                   /* [ROOM] moves that take flow off the current channel */
+        /* [C]: whether a channel is listed in `near_peak`, and whether it is given up because no move takes flow off
+         * it */
+        *given_up;
+    /* near_peak: [C], channels with a utilisation above the goal; near_peak_count: their number */
+    int32_t *near_peak, near_peak_count;
+    entry_move *moves; /* [ROOM] moves that take flow off the current channel */
     int32_t move_count;
-    bool failed; /* out of memory */
+    bool failed; /* set when memory is exhausted */
 } search;
 
 /* Return the utilisation of a channel: load times inverse capacity. */
@@ -73,7 +81,7 @@ static int64_t utilisation(const search *look, int32_t c)
     return look->state->load[c] * look->state->f->inverse_capacity[c];
 }
 
-/* Set the LID for which moves are looked for next. */
+/* Make a LID the current LID, for which moves are searched next. */
 static void open_column(search *look, int32_t lid)
 {
     look->state->column++;
@@ -135,7 +143,8 @@ static int32_t hops_to(search *look, int32_t s, int32_t lid)
     return hops;
 }
 
-/* List the LIDs whose paths use a channel, the nearest first, because these tend to have the most flow on it. */
+/* List the LIDs whose paths use a channel.  The LIDs with the fewest hops from the channel come first, because they
+ * tend to have the most flow on it. */
 static void list_users(search *look, int32_t c)
 {
     const repair_fabric *f = look->state->f;
@@ -152,8 +161,8 @@ static void list_users(search *look, int32_t c)
     qsort(list->user, (size_t)list->count, sizeof *list->user, by_hops);
 }
 
-/* Compute the flow of the LIDs that use a channel, up to `most` of them.  Move these to the front of the channel's
- * list, sorted by flow.  Returns their number. */
+/* Compute the flow on a channel of up to `most` LIDs that use it.  Moves these LIDs to the front of the channel's
+ * list, sorted by flow, and returns their number. */
 static int32_t users_of(search *look, int32_t c, int32_t most)
 {
     repair_state *state = look->state;
@@ -166,7 +175,7 @@ static int32_t users_of(search *look, int32_t c, int32_t most)
     for (int32_t i = 0; i < list->count; i++) {
         channel_user user = list->user[i];
         if (row[user.lid] != f->port[c] || look->listed[user.lid] == c + 1)
-            continue; /* The LID does not use the channel any more, or it is listed twice. */
+            continue; /* Skip the LID if its paths do not use the channel any more, or if it is listed twice. */
         look->listed[user.lid] = c + 1;
         if (known < most && user.version != look->version[user.lid]) {
             open_column(look, user.lid);
@@ -178,7 +187,8 @@ static int32_t users_of(search *look, int32_t c, int32_t most)
         if (user.flow > 0 || user.version < 0)
             list->user[left++] = user;
         else
-            /* If a later move leads the LID over the channel again, it must be listed again. */
+            /* Forget that this LID was listed: if a later move leads its paths over the channel again, it must be
+             * listed again. */
             look->listed[user.lid] = 0;
     }
     for (int32_t i = 0; i < left; i++)
@@ -205,16 +215,16 @@ static int32_t mark_old_path(search *look, int32_t s)
     return hops;
 }
 
-/* Return the square of the excess of a channel's utilisation over the goal, with `flow` added to its load. */
+/* Return the square of the excess of a channel's utilisation over the goal, after `flow` was added to its load. */
 static double excess(const search *look, int32_t c, int64_t flow)
 {
     const double over = (double)((look->state->load[c] + flow) * look->state->f->inverse_capacity[c] - look->goal);
     return over > 0 ? over * over : 0;
 }
 
-/* Check the path of switch s over channel c to the current LID, and return its number of hops, or -1 if it is not
- * allowed. It may have at most `most` hops, and must not pass s again or use channel `off`.  The moved flow must not
- * raise the utilisation of any of its new channels to that of `off`. */
+/* Check the path of switch s over channel c to the current LID.  Returns its number of hops, or -1 if it is not
+ * allowed.  It may have at most `most` hops, and must not return to s or use channel `off`.  With the moved flow,
+ * none of its new channels may reach the present utilisation of channel `off`. */
 static int32_t try_path(search *look, int32_t s, int32_t c, int32_t off, int64_t flow, int32_t most)
 {
     repair_state *state = look->state;
@@ -244,7 +254,7 @@ static double gain_of(search *look, int32_t at, int32_t c, int64_t flow)
     for (;; c = ibn_repair_next_channel(state, f->dst[c])) {
         look->new_path[c] = look->new_stamp;
         if (look->old_path[c] == look->old_stamp)
-            break; /* From here on the old and the new path are the same. */
+            break; /* From here on the old and the new path have the same channels. */
         gain += excess(look, c, 0) - excess(look, c, flow);
         if (f->dst[c] == state->target)
             break;
@@ -290,8 +300,8 @@ static void list_moves(search *look, int32_t at, int32_t off, int64_t flow)
     look->move_count = left;
 }
 
-/* Order moves: those that need no further changed entry first, then those that reduce the objective most (comparison
- * for qsort). */
+/* Compare two moves for qsort: moves that use up no budget of changed entries come first, then those that reduce the
+ * objective most. */
 static int by_gain(const void *one, const void *other)
 {
     const entry_move *a = one, *b = other;
@@ -304,8 +314,8 @@ static int by_gain(const void *one, const void *other)
     return a->at != b->at ? (a->at < b->at ? -1 : 1) : a->channel < b->channel ? -1 : a->channel > b->channel;
 }
 
-/* List the moves that take flow off channel c.  They give another next hop to the switch where c begins, or to
- * switches whose paths lead to it. */
+/* List the moves that take flow off channel c.  Each move gives another next hop either to the switch where c
+ * begins, or to a switch upstream of it. */
 static void collect_moves(search *look, int32_t c, int32_t users, int32_t upstream)
 {
     repair_state *state = look->state;
@@ -314,8 +324,8 @@ static void collect_moves(search *look, int32_t c, int32_t users, int32_t upstre
     for (int32_t i = 0; i < known && look->work > 0; i++) {
         open_column(look, look->users[c].user[i].lid);
         gather(look, s);
-        /* Switches near the channel have the most flow, but may have no other path: in a tree, only leaf switches
-         * can avoid a spine.  So the second attempt also tries the switches farther upstream. */
+        /* Switches near the channel have the most flow on it, but may have no alternative: in a tree, only leaf
+         * switches can avoid a spine switch.  So the second attempt also tries switches farther upstream. */
         const int32_t near = upstream < MOST_UPSTREAM ? MOST_UPSTREAM : INT32_MAX;
         int32_t with_moves = 0;
         for (int32_t k = 0; k < state->subtree_size && k < near && with_moves < upstream && look->work > 0; k++) {
@@ -327,8 +337,8 @@ static void collect_moves(search *look, int32_t c, int32_t users, int32_t upstre
     qsort(look->moves, (size_t)look->move_count, sizeof *look->moves, by_gain);
 }
 
-/* Add flow to the channels of a switch's path.  Also update the lists of LIDs that use each channel, and the list of
- * channels above the goal. */
+/* Add flow to the channels of a switch's path.  Also update the lists of LIDs by channel, and the list of channels
+ * with a utilisation above the goal. */
 static void add_flow(search *look, int32_t s, int64_t flow)
 {
     repair_state *state = look->state;
@@ -375,8 +385,8 @@ static bool make_move(search *look, const entry_move *move, int32_t off)
 /* Move entries off channel c.  Returns whether any entry was moved. */
 static bool relieve(search *look, int32_t c)
 {
-    /* Other channels may be as highly loaded.  So only part of the excess is removed before the search goes on to
-     * them. */
+    /* Only part of the excess is removed from this channel before the search turns to others, because they may be as
+     * highly loaded. */
     const int64_t over = utilisation(look, c) - look->goal, enough = look->goal + over * KEEP / 100;
     bool helped = false;
     for (int32_t wide = 0; wide < 2 && !helped; wide++) {
@@ -387,8 +397,8 @@ static bool relieve(search *look, int32_t c)
     return helped;
 }
 
-/* Return the channel with the highest utilisation above the goal; -1 if there is none.  Channels off which no move
- * takes flow are left out. */
+/* Return the channel with the highest utilisation above the goal, or -1 if there is none.  Channels that no move can
+ * relieve are left out. */
 static int32_t highest(search *look)
 {
     int32_t best = -1, left = 0;

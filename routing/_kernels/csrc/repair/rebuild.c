@@ -1,17 +1,17 @@
-/* Last resort for LIDs that could not be repaired: remove unused CDG edges, so that more paths are free of cycles,
- * or copy the LFT entries of another LID.  Terms: see internal/repair_state.h. */
+/* Last means for LIDs that could not be repaired: remove unused CDG edges, so that more paths close no cycle, or
+ * copy the LFT entries of another LID.  Terms: see internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* BLOCK: LIDs that are compared at once.  MOST_TRIALS: number of other LIDs whose entries are copied and then
- * completed by a repair. */
+/* BLOCK: number of LIDs that are compared together.  MOST_TRIALS: number of other LIDs whose entries are copied on
+ * trial and completed by a repair. */
 enum { BLOCK = 64, MOST_TRIALS = 16 };
 
-/* Find the VLs, among `required_vls`, on which some packet may use channel c and then channel `next`.  Returned as
- * bits. All sources of a LID count, whether their packets pass c or not.  So the result may have too many VLs, but
- * never too few. */
+/* Return the VLs, as bits, on which some packet may use channel c and then channel `next`.  Only VLs in
+ * `required_vls` are considered.  The result may contain too many VLs, but never too few: all sources of a LID
+ * count, even those whose packets do not pass channel c. */
 static uint32_t taken_on(const repair_state *job, int32_t c, int32_t next, const uint16_t *by_lid,
                          uint32_t required_vls)
 {
@@ -41,8 +41,8 @@ static void vls_by_lid(const repair_state *job, uint16_t *by_lid)
             by_lid[i] |= f->replies ? UINT16_MAX : f->vl_bit[job->sl[(int64_t)s * f->lids + i] & 15];
 }
 
-/* Remove the CDG edges that no path uses, on the VLs in `vls` (bits).  Edges known to close a cycle are allowed
- * again, because the cycle may be gone.  Returns false if memory ran out. */
+/* Remove the CDG edges that no path uses, on the VLs in `vls` (bits).  Edges that were known to close a cycle become
+ * possible again, because the cycle may be gone.  Returns false if memory ran out. */
 static bool release(repair_state *job, uint32_t vls)
 {
     const repair_fabric *f = job->f;
@@ -96,8 +96,8 @@ static int32_t differences(const repair_state *job, int32_t donor)
     return count;
 }
 
-/* Copy the LFT entries and SLs of another LID, the donor, to the current LID.  The switch that delivers the donor
- * then has no entry, unless it also delivers the current LID. */
+/* Copy the LFT entries and SLs of another LID, the donor, to the current LID.  Afterwards the switch that delivers
+ * the donor has a missing entry, unless it also delivers the current LID. */
 static void copy_paths(repair_state *job, int32_t donor)
 {
     const repair_fabric *f = job->f;
@@ -115,9 +115,9 @@ static void copy_paths(repair_state *job, int32_t donor)
         job->sl[job->lid] = job->sl[donor];
 }
 
-/* After the entries of another LID were copied, fill the one missing entry: that of the switch that delivers the
- * other LID. It gets channel `last`, or, if `repairing`, any path.  If `last` is -1, no entry is missing.  Returns
- * whether this succeeded. */
+/* Fill the one entry that is missing after a donor's entries were copied: that of the switch that delivers the
+ * donor.  The entry is channel `last` or, if `repairing`, any path that closes no CDG cycle.  If `last` is -1, no
+ * entry is missing.  Returns whether no entry is missing any more. */
 static bool lead_on(repair_state *job, int32_t s, int32_t last, bool repairing)
 {
     if (last < 0)
@@ -132,8 +132,8 @@ static bool lead_on(repair_state *job, int32_t s, int32_t last, bool repairing)
 }
 
 /* Return whether the current LID may copy the entries of another LID, the donor.  If traffic between switches does
- * not count, both must be LIDs of switches, or both LIDs of end ports.  If replies count, both must have the same
- * SLs, and, with SLs by source switch, be at the same switch. */
+ * not count, the two LIDs must belong to two switches or to two end ports.  If replies count, the two LIDs must have
+ * equal SLs; with SLs by source switch they must also be at one switch. */
 static bool is_as_free(const repair_state *job, int32_t donor)
 {
     const repair_fabric *f = job->f;
@@ -148,8 +148,8 @@ static bool is_as_free(const repair_state *job, int32_t donor)
     return true;
 }
 
-/* Return the channel that leads from the donor's switch to the switch of the current LID.  -1: they are the same
- * switch; -2: there is no such channel. */
+/* Return the channel from the switch that delivers the donor to the switch that delivers the current LID. -1: these
+ * are one switch; -2: no such channel exists. */
 static int32_t last_channel(const repair_state *job, int32_t donor)
 {
     const repair_fabric *f = job->f;
@@ -162,7 +162,7 @@ static int32_t last_channel(const repair_state *job, int32_t donor)
     return -2;
 }
 
-/* Order donors (LIDs whose entries can be copied) by the number of entries that would change (comparison for qsort). */
+/* Compare two donors (LIDs whose entries can be copied) for qsort: the one with fewer changed entries comes first. */
 static int by_changes(const void *one, const void *other)
 {
     const donor_column *a = one, *b = other;
@@ -170,7 +170,7 @@ static int by_changes(const void *one, const void *other)
                                     : (a->lid > b->lid) - (a->lid < b->lid);
 }
 
-/* Copy the entries of the first donor for which no CDG cycle is closed.  Returns whether there is one. */
+/* Copy the entries of the first donor that closes no CDG cycle.  Returns whether there is such a donor. */
 static bool take_first(repair_state *job, const donor_column *donors, int32_t count, bool repairing)
 {
     const uint8_t sl = job->f->sl_by_switch ? 0 : job->sl[job->lid];
@@ -185,8 +185,8 @@ static bool take_first(repair_state *job, const donor_column *donors, int32_t co
     return false;
 }
 
-/* Copy the LFT entries of another LID, at the same switch or at a neighbour, to the current LID.  Hardly any CDG
- * edge is added, because the edges of the copied paths are in use already.  LIDs for which the fewest entries change
+/* Copy the LFT entries of another LID, delivered by the same switch or by a neighbour, to the current LID.  This
+ * adds hardly any CDG edge, because the copied paths already use theirs.  Donors for which the fewest entries change
  * are tried first.  Returns whether entries were copied. */
 bool ibn_repair_copy_column(repair_state *job)
 {

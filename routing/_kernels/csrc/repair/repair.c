@@ -9,7 +9,7 @@ enum { OK, NO_MEMORY };
 enum { KEEP_VALID, SKIP, PRUNE };
 enum { NOTHING_MISSING, REPAIRED, FAILED, COPIED };
 
-/* Count the entries towards the current LID that were filled, and the valid entries that were changed. */
+/* Add to `counts` the entries towards the current LID that were filled, and the valid entries that were changed. */
 static void count_changes(repair_state *job)
 {
     for (int32_t i = 0; i < job->saved_count; i++) {
@@ -25,7 +25,7 @@ static uint8_t treat(repair_state *job, const int32_t *missing, int32_t count)
     job->column++;
     job->saved_count = 0;
     job->search_budget = job->graph.visited + SEARCH_BUDGET;
-    /* If one LID at a switch could not be repaired, the other LIDs at this switch would fail in the same way. */
+    /* If the repair of one LID at a switch fails, it fails in the same way for the other LIDs at this switch. */
     if (!job->given_up[job->target] && ibn_repair_fill_column(job, missing, count)) {
         count_changes(job);
         return REPAIRED;
@@ -35,8 +35,8 @@ static uint8_t treat(repair_state *job, const int32_t *missing, int32_t count)
     return FAILED;
 }
 
-/* List the switches with missing entries, by LID.  Those of a LID are at first[lid] to first[lid + 1] - 1, in
- * ascending order.  `first` is int32 [L + 1], zeroed by the caller.  Returns NULL if memory ran out. */
+/* List the switches with missing entries, sorted by LID.  The switches of one LID are at first[lid] to first[lid +
+ * 1] - 1, in ascending order.  `first` is int32 [L + 1] and must be zero on entry.  Returns NULL if memory ran out. */
 static int32_t *find_missing(repair_state *job, int32_t *first)
 {
     const repair_fabric *f = job->f;
@@ -127,7 +127,8 @@ void ibn_repair_dispose(repair_state *job)
         free(all[i]);
 }
 
-/* Copy the allowed CDG edges from `dependencies` to the acyclic graph, or (`back`) from the graph to `dependencies`. */
+/* Copy the allowed CDG edges from `dependencies` to the acyclic graph or, with `back`, from the graph to
+ * `dependencies`. */
 void ibn_repair_copy_masks(repair_state *job, uint16_t *dependencies, bool back)
 {
     const repair_fabric *f = job->f;
@@ -142,8 +143,8 @@ void ibn_repair_copy_masks(repair_state *job, uint16_t *dependencies, bool back)
     }
 }
 
-/* Subtract the flow of a disconnected switch's subtree from the channels of its previous path, which may include
- * lost channels. */
+/* Subtract the flow of a disconnected switch's subtree from the channels of its previous path.  The path may include
+ * channels of lost cables. */
 static void withdraw_flow(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;
@@ -159,7 +160,7 @@ static void withdraw_flow(repair_state *job, int32_t root)
 }
 
 /* Subtract the flow of all disconnected switches and their subtrees from their previous paths.  This is done before
- * any entry is filled, so that new paths are compared by the flow that remains. */
+ * any entry is filled, so that candidates for new paths are compared by the flow that remains. */
 static void withdraw_all(repair_state *job, const int32_t *first, const int32_t *missing)
 {
     for (int32_t lid = 0; lid < job->f->lids; lid++) {
@@ -217,9 +218,9 @@ static int32_t empty_column(repair_state *job, int32_t lid, int32_t *missing)
     return count;
 }
 
-/* Repair all LIDs, after unused CDG edges were removed on the VLs of the LIDs marked PRUNE.  If a marked LID fails,
- * all its entries are removed.  When all LIDs are done, unused edges are removed once more, and all entries of the
- * failed LIDs are filled. */
+/* Repair all LIDs after removing unused CDG edges on the VLs of the LIDs marked PRUNE.  If the repair of a marked
+ * LID fails, all its entries are removed.  After the last LID, unused edges are removed once more, and all entries
+ * of the failed LIDs are filled. */
 static int run_pruned(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
                       uint8_t *done)
 {
@@ -244,8 +245,8 @@ static int run_pruned(repair_state *job, const uint8_t *treatment, const int32_t
     return ready ? OK : NO_MEMORY;
 }
 
-/* Repair with an acyclic graph of the allowed CDG edges; then copy its edges and topological orders back to the
- * arguments. */
+/* Repair all LIDs with an acyclic graph of the allowed CDG edges.  Afterwards the graph's edges and topological
+ * orders are copied back to the arguments. */
 static int run_in_order(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
                         uint16_t *dependencies, int32_t *order, uint8_t *done)
 {

@@ -3,10 +3,9 @@
 
 #include <stdint.h>
 
-/* Fabric on which tables are repaired, and the traffic for which credit loops are avoided.
- *
- * Channels of lost cables keep their numbers; `alive` marks the other channels.  The CDG edge from channel c to the
- * k-th channel of switch dst[c] has index slot[c] + k in arrays [slots]. */
+/* Fabric on which tables are repaired, and the traffic for which credit loops are avoided.  Channels of lost cables
+ * keep their numbers; `alive` marks the other channels.  A CDG edge from channel c leads to a channel out of switch
+ * dst[c].  The edge to the k-th of these channels has index slot[c] + k in arrays [slots]. */
 typedef struct {
     int32_t switches;      /* S: number of switches */
     int32_t lids;          /* L: number of LIDs */
@@ -17,7 +16,9 @@ typedef struct {
     int32_t replies;       /* whether replies must be free of credit loops too */
     int32_t endports_only; /* whether packets from switches without end ports to LIDs of switches are ignored */
     int32_t by_parts;      /* whether parts of a subtree may take different SLs; needs sl_by_switch */
-    int32_t withdraw; /* whether `load` still includes the flow on broken paths, along the entries of `preferred` */
+    /* whether `load` still includes the flow on broken paths; the flow is then subtracted along the entries of
+     * `preferred` */
+    int32_t withdraw;
     int32_t monotone_first;       /* whether paths that follow the topological order are tried before others */
     const int32_t *first;         /* [S + 1], the channels out of switch s are first[s] to first[s + 1] - 1 */
     const int32_t *src;           /* [C], switch where each channel begins */
@@ -30,16 +31,17 @@ typedef struct {
     const uint8_t *alive;         /* [C], 0: the channel is lost */
     const int32_t *part;          /* [S], number of the connected part of the fabric, over channels that are alive */
     const int32_t *lid_switch;    /* [L], switch that delivers each LID, -1: none */
-    const uint8_t *lid_port;      /* [L], port that delivers it, 0: the switch itself */
+    const uint8_t *lid_port;      /* [L], port by which that switch delivers each LID, 0: the LID is the switch's own */
     const int32_t *lids_at_first; /* [S + 1], index of each switch's first LID in `lids_at` */
     const int32_t *lids_at;       /* LIDs sorted by the switch that delivers them */
     const uint8_t *has_endport;   /* [S], whether the switch has CAs or routers */
-    const uint16_t *vl_bit;       /* [16], 1 << VL of each SL, 0: packets are dropped */
-    const uint8_t *preferred;     /* [S, L], out-ports that are tried first, those of the previous tables; 255: none */
-    const uint8_t *level;         /* [V], an SL that uses each VL, 255: no path may move to this VL */
-    const int64_t *inverse_capacity; /* [C], inverse capacity: load times this is the utilisation */
-    const int64_t *weight;           /* [L], the flow from a switch to a LID is sources[switch] * weight[LID] */
-    const int64_t *sources;          /* [S], flow that each switch sends per unit of a LID's weight */
+    const uint16_t *vl_bit;       /* [16], 1 << VL of each SL, 0: packets with this SL are dropped */
+    const uint8_t *preferred;     /* [S, L], out-ports of the previous tables, which are tried first; 255: none */
+    const uint8_t *level;         /* [V], an SL that maps to each VL, 255: no path may move to this VL */
+    const int64_t *inverse_capacity; /* [C], inverse capacity: load times inverse capacity is the utilisation */
+    /* [L], weight of each LID: the flow from a switch to a LID is sources[switch] * weight[LID] */
+    const int64_t *weight;
+    const int64_t *sources; /* [S], flow that each switch sends per unit of a LID's weight */
 } repair_fabric;
 
 /* Fill the missing entries of LFTs.  An entry is missing if it is 255 although the switch can reach the LID.

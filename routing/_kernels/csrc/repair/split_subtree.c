@@ -1,13 +1,13 @@
-/* Split the packets of a subtree (a disconnected switch and the switches whose paths lead through it) over several
- * VLs. Each part moves to a VL on which it closes no CDG cycle. */
+/* Split the packets of a subtree over several VLs, such that each part moves to a VL on which it closes no CDG
+ * cycle.  The subtree is a disconnected switch together with all switches whose paths lead through it. */
 #include "repair/internal/repair_state.h"
 
-/* Flags of a switch in `needs`: BEHIND: packets of a switch upstream need a VL; ITSELF: its own packets need a VL;
- * TAKEN: its CDG edge was just added. */
+/* Flags of a switch in `needs`.  BEHIND: packets from a switch upstream need another VL.  ITSELF: the switch's own
+ * packets need another VL.  TAKEN: the CDG edge out of the switch's channel was just added. */
 enum { BEHIND = 1, ITSELF = 2, TAKEN = 4 };
 
-/* Return the CDG edge from the channel of the i-th switch of the subtree to the next channel of its path, if the
- * disconnected switch takes channel c. */
+/* Return the CDG edge at the i-th switch of the subtree: from the switch's channel to the channel after it.  The
+ * channel after it is c if the switch sends to the disconnected switch directly. */
 static acyclic_step turn_of(const repair_state *job, int32_t i, int32_t c)
 {
     const repair_fabric *f = job->f;
@@ -15,8 +15,8 @@ static acyclic_step turn_of(const repair_state *job, int32_t i, int32_t c)
     return (acyclic_step){e, job->graph.turn_first[e] + next - f->first[f->src[next]]};
 }
 
-/* Mark the switches of the subtree whose packets need a VL, and all switches through which these packets go.
- * Returns whether there are any. */
+/* Set the flags in `needs`: mark the switches whose packets need another VL, and all switches that forward these
+ * packets.  Returns whether any packets need another VL. */
 static bool note_needs(repair_state *job)
 {
     for (int32_t i = 0; i < job->subtree_size; i++)
@@ -27,8 +27,8 @@ static bool note_needs(repair_state *job)
     return job->needs[0] != 0;
 }
 
-/* Remove CDG edges of a VL that turned out to be unused, because the switches upstream did not move to this VL.  The
- * first `had` added edges are kept. */
+/* Remove CDG edges that were added to a VL for packets that did not move to this VL after all.  The first `had`
+ * entries of `added` stay. */
 static void clean(repair_state *job, int32_t c, int32_t vl, int32_t had)
 {
     const uint32_t bit = UINT32_C(1) << vl;
@@ -75,9 +75,9 @@ static void fill(repair_state *job, int32_t c, int32_t vl)
     clean(job, c, vl, had);
 }
 
-/* Split the subtree's packets on one VL over several VLs, if the disconnected switch takes channel c.  As many as
- * possible stay on their VL.  Returns whether all packets found a VL.  All CDG edges added after the first part may
- * be removed again. */
+/* Split the subtree's packets on one VL over several VLs, if the disconnected switch takes channel c.  As many
+ * packets as possible stay on their VL.  Returns whether all packets found a VL.  The CDG edges that are added on
+ * later VLs may have to be removed again. */
 bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -97,9 +97,9 @@ bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl)
     return !another_pass || !note_needs(job);
 }
 
-/* Detach the switches of the subtree whose packets found no VL, with the switches upstream of them.  They become
- * disconnected switches, which are repaired later.  Returns false if there are too many, or if the first switch
- * itself found no VL. */
+/* Detach the switches of the subtree whose packets found no VL, together with the switches upstream of them.  The
+ * detached switches become disconnected switches, which are repaired later.  Returns false if there are too many of
+ * them, or if the packets of the disconnected switch itself found no VL. */
 bool ibn_repair_defer(repair_state *job)
 {
     const int32_t had = job->deferred_count;
@@ -125,7 +125,8 @@ bool ibn_repair_defer(repair_state *job)
     return true;
 }
 
-/* Give switches that were detached their entries back, the last one first, until `had` of them are left. */
+/* Undo detachments: restore the entries of detached switches, the last one first, until `had` detached switches are
+ * left. */
 void ibn_repair_recall_deferred(repair_state *job, int32_t had)
 {
     while (job->deferred_count > had) {

@@ -17,10 +17,11 @@ typedef struct {
     int32_t *from;            /* [X]: switch where each extended channel begins */
     round_dependency *found;  /* [4 S]: dependencies of the current LFT column */
     acyclic_step *dependency; /* [4 S]: the dependencies in `found`, as edges of `graph` */
-    uint32_t *vls;            /* [4 S]: VLs on which each dependency in `found` is used, as bits */
-    acyclic_step *step;       /* [4 S]: edges of the current LFT column that are new to one VL */
-    int32_t *undo;            /* [4 S * V]: edges that were added, to be removed if the column is rejected */
-    int32_t turns;            /* number of dependencies of the current LFT column */
+    uint32_t *vls;            /* [4 S]: VLs, as bits, on which packets can have each dependency in `found` */
+    acyclic_step *step;       /* [4 S]: edges of the current LFT column that are not in the CDG of one VL yet */
+    /* [4 S * V]: edges that were added for the current LFT column, to be removed if the column is rejected */
+    int32_t *undo;
+    int32_t turns; /* number of dependencies of the current LFT column */
 } job;
 
 /* List every dependency that packets to the current LID can have, if each switch may have its old or its new entry.
@@ -54,8 +55,8 @@ static void list_turns(job *j, const uint32_t *enter, const uint8_t *round)
     }
 }
 
-/* Add the CDG edges of the LFT column that are new to one VL, unless they close a cycle.  Returns whether they were
- * added. */
+/* Add the CDG edges of the LFT column that one VL does not have yet, unless they close a cycle.  Returns whether
+ * they were added. */
 static int fits(job *j, int32_t vl, int32_t *undone)
 {
     int32_t count = 0;
@@ -69,8 +70,8 @@ static int fits(job *j, int32_t vl, int32_t *undone)
     return 1;
 }
 
-/* Add the CDG edges of the LFT column to all VLs, or to none of them if they close a cycle in one.  Returns
- * whether they were added. */
+/* Add the CDG edges of the LFT column to all VLs.  If they close a cycle on some VL, none is added.  Returns whether
+ * they were added. */
 static int admit(job *j)
 {
     int32_t added[33] = {0}, all = 0, vl = 0;
@@ -94,7 +95,7 @@ static void run(job *j, const uint32_t *enter, const uint8_t *round, uint8_t *ad
     }
 }
 
-/* Fill the CDG with the dependencies that exist before any LFT column is admitted. */
+/* Fill the CDG with the dependencies that exist before the first LFT column is admitted. */
 static void load(job *j)
 {
     const transition_net *net = j->net;

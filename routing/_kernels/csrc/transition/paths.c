@@ -65,8 +65,8 @@ void ibn_transition_read_column(transition_paths *w, int32_t column)
     w->loops |= tail < switches;
 }
 
-/* Pass the VLs of a switch's packets on to its next hops, by old and new entry.  Returns whether a next hop got a
- * new VL. */
+/* Pass the VLs of a switch's packets on to the next hops of its old and of its new entry.  Returns whether a next
+ * hop received a VL that it did not have before. */
 static bool pass_on(const transition_paths *w, int32_t s, uint32_t *flow)
 {
     bool grew = false;

@@ -30,8 +30,8 @@ static inline bool is_there(const uint8_t *round, int32_t s, int path, int r)
     return path ? round[s] <= r : !round[s] || round[s] >= r;
 }
 
-/* Pass the VLs of a switch's packets on to its next hops, by the entries that are in use in round r.  Returns
- * whether a next hop got a new VL. */
+/* Pass the VLs of a switch's packets on to the next hops of those of its entries that are in use in round r.
+ * Returns whether a next hop received a VL that it did not have before. */
 static bool pass_on(transition_round *g, const transition_paths *w, const uint8_t *round, int32_t s, int r)
 {
     bool grew = false;
@@ -46,7 +46,7 @@ static bool pass_on(transition_round *g, const transition_paths *w, const uint8_
     return grew;
 }
 
-/* Propagate packets over all entries that are in use in round r, until nothing changes any more. */
+/* Propagate packets over all entries that are in use in round r, until no switch receives a further VL. */
 static void spread(transition_round *g, const transition_paths *w, const uint8_t *round, int r)
 {
     for (int32_t k = 0; k < w->sorted; k++)
@@ -58,9 +58,9 @@ static void spread(transition_round *g, const transition_paths *w, const uint8_t
     }
 }
 
-/* List the dependencies on the channels of old entries, at the switches that are written in round r.  No packet
- * takes these channels after this round.  With r = 0, list the dependencies on the channels of unchanged and new
- * entries. */
+/* List the dependencies that end on the channels of old entries at the switches written in round r.  After this
+ * round, no packet takes these channels any more.  With r = 0, list the dependencies that end on the channels of
+ * unchanged and new entries. */
 static int32_t list(const transition_round *g, const transition_paths *w, const uint8_t *round, int r,
                     round_dependency *dependency)
 {
@@ -99,13 +99,13 @@ int32_t ibn_round_dependencies(transition_round *g, const transition_paths *w, c
 typedef struct {
     const transition_tables *t;
     transition_paths paths;
-    int32_t *out;   /* [S]: number of next hops; -1: not in the core (see find_core) */
-    int32_t *rest;  /* [S]: scratch: switches to be removed, or switches on the current path */
-    int32_t *depth; /* [S]: number of rounds that the new path from each switch needs; -1: not yet known */
+    int32_t *out;   /* [S]: number of next hops of each switch; -1: the switch is not in the core (see find_core) */
+    int32_t *rest;  /* [S]: scratch: first switches to be removed, later the switches on the current path */
+    int32_t *depth; /* [S]: number of rounds needed to write the new path from each switch; -1: not yet computed */
 } rounds_job;
 
-/* Find the core: the switches on forwarding loops of old and new entries, and on paths between such loops.  All
- * other switches are upstream or downstream of all loops; they get out = -1. */
+/* Find the core: all switches on forwarding loops of old and new entries mixed, and all switches on paths between
+ * such loops.  Every other switch is only upstream or only downstream of all loops, and gets out = -1. */
 static void find_core(rounds_job *j)
 {
     const int32_t switches = j->t->switches;
@@ -117,8 +117,8 @@ static void find_core(rounds_job *j)
         if (!j->out[s])
             j->rest[tail++] = s;
     }
-    /* Each pass looks at all switches.  There are at most as many passes as the longest path has hops, so lists of
-     * the switches upstream of each switch would not pay. */
+    /* Each pass visits all switches.  There are at most as many passes as the longest path has hops, so lists of the
+     * switches upstream of each switch would not be worth their cost. */
     for (bool grew = tail > 0; grew;) {
         grew = false;
         for (int32_t k = 0; k < tail; k++)
@@ -144,8 +144,9 @@ static bool changes(const rounds_job *j, int32_t column, int32_t s)
     return j->t->before[at] != j->t->after[at];
 }
 
-/* Return the number of rounds that the new path from a switch needs; more than 255 if the path never ends.  A round
- * is needed for each changed switch on the path: for all of them, or only for those in the core (see find_core). */
+/* Return the number of rounds that are needed to write the new path from a switch, or more than 255 if the path
+ * never ends.  Each changed switch on the path needs a round of its own: all changed switches, or only those in the
+ * core (see find_core). */
 static int32_t depth_of(rounds_job *j, int32_t column, int32_t s, bool all)
 {
     int32_t length = 0, v = s;
@@ -163,7 +164,8 @@ static int32_t depth_of(rounds_job *j, int32_t column, int32_t s, bool all)
     return depth;
 }
 
-/* Compute the rounds of an LFT column, and return the last round.  `all`: see `outward` of ibn_transition_rounds. */
+/* Compute the rounds of an LFT column, and return the number of the last round.  `all`: see `outward` of
+ * ibn_transition_rounds. */
 static uint8_t run_column(rounds_job *j, int32_t column, bool all, uint8_t *round)
 {
     const int32_t switches = j->t->switches;

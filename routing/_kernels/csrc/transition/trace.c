@@ -25,8 +25,8 @@ typedef struct {
     int code;
 } worker;
 
-/* Add the dependencies of the channels out of a switch on the channels of the next switch, for each combination of
- * old and new entries. */
+/* Add the dependencies of the channels into which a switch sends on the channels of the next switch, for every
+ * combination of their old and new entries. */
 static void collect(worker *w, int32_t s)
 {
     const transition_tables *t = w->j->t;
@@ -51,8 +51,8 @@ static void run_column(worker *w, int32_t column)
         collect(w, s);
 }
 
-/* Process LFT columns in one thread until none is left.  Results are combined by OR, so they do not depend on which
- * thread processed which column. */
+/* Process LFT columns in one thread until none is left.  The results of threads are combined by OR, so they do not
+ * depend on which thread processed which column. */
 static void run(void *workers, int32_t me)
 {
     worker *w = (worker *)workers + me;

@@ -23,7 +23,8 @@ typedef struct {
     transition_paths paths;
     /* [slots, V]: for each dependency and each VL on its first channel, the VLs on its second channel, as bits */
     uint16_t *dep;
-    uint16_t *flow; /* [S, 2, 16]: for each SL the VLs, as bits, on the channels of the old and the new entry */
+    /* [S, 2, 16]: by switch, entry (old or new) and SL: VLs, as bits, of the packets on the entry's channel */
+    uint16_t *flow;
     int code;
 } worker;
 
@@ -32,8 +33,8 @@ static inline uint16_t *flow_of(worker *w, int32_t s, int path)
     return w->flow + ((size_t)s * 2 + path) * SLS;
 }
 
-/* Fill `per_vl` with the VLs of each SL, as bits, that a switch may use from an in-port to an out-port by its old or
- * new SL2VL table. */
+/* Fill `per_vl`: for each SL the VLs, as bits, that a switch may use from an in-port to an out-port, by its old or
+ * its new SL2VL table. */
 static void vls_of(const transition_vls *l, int32_t s, int32_t in, int32_t out, uint16_t *per_vl)
 {
     const size_t row = (((size_t)s * l->ports + in) * l->ports + out) * SLS;
@@ -43,7 +44,8 @@ static void vls_of(const transition_vls *l, int32_t s, int32_t in, int32_t out, 
     }
 }
 
-/* Record the packets that all ports send towards a LID on the channels of their switches' old and new entries. */
+/* Record the packets that all ports send towards a LID.  They enter the channels of the old and new entries of their
+ * switches. */
 static void enter(worker *w, int32_t column)
 {
     const transition_vls *l = w->j->l;
@@ -61,8 +63,8 @@ static void enter(worker *w, int32_t column)
     }
 }
 
-/* Pass packets from one channel on to a channel that may follow it, and record the dependency.  Returns whether that
- * channel got packets on a new VL. */
+/* Pass packets from one channel on to the next channel, and record the dependency.  Returns whether the next channel
+ * received packets on a VL that it did not have before. */
 static bool take(worker *w, int32_t x, const uint16_t *from, int32_t v, int then)
 {
     const transition_tables *t = w->j->t;
@@ -83,7 +85,8 @@ static bool take(worker *w, int32_t x, const uint16_t *from, int32_t v, int then
     return grew;
 }
 
-/* Pass a switch's packets on to all channels that may follow.  Returns whether one of these got packets on a new VL. */
+/* Pass a switch's packets on to all channels that may follow, by old and new entries.  Returns whether one of these
+ * channels received packets on a VL that it did not have before. */
 static bool pass_on(worker *w, int32_t s)
 {
     bool grew = false;

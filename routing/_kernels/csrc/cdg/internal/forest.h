@@ -6,27 +6,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The routes towards one LID: the next switch of each switch.  Two further numbers stand for the end of a route: S
- * for a dropped packet, S + 1 for a delivered packet.
- *
- * LIDs are processed in blocks of 64: their LFT entries are copied from rows by switch to rows by LID, and hops are
- * copied back, so that memory is read in sequence. */
+/* The routes towards one LID, as the next switch of each switch.  Two further numbers stand for the end of a route:
+ * S for a dropped packet, S + 1 for a delivered packet.  LIDs are processed in blocks of 64.  The LFT entries of a
+ * block are first copied from rows by switch to rows by LID, and its hops are copied back in the end, so that memory
+ * is read in sequence. */
 typedef struct {
     const cdg_tables *t;
-    int64_t stride;  /* distance of two rows of a block, in entries */
-    uint8_t *number; /* [block, stride]: index (see trace.h) of the channel that each switch uses */
+    int64_t stride;  /* distance of two rows of a block in memory, in entries */
+    uint8_t *number; /* [block, stride]: number (see trace.h) of the channel by which each switch sends */
     uint8_t *far;    /* [block, stride]: hops from each switch, 255 where the packet is not delivered */
     int32_t *next;   /* [S + 2]: next switch, or S (dropped) or S + 1 (delivered) */
-    /* [S + 2]: scratch; after ibn_forest_grow it is not 0 exactly for switches on a forwarding loop */
+    /* [S + 2]: scratch; after ibn_forest_grow, nonzero exactly for switches on a forwarding loop */
     int32_t *degree;
     int32_t *queue;    /* [S + 1]: switches, each after all switches upstream of it */
-    int32_t sorted;    /* length of the queue: S if there are no forwarding loops */
+    int32_t sorted;    /* length of the queue, which is S if there are no forwarding loops */
     int16_t *hop;      /* [S + 2]: hops to the LID; 255: dropped, 256: in a forwarding loop */
-    int64_t counts[3]; /* the first three counts of ibn_cdg_trace */
+    int64_t counts[3]; /* the first three elements of `counts` of ibn_cdg_trace */
 } cdg_forest;
 
-/* Return whether the routes to a LID, or to any LID of a block, have to be followed.  All routes have to be, or only
- * those to switches (see has_endport in trace.h). */
+/* Return whether the routes to a LID, or to any LID of a block, have to be followed.  Without has_endport (see
+ * trace.h) all routes have to be followed, otherwise only the routes to LIDs of switches. */
 bool ibn_forest_wanted(const cdg_tables *tables, int32_t lid);
 bool ibn_forest_any_wanted(const cdg_tables *tables, int32_t lid, int32_t count);
 

@@ -1,5 +1,5 @@
-/* Sort distinct 64-bit keys in place.  Most inputs are a few channels, for which qsort() would spend most of its
- * time on calls of the comparison function. */
+/* Sort distinct 64-bit keys in place.  Most inputs are the keys of a few channels.  For such inputs qsort() would
+ * spend most of its time on calls of the comparison function. */
 #ifndef IBNUE_INTERNAL_KEYS_H
 #define IBNUE_INTERNAL_KEYS_H
 
@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 #define IBN_FEW_KEYS 24
-/* from this number of keys on, qsort() is as fast as the sort below, and its time never grows quadratically */
+/* Number of keys from which on qsort() is used: it is as fast as the sort below, and its time never grows
+ * quadratically. */
 #define IBN_MANY_KEYS 4096
 
 static inline int ibn_ascending(const void *a, const void *b)
@@ -52,7 +53,8 @@ static inline void ibn_sort_keys(int64_t *keys, int32_t count)
             keys[i++] = keys[j];
             keys[j--] = key;
         }
-        /* Recurse into the smaller part and loop over the larger one, so that the recursion is never deep. */
+        /* Recurse into the smaller part and loop over the larger part, so that the recursion depth is at most
+         * logarithmic. */
         if (j + 1 < count - i) {
             ibn_sort_keys(keys, j + 1);
             keys += i;

@@ -1,4 +1,4 @@
-/* State of the search for link-disjoint in-trees (disjoint.h). */
+/* State of the search for link-disjoint in-trees, shared by its source files.  Terms: see disjoint.h. */
 #ifndef IBNUE_DISJOINT_JOB_H
 #define IBNUE_DISJOINT_JOB_H
 
@@ -12,26 +12,30 @@ enum { DISJOINT_NONE = 255, DISJOINT_UNREACHED = 65535, DISJOINT_MOST_TREES = 8,
 
 typedef struct {
     const disjoint_request *net;
-    uint8_t *next;     /* [S, K, S]: result, see disjoint_trees */
-    uint8_t *order;    /* [S, S]: with `shared`, the order of each pair, 255: none allows its first paths; else NULL */
-    bool shared;       /* whether `order` restricts the paths: with `shared`, once the orders of pairs are chosen */
-    double *load[2];   /* [C]: load of the first trees, and of all trees together */
-    uint8_t *mask;     /* [S, K, S]: orders that allow the whole path */
-    uint16_t *depth;   /* [S, K, S]: hops of the path */
-    uint8_t *conflict; /* [S, S, K]: by destination, source and tree, the other trees whose paths share a link */
-    uint32_t *stamp;   /* [C]: number of the path set for which `mark` of a link is valid */
-    uint8_t *mark;     /* [C]: by link, the trees whose path uses it */
-    uint8_t *kept;   /* [C]: by link, whether a tree keeps the first tree's branch over this link to the destination */
-    uint32_t now;    /* number of the current path set */
-    uint64_t random; /* state of the random generator */
+    uint8_t *next; /* [S, K, S]: result, see disjoint_trees */
+    /* [S, S]: with `shared`, the order of each pair of switches, 255: no order allows its first paths; else NULL */
+    uint8_t *order;
+    bool shared; /* whether `order` restricts the paths: true with `shared`, once the orders of the pairs are chosen */
+    double *load[2]; /* load[0]: [C], load of the first trees; load[1]: [C], load of all trees together */
+    uint8_t *mask;   /* [S, K, S]: by destination, tree and source, the orders that allow the whole path, as bits */
+    uint16_t *depth; /* [S, K, S]: by destination, tree and source, the hops of the path */
+    /* [S, S, K]: by destination, source and tree, the other trees whose path shares a link with this tree's path, as
+     * bits */
+    uint8_t *conflict;
+    uint32_t *stamp; /* [C]: number of the last set of paths in which `mark` of a link was written */
+    uint8_t *mark;   /* [C]: by link, the trees whose path uses the link, as bits */
+    /* [C]: by link into the current destination, whether the current tree keeps the first tree's branch over it */
+    uint8_t *kept;
+    uint32_t now;      /* number of the current set of paths, compared with `stamp` */
+    uint64_t random;   /* state of the random generator */
     double *forwarded; /* [S]: end ports whose traffic each switch forwards in the tree that is being computed */
     int32_t *shuffled; /* [S]: a random order of the destinations */
     int32_t *turn;     /* [S]: a random order of the switches of one tree */
-    int32_t *queue;    /* [S]: switches by distance */
+    int32_t *queue;    /* [S]: switches that reach the current destination, nearest first */
     int32_t *count;    /* [S + 1]: scratch of the counting sort */
 } disjoint_job;
 
-/* Return the position of a tree's first entry in arrays [S, K, S]. */
+/* Return the index of a tree's first entry in arrays [S, K, S]. */
 static inline int64_t disjoint_row(const disjoint_job *job, int32_t d, int32_t tree)
 {
     return ((int64_t)d * job->net->trees + tree) * job->net->switches;
@@ -43,19 +47,19 @@ static inline int32_t disjoint_trees_of(const disjoint_job *job, int32_t d)
     return job->net->weight[d] > 0 ? job->net->trees : 1;
 }
 
-/* Return whether traffic between two switches counts: at least one of them has end ports. */
+/* Return whether traffic between two switches counts, which is the case if at least one of them has end ports. */
 static inline bool disjoint_counts(const disjoint_job *job, int32_t a, int32_t b)
 {
     return job->net->weight[a] > 0 || job->net->weight[b] > 0;
 }
 
-/* Return the channel by which a switch sends in a tree; the tree must have a path from the switch. */
+/* Return the channel by which a switch sends in a tree.  The switch must have a path in this tree. */
 static inline int32_t disjoint_hop(const disjoint_job *job, const uint8_t *next, int32_t s)
 {
     return job->net->first[s] + next[s];
 }
 
-/* Return the mask of the orders that allow channel c and then the path from its end in a tree. */
+/* Return the orders, as bits, that allow channel c and then the path in a tree from the switch where c ends. */
 static inline uint8_t disjoint_mask_over(const disjoint_job *job, int32_t d, int64_t row, int32_t c)
 {
     const int32_t w = job->net->dst[c];
@@ -80,15 +84,15 @@ void ibn_disjoint_add_load(disjoint_job *job, int32_t d, int32_t tree, double si
 void ibn_disjoint_by_distance(disjoint_job *job, int32_t d);
 void ibn_disjoint_copy_first(const disjoint_request *net, uint8_t *next, int32_t d, int32_t tree, int32_t s);
 
-/* Return the orders that allow the reply to a path of a tree: the opposite path, in the source's tree of the same
- * number. */
+/* Return the orders, as bits, that allow the reply path: the path in the opposite direction, in the tree of equal
+ * number towards the source. */
 static inline uint8_t disjoint_mask_back(const disjoint_job *job, int32_t d, int32_t tree, int32_t s)
 {
     return job->mask[disjoint_row(job, s, job->net->weight[s] > 0 ? tree : 0) + d];
 }
 
-/* Return whether a path with this mask of orders cannot be used: the order of the pair does not allow it, or no order
- * allows both the path and its reply. */
+/* Return whether a path must not be used.  `mask` has the orders that allow the path, as bits.  It must not be used
+ * if the order of its pair is not in `mask`, or if no order in `mask` allows the reply path too. */
 static inline bool disjoint_is_wrong(const disjoint_job *job, int32_t d, int32_t tree, int32_t s, uint8_t mask)
 {
     if (!disjoint_counts(job, d, s))

@@ -1,4 +1,6 @@
-/* State of the layering kernel, shared by its parts. */
+/* State of the layering kernel, shared by its source files.  A LAYER is a VL with its CDG.  A TARGET is a
+ * destination LID.  A UNIT is what is put into one layer as a whole: one path or, with `mutual`, all paths between
+ * two switches in both directions. */
 #ifndef IBNUE_LAYERING_JOB_H
 #define IBNUE_LAYERING_JOB_H
 
@@ -16,22 +18,23 @@
 typedef struct {
     const ibn_path_set *paths;
     acyclic_net net;
-    acyclic graph;      /* CDG of the placed paths, by layer */
-    uint8_t *next;      /* [D, S] index of each switch's channel among its own, NO_CHANNEL: none */
-    uint16_t *hops;     /* [D, S] hops of each path, NO_PATH: no path */
-    uint8_t *layer;     /* [D, S] layer of each path, with `mutual` [S, S] */
-    uint16_t *length;   /* [S, S] hops of the longest path between two switches, with `mutual` only */
+    acyclic graph; /* CDG of the placed paths of each layer */
+    /* [D, S] by target and switch: index of the next channel among the switch's channels, NO_CHANNEL: none */
+    uint8_t *next;
+    uint16_t *hops;     /* [D, S] hops from each switch to each target, NO_PATH: no path */
+    uint8_t *layer;     /* [D, S] layer of each path; with `mutual` [S, S], layer of each pair of switches */
+    uint16_t *length;   /* [S, S] hops of the longest path between two switches; with `mutual` only */
     double *load;       /* [C] load of each channel */
-    acyclic_step *step; /* CDG edges of the current unit */
+    acyclic_step *step; /* CDG edges of the unit that is being placed */
     int32_t steps;      /* length of `step` */
     int64_t room;       /* allocated length of `step` */
     ibn_layers *result;
-    int hasty;      /* whether to stop after the first path length at which a unit finds no layer */
-    int64_t budget; /* value of graph.visited from which on nothing more is placed */
+    int hasty;      /* whether to stop after the first path length at which some unit fits into no layer */
+    int64_t budget; /* limit of graph.visited, beyond which no more units are placed */
     int failed;     /* whether memory ran out */
 } layering_job;
 
-/* A first hop, and the highest utilisation on its path. */
+/* A first hop of a path, with the highest utilisation on the path. */
 typedef struct {
     double worst;
     int32_t channel;
@@ -43,19 +46,19 @@ static inline int ibn_layering_is_over(const layering_job *job)
     return job->failed || job->graph.visited > job->budget;
 }
 
-/* Return the next channel of a switch towards a target. */
+/* Return the channel by which a switch sends to a target. */
 static inline int32_t ibn_layering_next_channel(const layering_job *job, int32_t target, int32_t u)
 {
     return job->net.first[u] + job->next[(int64_t)target * job->net.switches + u];
 }
 
-/* Return the layer at which the search for the paths to a target begins. */
+/* Return the layer at which the search for a layer begins, for the paths to a target. */
 static inline int32_t ibn_layering_first_layer(const layering_job *job, int32_t target)
 {
     return job->paths->region ? job->paths->region[job->paths->root[target]] : 0;
 }
 
-/* Return the layer at which the search for the paths from switch a to switch b begins. */
+/* Return the layer at which the search for a layer begins, for the paths from switch a to switch b. */
 static inline int32_t ibn_layering_first_layer_between(const layering_job *job, int32_t a, int32_t b)
 {
     return !job->paths->region  ? 0
@@ -63,13 +66,13 @@ static inline int32_t ibn_layering_first_layer_between(const layering_job *job, 
                                 : job->paths->region[b];
 }
 
-/* Return whether the path from a switch to a target counts. */
+/* Return whether the path from a switch to a target counts: one of its two ends is marked in `counted`. */
 static inline int ibn_layering_is_counted(const ibn_path_set *paths, int32_t target, int32_t u)
 {
     return paths->counted[u] || paths->counted[paths->root[target]];
 }
 
-/* Return the highest utilisation on the path that begins with channel c, with `flow` added. */
+/* Return the highest utilisation on the path to a target that begins with channel c, after `flow` was added to it. */
 static inline double ibn_layering_peak_on_path(const layering_job *job, int32_t target, int32_t c, double flow)
 {
     double worst = 0.0;
@@ -80,7 +83,7 @@ static inline double ibn_layering_peak_on_path(const layering_job *job, int32_t 
     }
 }
 
-/* Add flow along the path that begins with channel c. */
+/* Add flow to all channels of the path that begins with channel c. */
 static inline void ibn_layering_add_flow(layering_job *job, int32_t target, int32_t c, double flow)
 {
     for (;; c = ibn_layering_next_channel(job, target, job->net.dst[c])) {
@@ -90,7 +93,7 @@ static inline void ibn_layering_add_flow(layering_job *job, int32_t target, int3
     }
 }
 
-/* Order first hops by the highest utilisation on their paths. */
+/* Compare two first hops for qsort by the highest utilisation on their paths. */
 static inline int ibn_layering_by_peak(const void *a, const void *b)
 {
     const first_hop *x = a, *y = b;
@@ -111,7 +114,7 @@ void ibn_layering_measure_lengths(layering_job *job);
 int64_t ibn_layering_place_pairs(layering_job *job, int32_t vls, int avoid, int counted);
 /* Functions of unload.c. */
 void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind);
-/* rebalance.c */
+/* Functions of rebalance.c. */
 int ibn_layering_rebalance(layering_job *job);
 
 #endif

@@ -1,10 +1,14 @@
-/* State of the Nue kernel, shared by its parts.
+/* State of the Nue kernel, shared by its source files.
  *
  * A LAYER holds the complete channel dependency graph (CDG) of one VL.  A dependency is a pair of channels a, b,
  * where b leaves the switch that a enters.  Its slot is slot_first[a] + (index of b among the channels of that
- * switch).  A dependency is USED while a tree of the layer or the escape tree has it; trees are counted, so that
- * they can be removed again.  Any other dependency is allowed unless it would close a cycle of used ones.  Such a
- * dependency is remembered as BLOCKED until the epoch ends. */
+ * switch).
+ *
+ * A dependency is USED while a tree of the layer or the escape tree contains it.  The trees that contain a
+ * dependency are counted, so that trees can be removed again.
+ *
+ * A dependency that is not used is ALLOWED unless it would close a cycle of used dependencies.  If it would, it is
+ * recorded as BLOCKED, which is valid until the EPOCH ends. */
 #ifndef IBNUE_INTERNAL_NUE_JOB_H
 #define IBNUE_INTERNAL_NUE_JOB_H
 
@@ -12,51 +16,57 @@
 #include "trees/internal/load_account.h"
 
 typedef struct {
-    int32_t *used;          /* [slots] number of trees with this dependency, one more if the escape tree has it */
-    uint16_t *blocked;      /* [slots] last epoch in which the dependency would have closed a cycle */
-    uint16_t epoch;         /* raised whenever blocked dependencies are to be tested again */
-    int dependency_removed; /* whether a dependency was removed in this epoch: blocked ones may be allowed again */
-    int32_t *place, *at;    /* [C] position in a topological order of the used dependencies; channel at each position */
-    const int32_t *parent;  /* [S] channel to the parent in the escape tree, -1 at the root of each connected part */
+    int32_t *used;     /* [slots] number of trees that contain each dependency; the escape tree counts as one */
+    uint16_t *blocked; /* [slots] number of the last epoch in which the dependency would have closed a cycle */
+    /* number of the current epoch; a new epoch begins when blocked dependencies have to be tested again */
+    uint16_t epoch;
+    /* whether a used dependency was removed in this epoch, so that blocked dependencies may be allowed again */
+    int dependency_removed;
+    /* place: [C] position of each channel in a topological order of the used dependencies; at: [C] channel at each
+     * position */
+    int32_t *place, *at;
+    const int32_t *parent; /* [S] channel to the parent in the escape tree, -1 at the root of each connected part */
 } layer_t;
 
 typedef struct {
-    job_t job; /* network, targets and trees, as for the balancing kernel */
+    job_t job; /* network, targets and trees, as in the balancing kernel (trees/balance.c) */
     const ibn_nue_options *options;
-    int32_t *slot_first;             /* [C] slot of the first dependency of each channel */
-    int32_t *part_size;              /* [S] size of the connected part of each switch */
-    int32_t *target_layer, *escaped; /* [D] layer of each destination; switches on the escape tree */
-    layer_t *layer;                  /* [layers] the layers */
-    int64_t slots;                   /* number of dependencies of a layer */
+    int32_t *slot_first; /* [C] slot of the first dependency of each channel */
+    int32_t *part_size;  /* [S] number of switches of the connected part to which each switch belongs */
+    /* target_layer: [D] layer of each destination; escaped: [D] number of switches on the escape tree */
+    int32_t *target_layer, *escaped;
+    layer_t *layer; /* [layers] the layers */
+    int64_t slots;  /* number of dependencies of a layer, used or not */
 } nue_t;
 
 typedef struct {
-    int32_t channel, to; /* the next channel of a switch, and the switch to which the channel leads */
+    int32_t channel, to; /* channel: the next channel of a switch; to: the switch to which the channel leads */
 } hop_t;
 
 typedef struct {
     load_account account;
-    hop_t *hop;                                          /* [S] next hops of the tree that grows */
+    hop_t *hop;                                          /* [S] next hops of the tree that is being grown */
     int32_t *depth;                                      /* [S] wave in which a switch joined the tree, -1: not yet */
-    int64_t *seen;                                       /* [S] stamp of the latest visit of each switch */
-    int64_t stamp;                                       /* stamp of the latest visit, for `seen` */
+    int64_t *seen;                                       /* [S] number of the last search that visited each switch */
+    int64_t stamp;                                       /* number of the current search, compared with `seen` */
     int32_t *mark, *stack, *forward, *backward, *places; /* [C] scratch of the searches for cycles */
-    int32_t search;                                      /* stamp of the latest search, for `mark` */
-    /* [S] slots that were blocked since the log was emptied; once it is full, later ones are left out */
+    int32_t search;                                      /* number of the current cycle search, compared with `mark` */
+    /* log: [S] slots of the dependencies that were found to be blocked since the log was emptied; logged: their
+     * number.  When the log is full, further ones are not recorded. */
     int32_t *log, logged;
-    int32_t *candidate; /* [256] channels that a switch may choose from */
-    double *cost;       /* [256] costs of the candidates */
-    int32_t *escape;    /* [S] next channel on the escape tree towards the current destination */
+    int32_t *candidate; /* [256] channels that a switch may choose as its next hop */
+    double *cost;       /* [256] costs of the channels in `candidate` */
+    int32_t *escape;    /* [S] next channel of each switch towards the current destination along the escape tree */
     uint8_t *on_escape; /* [S] whether a switch uses the escape tree towards the current destination */
 } grower_t;
 
-/* Return the slot of the dependency of channels a and b. */
+/* Return the slot of the dependency of channel a on channel b. */
 static inline int32_t ibn_nue_slot(const nue_t *nue, int32_t a, int32_t b)
 {
     return nue->slot_first[a] + (b - nue->job.net->first[nue->job.net->dst[a]]);
 }
 
-/* Add flow along the path of a switch in a finished tree. */
+/* Add flow to the channels of a switch's path in a finished tree. */
 static inline void ibn_nue_add_flow(const nue_t *nue, load_account *account, const uint8_t *next, int32_t from,
                                     int32_t root, double flow)
 {
@@ -67,7 +77,8 @@ static inline void ibn_nue_add_flow(const nue_t *nue, load_account *account, con
     }
 }
 
-/* Find the first dependency on the path of u: its channel a and the next channel b.  Return 0 if there is none. */
+/* Find the first dependency on the path of switch u: the path's first channel a and second channel b.  Returns 0 if
+ * the path has fewer than two channels. */
 static inline int ibn_nue_first_dependency(const nue_t *nue, const uint8_t *next, int32_t u, int32_t root, int32_t *a,
                                            int32_t *b)
 {

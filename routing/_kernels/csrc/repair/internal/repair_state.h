@@ -17,108 +17,119 @@
 #include "repair/repair.h"
 #include "core/internal/acyclic.h"
 
-#define NO_ROUTE 255 /* LFT entry: no path */
+#define NO_ROUTE 255 /* LFT entry that stands for "no path" */
 #define NO_SL 255
 #define MOST_VLS 16
 #define MOST_DEFERRED 24 /* largest number of switches that are detached, to be repaired later, for one LID */
-/* channels that cycle searches for a LID may visit; beyond, no switch is moved to make room for others */
+/* limit of the channels that cycle searches for one LID visit; beyond it, no switch is moved to make room for others */
 #define SEARCH_BUDGET 10000
-/* Channels that cycle searches for all LIDs may visit; beyond, no subtree is split over VLs. */
+/* Limit of the channels that cycle searches for all LIDs visit; beyond it, no subtree is split over VLs. */
 #define PARTS_BUDGET 400000
 
-enum { MISSING, FILLED, MOVED, VISITED, BY_PARTS, COUNTS }; /* indices of `counts`, see ibn_repair_columns */
+/* Indices of the array `counts`, described at ibn_repair_columns (repair.h). */
+enum { MISSING, FILLED, MOVED, VISITED, BY_PARTS, COUNTS };
 
-#define KEEPS_VL (-1) /* packets of a switch of the subtree keep their VL */
-#define NEEDS_VL (-2) /* packets of the switch need another VL */
-#define DEFERRED (-3) /* the switch is detached, to be repaired later */
+#define KEEPS_VL (-1) /* The packets of a switch stay on their VL. */
+#define NEEDS_VL (-2) /* The packets of a switch need another VL. */
+#define DEFERRED (-3) /* The switch was detached and is repaired later. */
 
-/* Next channel of a switch towards a LID; valid only if `column` is the number of the current column. */
+/* Next channel of a switch towards a LID.  The value is valid only while `column` equals the number of the current
+ * column. */
 typedef struct {
     int32_t column, channel;
 } cached_channel;
 
 /* A path that a switch may take, given by its first channel. */
 typedef struct {
-    int32_t channel, hops; /* hops: number of hops of the path */
-    int64_t peak;          /* highest utilisation on the path */
-    bool old, near;        /* old: by the preferred entry; near: at most two hops longer than the shortest */
+    int32_t channel, hops; /* hops: length of the path */
+    int64_t peak;          /* peak: highest utilisation of a channel on the path */
+    /* old: the path begins with the preferred entry; near: it is at most two hops longer than the shortest path */
+    bool old, near;
 } candidate;
 
-/* A CDG edge (numbered as in acyclic.h), and a VL to whose CDG it was added. */
+/* A CDG edge that was added to the CDG of one VL.  `dependency` is the edge's number, see acyclic.h. */
 typedef struct {
     int32_t dependency, vl;
 } added_edge;
 
-/* A donor: a LID whose LFT entries can be copied to the current LID. */
+/* A donor: another LID whose LFT entries can be copied to the current LID. */
 typedef struct {
-    /* last: channel from the donor's switch to the switch of the current LID, -1: none needed; changes: entries that
-     * differ */
+    /* lid: the donor.
+     * last: channel from the switch that delivers the donor to the switch that delivers the current LID, -1: none
+     * needed.
+     * changes: number of entries that would differ from the preferred ones. */
     int32_t lid, last, changes;
 } donor_column;
 
-/* A switch with its previous entry and SL towards the current LID. */
+/* The previous LFT entry and SL of one switch towards the current LID, saved so that they can be restored. */
 typedef struct {
-    int32_t at;           /* the switch */
-    uint8_t entry, level; /* out-port and SL */
+    int32_t at;           /* at: the switch */
+    uint8_t entry, level; /* entry: out-port; level: SL */
 } saved_entry;
 
 typedef struct {
     const repair_fabric *f;
     acyclic_net net;
-    acyclic graph;          /* CDG edges that may be used on each VL */
-    uint8_t *lft, *sl;      /* arguments of ibn_repair_columns */
-    int64_t *load, *counts; /* arguments of ibn_repair_columns */
-    int32_t lid, target;    /* the current LID, and the switch that delivers it */
-    int32_t stamp;          /* number of the current attempt to repair a LID */
-    int32_t *cut_off;       /* [S] last attempt in which each switch was cut off from the LID */
-    int32_t *known;         /* [S] last attempt in which the hops of each switch were computed */
-    int32_t *hops;          /* [S] hops to the current LID */
-    int32_t *queue;         /* [S] switches of a subtree, breadth-first; the disconnected switch is first */
-    int32_t *through;       /* [S] channel by which each switch in `queue` sends, by index in `queue` */
-    /* [S] VLs that each switch in `queue` sends and forwards on, as bits, by index in `queue` */
+    acyclic graph;          /* VLs on which each CDG edge may be used, and a topological order for each VL */
+    uint8_t *lft, *sl;      /* tables, filled in place: see ibn_repair_columns */
+    int64_t *load, *counts; /* channel loads and statistics, updated in place: see ibn_repair_columns */
+    int32_t lid, target;    /* lid: the current LID; target: the switch that delivers it */
+    int32_t stamp;          /* number of the current attempt to repair a LID; `cut_off` and `known` compare with it */
+    int32_t *cut_off;       /* [S] the switch is cut off from the LID if this equals `stamp` */
+    int32_t *known;         /* [S] the value in `hops` is valid if this equals `stamp` */
+    int32_t *hops;          /* [S] hops from each switch to the current LID */
+    int32_t *queue;   /* [S] the switches of a subtree in breadth-first order; queue[0] is the disconnected switch */
+    int32_t *through; /* [S] by index in `queue`: the channel by which the switch sends */
+    /* [S] by index in `queue`: VLs, as bits, of the packets that the switch sends or forwards */
     uint16_t *vls;
-    int64_t *flow;            /* [S] flow that each switch in `queue` sends and forwards, by index in `queue` */
-    int32_t *place;           /* [S] index of each switch in `queue`; valid only for switches in it */
-    int32_t subtree_size;     /* number of switches in `queue` */
-    int32_t children;         /* number of switches that send to the first one directly: queue[1] to queue[children] */
-    int32_t *roots, *members; /* [S] disconnected switches; [S] copy of `queue` */
-    /* [S] 1 + the switch that was last moved to make room for each disconnected switch; 0: none */
+    int64_t *flow;        /* [S] by index in `queue`: flow that the switch sends and forwards */
+    int32_t *place;       /* [S] by switch: its index in `queue`; undefined for switches outside of the subtree */
+    int32_t subtree_size; /* number of switches in `queue` */
+    int32_t children; /* number of neighbours that send to queue[0] directly; they are queue[1] to queue[children] */
+    int32_t *roots, *members; /* roots: [S] disconnected switches; members: [S] copy of `queue` */
+    /* [S] by disconnected switch: 1 + the switch that was last moved to make room for it; 0: none */
     int32_t *last_displaced;
-    uint8_t *given_up; /* [S] whether some LID that the switch delivers could not be repaired */
-    /* [S] whether some LID that the switch delivers could not be repaired by paths along the topological order */
+    uint8_t *given_up; /* [S] whether the repair of some LID at this switch failed */
+    /* [S] whether some LID at this switch could not be repaired by paths along the topological order */
     uint8_t *no_monotone_path;
-    int64_t search_budget;    /* value of graph.visited at which no more switches are moved to make room for others */
-    saved_entry *changed_sls; /* [2 S] previous SLs of switches whose SL the current attempt changed */
+    int64_t search_budget;    /* limit of graph.visited; beyond it, no switches are moved to make room for others */
+    saved_entry *changed_sls; /* [2 S] switches whose SL the current attempt changed, with their previous SLs */
     int32_t changed_sl_count; /* length of `changed_sls` */
-    saved_entry *kept;        /* [S] previous entries and SLs towards the current LID */
+    saved_entry *kept;        /* [S] entries and SLs towards the current LID before the repair changed them */
     int32_t saved_count;      /* length of `kept` */
-    int32_t *touched;         /* [S] last column in which the entry of each switch was saved in `kept` */
+    int32_t *touched;         /* [S] number of the last column in which the switch's entry was saved in `kept` */
     int32_t column;           /* number of the current column; increased for each attempt to repair a LID */
-    cached_channel *taken;    /* [S] next channel of each switch towards the current LID, as far as known */
-    acyclic_step *steps;      /* [S + 256] CDG edges to be tested together */
-    /* [(S + 256) MOST_VLS] CDG edges that the current attempt added; a second buffer for such edges */
+    cached_channel *taken;    /* [S] cache of each switch's next channel towards the current LID */
+    acyclic_step *steps;      /* [S + 256] CDG edges that are tested and added together */
+    /* added: [(S + 256) MOST_VLS] CDG edges that the current attempt added; spare: second buffer of this size,
+     * exchanged with `added` when attempts are nested */
     added_edge *added, *spare;
     int32_t added_count; /* length of `added` */
-    /* [blocked_room] CDG edges that close a cycle only with edges that may be removed again */
+    /* [blocked_room] CDG edges that close a cycle only together with edges that may be removed again */
     added_edge *blocked_edges;
-    int32_t blocked_count, blocked_room; /* length of `blocked_edges`; allocated length */
-    bool on_trial;                       /* whether the CDG has edges that may be removed again */
-    bool sls_may_change;                 /* whether packets may move to other VLs by a change of SLs */
-    bool splits_subtrees;                /* whether parts of a subtree may take different SLs */
-    /* channels that cycle searches may still visit while subtrees are split over VLs */
+    /* blocked_count: length of `blocked_edges`; blocked_room: its allocated length */
+    int32_t blocked_count, blocked_room;
+    bool on_trial;        /* whether the CDG contains edges that may be removed again */
+    bool sls_may_change;  /* whether packets may move to other VLs by a change of SLs */
+    bool splits_subtrees; /* whether parts of a subtree may take different SLs */
+    /* limit of the channels that cycle searches may still visit while subtrees are split over VLs */
     int64_t parts_budget;
-    /* [S] VL to which each switch in `queue` moves, or KEEPS_VL, NEEDS_VL or DEFERRED, by index in `queue` */
+    /* [S] by index in `queue`: VL to which the switch's packets move, or KEEPS_VL, NEEDS_VL or DEFERRED */
     int8_t *new_vl;
-    uint8_t *needs;        /* [S] flags of split_subtree.c, by index in `queue` */
-    saved_entry *deferred; /* [MOST_DEFERRED] switches that were detached, to be repaired later, with their entries */
-    int32_t deferred_count, most_deferred; /* length of `deferred`; limit of this length */
-    /* VLs that the subtree of a disconnected switch uses, as bits, while another switch is moved for it */
+    uint8_t *needs; /* [S] by index in `queue`: flags BEHIND, ITSELF and TAKEN of split_subtree.c */
+    /* [MOST_DEFERRED] switches that were detached and are repaired later, with their previous entries */
+    saved_entry *deferred;
+    /* deferred_count: length of `deferred`; most_deferred: largest allowed length */
+    int32_t deferred_count, most_deferred;
+    /* VLs, as bits, that a disconnected switch's subtree uses; set while another switch is moved to make room for it */
     uint16_t required_vls;
-    /* [S] last displacement in which each switch could help by moving; number of the current displacement */
+    /* can_help: [S] a move of the switch may help if this equals `displacement`; displacement: number of the current
+     * search for switches to move */
     int32_t *can_help, displacement;
-    int32_t displacements; /* switches moved on trial for the current LID while only_monotone is set */
+    int32_t displacements; /* number of trial moves for the current LID while only_monotone is set */
     bool only_monotone;    /* whether paths must follow the topological order as it is */
-    /* [256] paths that a disconnected switch can take; paths that a switch to be moved can take */
+    /* candidates: [256] paths that a disconnected switch can take; others: [256] paths that a switch to be moved can
+     * take */
     candidate *candidates, *others;
 } repair_state;
 
@@ -128,8 +139,8 @@ static inline uint8_t ibn_repair_entry(const repair_state *job, int32_t s)
     return job->lft[(int64_t)s * job->f->lids + job->lid];
 }
 
-/* Return the next channel of a switch towards the current LID, or -1.  The result is cached, because rows of the LFT
- * are far apart in memory. */
+/* Return the channel by which a switch sends towards the current LID, or -1 if it has none.  The result is cached,
+ * because rows of the LFT are far apart in memory. */
 static inline int32_t ibn_repair_next_channel(const repair_state *job, int32_t s)
 {
     cached_channel *taken = &job->taken[s];
@@ -140,8 +151,8 @@ static inline int32_t ibn_repair_next_channel(const repair_state *job, int32_t s
     return taken->channel;
 }
 
-/* Return whether a CDG edge is impossible: it is known to close a cycle, or it violates the topological order while
- * only_monotone is set. */
+/* Return whether a CDG edge (`step`, which leads to channel `next`) is known to be impossible on a VL.  It is
+ * impossible if it closes a cycle or, while only_monotone is set, if it violates the topological order. */
 static inline bool ibn_repair_is_excluded(const repair_state *job, acyclic_step step, int32_t next, int32_t vl)
 {
     const int32_t *place = job->graph.place[vl];
@@ -149,18 +160,20 @@ static inline bool ibn_repair_is_excluded(const repair_state *job, acyclic_step 
            || (job->only_monotone && place[step.channel] >= place[next]);
 }
 
-/* Save, set and restore LFT entries towards the current LID. */
+/* LFT entries towards the current LID: ibn_repair_set_entry sets an entry and saves its previous value,
+ * ibn_repair_save_entry only saves it, and ibn_repair_restore_column restores all saved entries. */
 void ibn_repair_set_entry(repair_state *job, int32_t s, uint8_t port);
 void ibn_repair_save_entry(repair_state *job, int32_t s);
 void ibn_repair_restore_column(repair_state *job);
 
-/* List the switches of a subtree in job->queue; return the VLs that a switch sends on; list the CDG edges of the
- * path after a channel. */
+/* Subtrees and paths: ibn_repair_collect_subtree lists the switches of a subtree in job->queue; ibn_repair_vls_of
+ * returns the VLs on which a switch sends; ibn_repair_common_suffix lists the CDG edges of the path after a channel. */
 void ibn_repair_collect_subtree(repair_state *job, int32_t root);
 uint32_t ibn_repair_vls_of(const repair_state *job, int32_t s);
 int32_t ibn_repair_common_suffix(repair_state *job, int32_t c, int32_t count);
 
-/* Test whether CDG edges close a cycle, and whether a subtree may use a channel; remove CDG edges again. */
+/* Tests of CDG edges for cycles, and of the channels that a subtree may take; functions that remove added edges
+ * again.  Each function is described at its definition. */
 bool ibn_repair_fits(repair_state *job, int32_t count, int32_t vl);
 void ibn_repair_unblock(repair_state *job, int32_t had);
 bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl);
@@ -171,37 +184,42 @@ bool ibn_repair_note_displaceable(repair_state *job);
 bool ibn_repair_may_follow(const repair_state *job, int32_t root, int32_t x, int32_t next);
 void ibn_repair_undo(repair_state *job);
 
-/* Mark a subtree as cut off from the LID, or as connected again; add flow to the channels of a path. */
+/* Connection of subtrees: ibn_repair_detach marks a subtree as cut off from the LID, ibn_repair_attach_subtree as
+ * connected again, and ibn_repair_add_flow adds flow to the channels of a path. */
 void ibn_repair_detach(repair_state *job, int32_t root);
 void ibn_repair_attach_subtree(repair_state *job);
 void ibn_repair_add_flow(repair_state *job, int32_t s, int64_t flow);
 
-/* Return the hops from a switch to the LID (-1: it is cut off); list the paths that a switch could take. */
+/* Paths to the current LID: ibn_repair_hops returns the hops from a switch (-1: it is cut off),
+ * ibn_repair_candidates lists the paths that a switch could take. */
 int32_t ibn_repair_hops(repair_state *job, int32_t s);
 int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32_t *next);
 
-/* Find paths for disconnected switches, either directly or by moving another switch.  Functions for several switches
- * return the number of switches that are still disconnected. */
+/* Search for paths of disconnected switches: the `attach` functions search directly, the `displace` functions move
+ * another switch to make room.  Functions for several switches return the number of switches that are still
+ * disconnected. */
 bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t *next);
 int32_t ibn_repair_attach_roots(repair_state *job, int32_t count);
 bool ibn_repair_displace(repair_state *job, int32_t root);
 int32_t ibn_repair_displace_all(repair_state *job, int32_t count);
 
-/* Set the LID that is repaired next. */
+/* Make `lid` the current LID. */
 void ibn_repair_begin_column(repair_state *job, int32_t lid);
 
 /* Fill the missing entries towards the current LID.  Returns whether all of them were filled. */
 bool ibn_repair_fill_column(repair_state *job, const int32_t *missing, int32_t count);
 
-/* Remove the CDG edges that no path uses, on all VLs that packets to the chosen LIDs use.  Returns false if memory
- * ran out. */
+/* Remove the CDG edges that no path uses.  This is done on all VLs that packets to the chosen LIDs use.  Returns
+ * false if memory ran out. */
 bool ibn_repair_prune_columns(repair_state *job, const bool *chosen);
 
-/* Allocate and free the arrays of the state; ibn_repair_prepare returns false if memory ran out. */
+/* ibn_repair_prepare allocates the arrays of the state, and returns false if memory ran out; ibn_repair_dispose
+ * frees them. */
 bool ibn_repair_prepare(repair_state *job);
 void ibn_repair_dispose(repair_state *job);
 
-/* Copy the VLs on which each CDG edge may be used from an array into the acyclic graph, or (`back`) from the graph. */
+/* Copy the VLs of each allowed CDG edge from the array `dependencies` into the acyclic graph or, with `back`, from
+ * the graph into the array. */
 void ibn_repair_copy_masks(repair_state *job, uint16_t *dependencies, bool back);
 
 /* Copy the LFT entries of another LID to the current LID.  Hardly any CDG edge is added, because the edges of the

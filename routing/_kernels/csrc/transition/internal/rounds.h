@@ -3,17 +3,19 @@
 
 #include "transition/internal/paths.h"
 
-/* Channel dependencies while one LFT column is written in rounds.  Each round begins when all switches have
- * acknowledged the round before.  The rounds do not wait until packets have left the fabric.  So a packet on a
- * channel may stay there in all later rounds.  A packet that reaches a switch after the switch's round finds only
- * the new entry. */
+/* Channel dependencies while one LFT column is written in rounds.
+ *
+ * Each round begins when all switches have acknowledged the writes of the round before.  A round does not wait until
+ * packets have left the fabric: a packet on a channel may stay there during all later rounds.  A packet that reaches
+ * a switch after the switch's entry was written finds only the new entry. */
 typedef struct {
     const transition_tables *t;
-    uint32_t *here;    /* [S]: VLs of the packets that may have reached each switch so far, as bits */
-    uint32_t *flow[2]; /* [S]: VLs of the packets that may have used the old (0) or new (1) entry, as bits */
+    uint32_t *here; /* [S]: VLs, as bits, of the packets that may have reached each switch so far */
+    /* [S]: VLs, as bits, of the packets that may have used the old entry (index 0) or the new entry (index 1) */
+    uint32_t *flow[2];
 } transition_round;
 
-/* A dependency of extended channel x on extended channel y, and the VLs that use it, as bits. */
+/* A dependency of extended channel x on extended channel y, with the VLs, as bits, of the packets that may have it. */
 typedef struct {
     int32_t x, y;
     uint32_t vls;
@@ -22,9 +24,10 @@ typedef struct {
 int ibn_round_prepare(transition_round *stage, const transition_tables *tables);
 void ibn_round_dispose(transition_round *stage);
 
-/* Write the dependencies of one LFT column to `dependency` (at most 4 S), and return their number.  enter: uint32
- * [S], VLs of the packets that enter at each switch, as bits; round: uint8 [S], round of each entry that changes, 0
- * for the others. */
+/* Write the dependencies of one LFT column to `dependency` (room for 4 S), and return their number.
+ *
+ * enter: uint32 [S], VLs, as bits, of the packets that enter at each switch.
+ * round: uint8 [S], round in which the switch's entry is written, 0 if it does not change. */
 int32_t ibn_round_dependencies(transition_round *stage, const transition_paths *paths, const uint32_t *enter,
                                const uint8_t *round, round_dependency *dependency);
 
