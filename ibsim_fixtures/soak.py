@@ -327,10 +327,8 @@ def _rows(sl2vl: npt.NDArray[np.uint8], used: npt.NDArray[np.bool_]) -> npt.NDAr
 
 def _by_pair(fabric: Fabric, routing: Routing, lids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
     """Return the SL by source and destination for the given LIDs: uint8[N, N]."""
-    if routing.sl.ndim == 1:
-        return np.broadcast_to(routing.sl[lids], (len(lids), len(lids)))
-    row = lids if routing.sl.shape[0] == len(fabric.lids) else fabric.lids.switch[lids]
-    return np.asarray(routing.sl[np.ix_(row, lids)])
+    sls = routing.service_levels
+    return np.asarray(sls.matrix[np.ix_(sls.row_of(fabric.lids.switch[lids], lids), lids)])
 
 
 def _changed(old_fabric: Fabric, old: Routing, fabric: Fabric, new: Routing) -> int:

@@ -13,9 +13,8 @@ from osm_plugin.multicast import multicast_tree
 from osm_plugin.qos import Classes, QosPolicy, classes_of
 from osm_plugin.snapshot import PAGE
 from routing.deadlock.multicast import MulticastTree
-from routing.fabric import Fabric
 from routing.publish import VerifiedTables
-from routing.tables import Routing
+from routing.tables import SlForm
 
 ANSWER_MAGIC = 0x31736E6165756E69
 
@@ -37,14 +36,8 @@ HELD = np.dtype([("row", "u4"), ("lid", "u2"), ("round", "u1"), ("port", "u1")])
 Fields: row of the switch, LID, round that writes the entry (2 or higher), and out-port until that round.
 """
 
-SL_BY_DESTINATION, SL_BY_SWITCH, SL_BY_LIDS = range(3)
-
-
-def sl_kind(fabric: Fabric, routing: Routing) -> int:
-    """Return how the SL table is indexed: by destination LID, by switch and LID, or by source and destination LID."""
-    if routing.sl.ndim == 1:
-        return SL_BY_DESTINATION
-    return SL_BY_LIDS if routing.sl.shape[0] == len(fabric.lids) else SL_BY_SWITCH
+SL_KINDS = {SlForm.BY_LID: 0, SlForm.BY_SWITCH: 1, SlForm.BY_SOURCE_LID: 2}
+"""Numbers of the forms of an SL table (``enum ibnue_sl_kind`` in layout.h)."""
 
 
 class SharedMemory:
@@ -131,7 +124,7 @@ def write_answer(
     head["certified"] = tables.proof.certified
     head["held"], head["plan"], head["round_wait"] = len(parts["held_at"]), plan, round(1000 * wait)
     head["wait_from"] = first_draining_round
-    head["sl_kind"] = sl_kind(fabric, routing)
+    head["sl_kind"] = SL_KINDS[routing.service_levels.form]
     head["sl2vl_ports"] = 0 if routing.sl2vl.ndim == 1 else routing.sl2vl.shape[1]
     target = np.frombuffer(memory.view(position), np.uint8)
     for name, part in parts.items():

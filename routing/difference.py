@@ -268,23 +268,14 @@ def _changed_sls(before: Tables, after: Tables, rows: Pair, columns: Pair) -> in
     tables may depend on the destination, on the source switch too, or on the source LID.  The result is None if only
     one of the two tables depends on the source LID.
     """
-    kinds = [_sl_kind(tables) for tables in (before, after)]
-    first, second = before.routing.sl, after.routing.sl
-    if kinds[0] != kinds[1]:
-        if "by source LID" in kinds:
-            return None
-        first, second = (np.broadcast_to(t.routing.sl, t.routing.lft.shape) for t in (before, after))
-        kinds = ["by switch"]
-    if kinds[0] == "by destination":
-        return int((first[columns[0]] != second[columns[1]]).sum())
-    rows = columns if kinds[0] == "by source LID" else rows
+    sls = before.routing.service_levels, after.routing.service_levels
+    if sls[0].by_source_lid != sls[1].by_source_lid:
+        return None
+    if sls[0].by_lid and sls[1].by_lid:
+        return int((sls[0].table[columns[0]] != sls[1].table[columns[1]]).sum())
+    rows = columns if sls[0].by_source_lid else rows
+    first, second = (each.with_rows(len(t.routing.lft)) for each, t in zip(sls, (before, after), strict=True))
     return int((first[np.ix_(rows[0], columns[0])] != second[np.ix_(rows[1], columns[1])]).sum())
-
-
-def _sl_kind(tables: Tables) -> str:
-    if tables.routing.sl.ndim == 1:
-        return "by destination"
-    return "by switch" if tables.routing.sl.shape == tables.routing.lft.shape else "by source LID"
 
 
 def _paths(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -15,6 +16,7 @@ from routing.numerals import count_noun
 
 DATA_VLS = 15
 
+Rows = npt.NDArray[np.signedinteger]
 
 Unknown = Literal["SL", "SL2VL"]
 """Name of a part of tables that the files of these tables may lack."""
@@ -41,6 +43,86 @@ class Provenance:
         if not isinstance(unknown, list) or not isinstance(assumed, list):
             return {}
         return dict(zip(unknown, map(str, assumed), strict=True))
+
+
+class SlForm(enum.Enum):
+    """What the SL of a request depends on, besides the LID of its destination."""
+
+    BY_LID = "by destination"
+    """Nothing else: the table is uint8[L]."""
+    BY_SWITCH = "by switch"
+    """The switch of the sender: the table is uint8[S, L]."""
+    BY_SOURCE_LID = "by source LID"
+    """The LID of the sender: the table is uint8[L, L]."""
+
+
+@dataclass(frozen=True, eq=False)
+class ServiceLevels:
+    """The SLs that path queries return, whatever they depend on.
+
+    Attributes
+    ----------
+    table
+        uint8[L], uint8[S, L] or uint8[L, L], see ``form``.
+    form
+        What the SLs depend on.
+    """
+
+    table: npt.NDArray[np.uint8]
+    form: SlForm
+
+    @classmethod
+    def of(cls, table: npt.NDArray[np.uint8], switches: int) -> ServiceLevels:
+        """Return the SLs of a table, whose form follows from its shape and the number of switches."""
+        if table.ndim == 1:
+            return cls(table, SlForm.BY_LID)
+        return cls(table, SlForm.BY_SWITCH if len(table) == switches else SlForm.BY_SOURCE_LID)
+
+    @property
+    def by_lid(self) -> bool:
+        """Return whether the SL depends on the destination alone."""
+        return self.form is SlForm.BY_LID
+
+    @property
+    def by_switch(self) -> bool:
+        """Return whether the SL depends on the switch of the sender."""
+        return self.form is SlForm.BY_SWITCH
+
+    @property
+    def by_source_lid(self) -> bool:
+        """Return whether the SL depends on the LID of the sender, not only on its switch."""
+        return self.form is SlForm.BY_SOURCE_LID
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows of the table for senders, 0 if the SL depends on the destination alone."""
+        return 0 if self.by_lid else len(self.table)
+
+    @property
+    def matrix(self) -> npt.NDArray[np.uint8]:
+        """Return the table with a row for each sender that :meth:`row_of` returns, uint8[rows or 1, L]."""
+        return np.atleast_2d(self.table)
+
+    def row_of(self, switch: Rows, lid: Rows) -> Rows:
+        """Return the rows of :attr:`matrix` that apply to senders, given their switches and their LIDs."""
+        if self.by_lid:
+            return np.zeros_like(switch)
+        return switch if self.by_switch else lid
+
+    def from_sender(self, switch: int, lid: int) -> npt.NDArray[np.uint8]:
+        """Return uint8[L], the SLs of a sender towards each LID, given its switch and its own LID."""
+        if self.by_lid:
+            return self.table
+        found: npt.NDArray[np.uint8] = self.table[switch if self.by_switch else lid]
+        return found
+
+    def with_rows(self, count: int) -> npt.NDArray[np.uint8]:
+        """Return the table with rows for senders; a single row is repeated ``count`` times (a read-only view)."""
+        return np.broadcast_to(self.table, (count, self.table.shape[-1])) if self.by_lid else self.table
+
+    def of_any_sender(self, differs: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Return bool[L] from a mask of the shape of the table: whether it is set for any sender."""
+        return np.asarray(np.atleast_2d(differs).any(axis=0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,6 +158,11 @@ class Routing:
         switches, lids = self.lft.shape
         counts = f"{count_noun(switches, 'switch', 'switches')}, LIDs up to {lids - 1}, {count_noun(self.vls, 'VL')}"
         return f"<{type(self).__name__} {self.provenance.engine}: {counts}>"
+
+    @property
+    def service_levels(self) -> ServiceLevels:
+        """Return the SL table with the form of its rows."""
+        return ServiceLevels.of(self.sl, len(self.lft))
 
     def check_shapes(self, fabric: Fabric) -> None:
         """Raise :class:`~routing.errors.TableError` unless the shapes fit the fabric."""

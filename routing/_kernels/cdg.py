@@ -53,7 +53,7 @@ class Tables:
         lids = fabric.lids
         self.c = ffi.new("cdg_tables *")
         self.c.switches, self.c.lids, self.c.slots = fabric.switches, len(lids), slots.count
-        self.c.sl_rows = 0 if routing.sl.ndim == 1 else routing.sl.shape[0]
+        self.c.sl_rows = routing.service_levels.rows
         self.c.threads = threads if routing.lft.size > 100_000 else 1
         self.kept: list[npt.NDArray[Any]] = []
         self.point(self.c, lft=routing.lft, sl=routing.sl, lid_switch=lids.switch, lid_port=lids.port)
@@ -68,17 +68,12 @@ class Tables:
         point(struct, **whole)
 
 
-def sl_is_per_source_lid(fabric: Fabric, routing: Routing) -> bool:
-    """Return whether the SL depends on the LID of the sender, not only on its switch or on the destination."""
-    return routing.sl.ndim == 2 and len(routing.sl) != fabric.switches
-
-
 def _has_endport(fabric: Fabric, routing: Routing) -> npt.NDArray[np.uint8]:
     """Return uint8[S], 1 for switches at which a CA or router sends.
 
     If SLs depend on the sender's LID, only senders with a LID count.
     """
-    lids, by_lid = fabric.lids, sl_is_per_source_lid(fabric, routing)
+    lids, by_lid = fabric.lids, routing.service_levels.by_source_lid
     switch = lids.switch[lids.port > 0] if by_lid else fabric.endport_switch
     has = np.zeros(fabric.switches, np.uint8)
     has[switch[switch >= 0]] = 1
@@ -122,7 +117,7 @@ def _run_trace(
     hops: npt.NDArray[np.uint8] | None,
     dep: npt.NDArray[np.uint32],
 ) -> list[int]:
-    used = vl_bit[routing.sl[fabric.lids.switch >= 0]] if routing.sl.ndim == 1 else vl_bit
+    used = vl_bit[routing.sl[fabric.lids.switch >= 0]] if routing.service_levels.by_lid else vl_bit
     tables.c.spread = int(len(used) > 0 and bool((used != used[0]).any()))
     tables.point(tables.c, vl_bit=vl_bit)
     counts = np.zeros(4, np.int64)

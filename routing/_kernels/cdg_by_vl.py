@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.cdg import Tables, sl_is_per_source_lid
+from routing._kernels.cdg import Tables
 from routing._kernels.native import check, ffi, lib, pointer
 from routing._kernels.slots import Slots
 from routing.fabric import Fabric
@@ -115,7 +115,7 @@ def _senders(
     itself).
     """
     lids = fabric.lids
-    if sl_is_per_source_lid(fabric, routing):
+    if routing.service_levels.by_source_lid:
         lid = np.flatnonzero(lids.switch >= 0)
         return lids.switch[lid], lids.port[lid], lid.astype(np.int32)
     here = fabric.endport_switch >= 0
@@ -134,7 +134,7 @@ def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
     returned.
     """
     lid = np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
-    if routing.sl.ndim == 2:
+    if not routing.service_levels.by_lid:
         return lid
     lid = lid[np.argsort(fabric.lids.port[lid] == 0, kind="stable")]
     switch, port = fabric.lids.switch[lid], fabric.lids.port[lid]

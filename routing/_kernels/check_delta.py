@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from routing._kernels.native import check, ffi, grouped, lib, point, pointer
 from routing.fabric import Channels, Fabric
+from routing.tables import ServiceLevels
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class DeltaCheck:
 def check_delta(
     fabric: Fabric,
     tables: tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]],
-    sls: tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]],
+    sls: tuple[ServiceLevels, ServiceLevels],
     *,
     vl_bit: npt.NDArray[np.uint16],
     order: npt.NDArray[np.int32],
@@ -59,7 +60,7 @@ def check_delta(
     tables
         New and old LFTs, uint8[S, L] each; 255 where an old entry is no longer valid.
     sls
-        New and old SLs, both uint8[L] or both uint8[S, L].
+        New and old SLs, both by LID or both by source switch and LID.
     vl_bit
         uint16[16], 1 << VL of each SL.
     order
@@ -90,13 +91,13 @@ def check_delta(
         "vl_bit": vl_bit,
         "lft": np.ascontiguousarray(tables[0]),
         "was": np.ascontiguousarray(tables[1]),
-        "sl": np.ascontiguousarray(sls[0]),
-        "sl_was": np.ascontiguousarray(sls[1]),
+        "sl": np.ascontiguousarray(sls[0].table),
+        "sl_was": np.ascontiguousarray(sls[1].table),
         "order": np.ascontiguousarray(order),
     }
     c = ffi.new("delta_tables *")
     c.switches, c.lids, c.channels, c.vls = fabric.switches, len(lids), len(channels), len(order)
-    c.sl_by_switch, c.replies, c.endports_only = int(sls[0].ndim == 2), int(replies), int(endports_only)
+    c.sl_by_switch, c.replies, c.endports_only = int(sls[0].by_switch), int(replies), int(endports_only)
     c.known_increasing = int(increasing)
     point(c, **arrays)
     dependencies, hops, counts = dependencies.copy(), hops.copy(), np.zeros(3, np.int64)

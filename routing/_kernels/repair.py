@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from routing._kernels.native import check, ffi, lib, point, pointer
 from routing.fabric import Channels
+from routing.tables import ServiceLevels
 
 KEEP_VALID_ENTRIES, SKIP, PRUNE_THEN_REPAIR = 0, 1, 2
 """Treatment of a column by the repair: keep its valid entries, leave it alone, or drop unused CDG edges first."""
@@ -57,7 +58,7 @@ class ServiceLevelRules:
     Attributes
     ----------
     sl
-        uint8[L] or uint8[S, L], SL by LID or by source switch and LID.
+        SLs by LID, or by source switch and LID.
     vl_bit
         uint16[16], 1 << VL of each SL, 0 where packets are dropped.
     replies
@@ -70,7 +71,7 @@ class ServiceLevelRules:
         Whether parts of a subtree may move to different VLs.
     """
 
-    sl: npt.NDArray[np.uint8]
+    sl: ServiceLevels
     vl_bit: npt.NDArray[np.uint16]
     replies: bool
     endports_only: bool
@@ -176,10 +177,10 @@ def repair(
     kept.append(np.ascontiguousarray(repair_fabric.inverse_capacity))
     masks, order = np.array(masks, order="C"), np.array(order, np.int32, order="C")
     fabric = _fabric(repair_fabric, masks, order, kept)
-    fabric.sl_by_switch, fabric.replies = int(traffic.sl.ndim == 2), int(traffic.replies)
+    fabric.sl_by_switch, fabric.replies = int(traffic.sl.by_switch), int(traffic.replies)
     fabric.monotone_first, fabric.withdraw = int(up_first), int(withdraw)
     fabric.endports_only, fabric.by_parts = int(traffic.endports_only), int(traffic.by_parts)
-    lft, load, sl = np.array(lft, order="C"), np.array(load, order="C"), np.array(traffic.sl, order="C")
+    lft, load, sl = np.array(lft, order="C"), np.array(load, order="C"), np.array(traffic.sl.table, order="C")
     done, counts = np.zeros(lft.shape[1], np.uint8), np.zeros(5, np.int64)
     check(
         lib.ibn_repair_columns(
@@ -284,9 +285,9 @@ def rebalance(
     kept.append(np.ascontiguousarray(repair_fabric.inverse_capacity))
     masks, order = np.array(masks, order="C"), np.array(order, np.int32, order="C")
     fabric = _fabric(repair_fabric, masks, order, kept)
-    fabric.sl_by_switch, fabric.replies = int(traffic.sl.ndim == 2), int(traffic.replies)
+    fabric.sl_by_switch, fabric.replies = int(traffic.sl.by_switch), int(traffic.replies)
     fabric.monotone_first, fabric.endports_only = int(up_first), int(traffic.endports_only)
-    lft, load, sl = np.array(lft, order="C"), np.array(load, order="C"), np.array(traffic.sl, order="C")
+    lft, load, sl = np.array(lft, order="C"), np.array(load, order="C"), np.array(traffic.sl.table, order="C")
     counts = np.zeros(3, np.int64)
     check(
         lib.ibn_repair_rebalance(

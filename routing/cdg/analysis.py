@@ -237,7 +237,7 @@ class _ChangingVls:
 
 
 def _vls_used(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], found: Trace) -> int:
-    if routing.sl.ndim == 1:
+    if routing.service_levels.by_lid:
         used = vl_bit[routing.sl[fabric.lids.switch >= 0]]
     else:
         used = vl_bit[[bool(found.sls >> sl & 1) for sl in range(16)]] if found.sls else vl_bit
@@ -263,9 +263,7 @@ def _count_dropped(fabric: Fabric, routing: Routing, found: Trace, vl_bit: npt.N
     """
     travels = (found.hops < 255) & ((found.hops > 0) | (fabric.lids.port != 0))
     lost = vl_bit[routing.sl] == 0
-    if routing.sl.ndim == 1:
-        return int(travels[:, lost].sum())
-    if routing.sl.shape[0] == fabric.switches:
+    if not routing.service_levels.by_source_lid:
         return int((travels & lost).sum())
     by_switch = np.zeros(travels.shape, bool)
     here = np.flatnonzero(fabric.lids.switch >= 0)

@@ -162,10 +162,10 @@ def _widened(mask: npt.NDArray[np.uint16], alternatives: npt.NDArray[np.int64] |
 
 def _levels(fabric: Fabric, routing: Routing, entry: _Entry, *, replies: bool) -> npt.NDArray[np.uint16]:
     """Return uint16[L], the SLs of packets that enter at a port towards each LID, as bits, with or without replies."""
-    target, sl = fabric.lids.switch, routing.sl
-    if sl.ndim == 1:
+    target, sls, sl = fabric.lids.switch, routing.service_levels, routing.sl
+    if sls.by_lid:
         out, back = _bits(sl), np.broadcast_to(_any(_bits(sl[entry.lids]), axis=0), len(target))
-    elif len(sl) == fabric.switches:
+    elif sls.by_switch:
         out, back = _bits(sl[entry.switch]), _any(_bits(sl[:, entry.lids]), axis=1)[target]
     else:
         out, back = _any(_bits(sl[entry.lids]), axis=0), _any(_bits(sl[:, entry.lids]), axis=1)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.fabric import Fabric
+from routing.tables import ServiceLevels
 
 Masks = npt.NDArray[np.uint16]
 
@@ -98,7 +99,7 @@ class InjectionPoints:
 def injected_traffic(
     fabric: Fabric,
     entries: InjectionPoints,
-    sls: Sequence[npt.NDArray[np.uint8]],
+    sls: Sequence[ServiceLevels],
     bit: Masks,
     columns: npt.NDArray[np.int64],
     *,
@@ -111,7 +112,7 @@ def injected_traffic(
     fabric, entries
         The fabric and its injection points.
     sls
-        SL tables; a packet may have the SL of any of them.
+        SLs by several tables; a packet may have the SL of any of them.
     bit
         uint16[16], the bit that stands for each SL: of the SL itself (``1 << sl``) or of its VL.
     columns
@@ -133,11 +134,12 @@ def injected_traffic(
     requests = np.zeros((len(columns), len(entries)), np.uint16)
     replies = np.zeros_like(requests)
     target = fabric.lids.switch[columns]
-    for sl in sls:
-        if sl.ndim == 1:
+    for each in sls:
+        sl = each.table
+        if each.by_lid:
             requests |= bit[sl[columns]][:, None]
             replies |= senders.any_of(bit[sl[senders.lid]])[None, :]
-        elif len(sl) == fabric.switches:
+        elif each.by_switch:
             requests |= bit[sl[:, columns][entries.switch]].T
             switches, which = np.unique(target, return_inverse=True)
             replies |= senders.any_of(bit[sl[switches][:, senders.lid]])[which]

@@ -22,7 +22,7 @@ from routing.deadlock.lost import LostLids
 from routing.deadlock.mixed import MixedGraphs, Mixture
 from routing.deadlock.mixed_witness import black_holes
 from routing.fabric import NO_PORT, Fabric
-from routing.tables import DATA_VLS, Routing
+from routing.tables import DATA_VLS, Routing, ServiceLevels
 
 Lids = npt.NDArray[np.bool_]
 
@@ -207,8 +207,7 @@ def split_lids(fabric: Fabric, old: Routing, new: Routing, gone: npt.NDArray[np.
 def _used(fabric: Fabric, routing: Routing, gone: npt.NDArray[np.int64]) -> list[int]:
     here = fabric.lids.switch >= 0
     here[gone] = True
-    sls = routing.sl[here] if routing.sl.ndim == 1 else routing.sl[:, here]
-    return [int(sl) for sl in np.flatnonzero(np.bincount(sls.ravel(), minlength=16))]
+    return [int(sl) for sl in np.flatnonzero(np.bincount(routing.sl[..., here].ravel(), minlength=16))]
 
 
 def _same_vls(old: Routing, new: Routing) -> bool:
@@ -288,16 +287,16 @@ class _Scheme:
         It holds the new SLs for the first set, and substitute SLs for the second set.  If one of the two SL tables has
         rows for senders, the result has these rows too.
         """
-        shapes = {new.sl.shape, apart.sl.shape}
-        rows = max((shape[0] for shape in shapes if len(shape) == 2), default=0)
+        sls = new.service_levels, apart.service_levels
+        rows = max(each.rows for each in sls)
         if not rows:
             return np.where(self._first, new.sl, apart.sl)
-        return np.where(self._first, self._by(new.sl, rows), self._by(apart.sl, rows))
+        return np.where(self._first, *(self._with_rows(each, rows) for each in sls))
 
-    def _by(self, sl: npt.NDArray[np.uint8], rows: int) -> npt.NDArray[np.uint8]:
-        if sl.ndim == 2 and len(sl) == self._fabric.switches and rows != len(sl):
-            return sl[np.maximum(self._fabric.lids.switch, 0)]
-        return np.broadcast_to(sl, (rows, sl.shape[-1]))
+    def _with_rows(self, sls: ServiceLevels, rows: int) -> npt.NDArray[np.uint8]:
+        if sls.by_switch and rows != sls.rows:
+            return sls.table[np.maximum(self._fabric.lids.switch, 0)]
+        return sls.with_rows(rows)
 
     def _sl2vl(self, base: Routing, old: Routing, new: Routing, shift: dict[int, int]) -> npt.NDArray[np.uint8]:
         """Return the SL2VL tables of ``base`` with the substitute SLs added; these use VLs that no other SL uses."""

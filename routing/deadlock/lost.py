@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from routing.cdg.injection import InjectionPoints, Masks
 from routing.fabric import Fabric
+from routing.tables import ServiceLevels
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -28,7 +29,7 @@ class LostLids:
         int32[L], row in ``sl`` of the switch that delivered the LID, -1 if unknown.  Used only if SLs depend on the
         sender's switch.
     sl
-        The old SL table: uint8[L], uint8[S', L] for the S' switches of that time, or uint8[L, L].
+        The old SLs.  Those by switch have a row for each switch of that time.
     known
         bool[L], whether the LID had an owner then.
     name
@@ -37,7 +38,7 @@ class LostLids:
 
     of_switch: npt.NDArray[np.bool_]
     switch: npt.NDArray[np.int32]
-    sl: Bytes
+    sl: ServiceLevels
     known: npt.NDArray[np.bool_]
     name: dict[int, str]
 
@@ -47,12 +48,8 @@ class LostLids:
         known.
         """
         count = len(fabric.lids)
-        return cls(np.zeros(count, bool), np.full(count, -1, np.int32), sl, np.ones(count, bool), {})
-
-    @property
-    def by_switch(self) -> bool:
-        """Return whether the SL depends on the switch of the sender."""
-        return self.sl.ndim == 2 and self.sl.shape[0] != self.sl.shape[1]
+        sls, nowhere = ServiceLevels.of(sl, fabric.switches), np.full(count, -1, np.int32)
+        return cls(np.zeros(count, bool), nowhere, sls, np.ones(count, bool), {})
 
     def replies(self, lids: npt.NDArray[np.int64], senders: InjectionPoints, bit: Masks) -> Masks:
         """Return the SLs of the replies that are still sent to LIDs that no port has any more.
@@ -76,24 +73,15 @@ class LostLids:
         """
         to, asked = senders.lid, self.known[senders.lid]
         masks = np.zeros((len(lids), len(to)), np.uint16)
-        if self.sl.ndim == 1:
-            masks[:] = bit[self.sl[to]]
-        elif self.by_switch:
-            rows = self.switch[lids]
-            masks[rows >= 0] = bit[self.sl[rows[rows >= 0]][:, to]]
-            if (rows < 0).any():  # The former owner may have been at any switch, so the SLs of all switches count.
-                masks[rows < 0] = np.bitwise_or.reduce(bit[self.sl[:, to]], axis=0)
-        else:
-            masks[:] = bit[self.sl[lids][:, to]]
+        sl, rows = self.sl.matrix, self.sl.row_of(self.switch[lids], lids)
+        masks[rows >= 0] = bit[sl[rows[rows >= 0]][:, to]]
+        if (rows < 0).any():  # The former owner may have been at any switch, so the SLs of all switches count.
+            masks[rows < 0] = np.bitwise_or.reduce(bit[sl[:, to]], axis=0)
         return senders.any_of(np.where(asked, masks, np.uint16(0)))
 
     def reply_sls(self, lid: int, sender: int) -> set[int]:
         """Return the SLs of replies that the owner of LID ``sender`` sends to a LID that is gone (``lid``)."""
         if not self.known[sender]:
             return set()
-        if self.sl.ndim == 1:
-            return {int(self.sl[sender])}
-        if not self.by_switch:
-            return {int(self.sl[lid, sender])}
-        row = int(self.switch[lid])
-        return {int(self.sl[row, sender])} if row >= 0 else set(self.sl[:, sender].tolist())
+        sl, row = self.sl.matrix, int(self.sl.row_of(self.switch[[lid]], np.array([lid]))[0])
+        return {int(sl[row, sender])} if row >= 0 else set(sl[:, sender].tolist())

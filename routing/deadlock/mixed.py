@@ -28,7 +28,7 @@ from routing.deadlock.lost import LostLids
 from routing.deadlock.traffic_sources import lid_name
 from routing.edges import NO_EDGES
 from routing.fabric import NO_PORT, Fabric
-from routing.tables import DATA_VLS, Provenance, Routing
+from routing.tables import DATA_VLS, Provenance, Routing, ServiceLevels
 
 CELLS = 1 << 22
 """Largest number of traffic masks in memory at once.  LFT columns are followed in chunks to stay below it."""
@@ -47,7 +47,7 @@ class Mixture:
     before, after
         uint8[S, L], old and new forwarding tables.
     sl
-        One or two SL tables.  With two, a packet may have the SL of either table.
+        SLs of one or two tables.  With two, a packet may have the SL of either table.
     sl2vl
         One or two SL2VL tables.  With two, every switch may use either table.
     lost
@@ -58,7 +58,7 @@ class Mixture:
     fabric: Fabric
     before: Bytes
     after: Bytes
-    sl: tuple[Bytes, ...]
+    sl: tuple[ServiceLevels, ...]
     sl2vl: tuple[Bytes, ...]
     lost: LostLids
 
@@ -81,7 +81,7 @@ class Mixture:
         for routing in (old, new):
             routing.check_shapes(fabric)
         lost = LostLids.unknown(fabric, old.sl) if lost is None else lost
-        sl, sl2vl = _distinct_sls(fabric, old.sl, new.sl), _distinct_sl2vl(fabric, old, new)
+        sl, sl2vl = _distinct_sls(fabric, old, new), _distinct_sl2vl(fabric, old, new)
         return cls(fabric, old.lft, new.lft, sl, sl2vl, lost)
 
     def between(self, before: Bytes, after: Bytes) -> Mixture:
@@ -166,7 +166,7 @@ class Mixture:
 
     def plain(self) -> Routing:
         """Return the old forwarding tables, with the first SL and SL2VL tables, as one routing."""
-        return Routing(self.before, self.sl[0], self.sl2vl[0], 1, 1, Provenance("before"))
+        return Routing(self.before, self.sl[0].table, self.sl2vl[0], 1, 1, Provenance("before"))
 
     def without(self, lids: npt.NDArray[np.int64]) -> Mixture:
         """Return mixed tables in which the columns of some LIDs do not change: they keep their old entries."""
@@ -201,16 +201,18 @@ def _distinct(a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
     return (a,) if a is b or np.array_equal(a, b) else (a, b)
 
 
-def _distinct_sls(fabric: Fabric, a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
-    """Return both SL tables, or only the first one if they agree for all LIDs that a port has."""
-    found = _distinct(a, b)
-    if len(found) == 1 or a.shape != b.shape:
-        return found
+def _distinct_sls(fabric: Fabric, old: Routing, new: Routing) -> tuple[ServiceLevels, ...]:
+    """Return the SLs of both tables, or only the old ones if they agree for all LIDs that a port has."""
+    a, b = old.service_levels, new.service_levels
+    if len(_distinct(a.table, b.table)) == 1:
+        return (a,)
+    if a.form is not b.form:
+        return a, b
     here = fabric.lids.switch >= 0
-    differs = (a != b) & here
-    if a.ndim == 2 and len(a) == len(here):
+    differs = (a.table != b.table) & here
+    if a.by_source_lid:
         differs &= here[:, None]
-    return found if differs.any() else (a,)
+    return (a, b) if differs.any() else (a,)
 
 
 def _distinct_sl2vl(fabric: Fabric, old: Routing, new: Routing) -> tuple[Bytes, ...]:
@@ -401,7 +403,7 @@ class MixedGraphs:
         self._looping.update(columns[loops].tolist())
 
     def _chunks(self, columns: npt.NDArray[np.int64], positions: int) -> Iterator[npt.NDArray[np.int64]]:
-        wide = max([positions, *(len(sl) for sl in self._mixture.sl if sl.ndim == 2)])
+        wide = max([positions, *(sl.rows for sl in self._mixture.sl)])
         size = max(1, CELLS // max(wide, 1))
         for start in range(0, len(columns), size):
             yield columns[start : start + size]

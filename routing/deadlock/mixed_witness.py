@@ -180,7 +180,8 @@ class _Finder:
     def __init__(self, mixture: Mixture, *, replies: bool, scope: Scope) -> None:
         self._mixture, self._replies, self._scope = mixture, replies, scope
         self._fabric, self._channels = mixture.fabric, mixture.fabric.channels
-        self._levels = [Routing(mixture.before, sl, mixture.sl2vl[0], 1, 1, Provenance("mixed")) for sl in mixture.sl]
+        made = Provenance("mixed")
+        self._levels = [Routing(mixture.before, sls.table, mixture.sl2vl[0], 1, 1, made) for sls in mixture.sl]
 
     def turn(self, here: At, then: At) -> MixedTurn:
         channels, channel = self._channels, here[0]

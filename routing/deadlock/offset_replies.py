@@ -24,20 +24,19 @@ def replies_follow_requests(fabric: Fabric, routing: Routing) -> bool:
     -----
     Cost: O(E^2) for E end ports and each LID offset.
     """
-    if routing.sl.ndim == 2 and len(routing.sl) != fabric.switches:
+    sls = routing.service_levels
+    if sls.by_source_lid:
         return False
     ports = attached(fabric)
     lmc = fabric.endport_lmc[ports].astype(np.int64)
     for offset in range(1 << int(lmc.max(initial=0))):
         some = ports[offset < 1 << lmc]
         switch, lid = fabric.endport_switch[some], fabric.endport_lid[some].astype(np.int64) + offset
+        row = sls.row_of(switch, lid)
         step = max(1, _PAIRS_AT_ONCE // max(len(some), 1))
         for start in range(0, len(some), step):
             part = slice(start, start + step)
-            if routing.sl.ndim == 1:
-                equal = routing.sl[lid][:, None] == routing.sl[lid[part]][None, :]
-            else:
-                equal = routing.sl[switch][:, lid[part]] == routing.sl[switch[part]][:, lid].T
+            equal = sls.matrix[np.ix_(row, lid[part])] == sls.matrix[np.ix_(row[part], lid)].T
             apart = switch[:, None] != switch[None, part]
             joined = fabric.component[switch][:, None] == fabric.component[switch[part]][None, :]
             if not equal[apart & joined].all():

@@ -21,7 +21,7 @@ from routing.deadlock.per_lid_rounds import MOST_FOLLOWED, Changes, rounds_per_l
 from routing.deadlock.update_plan import find_plan
 from routing.deadlock.update_schedule import MOST_ROUNDS, UpdateSchedule
 from routing.fabric import Fabric
-from routing.tables import Routing
+from routing.tables import Routing, SlForm
 
 MOST_SEARCHED = 1 << 18
 """Largest number of LFT entries for which all searches are tried; a sweep of the subnet manager waits for the result.
@@ -118,12 +118,11 @@ def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]
     if len(mixture.sl) == 1:
         return np.zeros(0, np.int64)
     there, (one, other) = mixture.fabric.lids.switch >= 0, mixture.sl
-    if replies or one.shape[-1] != other.shape[-1] or (one.ndim == other.ndim == 2 and len(one) != len(other)):
+    if replies or {one.form, other.form} == {SlForm.BY_SWITCH, SlForm.BY_SOURCE_LID}:
         # A reply has the SL of its request, which went to another LID.  So a change of one SL can affect packets to
         # any LID.
         return np.flatnonzero(there)
-    sls = one != other
-    return np.flatnonzero(there & (sls if sls.ndim == 1 else sls.any(axis=0)))
+    return np.flatnonzero(there & (one.matrix != other.matrix).any(axis=0))
 
 
 def _searched(waiting: MixedDependencies, new: Routing) -> UpdateSchedule | None:

@@ -51,12 +51,10 @@ def lid_name(fabric: Fabric, lid: int) -> str:
 
 def service_level(fabric: Fabric, routing: Routing, sender: Sender, lid: int) -> int | None:
     """Return the SL of a request from a sender to a LID; None if SLs depend on the sender's LID and it has none."""
-    sl = routing.sl
-    if sl.ndim == 1:
-        return int(sl[lid])
-    if sl.shape[0] == fabric.switches:
-        return int(sl[sender.switch, lid])
-    return int(sl[sender.lid, lid]) if sender.lid else None
+    sls = routing.service_levels
+    if sls.by_source_lid and not sender.lid:
+        return None
+    return int(sls.from_sender(sender.switch, sender.lid)[lid])
 
 
 def vl_of_hop(routing: Routing, switch: int, in_port: int, out_port: int, sl: int) -> int:

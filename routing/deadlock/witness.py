@@ -243,17 +243,14 @@ def _candidates(
 
 def _able(fabric: Fabric, routing: Routing, lid: int, vl: int, *, reply: bool) -> npt.NDArray[np.bool_]:
     """Return bool[S], switches at which traffic to a LID may use a VL; all switches if VLs change from hop to hop."""
-    sl, target = routing.sl, fabric.lids.switch
+    sls, target = routing.service_levels, fabric.lids.switch
     if routing.sl2vl.ndim > 1:
         return np.ones(fabric.switches, bool)
-    by_switch = sl.ndim == 2 and len(sl) == fabric.switches
-    if not reply and sl.ndim == 1:
-        return np.full(fabric.switches, routing.sl2vl[sl[lid]] == vl)
-    if not reply and by_switch:
-        return np.asarray(routing.sl2vl[sl[:, lid]] == vl)
-    sls = sl[:, lid] if not reply else sl if sl.ndim == 1 else sl[target[lid] if by_switch else lid]
+    if not reply and not sls.by_source_lid:
+        return np.asarray(routing.sl2vl[sls.with_rows(fabric.switches)[:, lid]] == vl)
+    used = sls.from_sender(int(target[lid]), lid) if reply else sls.table[:, lid]
     able = np.zeros(fabric.switches, bool)
-    able[target[(target >= 0) & (routing.sl2vl[sls] == vl)]] = True
+    able[target[(target >= 0) & (routing.sl2vl[used] == vl)]] = True
     return able
 
 

@@ -63,13 +63,13 @@ def connect_inner_switches(
         counted = trace_cdg(fabric, routing, bits, replies=replies, switch_pairs=False, threads=1)
         if counted.sorted(routing.vls, threads=1) is None:
             continue
-        if routing.sl.ndim == 2 and len(routing.sl) != fabric.switches:
+        if routing.service_levels.by_source_lid:
             return None  # with SLs by pair of LIDs, the SL of a path is not free
-        if routing.sl.ndim == 1:
+        if routing.service_levels.by_lid:
             found = _by_lid(job, counted, replies=replies)
         else:
             found = _on_one_vl(job, counted) or _by_pair(job, counted, replies=replies)
-        if found is not None or reversible or routing.sl.ndim == 2:
+        if found is not None or reversible or routing.service_levels.by_switch:
             return found
     return None
 

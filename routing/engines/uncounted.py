@@ -73,7 +73,7 @@ class Uncounted:
         lft[:, self.lid] = lft[:, self.model]
         lft[fabric.lids.switch[self.lid], self.lid] = fabric.lids.port[self.lid]
         sl[..., self.lid] = sl[..., self.model]
-        if sl.ndim == 2 and len(sl) == len(fabric.lids):
+        if routing.service_levels.by_source_lid:
             sl[self.lid] = sl[self.model]
         return replace(routing, lft=lft, sl=sl, provenance=replace(routing.provenance, fabric_digest=fabric.digest))
 

@@ -279,7 +279,7 @@ def bundle_routing(bundle: Bundle, fabric: Fabric) -> Routing:
     old = bundle.routing
     lft = take_columns(old.lft, column, NO_PORT)
     sl = take_columns(old.sl, column, 0)
-    if old.sl.ndim == 2 and old.sl.shape[0] == old.sl.shape[1] != fabric.switches:
+    if old.service_levels.by_source_lid:
         sl = np.ascontiguousarray(take_columns(sl.T, column, 0).T)
     routing = replace(old, lft=lft, sl=sl)
     _refuse_other_ports(bundle, fabric, routing)

@@ -20,6 +20,7 @@ from routing.formats.opensm_order import encode, endport_kind, opensm_order
 from routing.formats.path_rate import SLOWEST_FIRST, endport_step, path_step
 from routing.formats.path_reader import SLS, UNKNOWN, PathReader
 from routing.formats.saquery_paths import is_saquery, read_saquery
+from routing.tables import ServiceLevels
 
 MTU_2048 = 4
 
@@ -33,14 +34,13 @@ def sl_from(fabric: Fabric, sl: npt.NDArray[np.uint8], source: int) -> npt.NDArr
     ``source`` is the row of a switch, or S + the row of an end port.  If the table depends on the source switch, an end
     port without a switch has SL 0 for all destinations.
     """
-    end = source - fabric.switches
-    if sl.ndim == 1:
-        return sl
-    if sl.shape[0] == fabric.switches:
-        row = source if end < 0 else int(fabric.endport_switch[end])
-        return sl[row] if row >= 0 else np.zeros(sl.shape[1], np.uint8)
-    own: npt.NDArray[np.uint8] = sl[fabric.switch_lid[source] if end < 0 else fabric.endport_lid[end]]
-    return own
+    end, sls = source - fabric.switches, ServiceLevels.of(sl, fabric.switches)
+    if end < 0:
+        return sls.from_sender(source, int(fabric.switch_lid[source]))
+    switch = int(fabric.endport_switch[end])
+    if sls.by_switch and switch < 0:
+        return np.zeros(sl.shape[-1], np.uint8)
+    return sls.from_sender(switch, int(fabric.endport_lid[end]))
 
 
 def write_psl(path: str | Path, fabric: Fabric, sl: npt.NDArray[np.uint8]) -> None:

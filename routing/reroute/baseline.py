@@ -45,7 +45,7 @@ def restore_baseline_entries(
     here = np.flatnonzero(target >= 0)
     lft[target[here], here] = lids.port[lid[here]]
     valid, sls = routing.lft[:, lid], routing.sl[..., lid]
-    other = (lft != valid).any(axis=0) | ((sl != sls) if sl.ndim == 1 else (sl != sls).any(axis=0))
+    other = (lft != valid).any(axis=0) | routing.service_levels.of_any_sender(sl != sls)
     column = np.flatnonzero(other & (target >= 0))
     reached = parts[:, None] == parts[target[column]]
     column = column[~((lft[:, column] == NO_PORT) & reached).any(axis=0)]

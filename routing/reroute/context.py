@@ -20,7 +20,7 @@ from routing.reroute.precomputed import Precomputed, allowed_dependencies
 from routing.reroute.translate import TranslatedTables, same_devices, set_delivery_entries
 from routing.reroute.updown_order_repair import reconnect_order
 from routing.reroute.values import Published, Stability
-from routing.tables import Routing
+from routing.tables import Routing, ServiceLevels, SlForm
 
 NO_VLS = np.zeros(16, np.uint16)
 """Mask of the VLs of each SL (uint16[16]) if credit loops are allowed: all 0, because no CDG is kept."""
@@ -49,8 +49,7 @@ class Request:
     @property
     def sl_is_per_source_lid(self) -> bool:
         """Return whether the SLs of the previous tables depend on the LID of the sender, not only on its switch."""
-        sl = self.before.routing.sl
-        return sl.ndim == 2 and len(sl) != self.before.fabric.switches
+        return self.before.routing.service_levels.by_source_lid
 
     def refusal(self) -> Refusal | None:
         """Return the reason why the previous tables cannot be repaired; None if they can."""
@@ -161,10 +160,11 @@ class RerouteContext:
         The repair kernel takes this to know which CDG edges a path adds.
         """
         request = self.request
-        if request.sl_is_per_source_lid:
-            sl = np.zeros(tables.lft.shape[1], np.uint8)
-        else:
-            sl = numbering.spread(tables.sl, 0) if tables.sl.ndim == 2 else tables.sl
+        sl = tables.service_levels
+        if sl.by_source_lid:
+            sl = ServiceLevels(np.zeros(tables.lft.shape[1], np.uint8), SlForm.BY_LID)
+        elif sl.by_switch:
+            sl = replace(sl, table=numbering.spread(sl.table, 0))
         return ServiceLevelRules(
             sl=sl,
             vl_bit=self.vl_bit,
@@ -172,7 +172,7 @@ class RerouteContext:
             endports_only=certificate is not None and certificate.scope == "endports",
             sl_of_vl=self.precomputed.sl_of_vl if certificate is not None else np.zeros(0, np.uint8),
             # Parts of a subtree can take different SLs only if the previous SLs depend on the source.
-            by_parts=self.by_parts and request.before.routing.sl.ndim == 2,
+            by_parts=self.by_parts and not request.before.routing.service_levels.by_lid,
         )
 
 

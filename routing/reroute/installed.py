@@ -102,8 +102,8 @@ def widened(routing: Routing, fabric: Fabric, wide: Fabric) -> Routing:
     if not more:
         return routing
     columns = np.append(np.arange(count), np.full(more, -1))
-    sl = reindex(routing.sl, columns, routing.sl.ndim - 1, 0)
-    if sl.ndim == 2 and len(sl) != fabric.switches:
+    sl = reindex(routing.sl, columns, -1, 0)
+    if routing.service_levels.by_source_lid:
         sl = reindex(sl, columns, 0, 0)
     return replace(routing, lft=_of_width(routing.lft, len(wide.lids)), sl=sl)
 

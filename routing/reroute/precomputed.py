@@ -139,4 +139,4 @@ def _differing_lids(before: Published, baseline: Published) -> npt.NDArray[np.in
         return None
     other_sl = before.routing.sl != baseline.routing.sl
     other = (before.routing.lft != baseline.routing.lft).any(axis=0)
-    return np.flatnonzero(other | (other_sl if other_sl.ndim == 1 else other_sl.any(axis=0)))
+    return np.flatnonzero(other | before.routing.service_levels.of_any_sender(other_sl))

@@ -6,7 +6,7 @@ destinations by their LID number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ from routing.deadlock.traffic_sources import lid_name
 from routing.fabric import Fabric
 from routing.formats.lid_map import lid_owner, old_columns
 from routing.reroute.translate import reindex, same_devices
-from routing.tables import Routing
+from routing.tables import Routing, ServiceLevels
 
 Bytes = npt.NDArray[np.uint8]
 Scalar = TypeVar("Scalar", np.int32, np.bool_)
@@ -31,18 +31,18 @@ class PreviousSls:
     Attributes
     ----------
     old, old_fabric
-        The earlier SL table and its fabric.
+        The earlier SLs and their fabric.
     new, fabric
-        The new SL table and the present fabric, with a column for each LID towards which there are LFT entries.
+        The new SLs and the present fabric, with a column for each LID towards which there are LFT entries.
     row
         int32[S], earlier row of each switch, -1 for a new switch.
     sender
         int64[L], earlier LID of the port that has each LID now; -1 for a new port.  A LID that is gone maps to itself.
     """
 
-    old: Bytes
+    old: ServiceLevels
     old_fabric: Fabric
-    new: Bytes
+    new: ServiceLevels
     fabric: Fabric
     row: npt.NDArray[np.int32]
     sender: npt.NDArray[np.int64]
@@ -53,7 +53,7 @@ class PreviousSls:
     ) -> PreviousSls:
         """Return the earlier SLs; the present LID of each sender is found by the GUID of its port."""
         if same_devices(old_fabric, fabric):
-            return cls(old.sl, old_fabric, new.sl, fabric, row, np.arange(len(fabric.lids)))
+            return cls(old.service_levels, old_fabric, new.service_levels, fabric, row, np.arange(len(fabric.lids)))
         owner, now = lid_owner(old_fabric), lid_owner(fabric)
         sender = old_columns(owner, now)
         known = (sender >= 0) & (now > 0)
@@ -61,7 +61,7 @@ class PreviousSls:
         gone = np.flatnonzero(fabric.lids.switch < 0)
         sender = np.where(known, sender, -1)
         sender[gone] = np.where(gone < len(owner), gone, -1)
-        return cls(old.sl, old_fabric, new.sl, fabric, row, sender)
+        return cls(old.service_levels, old_fabric, new.service_levels, fabric, row, sender)
 
     @cached_property
     def _had(self) -> npt.NDArray[np.int32]:
@@ -69,10 +69,6 @@ class PreviousSls:
         none.
         """
         return self._now(self.old_fabric.lids.switch, np.int32(-1))
-
-    @property
-    def _by_switch(self) -> bool:
-        return self.old.ndim == 2 and len(self.old) == self.old_fabric.switches
 
     def _now(self, column: npt.NDArray[Scalar], filler: Scalar) -> npt.NDArray[Scalar]:
         """Return an array with a value for each present LID: that of the same LID number earlier, else ``filler``."""
@@ -86,8 +82,8 @@ class PreviousSls:
         of_switch = self._now(self.old_fabric.lids.port == 0, np.False_)
         gone = np.flatnonzero((self.fabric.lids.switch < 0) & (self._had >= 0))
         names = {lid: lid_name(self.old_fabric, lid) for lid in gone.tolist()}
-        sl = self._by_number() if self._by_switch else self.table()
-        return LostLids(of_switch, self._had, sl, self._had >= 0, names)
+        table = self._by_number() if self.old.by_switch else self.table()
+        return LostLids(of_switch, self._had, replace(self.old, table=table), self._had >= 0, names)
 
     def table(self) -> Bytes:
         """Return the earlier SLs with rows and columns for the present switches and LIDs.
@@ -95,9 +91,10 @@ class PreviousSls:
         Missing rows and columns are taken from the new SL table, or else hold SL 0.  SLs by source switch become SLs by
         source LID if a port has moved to another switch, because senders keep their SLs.
         """
-        if self.old.ndim == 1:
-            return self._filled(self._by_number(), np.zeros(0, np.int64), self.new if self.new.ndim == 1 else None)
-        if not self._by_switch:
+        if self.old.by_lid:
+            filler = self.new.table if self.new.by_lid else None
+            return self._filled(self._by_number(), np.zeros(0, np.int64), filler)
+        if self.old.by_source_lid:
             return self._with_rows(self.sender, by_switch=False)
         at, now = self._switch_of_sender(), self.fabric.lids.switch
         if bool((self.row[now] == at)[(now >= 0) & (at >= 0)].all()):
@@ -113,15 +110,13 @@ class PreviousSls:
     def _by_number(self) -> Bytes:
         """Return the earlier SL table with a column for each present LID number, whichever port has that LID."""
         columns = np.arange(len(self._had))
-        columns[self.old.shape[-1] :] = -1
-        return reindex(self.old, columns, self.old.ndim - 1, 0)
+        columns[self.old.table.shape[-1] :] = -1
+        return reindex(self.old.table, columns, -1, 0)
 
     def _with_rows(self, rows: npt.NDArray[np.signedinteger], *, by_switch: bool) -> Bytes:
-        new, filler = self.new, None
-        if new.ndim == 1:
-            filler = np.broadcast_to(new, (len(rows), len(new)))
-        elif by_switch == (len(new) == self.fabric.switches):
-            filler = new
+        new, filler = self.new.table, None
+        if self.new.by_lid or by_switch == self.new.by_switch:
+            filler = self.new.with_rows(len(rows))
         elif not by_switch:
             filler = new[np.maximum(self.fabric.lids.switch[: new.shape[1]], 0)]
         return self._filled(reindex(self._by_number(), rows, 0, 0), np.flatnonzero(rows < 0), filler)
@@ -134,7 +129,7 @@ class PreviousSls:
         if filler is None or not (len(rows) or len(fresh)):
             return table
         table, height = table.copy(), len(filler)
-        if table.ndim == 1:
+        if self.old.by_lid:
             table[fresh] = filler[fresh]
             return table
         rows = rows[rows < height]

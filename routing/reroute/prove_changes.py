@@ -50,14 +50,15 @@ def prove_changes(
     vls, was = uniform_sl2vl(routing), translated.routing
     if certificate is None or cdg is None or vls is None or not _is_plain(fabric, before, translated):
         return None
-    previous_sls = np.ascontiguousarray(np.broadcast_to(was.sl, routing.sl.shape))
+    sls = routing.service_levels
+    previous_sls = replace(sls, table=np.broadcast_to(was.sl, routing.sl.shape))
     replies = certificate.strength == "reversible"
-    if not vl_bits(vls).all() or (replies and not np.array_equal(previous_sls, routing.sl)):
+    if not vl_bits(vls).all() or (replies and not np.array_equal(previous_sls.table, routing.sl)):
         return None
     found = check_delta(
         fabric,
         (routing.lft, was.lft),
-        (routing.sl, previous_sls),
+        (sls, previous_sls),
         vl_bit=vl_bits(vls),
         order=order,
         replies=replies,

@@ -239,11 +239,11 @@ def _sls(
     row: npt.NDArray[np.int32],
     column: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.uint8]:
-    sl, columns = routing.sl, _with_siblings(fabric, column)
-    by_column = reindex(sl, columns, sl.ndim - 1, 0)
-    if sl.ndim == 1:
+    sls, columns = routing.service_levels, _with_siblings(fabric, column)
+    by_column = reindex(sls.table, columns, -1, 0)
+    if sls.by_lid:
         return by_column
-    if len(sl) == old_fabric.switches:
+    if sls.by_switch:
         return reindex(by_column, _with_neighbours(fabric, row), 0, 0)
     return reindex(by_column, columns, 0, 0)
 

@@ -128,7 +128,7 @@ def _tables(routing: Routing) -> Do:
     def write(simulation: Simulation) -> None:
         simulation.set_sl2vl(routing.sl2vl)
         simulation.set_lft(routing.lft)
-        simulation.set_sl(np.atleast_2d(routing.sl))
+        simulation.set_sl(routing.service_levels.matrix)
 
     return write
 

@@ -31,16 +31,14 @@ def injection_points(network: Network) -> tuple[npt.NDArray[np.uint8], npt.NDArr
     port
         uint8[S]: in-port for the SL2VL table.
     """
-    fabric, sl = network.fabric, network.routing.sl
+    fabric, sls = network.fabric, network.routing.service_levels
     port, lid = np.zeros(fabric.switches, np.uint8), fabric.switch_lid.astype(np.int64).copy()
     for endport in range(fabric.endports - 1, -1, -1):
         switch = int(fabric.endport_switch[endport])
         if switch >= 0:
             port[switch] = fabric.endport_switch_port[endport]
             lid[switch] = fabric.endport_lid[endport]
-    if sl.ndim == 1:
-        return np.tile(sl, (fabric.switches, 1)), port
-    return np.ascontiguousarray(sl if len(sl) == fabric.switches else sl[lid]), port
+    return sls.matrix[sls.row_of(np.arange(fabric.switches), lid)], port
 
 
 def check_escape(network: Network, adaptive_vls: int, *, stay: bool) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -144,21 +143,13 @@ def with_room(case: Case, network: Network) -> Network:
     """
     if not any(fault.get("reroute") for fault in case.table.get("fault", [])):
         return network
-    routing = replace(network.routing, sl=_by_source(network.routing))
+    routing = replace(network.routing, sl=network.routing.service_levels.with_rows(network.fabric.switches))
     return build_network(network.fabric, routing, network.timing, vls=max(network.vls, routing.vls))
-
-
-def _by_source(routing: Routing) -> npt.NDArray[np.uint8]:
-    """Return the SLs as uint8[S, L], one row for each source switch.
-
-    SLs that depend on the destination alone are repeated for every switch.  SLs that have rows already are unchanged.
-    """
-    return routing.sl if routing.sl.ndim == 2 else np.broadcast_to(routing.sl, routing.lft.shape)
 
 
 def _write(routing: Routing) -> Do:
     """Return an action that replaces the LFTs, SL2VL tables and SLs of a simulation."""
-    sl = _by_source(routing)
+    sl = routing.service_levels.with_rows(len(routing.lft))
 
     def write(simulation: Simulation) -> None:
         simulation.set_lft(routing.lft)

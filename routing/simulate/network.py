@@ -139,9 +139,11 @@ class Network:
         TableError
             The path does not reach the LID.
         """
-        arrays, sl = self.arrays, self.arrays.sl
-        rows = {1: 0, self.fabric.switches: int(self.fabric.endport_switch[endport])}
-        level = int(sl[rows.get(len(sl), int(self.fabric.endport_lid[endport])), lid])
+        arrays, fabric = self.arrays, self.fabric
+        sls = self.routing.service_levels.from_sender(
+            int(fabric.endport_switch[endport]), int(fabric.endport_lid[endport])
+        )
+        sl = int(sls[lid])
         channel = self.endport_channel(endport)
         vcs: list[int] = []
         for _ in range(arrays.switches + 1):
@@ -154,11 +156,11 @@ class Network:
                 break
             channel = int(out[0])
             flat = arrays.sl2vl.ndim == 1
-            vl = int(arrays.sl2vl[level] if flat else arrays.sl2vl[device, in_port, port, level])
+            vl = int(arrays.sl2vl[sl] if flat else arrays.sl2vl[device, in_port, port, sl])
             if vl >= self.vls:
                 break  # The VL does not exist (VL 15 in particular), so the switch drops the packet.
             vcs.append(channel * self.vls + vl)
-        raise TableError(f"LID {lid} is not reached from {self.fabric.endport_label[endport]}")
+        raise TableError(f"LID {lid} is not reached from {fabric.endport_label[endport]}")
 
     def endport_channel(self, endport: int) -> int:
         """Return the number of the channel by which an end port sends."""
@@ -284,7 +286,7 @@ def build_network(
         lft=routing.lft,
         sl2vl=routing.sl2vl,
         ca_sl2vl=np.where(ca_sl2vl < count, ca_sl2vl, 0).astype(np.uint8),
-        sl=np.atleast_2d(routing.sl),
+        sl=routing.service_levels.matrix,
         distance=distances(fabric),
         lid_switch=fabric.lids.switch,
         lid_device=_lid_device(fabric),

@@ -206,15 +206,10 @@ def _sl_row(network: Network, source: int) -> int:
     """Return the row of the SL table that applies to packets of an end port (tables may have rows by switch or by
     LID).
     """
-    fabric, sl = network.fabric, network.routing.sl
-    if sl.ndim == 1:
-        return 0
-    if sl.shape[0] == fabric.switches:
-        row = int(fabric.endport_switch[source])
-        if row < 0:
-            raise OptionError(f"{fabric.endport_label[source]} is at no switch, and SLs go by switch")
-        return row
-    return int(fabric.endport_lid[source])
+    fabric, sls = network.fabric, network.routing.service_levels
+    if sls.by_switch and fabric.endport_switch[source] < 0:
+        raise OptionError(f"{fabric.endport_label[source]} is at no switch, and SLs go by switch")
+    return int(sls.row_of(fabric.endport_switch[source], fabric.endport_lid[source]))
 
 
 def _check_sizes(network: Network, traffic: Traffic) -> None:

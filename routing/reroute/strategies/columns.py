@@ -98,7 +98,7 @@ def repair_columns(context: RerouteContext, progress: Progress, treatment: int =
     if request.sl_is_per_source_lid:
         sl = start.sl
     else:
-        sl = numbering.gathered(repaired.sl) if start.sl.ndim == 2 else repaired.sl
+        sl = numbering.gathered(repaired.sl) if start.service_levels.by_switch else repaired.sl
     return replace(
         progress,
         tables=replace(start, lft=numbering.gathered(repaired.lft), sl=sl),

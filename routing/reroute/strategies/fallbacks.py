@@ -60,7 +60,7 @@ def use_sls_by_source(context: RerouteContext, progress: Progress) -> Progress:
 
 
 def _by_source_helps(progress: Progress, certificate: Certificate, _: Budget) -> bool:
-    by_lid = progress.tables.sl.ndim == 1
+    by_lid = progress.tables.service_levels.by_lid
     return by_lid and certificate.strength == "forward" and len(certificate.order) > 1
 
 

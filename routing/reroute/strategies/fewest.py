@@ -48,7 +48,7 @@ def change_fewest_entries(context: RerouteContext, budget: Budget) -> Candidate 
         repaired=missing,
         displaced=int(np.count_nonzero(~filled & changed)),
         changed_sls=int(np.count_nonzero(tables.sl != np.broadcast_to(start.sl, tables.sl.shape))),
-        sls_by_source=tables.sl.ndim > start.sl.ndim,
+        sls_by_source=start.service_levels.by_lid and not tables.service_levels.by_lid,
         fewest=True,
     )
     return verify_minimal_change(context, tables, order, missing, statistics)
