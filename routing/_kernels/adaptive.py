@@ -1,4 +1,4 @@
-"""Wrapper of the C kernel that simulates adaptive routing; NumPy arrays go in and out."""
+"""Kernel wrapper: simulate adaptive routing."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class AdaptiveHandle(SimulationHandle):
         self._switches = network.switches
 
     def _vertices(self) -> int:
-        """Return the number of vertices of the wait-for graph: one for each virtual channel and each switch's spare
-        buffer.
+        """Return the number of vertices of the wait-for graph.  It has one vertex for each virtual channel, and one for
+        the spare buffer of each switch.
         """
         return super()._vertices() + self._switches

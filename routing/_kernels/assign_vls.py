@@ -1,4 +1,4 @@
-"""Kernel wrapper: assign VLs to paths, given the dependencies of paths that have a VL."""
+"""Kernel wrapper: assign VLs to paths while the channel dependencies on every VL stay acyclic."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def assign_vls(
     allowed_vls: npt.NDArray[np.bool_],
     budget: int = 1 << 62,
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.int32], int]:
-    """Assign each group of paths, in turn, the first VL from its start VL on whose CDG stays acyclic.
+    """Assign a VL to each group of paths, one group after the other.
+
+    A group gets the first VL, counted from its start VL, whose CDG stays acyclic with the group's paths.
 
     Parameters
     ----------

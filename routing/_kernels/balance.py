@@ -14,7 +14,7 @@ from routing.fabric import Channels
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Destinations, grouped into families (the LIDs of one port).
+    """Destinations (LIDs), grouped into LMC groups: all LIDs of one port are one group.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class AllowedTurns:
 
 
 def network_of(channels: Channels, inverse_capacity: npt.NDArray[np.float64], sources: npt.NDArray[np.float64]) -> Any:
-    """Return the C struct of the channels and the sources; the caller keeps the arrays alive."""
+    """Return the C struct of the channels and the sources.  It points into arrays that the caller must keep alive."""
     network = ffi.new("ibn_network *")
     network.switches, network.channels = len(sources), len(channels)
     point(network, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
@@ -81,7 +81,7 @@ def network_of(channels: Channels, inverse_capacity: npt.NDArray[np.float64], so
 
 
 def targets_of(targets: Targets) -> Any:
-    """Return the C struct of the destinations; the caller keeps the arrays alive."""
+    """Return the C struct of the destinations.  It points into arrays that the caller must keep alive."""
     aims = ffi.new("ibn_targets *")
     aims.count, aims.families = len(targets.root), len(targets.lmc_group_first) - 1
     point(aims, family_first=targets.lmc_group_first, root=targets.root, layer=targets.layer, share=targets.share)

@@ -18,11 +18,13 @@ from cffi import FFI
 SOURCES = Path(__file__).parent / "csrc"
 INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 OLDEST_PYTHON = (3, 10)
-"""Oldest Python that loads the module: the one that ``requires-python`` of pyproject.toml names."""
+"""Oldest Python version that can load the module: the one that ``requires-python`` of pyproject.toml names."""
 
 
 def public_headers() -> list[Path]:
-    """Return the headers with the functions that Python calls, each after those that it includes."""
+    """Return the headers that declare the functions that Python calls.  Each header comes after those that it
+    includes.
+    """
     found: dict[Path, None] = {}
 
     def add(header: Path) -> None:
@@ -43,7 +45,8 @@ def declarations() -> str:
 
 
 def wheel_tag() -> str | None:
-    """Return the Python tag of a wheel with the stable ABI, such as ``cp310``; None if the module is for one Python.
+    """Return the Python tag of a wheel with the stable ABI, such as ``cp310``.  None if the module fits one Python
+    version only.
 
     Debug builds and free-threaded builds of Python do not have the stable ABI.
     """
@@ -68,9 +71,10 @@ def flags() -> tuple[list[str], list[str]]:
 
 
 def built_with() -> str:
-    """Return the flags that are recorded in the module.
+    """Return the compiler and linker flags as a text that is recorded in the module.
 
-    They identify a build with other flags.  Include paths are left out, because they depend on the build folder.
+    The text shows whether an existing module was built with other flags.  Include paths are left out, because they
+    depend on the build folder.
     """
     return " ".join(["ibnue kernels:", *(flag for both in flags() for flag in both if not flag.startswith("-I"))])
 

@@ -47,7 +47,7 @@ class Trace:
 
 
 class Tables:
-    """C struct of a fabric and its tables; the object keeps alive the arrays that the struct points to."""
+    """C struct of a fabric and its tables.  This object keeps the arrays alive to which the struct points."""
 
     def __init__(self, fabric: Fabric, routing: Routing, slots: Slots, threads: int, switch_pairs: bool) -> None:
         lids = fabric.lids
@@ -69,9 +69,9 @@ class Tables:
 
 
 def _has_endport(fabric: Fabric, routing: Routing) -> npt.NDArray[np.uint8]:
-    """Return uint8[S], 1 for switches at which a CA or router sends.
+    """Return uint8[S], 1 for switches at which a CA or router sends packets.
 
-    If SLs depend on the sender's LID, only senders with a LID count.
+    If SLs depend on the sender's LID, CAs and routers without a LID do not count.
     """
     lids, by_lid = fabric.lids, routing.service_levels.by_source_lid
     switch = lids.switch[lids.port > 0] if by_lid else fabric.endport_switch

@@ -44,7 +44,8 @@ class VlTrace:
 
 
 def trace_vls(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool, threads: int) -> VlTrace:
-    """Follow every route, if the VL of a packet also depends on the in-port and out-port of each switch.
+    """Follow every route, for tables in which the VL of a packet also depends on the in-port and out-port at each
+    switch.
 
     If ``replies`` is set, reply traffic is included.
 
@@ -110,9 +111,9 @@ def _senders(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
     """Return switch, in-port and LID of the senders whose requests must be followed.
 
-    If the SL depends on the sender's LID, every LID is a sender.  Else ports of a switch with equal SL2VL rows send
-    alike, and one of them represents the others.  A port with a CA or router is preferred to port 0 (the switch
-    itself).
+    If the SL depends on the sender's LID, every LID is a sender.  Otherwise one port represents all ports of its switch
+    with an equal SL2VL row, because their packets use equal VLs.  A port with a CA or router is preferred to port 0
+    (the switch itself).
     """
     lids = fabric.lids
     if routing.service_levels.by_source_lid:
@@ -129,9 +130,9 @@ def _senders(
 def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
     """Return the LIDs of the senders whose replies must be followed.
 
-    If the SL depends on the destination LID alone, senders with the same SL at ports with equal SL2VL rows send alike,
-    and one of them represents the others.  A CA or router is preferred to the switch itself.  Else all LIDs are
-    returned.
+    If the SL depends on the destination LID alone, senders that have equal SLs and are at ports with equal SL2VL rows
+    cause the same dependencies, so one of them represents the others.  A CA or router is preferred to the switch
+    itself.  Otherwise all LIDs are returned.
     """
     lid = np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
     if not routing.service_levels.by_lid:
@@ -144,10 +145,10 @@ def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
 
 
 def _like(routing: Routing, switch: npt.NDArray[np.int32], port: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return a representative of each (switch, in-port): a lower in-port of the switch with an equal SL2VL row.
+    """Return a representative port for each (switch, in-port): a lower in-port of the switch with an equal SL2VL row.
 
-    Each port is compared with the next lower one of the switch only.  The lowest port of a run of equal ones represents
-    all of them.
+    Each port is compared only with the next lower port of the switch.  So the lowest port of a run of ports with equal
+    rows represents the whole run.
     """
     by_port = np.lexsort((port, switch))
     s, p = switch[by_port], port[by_port]

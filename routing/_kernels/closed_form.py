@@ -1,4 +1,4 @@
-"""Kernel wrapper: tables of a tree in closed form, and the order of its switches."""
+"""Kernel wrapper: compute the tables of a tree in closed form, and an order of its switches."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from routing._kernels.native import check, ffi, lib, point, pointer
 from routing.fabric import NO_PORT, Channels
 
 UP, DOWN = 1, 2
-"""Kinds of channels; 0 is a channel that no path up and down uses."""
+"""Values of ``TreeGraph.kind``.  A channel that is on no path up and then down has the value 0."""
 
 
 @dataclass(frozen=True, eq=False)
 class TreeGraph:
-    """Switches and channels of a tree, with the channels of a switch sorted by neighbour.
+    """Switches and channels of a tree.  The channels of a switch are sorted by neighbour, so that parallel channels are
+    adjacent.
 
     Attributes
     ----------
@@ -47,9 +48,11 @@ class TreeGraph:
     def of(
         cls, channels: Channels, level: npt.NDArray[np.int32], inverse_capacity: npt.NDArray[np.float64]
     ) -> TreeGraph:
-        """Return the graph of channels that all join different levels (int32[S]).
+        """Return the graph of a tree.  Each of its channels must join switches of two different levels (``level``,
+        int32[S]).
 
-        ``inverse_capacity`` is float64[C].  Cost: O(C log C); O(S) for each switch that is placed before one above it.
+        ``inverse_capacity`` is float64[C].  Cost: O(C log C), and O(S) for each switch that is placed in the order
+        before a switch above it.
         """
         order = np.lexsort((channels.port, channels.dst, channels.src))
         number = np.empty(len(order), np.int32)
@@ -64,7 +67,7 @@ class TreeGraph:
 
 @dataclass(frozen=True, eq=False)
 class TreeLids:
-    """LIDs, sorted by the switch that delivers them; at each switch those with flow come first.
+    """LIDs of a tree, grouped by the switch that delivers them.  In each group, the LIDs with flow come first.
 
     Attributes
     ----------
@@ -93,7 +96,7 @@ class TreeLids:
 
 @dataclass(frozen=True, eq=False)
 class TreeTables:
-    """Tables of a tree.
+    """Forwarding tables of a tree, and how many entries were not given by the closed form.
 
     Attributes
     ----------
@@ -163,7 +166,9 @@ def closed_form(
 
 
 def _bundles(graph: TreeGraph) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """Return for each channel the number of parallel channels, itself included, and of those before it; uint8[C]."""
+    """Return two arrays, uint8[C] each: the number of channels parallel to each channel (itself included), and its
+    index among them.
+    """
     src = np.repeat(np.arange(len(graph.level)), np.diff(graph.first))
     begin = np.flatnonzero((np.diff(src, prepend=-1) != 0) | (np.diff(graph.dst, prepend=-1) != 0))
     sizes = np.diff(begin, append=len(src))

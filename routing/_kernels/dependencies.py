@@ -12,9 +12,10 @@ from routing.fabric import Channels
 def sort_channels(
     channels: Channels, masks: npt.NDArray[np.uint32], bits: npt.NDArray[np.uint8], *, threads: int
 ) -> npt.NDArray[np.int32]:
-    """Compute a topological order of the channels for each of the given bits of the edge masks (uint32[edges]).
+    """Compute a topological order of the channels for each of several VLs.
 
-    A bit stands for a VL, with or without replies.  The edges with this bit form one graph.
+    ``masks`` (uint32[edges]) holds the VLs on which each CDG edge is used, as bits.  Each number in ``bits`` selects a
+    bit, which stands for a VL, with or without replies.  The edges with this bit form one graph.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Kernel wrapper: paths up and then down on trees, and tables by descent on the pairs of flows that meet."""
+"""Kernel wrapper: hops of paths up and then down on trees, and tables in which few pairs of flows share channels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from routing._kernels.native import check, ffi, lib, point, pointer
 from routing.fabric import Channels
 
 NO_CHANNEL = 255
-"""Index of a channel where none is given."""
+"""Index of a channel that stands for "no channel"."""
 
 
 def updown_hops(
@@ -44,7 +44,7 @@ def updown_hops(
 
 @dataclass(frozen=True, eq=False)
 class TreeSlots:
-    """Order of a tree, and the switches that destinations take in turn.
+    """Order of a tree's switches, and the slots: the choices upwards that successive destinations take in turn.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class TreeSlots:
 
 @dataclass(frozen=True, eq=False)
 class DescentCosts:
-    """Costs of the descent.
+    """Costs that the descent minimises: pairs of flows that share channels, and utilisation above a ceiling.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ def descend(
     seed: int,
     start: npt.NDArray[np.uint8] | None = None,
 ) -> Balanced:
-    """Compute trees with few pairs of flows that meet, along shortest paths up and then down.
+    """Compute trees in which few pairs of flows share channels, along shortest paths up and then down.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ NO_ORDER = 255
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """What paths offer that lead up and then down in one order of the switches.
+    """Properties of the paths that lead up and then down in one order of the switches.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class DisjointTrees:
 
 
 def balance_order(channels: Channels, position: npt.NDArray[np.int32], *, steps: int, seed: int) -> None:
-    """Move switches in an order until each has about as many neighbours before it as behind it.
+    """Move switches in an order until each has about as many neighbours before it as after it.
 
     Parameters
     ----------
@@ -139,7 +139,11 @@ def balance_order(channels: Channels, position: npt.NDArray[np.int32], *, steps:
 
 
 def reach(channels: Channels, position: npt.NDArray[np.int32], *, most_hops: int) -> Reach:
-    """Return what paths of at most ``most_hops`` hops offer in an order (int32[S], positions).  Cost: O(S C)."""
+    """Return the hops and first channels of the paths of at most ``most_hops`` hops that lead up and then down in an
+    order.
+
+    ``position`` (int32[S]) is the position of each switch in the order.  Cost: O(S C).
+    """
     switches = len(position)
     found = Reach(np.empty((switches, switches), np.uint16), np.empty((switches, switches), np.uint8))
     check(
@@ -157,7 +161,9 @@ def reach(channels: Channels, position: npt.NDArray[np.int32], *, most_hops: int
 
 
 def distances(channels: Channels) -> npt.NDArray[np.uint16]:
-    """Return uint16[S, S], hops by destination and source; :data:`UNREACHED` if there is no path.  Cost: O(S C)."""
+    """Return the hops between switches, uint16[S, S] by destination and source; :data:`UNREACHED` if there is no path.
+    Cost: O(S C).
+    """
     switches = len(channels.first) - 1
     hops = np.empty((switches, switches), np.uint16)
     check(lib.ibn_disjoint_distances(switches, pointer(channels.first), pointer(channels.dst), pointer(hops)))
@@ -165,12 +171,14 @@ def distances(channels: Channels) -> npt.NDArray[np.uint16]:
 
 
 def _link(channels: Channels) -> npt.NDArray[np.int32]:
-    """Return int32[C], a number below C for each cable, shared by both of its channels."""
+    """Return int32[C], the number of each channel's cable.  The numbers are below C, and both channels of a cable have
+    the same number.
+    """
     return np.minimum(np.arange(len(channels), dtype=np.int32), channels.reverse).astype(np.int32)
 
 
 def _struct(request: TreeRequest) -> tuple[object, tuple[npt.NDArray[np.int32], ...]]:
-    """Return the C struct of a request, and the arrays that have to stay alive as long as the struct."""
+    """Return the C struct of a request, and the arrays that must stay alive as long as the struct is used."""
     channels, struct = request.channels, ffi.new("disjoint_request *")
     link, slot = _link(channels), np.ascontiguousarray(channels.edges.first, np.int32)
     struct.switches, struct.channels = len(request.weight), len(channels)
@@ -184,7 +192,7 @@ def _struct(request: TreeRequest) -> tuple[object, tuple[npt.NDArray[np.int32], 
 
 
 def disjoint_trees(request: TreeRequest) -> DisjointTrees:
-    """Compute in-trees such that as many paths of a pair as possible share no link.
+    """Compute in-trees for every destination such that as many paths of a pair of switches as possible share no link.
 
     Notes
     -----
@@ -210,7 +218,10 @@ def follow_first(
     source: npt.NDArray[np.int32],
     target: npt.NDArray[np.int32],
 ) -> npt.NDArray[np.uint8]:
-    """Return next channels (uint8[S, K, S]) with which all trees follow the first tree between the given pairs."""
+    """Replace the paths of given pairs of switches in all trees by their paths in the first tree.
+
+    ``source`` and ``target`` hold the two switches of each pair.  Returns the next channels, uint8[S, K, S].
+    """
     struct, alive = _struct(request)
     changed = next_channel.copy()
     check(lib.ibn_disjoint_follow_first(struct, len(source), pointer(source), pointer(target), pointer(changed)))

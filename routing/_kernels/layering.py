@@ -1,4 +1,4 @@
-"""Kernel wrapper: put paths into layers (VLs) with acyclic dependencies."""
+"""Kernel wrapper: assign paths to layers (VLs) such that the dependencies in every layer are acyclic."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MOST_LAYERS = 32
 
 
 COUNTS = ("needed", "used", "left", "left_uncounted", "rechosen", "unloaded", "visited")
-"""Counts of the kernel, by their names in :class:`Layers`."""
+"""Names of the kernel's counts, which are attributes of :class:`Layers`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """Paths in layers.
+    """Result of assigning paths to layers (VLs).
 
     Attributes
     ----------
@@ -75,7 +75,8 @@ def layering(
     budget: int = 1 << 62,
     spare: int = 1 << 62,
 ) -> Layers:
-    """Put paths into layers whose dependencies stay acyclic, longest paths first, each into the first that admits it.
+    """Assign every path to the first layer (VL) whose dependencies stay acyclic with the path; the longest paths come
+    first.
 
     Parameters
     ----------
@@ -133,7 +134,7 @@ def layering(
 
 @dataclass(frozen=True, eq=False)
 class ChangingVls:
-    """Paths on SLs, some of which change their VL from hop to hop.
+    """SLs of all pairs of switches, where packets on some SLs move to higher VLs along their path.
 
     Attributes
     ----------
@@ -175,11 +176,12 @@ def changing_vls(
     budget: int = 1 << 62,
     spare: int = 1 << 62,
 ) -> ChangingVls:
-    """Put all paths between two switches, in both directions, on one SL; dependencies on each VL stay acyclic.
+    """Assign one SL to all paths between two switches, in both directions, such that the dependencies on each VL are
+    acyclic.
 
-    The first ``vls`` SLs keep their VL.  Paths that fit on none of them take one of the other SLs, and move up to the
-    next VL where the dependency on their own VL would close a cycle.  The trees do not change.  For the other
-    parameters see :func:`layering`.
+    Packets on the first ``vls`` SLs keep their VL.  Paths that fit on none of these take one of the other SLs.  Packets
+    on such an SL move up to the next VL where the dependency on their own VL would close a cycle.  The trees do not
+    change.  For the other parameters see :func:`layering`.
 
     Notes
     -----
@@ -211,7 +213,7 @@ def _path_set(  # noqa: PLR0917 - the two callers pass their own parameters on
     order: npt.NDArray[np.int32] | None,
     region: npt.NDArray[np.int32] | None,
 ) -> tuple[Any, tuple[npt.NDArray[Any], ...]]:
-    """Return the C struct of the paths, and the arrays that the caller keeps alive while a kernel reads it."""
+    """Return the C struct of the paths, and the arrays that the caller must keep alive while a kernel reads it."""
     switches = len(sources)
     request = ffi.new("ibn_path_set *")
     request.switches, request.channels, request.targets = switches, len(channels), len(root)

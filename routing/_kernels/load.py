@@ -12,12 +12,14 @@ from routing._kernels.native import check, ffi, lib, point, pointer
 from routing.fabric import Fabric
 
 WHOLE = 128
-"""Integer units of a flow of 1.  A flow splits over up to 2^7 LIDs, so integer arithmetic is exact."""
+"""Number of integer units that stand for a flow of 1.  A flow is split over at most 2^7 LIDs, so integer arithmetic is
+exact.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Routes:
-    """C struct of a fabric's channels and one LFT, which keeps its arrays alive.
+    """Channels of a fabric and one LFT, as a C struct for the kernels.  This object keeps the arrays alive.
 
     Attributes
     ----------
@@ -35,7 +37,7 @@ class Routes:
 
 
 def routes_of(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> Routes:
-    """Prepare an LFT for the kernels.
+    """Prepare a fabric and its LFT for the kernels of this module.
 
     Raises
     ------
@@ -60,7 +62,7 @@ def all_to_all(
     *,
     hops: bool = True,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Compute the flow on every channel when every source sends to every LID.
+    """Compute the flow on every channel for traffic from every source to every LID.
 
     Parameters
     ----------
@@ -110,7 +112,7 @@ def all_to_all(
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """Data rates in units of the reference rate, and the switches of the end ports.
+    """Data rates of channels and end ports in units of the reference rate, and the switches of the end ports.
 
     Attributes
     ----------
@@ -133,7 +135,7 @@ class Rates:
 def flow_shares(
     routes: Routes, rates: Rates, source: npt.NDArray[np.int32], target_lid: npt.NDArray[np.int32], threads: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Compute the mean and the least share of the flows of each pattern.
+    """Compute the shares that flows get in several traffic patterns: the mean and the least share of each pattern.
 
     Parameters
     ----------
@@ -183,10 +185,11 @@ def flow_shares(
 
 
 def draw_orders(seed: int, first: int, last: int, n: int) -> npt.NDArray[np.int32]:
-    """Return int32[last - first, n]: random permutations of 0..n-1, numbers ``first`` to ``last - 1`` of a sequence.
+    """Return int32[last - first, n], random permutations of 0..n-1: numbers ``first`` to ``last - 1`` of a fixed
+    sequence.
 
-    The seed determines the sequence on every machine (SplitMix64, Fisher-Yates).  Each permutation has a random stream
-    of its own.
+    The seed determines the whole sequence, on every machine (SplitMix64, Fisher-Yates).  Each permutation has a random
+    stream of its own.
     """
     order = np.zeros((last - first, n), np.int32)
     lib.ibn_trees_draw_orders(seed & (1 << 64) - 1, first, last, n, pointer(order))

@@ -10,7 +10,7 @@ from routing.fabric import Channels
 
 
 def longest_path(channels: Channels, next_channel: npt.NDArray[np.uint8]) -> int:
-    """Return the number of hops of the longest path in forwarding trees.
+    """Return the number of hops of the longest path in any of several forwarding trees.
 
     ``next_channel`` is uint8[D, S]: the channel of each switch towards the root of each tree (see
     :class:`~routing._kernels.balance.Balanced`).  Cost: O(D S).

@@ -1,4 +1,4 @@
-"""Kernel wrapper: select turns (CDG edges) that have no cycle together."""
+"""Kernel wrapper: select a set of CDG edges (turns) that contains no cycle and cannot be enlarged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from routing.edges import Edges
 
 
 class Graph(Protocol):
-    """Channels between switches, as those of :class:`~routing.fabric.Channels`, or bundles of parallel channels."""
+    """Protocol of a graph of channels: the channels of a fabric (:class:`~routing.fabric.Channels`), or its bundles of
+    parallel channels.
+    """
 
     @property
     def src(self) -> npt.NDArray[np.int32]: ...
@@ -31,7 +33,8 @@ class Graph(Protocol):
 def maximal_turns(
     channels: Graph, sequence: npt.NDArray[np.int32], *, order: npt.NDArray[np.int32] | None = None
 ) -> npt.NDArray[np.uint8]:
-    """Return uint8[T], 1 for the CDG edges that were selected: each of a sequence unless it closes a cycle.
+    """Select CDG edges one after the other; skip an edge if it closes a cycle with those selected before.  Returns
+    uint8[T], 1 for each selected edge.
 
     Parameters
     ----------

@@ -14,9 +14,9 @@ def fill_missing_entries(
 ) -> npt.NDArray[np.uint8]:
     """Fill missing LFT entries while changing as few other entries as possible.
 
-    Each missing entry gets the path with the fewest changed entries, and among those the path with the fewest hops.
-    Ties go to the path with the lexicographically smallest channel numbers.  In each column, the switch with the best
-    such path is treated first.
+    A missing entry gets the path on which the fewest entries change.  Ties are broken first by the number of hops, then
+    by the lexicographic order of the channel numbers.  In each column, the switch with the best path by these rules
+    comes first.
 
     Parameters
     ----------

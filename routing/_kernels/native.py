@@ -30,10 +30,10 @@ def check(code: int) -> None:
 
 
 def pointer(array: npt.NDArray[Any] | None) -> Any:
-    """Return a pointer to the data of a C-contiguous array, typed by its dtype; None is NULL.
+    """Return a pointer to the data of a C-contiguous array, with the C type that its dtype names.  None becomes NULL.
 
-    cffi compares the type with that of the argument or of the struct's field.  The caller keeps the array alive while
-    the kernel runs.
+    cffi compares this C type with that of the kernel's argument or of the struct's field.  The caller must keep the
+    array alive while the kernel runs.
 
     Raises
     ------
@@ -48,7 +48,8 @@ def pointer(array: npt.NDArray[Any] | None) -> Any:
 
 
 def point(struct: Any, **arrays: npt.NDArray[Any] | None) -> None:
-    """Set fields of a C struct to C-contiguous arrays of exactly the type in the header; None is NULL.
+    """Set fields of a C struct to point to C-contiguous arrays.  The dtype must be exactly that of the field; None
+    becomes NULL.
 
     The caller keeps the arrays alive while the kernel runs.
 

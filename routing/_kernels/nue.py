@@ -84,7 +84,8 @@ def nue_trees(
     """
     switches, count = len(sources), len(targets.root)
     network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)
-    aims.layer = ffi.NULL  # the layers are passed with the result, because the kernel may change them
+    # The layers are not passed here: the kernel changes them, so a copy is passed with the result.
+    aims.layer = ffi.NULL
     options = ffi.new("ibn_nue_options *")
     options.layers, options.passes, options.threads, options.seed = len(parent), passes, threads, seed
     options.started, options.hop_cost = int(start is not None), hop_cost

@@ -15,7 +15,9 @@ from routing.tables import ServiceLevels
 KEEP_VALID_ENTRIES, SKIP, PRUNE_THEN_REPAIR = 0, 1, 2
 """Treatment of a column by the repair: keep its valid entries, leave it alone, or drop unused CDG edges first."""
 NOTHING_MISSING, REPAIRED, FAILED, COPIED = 0, 1, 2, 3
-"""Outcome of a column: no entry was missing, repaired, not repaired, or copied from another LID."""
+"""Outcome of a column: no entry was missing; the column was repaired; the repair failed; or it was copied from another
+LID.
+"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Wrapper of the C kernel that simulates packets with fixed tables; NumPy arrays go in and out."""
+"""Kernel wrapper: simulate packets that are forwarded by fixed tables."""
 
 from __future__ import annotations
 
@@ -153,16 +153,18 @@ class Handle(SimulationHandle):
         getattr(lib, f"ibn_sim_set_{name}")(self._sim, pointer(table))
 
     def fail(self, channel: int) -> int:
-        """Take both directions of a link down.
+        """Fail a link in the simulation: take both of its directions down.
 
-        The result is the number of packets lost, or -1 if the link is down already.
+        Returns the number of packets lost, or -1 if the link is down already.
         """
         return int(lib.ibn_sim_fail(self._sim, channel))
 
     def restore(self, channel: int) -> bool:
-        """Bring both directions of a failed link up again; return False if the link is not down."""
+        """Restore a failed link in the simulation: bring both of its directions up.  Returns False if the link is not
+        down.
+        """
         return int(lib.ibn_sim_restore(self._sim, channel)) == 0
 
     def stop_flow(self, flow: int, at: int) -> None:
-        """Stop a flow: from tick ``at`` on it begins no further message."""
+        """Stop a flow at tick ``at``: it begins no further message from then on."""
         lib.ibn_sim_stop_flow(self._sim, flow, at)

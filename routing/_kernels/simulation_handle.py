@@ -1,6 +1,5 @@
-"""Common base of the wrappers of both simulation kernels.
-
-It has the network and the traffic as arrays, and the handle to a simulation in the kernel.
+"""Common base of the wrappers of both simulation kernels: network and traffic as arrays, and the handle to a
+simulation.
 """
 
 from __future__ import annotations
@@ -192,7 +191,7 @@ class SimulationHandle:
         return rows
 
     def totals(self) -> dict[str, int]:
-        """Return the totals of the simulation by name; ``fields.totals`` lists the names."""
+        """Return the totals of the simulation as a dictionary; ``fields.totals`` lists their names."""
         return dict(zip(self.fields.totals, self._rows("totals", 1, self.fields.totals)[0].tolist(), strict=True))
 
     def latencies(self) -> Ints:

@@ -12,7 +12,8 @@ from routing.fabric import Fabric
 
 @dataclass(frozen=True, eq=False)
 class Slots:
-    """Lookup tables from LFT entries to channels, and from channels to CDG edges.
+    """Lookup tables by which kernels find the channel of an LFT entry, and the number of the CDG edge between two
+    channels.
 
     Extended channels are the channels of a switch, followed by two pseudo-channels: "dropped" and "returns to the same
     switch" (csrc/cdg/trace.h).  With them a kernel follows an entry without a branch.

@@ -1,4 +1,4 @@
-"""Kernel wrapper: grow a spanning tree for multicast beside unicast packets."""
+"""Kernel wrapper: compute a spanning tree for multicast packets that closes no cycle with unicast packets."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ def grow_tree(
     order: npt.NDArray[np.int32],
     root: int,
 ) -> tuple[npt.NDArray[np.int32], int]:
-    """Grow a tree of links from a switch whose packets close no cycle with the dependencies of unicast packets.
+    """Compute a tree of links from switch ``root`` whose multicast packets close no cycle with the dependencies of
+    unicast packets.
 
-    A packet on the tree may come by any link and leave by any other one.
+    A packet on the tree may enter a switch by any link of the tree and leave by any other one.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Kernel wrapper: compute paths between switches whose reply paths mirror them."""
+"""Kernel wrapper: compute paths between switches whose reply paths are the paths in reverse."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class LinkBundles:
 def symmetric_paths(
     bundles: LinkBundles, sources: npt.NDArray[np.float64], *, passes: int, seed: int
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64], float]:
-    """Compute balanced shortest paths between switches, where reply paths mirror the paths wherever possible.
+    """Compute balanced shortest paths between switches.  Wherever possible, the reply path is the path in reverse.
 
     Parameters
     ----------
@@ -107,9 +107,9 @@ def spread_over_parallel_links(
     share: npt.NDArray[np.float64],
     hop: npt.NDArray[np.uint8],
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64]]:
-    """Turn trees towards switches into trees towards LIDs.
+    """Turn trees towards switches into trees towards LIDs, by choosing one of several parallel channels for each LID.
 
-    Of parallel channels, each LID takes the one with the lowest utilisation so far, the largest flows first.
+    Each LID takes the parallel channel with the lowest utilisation so far.  The LIDs with the largest flows come first.
 
     Parameters
     ----------

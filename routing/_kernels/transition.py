@@ -13,7 +13,7 @@ from routing.fabric import Fabric
 
 Bytes = npt.NDArray[np.uint8]
 SMALL = 100_000
-"""Number of LFT entries up to which one thread is faster than several."""
+"""Number of LFT entries up to which a single thread is faster than several threads."""
 
 
 def trace_mixed(
@@ -133,10 +133,11 @@ def admit_mixed(
     order: npt.NDArray[np.int32],
     rounds: Bytes | None = None,
 ) -> npt.NDArray[np.bool_]:
-    """Decide for LFT columns, one after the other, whether their change keeps the CDG of every VL acyclic.
+    """Decide which LFT columns can change without a cycle in the CDG of any VL.  Columns are decided one after the
+    other.
 
-    The CDG holds the existing dependencies, those of the columns admitted before, and those of the column's old and new
-    entries in any mixture.  A column that would close a cycle is rejected, and leaves the CDG unchanged.
+    The CDG holds the existing dependencies, those of the columns admitted before, and those of the current column with
+    old and new entries in any mixture.  A column that would close a cycle is rejected, and does not change the CDG.
 
     Parameters
     ----------
@@ -178,11 +179,12 @@ def admit_mixed(
 
 
 def write_rounds(slots: Slots, next_channels: tuple[Bytes, Bytes], *, outward: bool) -> tuple[Bytes, Bytes]:
-    """Compute rounds in which entries can be written so that old and new entries never form a forwarding loop.
+    """Compute rounds in which LFT entries can be written so that old and new entries, mixed, never form a forwarding
+    loop.
 
-    If old and new entries can form loops, the switches on these loops and on paths between them are ordered strictly:
-    each is written in a later round than all such switches on its new path.  Any other switch is written no earlier
-    than the changed switches on its new path.
+    The switches on loops of old and new entries, and on paths between such loops, are ordered strictly: each is written
+    in a later round than all other such switches on its new path.  Any other switch is written no earlier than the
+    changed switches on its new path.
 
     Parameters
     ----------
@@ -216,7 +218,9 @@ def _of_shape(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[An
 
 
 def _native(slots: Slots, next_channels: tuple[Bytes, Bytes], threads: int) -> tuple[Any, list[npt.NDArray[Any]]]:
-    """Return the C struct of the old and new LFT columns, and the arrays that must stay alive while it is used."""
+    """Return the C struct of the old and new LFT columns, and the arrays that must stay alive while the struct is
+    used.
+    """
     before, after = next_channels
     tables = ffi.new("transition_tables *")
     tables.columns, tables.switches = before.shape

@@ -10,9 +10,10 @@ from routing.fabric import Channels
 
 
 def up_down(channels: Channels, masks: npt.NDArray[np.uint16]) -> npt.NDArray[np.int32] | None:
-    """Return int32[S], positions of the switches in an order in which no dependency leads down and then up.
+    """Find an order of the switches in which no dependency in use leads down and then up.  Returns int32[S], the
+    position of each switch; None if there is no such order.
 
-    None if there is no such order.  ``masks`` (uint16[edges]) is not 0 for CDG edges in use.
+    ``masks`` (uint16[edges]) is nonzero for CDG edges in use.
 
     Cost: three passes over the edges.
     """
@@ -29,7 +30,10 @@ def up_down(channels: Channels, masks: npt.NDArray[np.uint16]) -> npt.NDArray[np
 
 
 def is_increasing(channels: Channels, position: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return int32[C], a topological order of all dependencies that do not lead down and then up."""
+    """Return int32[C], a topological order of the channels for all dependencies that an order of the switches allows.
+
+    The order (``position``, int32[S]) allows all dependencies that do not lead down and then up.
+    """
     near, far = position[channels.src].astype(np.int64), position[channels.dst]
     key = np.where(far < near, -near, near + len(position))
     index = np.empty(len(channels), np.int32)

@@ -20,8 +20,8 @@ def weighted(
 ) -> Balanced:
     """Compute trees of least weight, one destination after the other.
 
-    The weight of a channel is its inverse capacity times the sum of ``first_weight`` and the flow that earlier
-    destinations have put on it.  So paths make detours around loaded channels.
+    The weight of a channel is its inverse capacity, times the sum of ``first_weight`` and the flow towards earlier
+    destinations on the channel.  So paths make detours around loaded channels.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ class Cdg:
         return self if fabric is self.fabric else Cdg(fabric, renumber(self.masks, self.fabric, fabric))
 
     def among(self, channels: npt.NDArray[np.int32]) -> Cdg:
-        """Return the CDG with only the edges between the given channels; edges keep their numbers."""
+        """Return the CDG with only the edges whose two channels are both given.  The edges keep their numbers."""
         masks = self.masks.copy()
         masks[edges_without(self.fabric.channels, channels)] = 0
         return Cdg(self.fabric, masks)
@@ -102,7 +102,8 @@ class AcyclicCdg(Cdg):
         return replace(self, masks=masks, order=order)
 
     def along(self, position: npt.NDArray[np.int32], edges: Cdg | None = None) -> AcyclicCdg:
-        """Return the CDG with a topological order that follows from an Up*/Down* order of the switches (int32[S]).
+        """Return the CDG with a topological order of the channels that is derived from an Up*/Down* order of the
+        switches (int32[S]).
 
         The topological order is the same on every VL.  If ``edges`` is given, its edges replace those of this CDG.
         """

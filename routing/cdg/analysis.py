@@ -1,6 +1,6 @@
 """Analyse tables: trace all routes, then find a certificate or the shortest credit loops.
 
-This works for VLs that stay along a path and for VLs that change from hop to hop.
+Packets may keep their VL along the path, or change it from hop to hop.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ class Findings:
 
 
 class Graphs(Protocol):
-    """CDGs of some tables: with or without replies, with or without switch-to-switch traffic."""
+    """Channel dependency graphs of some tables, for every selection of traffic: with or without replies, with or
+    without switch-to-switch traffic.
+    """
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
         """Return int32[V, C], a topological order of the CDG for this traffic; None if it has a cycle."""
@@ -184,7 +186,9 @@ class _FixedVls:
         return AcyclicCdg(self._fabric, masks, certificate.order)
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
-        """Return a shortest cycle among the channels to which :meth:`order` could give no position."""
+        """Return a shortest cycle of the CDG for this traffic, found among the channels without a position in
+        :meth:`order`.
+        """
         dep = self._dep[switch_pairs]
         with_replies, alone = (vl_masks(dep, replies=included) for included in (True, False))
         other = self._cycle.get((not replies, switch_pairs))
@@ -245,7 +249,7 @@ def _vls_used(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], 
 
 
 def _shortest_open(fabric: Fabric, masks: npt.NDArray[np.uint16], order: npt.NDArray[np.int32]) -> Cycle:
-    """Return a shortest cycle among the channels without a position in the order (-1).
+    """Return a shortest cycle among the channels whose position in ``order`` is -1.
 
     These channels are on a cycle or downstream of one.
     """

@@ -56,9 +56,10 @@ class _Entry:
     lids: npt.NDArray[np.int64]
 
     def endports(self, fabric: Fabric) -> _Entry | None:
-        """Return the sender for packets to LIDs of switches, if traffic between switches does not count.
+        """Return this port as a sender to LIDs of switches, for traffic in which switches do not send to each other.
+        None if only the switch itself sends here.
 
-        It lacks the LIDs of the switch itself.  None if the sender is the switch itself.
+        The LIDs of the switch itself are left out.
         """
         if self.port == 0:
             return None
@@ -119,8 +120,8 @@ def check_certificate(
 def _entries(fabric: Fabric, routing: Routing) -> Iterator[_Entry]:
     """Yield the ports at which packets enter, with the LIDs of their devices.
 
-    Ports of a switch with equal SL2VL rows forward packets alike.  So one port represents all of them, and has all
-    their LIDs.  A port of a CA or router is preferred.  So port 0 (the switch itself) represents only itself.
+    Ports of a switch with equal SL2VL rows put packets on the same VLs.  So one port represents all of them, and has
+    all their LIDs.  A port of a CA or router is preferred, so that port 0 (the switch itself) represents only itself.
     """
     positions = {(s, 0) for s in range(fabric.switches)}
     positions |= set(zip(fabric.endport_switch.tolist(), fabric.endport_switch_port.tolist(), strict=True))

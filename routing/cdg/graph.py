@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 Cycle = list[tuple[int, int]]
-"""(channel, VL) of each member of a cycle, in order."""
+"""The members of a cycle in order, as pairs (channel, VL)."""
 
 
 @dataclass(frozen=True, eq=False)
 class DependencyGraph:
     """Channel dependency graph over pairs (channel, VL).
 
-    A vertex, a channel on a VL, has number ``vl * channels + channel``.
+    A vertex is a channel on a VL; its number is ``vl * channels + channel``.
 
     Attributes
     ----------
@@ -117,9 +117,9 @@ class DependencyGraph:
     def shortest_cycle(self, fabric: Fabric | None = None) -> Cycle:
         """Return a shortest cycle, or an empty list.
 
-        If no packet returns over the cable on which it came, a cycle of channels follows a cycle of cables.  Then no
-        cycle is shorter than the girth of the fabric.  So if the fabric is given, the search ends at a cycle of that
-        length.
+        The fabric's girth serves as a lower bound of the length.  If no packet returns over the cable on which it came,
+        then every cycle of channels follows a cycle of cables, so that no cycle is shorter than the girth.  If the
+        fabric is given, the search ends at a cycle of that length.
         """
         enough = 0 if fabric is None else self._least_cycle(fabric)
         return [self.name(number) for number in digraph.shortest_cycle(self.first, self.to, enough=enough)]

@@ -24,7 +24,7 @@ def renumber(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt
 
 
 def _spread(masks: npt.NDArray[np.uint16], between: npt.NDArray[np.int64]) -> npt.NDArray[np.uint16]:
-    """Insert zeros into an array of VL masks, such that the zeros get the given numbers in the result.
+    """Insert zeros into an array of VL masks.  ``between`` holds the indices that the zeros get in the result.
 
     A number may occur more than once in ``between``.
     """

@@ -15,7 +15,9 @@ from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing, identity_sl2vl
 
 REPLIES = 16
-"""A traced edge mask has VLs of requests in bits 0 to 15, and VLs of requests or replies from this bit on."""
+"""First bit of an edge mask that stands for "requests or replies".  The bits below it, 0 to 15, hold the VLs of
+requests alone.
+"""
 
 
 def dependency_graph(

@@ -1,1 +1,3 @@
-"""Credit loops: proof that tables have none, description of a loop, transitions between tables, run-time diagnosis."""
+"""Credit loops: proofs that tables have none, descriptions of loops, safe transitions between tables, and diagnosis at
+run time.
+"""

@@ -105,7 +105,9 @@ def suspect_loops(
 
 
 def _complete_loops(graph: DependencyGraph, hit: npt.NDArray[np.bool_]) -> list[list[int]]:
-    """Return the shortest loops that consist of suspected channels only; no two loops share a channel."""
+    """Return the shortest loops that consist of suspected channels only, such that no two of these loops share a
+    channel.
+    """
     found: list[list[int]] = []
     free = hit.copy()
     while len(found) < _LOOPS:
@@ -118,7 +120,9 @@ def _complete_loops(graph: DependencyGraph, hit: npt.NDArray[np.bool_]) -> list[
 
 
 def _same_channels(graph: DependencyGraph, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Return the numbers of these channels on every VL, because the counters of a port do not distinguish VLs."""
+    """Return the graph vertices of the given vertices' channels on every VL, because the counters of a port do not
+    distinguish VLs.
+    """
     channels = np.unique(np.array(numbers) % graph.channels)
     return (channels[:, None] + graph.channels * np.arange(graph.vls)).ravel()
 

@@ -88,7 +88,9 @@ class Unreachable:
 
 
 def unreachable(fabric: Fabric, routing: Routing, found: Findings) -> Unreachable:
-    """Name the first few undelivered pairs that the analysis counted.  Cost: O(S L) if there are any, else none."""
+    """Return the undelivered traffic that the analysis counted, with the names of the first few pairs.  Cost: O(S L) if
+    there is undelivered traffic, else none.
+    """
     nowhere = np.flatnonzero((fabric.lids.endport >= 0) & (fabric.lids.switch < 0))
     return Unreachable(
         pairs=found.undelivered,

@@ -217,7 +217,8 @@ def _same_vls(old: Routing, new: Routing) -> bool:
 def _shift(
     fabric: Fabric, old: Routing, new: Routing, max_vls: int, gone: npt.NDArray[np.int64]
 ) -> dict[int, int] | None:
-    """Choose a free SL as a substitute for each SL of the old tables, so that packets to the second set use other VLs.
+    """Choose a substitute for each SL of the old tables, among the SLs that no tables use.  With these, packets to the
+    second set of LIDs use VLs of their own.
 
     Returns None if there are not enough free SLs, or not enough VLs for them.
     """
@@ -276,7 +277,9 @@ class _Scheme:
         )
 
     def _apart(self, old: Routing, new: Routing, shift: dict[int, int]) -> Routing:
-        """Return the old tables with a substitute for each SL, so that packets use VLs that no other packets use."""
+        """Return the old tables with each SL replaced by its substitute, so that packets use VLs that no other packets
+        use.
+        """
         sl = np.arange(16, dtype=np.uint8)
         sl[list(shift)] = list(shift.values())
         return replace(old, sl=sl[old.sl], sl2vl=self._sl2vl(old, old, new, shift))
@@ -284,8 +287,8 @@ class _Scheme:
     def _sls(self, new: Routing, apart: Routing) -> npt.NDArray[np.uint8]:
         """Return an SL table for the steps in which only the first set of LIDs has its new routes.
 
-        It holds the new SLs for the first set, and substitute SLs for the second set.  If one of the two SL tables has
-        rows for senders, the result has these rows too.
+        It holds the new SLs for the first set of LIDs, and substitute SLs for the second set.  If the old or the new SL
+        table has rows for senders, the result has such rows too.
         """
         sls = new.service_levels, apart.service_levels
         rows = max(each.rows for each in sls)
@@ -329,7 +332,7 @@ class _Scheme:
         return Step(number, title, tables, inject, drained, flows, wait, order, cycle, lost)
 
     def _lost(self, flow: Flow) -> int:
-        """Return the number of entries by which a flow would lose packets."""
+        """Return the number of entries that drop packets of a flow."""
         switches, lids = np.nonzero(np.broadcast_to(flow.lids, flow.routing.lft.shape))
         return int(black_holes(self._fabric, flow.routing.lft, switches, lids).sum())
 

@@ -1,6 +1,7 @@
-"""Data about LIDs that no port has any more.
+"""Data about lost LIDs, which no port has any more.
 
-Switches may still have entries for them, and senders may still send to them.  So their traffic counts in a transition.
+Switches may still have entries for such LIDs, and senders may still send to them.  So the traffic to them counts in a
+transition.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ class LostLids:
 
     @classmethod
     def unknown(cls, fabric: Fabric, sl: Bytes) -> LostLids:
-        """Return a record without the former owners of LIDs, if only their SL table (in the rows of the fabric) is
-        known.
+        """Return a record of lost LIDs for the case that only the SL table is known (in the rows of the fabric), but
+        not the former owners.
         """
         count = len(fabric.lids)
         sls, nowhere = ServiceLevels.of(sl, fabric.switches), np.full(count, -1, np.int32)

@@ -56,8 +56,8 @@ class ChannelBudget:
 
     @property
     def needed(self) -> int:
-        """Return the number of escape channels of all types: the fewest channels that avoid message-induced deadlock
-        (E_m).
+        """Return the number of escape channels of all types together (E_m), which is the least number of channels that
+        avoids message-induced deadlock.
         """
         return sum(self.escape)
 
@@ -76,7 +76,8 @@ class ChannelBudget:
 
 
 def channel_budget(channels: int, escape: Sequence[int], avoidance: Avoidance) -> ChannelBudget:
-    """Divide the virtual channels of a link among message types, so that every type may choose from some at each hop.
+    """Divide the virtual channels of a link among message types, such that every type has channels to choose from at
+    each hop.
 
     If ``strict``, the channels beyond the escape channels are distributed round-robin, beginning with the first type of
     the chain.

@@ -31,7 +31,9 @@ from routing.fabric import NO_PORT, Fabric
 from routing.tables import DATA_VLS, Provenance, Routing, ServiceLevels
 
 CELLS = 1 << 22
-"""Largest number of traffic masks in memory at once.  LFT columns are followed in chunks to stay below it."""
+"""Largest number of elements of a traffic array (switches or ports times LIDs) in memory.  LFT columns are traced in
+chunks of this size.
+"""
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -95,10 +97,10 @@ class Mixture:
 
     @cached_property
     def misdirected(self) -> npt.NDArray[np.int64]:
-        """Return int64[K], LIDs that no port has but for which some entry still leads to another switch.
+        """Return int64[K], LIDs that no port has any more, but for which some entry still leads to another switch.
 
-        A trace of the tables starts at LIDs with an owner and does not follow these.  Cost: O(S) for each LID without
-        an owner.
+        A trace of the tables starts at LIDs with an owner, so it does not follow these entries.  Cost: O(S) for each
+        LID without an owner.
         """
         gone, rows = np.flatnonzero(self.fabric.lids.switch < 0), np.arange(self.fabric.switches)[:, None]
         found = []
@@ -152,8 +154,8 @@ class Mixture:
     def injected_vls(self, lids: npt.NDArray[np.int64], *, replies: bool) -> npt.NDArray[np.uint32]:
         """Return uint32[K, S], mask of the VLs of packets that enter at each switch towards each of some LIDs.
 
-        This includes traffic from or to CAs and routers.  Packets must not change their VLs along a path.  Cost: O(K
-        S), for SLs by pair O(K L).
+        Traffic from or to CAs and routers is included.  Packets must not change their VL along a path.  Cost: O(K S),
+        or O(K L) for SLs by pair of LIDs.
         """
         points, bits = InjectionPoints.by_switch(self.fabric), vl_bits(self.sl2vl[0])
         enter = np.empty((len(lids), self.fabric.switches), np.uint32)
@@ -234,10 +236,11 @@ def _distinct_sl2vl(fabric: Fabric, old: Routing, new: Routing) -> tuple[Bytes, 
 
 
 class MixedGraphs:
-    """Dependency graphs of mixed tables, with or without replies, with or without switch-to-switch traffic.
+    """Dependency graphs of mixed tables, for each selection of traffic: with or without replies, with or without
+    switch-to-switch traffic.
 
-    A mixture is followed only in the LFT columns that change; one trace of the old tables covers the other columns.  If
-    SLs or SL2VL tables differ, all columns are followed.
+    Only the LFT columns that change are traced with mixed entries; one trace of the old tables covers the other
+    columns.  If SLs or SL2VL tables differ, all columns are traced with mixed entries.
     """
 
     def __init__(self, mixture: Mixture, *, threads: int = 2) -> None:
@@ -269,7 +272,7 @@ class MixedGraphs:
         return self.graph(replies=replies, switch_pairs=switch_pairs).shortest_cycle(self._mixture.fabric)
 
     def looping(self) -> npt.NDArray[np.int64]:
-        """Return the LIDs whose old and new entries together can form a forwarding loop."""
+        """Return the LIDs for which old and new entries, mixed, can form a forwarding loop."""
         if not self._parts:
             self._dep(False, False)
         return np.array(sorted(self._looping), np.int64)
@@ -288,7 +291,7 @@ class MixedGraphs:
     def admit(
         self, before: Bytes, after: Bytes, lids: npt.NDArray[np.int64], *, replies: bool
     ) -> npt.NDArray[np.bool_]:
-        """Return bool[K], the LIDs whose columns can change now without a cycle in the CDG.
+        """Return bool[K], the LIDs whose columns can change now without a cycle in the CDG of any VL.
 
         LIDs are checked one after the other.  A LID is admitted if its mixed entries close no cycle with the
         dependencies that exist already and those of the LIDs admitted before.
@@ -337,7 +340,7 @@ class MixedGraphs:
         return DependencyGraph.of_masks(channels, vl_masks(self._dep(False, switch_pairs), replies=replies))
 
     def _dep(self, replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
-        """Return the VLs on which each CDG edge is used by any traffic, computed once.
+        """Return the VLs on which each CDG edge is used by any traffic, from a cache.
 
         The result is uint32[edges] with replies included in the high half.  If packets change their VL, it is
         uint16[edges, V], the next VLs of each edge by its first VL, with or without replies.
@@ -364,10 +367,10 @@ class MixedGraphs:
         return vls.dep if switch_pairs else trace_vls_endports(*where, vls, replies=replies, threads=threads)
 
     def _part(self, replies: bool, switches: bool, switch_pairs: bool) -> npt.NDArray[Any]:
-        """Return the VLs on which packets that can meet mixed entries use each CDG edge.
+        """Return the VLs on which packets that may meet mixed entries use each CDG edge.
 
-        These are packets to LIDs of switches, or to all other LIDs.  The result is uint32[edges] with replies included
-        in the high half, or uint16[edges, V] if packets change their VL.
+        Either the packets to LIDs of switches or the packets to all other LIDs are traced.  The result is uint32[edges]
+        with replies included in the high half, or uint16[edges, V] if packets change their VL.
         """
         key = replies, switches, switch_pairs
         if key not in self._parts:

@@ -41,12 +41,12 @@ class LidColumns:
         return len(self.lids)
 
     def subset(self, which: npt.NDArray[np.int64]) -> LidColumns:
-        """Return the LFT columns with these indices, in the order given."""
+        """Return the LFT columns with the given indices, in the given order."""
         before, after = self.next_channels
         return LidColumns(self.lids[which], (before[which], after[which]), self.enter[which])
 
     def between(self, before: Bytes, after: Bytes) -> LidColumns:
-        """Return LFT columns of the same LIDs with other old and new entries."""
+        """Return LFT columns of these LIDs with other old and new entries."""
         return LidColumns(self.lids, (before, after), self.enter)
 
 
@@ -69,11 +69,11 @@ class MixedDependencies:
         self.bits = vl_bits(mixture.sl2vl[0])
 
     def columns(self, lids: npt.NDArray[np.int64]) -> LidColumns:
-        """Return the LFT columns of some LIDs with the traffic towards them (:meth:`Mixture.injected_vls`)."""
+        """Return the LFT columns of the given LIDs, with the traffic towards them (:meth:`Mixture.injected_vls`)."""
         return LidColumns(lids, self.mixture.columns(lids), self.mixture.injected_vls(lids, replies=self.replies))
 
     def trace(self, columns: LidColumns, dependencies: Masks) -> bool:
-        """Add the CDG edges of mixed old and new entries to ``dependencies`` (uint32[edges], VLs as bits).
+        """Trace columns with mixed entries: add their CDG edges to ``dependencies`` (uint32[edges], VLs as bits).
 
         Returns
         -------
@@ -85,7 +85,7 @@ class MixedDependencies:
         )
 
     def union(self, columns: LidColumns, dependencies: Masks) -> Masks:
-        """Return a copy of ``dependencies`` to which the CDG edges of the old columns and of the new columns are added.
+        """Return a copy of ``dependencies``, with the CDG edges of the old columns and of the new columns added.
 
         Edges that only a path over old and new entries would have are not added.
         """

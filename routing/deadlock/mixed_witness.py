@@ -1,4 +1,4 @@
-"""Describe faults of mixed tables in readable form: credit loops, forwarding loops, dropped packets."""
+"""Describe the faults of mixed tables for reports: credit loops, forwarding loops, dropped packets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from routing.numerals import count_noun
 from routing.tables import Provenance, Routing
 
 Table = Literal["old", "new", "both"]
-"""Name of the tables that contain an entry: the old ones, the new ones, or both."""
+"""Name of the tables that hold an entry: the old tables, the new tables, or both."""
 At = tuple[int, int]
 """A virtual channel: (channel, VL)."""
 
@@ -257,11 +257,15 @@ class _Finder:
         return sorted(sls)
 
     def _uses_vl(self, sl: int, vl: int) -> bool:
-        """Return whether packets with an SL may use a VL; always True if VLs change along a path."""
+        """Return whether packets with the given SL may use the given VL.  The result is always True if VLs change along
+        a path.
+        """
         return any(table.ndim > 1 or int(table[sl]) == vl for table in self._mixture.sl2vl)
 
     def _takes(self, sender: Sender, sl: int, lid: int, here: At, then: At) -> bool:
-        """Return whether a packet can use channel ``here`` and then ``then``, by some choice of old and new entries."""
+        """Return whether some choice of old and new entries leads a packet over the virtual channel ``here`` and then
+        over ``then``.
+        """
         begin = list(self._steps(sender.switch, sender.port, sl, lid))
         seen, left = set(begin), list(begin)
         while left:

@@ -1,8 +1,9 @@
-"""Multicast beside unicast: spanning trees that close no credit loop, and the loops of given multicast tables.
+"""Multicast in addition to unicast: spanning trees that close no credit loop, and credit loops of given multicast
+tables.
 
-A switch sends a multicast packet on to all ports of its group but the one by which the packet came.  So the packet's
+A switch sends a multicast packet to all ports of its group except the port by which the packet came.  So the packet's
 channel depends on every other channel of the group at the next switch.  Multicast packets have the SL of their group,
-and so the VL of that SL; there they share buffers with unicast packets.
+and use the VL of that SL.  There they share buffers with unicast packets.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from routing.numerals import count_noun
 from routing.tables import DATA_VLS
 
 MOST_ROOTS = 16
-"""Switches from which a tree is grown, one after the other, until one spans the fabric."""
+"""Number of root switches that are tried in each connected component until a tree spans it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,7 @@ class MulticastTree:
 
     @classmethod
     def along(cls, fabric: Fabric, up: npt.NDArray[np.int32]) -> MulticastTree:
-        """Return the tree of the channels from the switches to their parents: int32[S], -1 for none."""
+        """Return the tree whose switches send to their parents over the channels ``up`` (int32[S], -1: no parent)."""
         channels, rows = fabric.channels, np.flatnonzero(up >= 0)
         parent = np.full(fabric.switches, -1, np.int32)
         up_port, down_port = (np.full(fabric.switches, NO_PORT, np.uint8) for _ in range(2))
@@ -64,7 +65,8 @@ class MulticastTree:
 
 
 def group_edges(fabric: Fabric, used: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return bool[edges], the CDG edges of the packets of a group that uses these channels (bool[C]).
+    """Return bool[edges], the CDG edges that packets of a multicast group have, if the group uses the channels ``used``
+    (bool[C]).
 
     Cost: O(edges).
     """
@@ -76,7 +78,9 @@ def group_edges(fabric: Fabric, used: npt.NDArray[np.bool_]) -> npt.NDArray[np.b
 
 
 def channels_of_group(fabric: Fabric, ports: Mapping[int, Sequence[int]]) -> npt.NDArray[np.bool_]:
-    """Return bool[C], the channels by which a group's packets leave switches: those of its ports (row: ports)."""
+    """Return bool[C], the channels by which a group's packets leave switches.  ``ports`` holds the group's out-ports of
+    each switch (by row).
+    """
     used: npt.NDArray[np.bool_] = np.zeros(len(fabric.channels), np.bool_)
     for row, own in ports.items():
         channel = fabric.channels.at_port[row, list(own)]
@@ -85,7 +89,7 @@ def channels_of_group(fabric: Fabric, ports: Mapping[int, Sequence[int]]) -> npt
 
 
 def is_free_of_loops(unicast: Cdg, edges: npt.NDArray[np.bool_], vl: int, *, threads: int) -> bool:
-    """Return whether the given CDG edges (bool[edges]) close no cycle with those of unicast packets on a VL.
+    """Return whether CDG edges of multicast packets (bool[edges]) close no cycle with those of unicast packets on a VL.
 
     Cost: O(edges).
     """
@@ -93,7 +97,7 @@ def is_free_of_loops(unicast: Cdg, edges: npt.NDArray[np.bool_], vl: int, *, thr
 
 
 def _together(unicast: Cdg, edges: npt.NDArray[np.bool_], vl: int) -> npt.NDArray[np.uint16]:
-    """Return uint16[edges], 1 for each edge of unicast packets on a VL and for each given edge."""
+    """Return uint16[edges], 1 for each given edge and for each edge of unicast packets on a VL."""
     return ((unicast.masks >> vl & 1) | edges).astype(np.uint16)
 
 
@@ -173,7 +177,7 @@ def check_groups(
 
 
 def _has_circle(fabric: Fabric, used: npt.NDArray[np.bool_]) -> bool:
-    """Return whether the links of these channels (bool[C]) form a circle."""
+    """Return whether the links of the channels ``used`` (bool[C]) form a circle in the undirected graph of switches."""
     channels = fabric.channels
     links = {(min(c, back), max(c, back)) for c, back in zip(
         np.flatnonzero(used).tolist(), channels.reverse[used].tolist(), strict=True)}  # fmt: skip
@@ -183,7 +187,9 @@ def _has_circle(fabric: Fabric, used: npt.NDArray[np.bool_]) -> bool:
 
 
 def _describe(fabric: Fabric, cycle: Cycle, edges: Mapping[int, npt.NDArray[np.bool_]]) -> Iterator[str]:
-    """Yield lines that describe a cycle: a summary, then each channel with who uses the dependency behind it."""
+    """Yield lines that describe a cycle: a summary, then a line for each channel.  This line names the packets that
+    cause the dependency on the next channel.
+    """
     channels = fabric.channels
     yield f"credit loop of {count_noun(len(cycle), 'channel')} on VL {cycle[0][1]}, closed by unicast and multicast:"
     for (channel, _), (following, _) in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
@@ -197,13 +203,16 @@ def _describe(fabric: Fabric, cycle: Cycle, edges: Mapping[int, npt.NDArray[np.b
 
 
 def loop_with(unicast: Cdg, edges: npt.NDArray[np.bool_], vl: int) -> Cycle:
-    """Return a shortest cycle of unicast packets and these CDG edges (bool[edges]) on a VL; empty if there is none."""
+    """Return a shortest cycle that unicast packets and the given CDG edges (bool[edges]) form on a VL; empty if there
+    is none.
+    """
     cycle = Cdg(unicast.fabric, _together(unicast, edges, vl)).graph().shortest_cycle(unicast.fabric)
     return [(channel, vl) for channel, _ in cycle]
 
 
 def safe_tree(fabric: Fabric, unicast: Cdg, vl: int, roots: Sequence[int], *, threads: int) -> MulticastTree | None:
-    """Return a tree that spans every connected component and closes no credit loop on a VL; None if none was found.
+    """Search for a tree that spans every connected component and closes no credit loop on a VL.  Returns None if none
+    was found.
 
     Parameters
     ----------

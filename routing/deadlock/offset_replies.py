@@ -1,4 +1,6 @@
-"""Replies to the LID offset of their requests: safe without a reversible certificate if SLs are symmetric."""
+"""Replies that are sent to the LID offset of their requests: if SLs are symmetric, they are safe without a reversible
+certificate.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ _PAIRS_AT_ONCE = 4_000_000
 
 
 def replies_follow_requests(fabric: Fabric, routing: Routing) -> bool:
-    """Return whether each reply, sent to the LID with the offset of its request, has the SL of a request on its path.
+    """Return whether each reply has the SL of some request on its path, if it is sent to the LID with the offset of its
+    request.
 
     Tables have this property if two end ports use one SL in both directions for each LID offset that both have.  Then
     every reply on the request's SL is, hop by hop and VL by VL, also a request.  So a ``forward`` certificate covers

@@ -1,4 +1,5 @@
-"""Analyse links with pause flow control as fluid flows: which links pause, how often, and whether rates sink to zero.
+"""Analyse links with pause flow control as fluid flows: which links pause, how often, and whether flow rates sink to
+zero.
 
 The analysis takes given flows on lossless links and models neither buffers nor packets.  So it shows a tendency; the
 actual outcome also depends on arbitration.
@@ -314,7 +315,7 @@ def _pause(flows: Flows, fair: Sequence[Sequence[Fraction]], rates: Sequence[Fra
 
 
 def _cycle(flows: Flows, capacity: Sequence[Fraction]) -> tuple[int, ...]:
-    """Return a shortest cycle among the links whose capacity pauses have reduced; empty if there is none."""
+    """Return a shortest cycle among the links whose capacity was reduced by pauses; empty if there is none."""
     regulated = [left < whole for left, whole in zip(capacity, flows.capacity, strict=True)]
     pairs = [(here, following) for here, following in flows.dependencies if regulated[here] and regulated[following]]
     ends = np.array(pairs, np.int64).reshape(-1, 2)

@@ -47,7 +47,7 @@ class _Links:
     cable: list[int] = field(default_factory=list)
 
     def of(self, key: tuple[int, int, int], name: str, capacity: Fraction) -> int:
-        """Return the number of a link; the key is (sending device, its port, VL), and a new key gets a new number."""
+        """Return the number of a link.  Its key is (sending device, port, VL); a new key gets a new number."""
         if key not in self.number:
             self.number[key] = len(self.name)
             self.name.append(name)
@@ -57,7 +57,8 @@ class _Links:
 
 
 def flows_along(fabric: Fabric, routing: Routing, demands: Iterable[Demand]) -> Flows:
-    """Return a flow for each demand, along the link from its CA, the channels, and the link to its receiver.
+    """Return a flow for each demand.  Its path is the link from the sending CA, the channels of the route, and the link
+    to the receiver.
 
     A link here is one direction of a cable on one VL; the VLs of a direction share its rate.  The fastest cable of the
     fabric has capacity 1.

@@ -58,7 +58,8 @@ class Changes:
 
     @cached_property
     def mixed_lids(self) -> npt.NDArray[np.int64]:
-        """Return int64[K], LIDs of which more than one entry changes, so that a path can mix old and new entries.
+        """Return int64[K], LIDs of which more than one entry changes.  Only for these LIDs can a path mix old and new
+        entries.
 
         Entries that are only removed do not count.
         """
@@ -69,9 +70,9 @@ class Changes:
 def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | None:
     """Find rounds in which new entries can be written, so that no cycle is added to the CDG of the old and new tables.
 
-    The first rounds are for LIDs whose next round may begin as soon as the switches have acknowledged the last one.
-    LIDs follow whose rounds have to wait until packets have left the fabric.  Last come LIDs that are drained: their
-    old entries are removed, packets leave, and the new entries are written.
+    There are three kinds of LIDs.  The rounds of the first kind may begin as soon as the switches have acknowledged the
+    round before.  The rounds of the second kind must wait until packets have left the fabric.  LIDs of the third kind
+    are drained: their old entries are removed, packets leave, and the new entries are written.
 
     Parameters
     ----------

@@ -24,7 +24,8 @@ from routing.fabric import Fabric
 from routing.tables import Routing, SlForm
 
 MOST_SEARCHED = 1 << 18
-"""Largest number of LFT entries for which all searches are tried; a sweep of the subnet manager waits for the result.
+"""Largest number of LFT entries for which all searches are tried.  The limit exists because a sweep of the subnet
+manager waits for the result.
 """
 NO_HOPS = 254
 """Number of hops from which on a packet counts as not delivered."""
@@ -87,18 +88,18 @@ def find_schedule(
 
 
 def _base(waiting: MixedDependencies, known: Cdg | None) -> Masks | None:
-    """Return uint32[edges], all dependencies of the old tables together with all of the new tables.
+    """Return uint32[edges], the union of the dependencies of the old tables alone and of the new tables alone.
 
-    Packets of one set of tables do not meet entries of the other here, and any SL may be in use.
+    Paths that mix old and new entries are not included.  Packets may use any SL that is in use.
 
-    Returns None if the tables are large and nearly all of their columns change, because a trace would take too long.
+    Returns None if the tables are large and nearly all of their columns change, because the trace would take too long.
     """
     if known is not None and len(waiting.mixture.sl) == 1:
         return known.masks.astype(np.uint32)
     mixture, rest = waiting.mixture, None if known is None else known.masks.astype(np.uint32)
     if rest is None:
         lids = _followed(mixture, replies=waiting.replies)
-    else:  # An entry that is only removed is an old entry with old SLs, so its dependencies are in `known` already.
+    else:  # Entries that are only removed are old entries with old SLs, so their dependencies are in `known` already.
         changes = Changes.of(mixture)
         lids = np.union1d(changes.lid[~changes.removed], _with_other_sls(mixture, replies=waiting.replies))
     if len(lids) * mixture.fabric.switches > MOST_FOLLOWED:
@@ -126,7 +127,7 @@ def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]
 
 
 def _searched(waiting: MixedDependencies, new: Routing) -> UpdateSchedule | None:
-    """Find rounds that close no cycle with the dependencies of unchanged columns; this takes a pass over all tables."""
+    """Find rounds that close no cycle with the dependencies of unchanged columns.  This takes a trace of all tables."""
     lids = _followed(waiting.mixture, replies=waiting.replies)
     if len(lids) * waiting.mixture.fabric.switches > MOST_FOLLOWED:
         return None
@@ -158,10 +159,11 @@ class _ScheduleSearch:
         return None if order is None else self._one_by_one(base, order)
 
     def _one_by_one(self, base: Masks, order: Orders) -> UpdateSchedule | None:
-        """Find rounds by a check of one LID after the other; None if a LID closes a cycle with the LIDs before it.
+        """Find rounds by checking one LID after the other.  Returns None if a LID closes a cycle with the LIDs before
+        it.
 
-        At first, switches are written nearest to the LID first only where a forwarding loop is possible.  LIDs that
-        fail are tried again with this order everywhere.
+        In a first attempt, switches are written in a fixed order (nearest to the LID first) only where a forwarding
+        loop is possible.  LIDs that fail are tried again with this order for all their switches.
         """
         rounds, last = self._rounds, self._last
         for outward in (False, True):
@@ -177,7 +179,9 @@ class _ScheduleSearch:
         return None
 
     def with_drain(self, unchanged: Masks) -> UpdateSchedule | None:
-        """Find rounds for all LIDs together that wait until packets have left the fabric; None if one is unsafe."""
+        """Find rounds that wait until packets have left the fabric, for all LIDs together.  Returns None if a round is
+        unsafe.
+        """
         most = int(self._last.max(initial=1))
         if not 1 < most <= MOST_ROUNDS:
             return None
@@ -224,7 +228,7 @@ class _ScheduleSearch:
         return trace(waiting.mixture.fabric, tables, waiting.slots, waiting.bits, threads=waiting.threads).hops
 
     def _schedule(self, rounds: Bytes, *, dependencies: bool) -> UpdateSchedule:
-        # A division of flat indices is much faster than a call of nonzero on both dimensions.
+        # Dividing flat indices is much faster than calling nonzero on two dimensions.
         column, switch = np.divmod(np.flatnonzero(rounds), rounds.shape[1])
         off = np.zeros(len(column), np.uint8)
         return UpdateSchedule(switch, self._columns.lids[column], rounds[column, switch], off, 2 if dependencies else 0)

@@ -87,7 +87,8 @@ def walk(fabric: Fabric, routing: Routing, sender: Sender, sl: int, lid: int) ->
 
 
 def senders_using(fabric: Fabric, routing: Routing, lid: int, switch: int) -> Iterator[int]:
-    """Yield the switches whose route to a LID leads through ``switch``: the switch itself first, then by distance.
+    """Yield the switches whose route to a LID leads through ``switch``: first the switch itself, then the others by
+    their distance from it.
 
     Cost: O(S) for each hop of distance that the caller consumes.
     """

@@ -1,8 +1,9 @@
-"""Prove that new tables can replace old ones: in any order of writing, in a given order, or only with a drain.
+"""Prove that new tables can replace old tables without a credit loop.  Entries are written in any order, in a given
+order, or with a drain in between.
 
-Old tables and new tables that are each free of credit loops can form a loop together: while switches are written one by
-one, packets meet old and new entries on one path.  This module checks the mixed tables (see
-:mod:`routing.deadlock.mixed`). If these have a loop, it searches for an order of writing, and for a Double Scheme
+Old tables and new tables that are each free of credit loops can form a loop together.  While switches are written one
+by one, packets meet old and new entries on one path.  This module checks the mixed tables (see
+:mod:`routing.deadlock.mixed`).  If they have a loop, it searches for an order of writing, and for a Double Scheme
 (drain one half of the LIDs at a time).
 """
 
@@ -32,7 +33,9 @@ from routing.tables import Routing
 
 Verdict = Literal["any-order", "ordered", "drained", "unsafe"]
 NAMED = 5
-"""Largest number of forwarding loops, and of dropping entries, that a report describes; the others are only counted."""
+"""Largest number of forwarding loops, and of entries that drop packets, that a report describes.  Further ones are only
+counted.
+"""
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,9 @@ class Transition:
 
     @property
     def safe(self) -> bool:
-        """Return whether the tables may be written in any order, or in that of the plan, without stopping traffic."""
+        """Return whether the tables may be written in any order, or in the order of the plan, without stopping
+        traffic.
+        """
         return self.verdict in {"any-order", "ordered"}
 
     def describe(self) -> list[str]:
@@ -236,7 +241,7 @@ class _TransitionSearch:
     def find_order(self, *, rounds: int, max_vls: int) -> _Outcome:
         """Search for a safe order of writing, then for a Double Scheme (unless ``max_vls`` is 0).
 
-        This is called if not every order of writing is safe.
+        This is called if some order of writing is unsafe.
         """
         for routing, name in ((self.new, "new"), (self.old, "old")):
             if not self._free(Mixture.of(self.mixture.fabric, routing, routing, self.mixture.lost)):

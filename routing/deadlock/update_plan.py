@@ -21,7 +21,7 @@ BLOCK = 64
 ROUNDS = 64
 """Maximum number of rounds of a plan, by default."""
 CHECKS = 100
-"""Maximum number of mixed tables that a search checks if VLs change from hop to hop."""
+"""Maximum number of mixtures of tables that a search checks if VLs change from hop to hop."""
 
 Mask = npt.NDArray[np.bool_]
 
@@ -44,7 +44,7 @@ class Round:
 
     @property
     def blocks(self) -> list[tuple[int, int]]:
-        """Return (switch, number of the block) of every block of 64 LIDs to write."""
+        """Return (switch, number of the block) for every block of 64 LFT entries that the round writes."""
         pairs = np.unique(np.column_stack([self.switch, self.lid // BLOCK]), axis=0)
         return [(int(switch), int(block)) for switch, block in pairs]
 
@@ -74,7 +74,7 @@ class UpdatePlan:
 
 
 def one_round(mixture: Mixture) -> UpdatePlan:
-    """Return the plan that writes all entries in one round; it is used if any order is safe."""
+    """Return the plan that writes all entries in one round, for a transition that is safe in any order."""
     return UpdatePlan((_round(mixture.before != mixture.after),))
 
 
@@ -134,7 +134,7 @@ class _Planner:
         return UpdatePlan(tuple(rounds))
 
     def _missing(self) -> Mask:
-        """Return bool[S, L], the entries that are not yet written."""
+        """Return bool[S, L], the entries that are still to be written."""
         return np.asarray(self._state != self._mixture.after)
 
     def _removed(self, missing: Mask) -> Mask:
@@ -155,7 +155,9 @@ class _Planner:
         return taken
 
     def _admit(self, graphs: MixedGraphs, offered: Mask) -> Mask:
-        """Return those of the offered entries (bool[S, L]) that can be written in one round without a credit loop."""
+        """Return bool[S, L], those of the offered entries (bool[S, L]) that can be written in one round without a
+        credit loop.
+        """
         lids = np.flatnonzero(offered.any(axis=0))
         if graphs.fixed:
             after = np.where(offered, self._mixture.after, self._state)

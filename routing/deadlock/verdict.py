@@ -1,8 +1,9 @@
-"""Decide whether tables have a credit loop if their files leave SLs or VLs open: no loop, a loop, or unknown.
+"""Decide whether tables have a credit loop, although their files may leave SLs or VLs open.  The answer is "none",
+"yes" or "unknown".
 
-The verdict must not depend on unknown values.  If all packets shared one VL, every dependency of the real tables would
-be among those of that VL.  So if these are acyclic, the tables are free of credit loops whatever the SLs and VLs are. A
-loop among these dependencies is certain only if all packets do share one VL.
+The verdict must not depend on unknown values.  Suppose that all packets shared one VL: then that VL would have every
+dependency of the real tables.  So if these dependencies are acyclic, the tables are free of credit loops for any SLs
+and VLs.  A loop among these dependencies is certain only if all packets do share one VL.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def is_known(routing: Routing) -> bool:
 
 
 def worst_case(routing: Routing) -> Routing:
-    """Return the tables as they are if the VLs of all packets are known; else with all packets on one VL.
+    """Return tables for the worst case: the tables themselves if the VLs of all packets are known, else with all
+    packets on one VL.
 
     If the returned tables are free of credit loops, the tables are free of them whatever the SLs and VLs are.
     """

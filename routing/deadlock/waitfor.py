@@ -1,10 +1,11 @@
-"""Wait-for graph of one moment, and its deadlocks.
+"""Wait-for graph at one moment of a run, and its deadlocks.
 
-A credit loop shows that a deadlock is possible; a *knot* shows that there is one.  A resource is a channel's buffer on
-a VL, or a queue of a CA.  It may have packets that wait for any of several other resources.  It is stuck only if none
-of the resources that it waits for, directly or through others, can move.  So a cycle with an edge that leaves it need
-not be a deadlock.  A knot is a strongly connected set without an edge that leaves it; it is a deadlock if no member can
-move.
+A credit loop shows that a deadlock is possible; a *knot* shows that a deadlock exists.
+
+A resource is the buffer of a channel on a VL, or a queue of a CA.  The packets in it may wait for any of several other
+resources.  The resource is stuck only if none of the resources that it waits for, directly or through others, can move.
+So a cycle that has an edge to a vertex outside need not be a deadlock.  A knot is a strongly connected set of vertices
+without an edge to a vertex outside.  It is a deadlock if no member can move.
 
 Source: Pinkston, "Deadlock characterization and resolution in interconnection networks", 13.2; Warnakulasuriya and
 Pinkston (1999).  There a knot is a property of the graph alone, and deadlock also requires that its resources are full.
@@ -103,9 +104,9 @@ class WaitFor:
 
     @classmethod
     def of_dependencies(cls, graph: DependencyGraph) -> WaitFor:
-        """Build the snapshot in which every dependency of a channel dependency graph is a wait.
+        """Build the snapshot that has an edge for every dependency of a channel dependency graph.
 
-        If tables determine the routes, the waits of any real snapshot are among these.
+        If tables determine the routes, the edges of any real snapshot are among these.
         """
         return cls.of(graph.source.astype(np.int32), graph.to, len(graph.first) - 1)
 
@@ -161,8 +162,8 @@ class WaitFor:
 
     @cached_property
     def stuck(self) -> npt.NDArray[np.bool_]:
-        """Return bool[n], vertices that will never move: members of deadlocked knots, and vertices that wait only for
-        these.
+        """Return bool[n], vertices that will never move.  These are the members of deadlocked knots, and vertices that
+        wait only for vertices that will never move.
 
         Cost: O(n + N).
         """

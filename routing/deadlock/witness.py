@@ -109,7 +109,9 @@ class Turn:
 
     @classmethod
     def of(cls, fabric: Fabric, channel: int, vl: int, traffic: Traffic) -> Turn:
-        """Return the description of a channel and VL, with traffic that goes on to the next channel of the loop."""
+        """Return the description of a channel on a VL.  ``traffic`` uses this channel and then the next channel of the
+        loop.
+        """
         channels = fabric.channels
         return cls(
             channel=channel,
@@ -218,7 +220,7 @@ def _candidates(
 ) -> Iterator[Traffic]:
     """Yield traffic that uses the virtual channel ``here`` and then ``following``.
 
-    At least ``endports`` of sender and receiver are CAs or routers.
+    Of sender and receiver, at least ``endports`` (0, 1 or 2) are CAs or routers.
     """
     channels, lids = fabric.channels, fabric.lids
     first, second = here[0], following[0]

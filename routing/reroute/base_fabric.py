@@ -24,7 +24,8 @@ Number = TypeVar("Number", np.uint8, np.int32, np.int64)
 
 @dataclass(frozen=True, eq=False)
 class BaseNumbering:
-    """The present fabric in the numbers of an earlier fabric, the *base*, which has all its switches and channels.
+    """Maps the present fabric to the switch and channel numbers of an earlier fabric, the *base*, which has all its
+    switches and channels.
 
     A switch or channel that a fault has removed keeps its number in the base.  So topological orders of channels that
     were computed before the fault still apply.
@@ -93,8 +94,7 @@ class BaseNumbering:
         """Convert an array with a row for each present switch to an array with a row for each switch of the base
         fabric.
 
-        The base is the earlier fabric whose numbers are used.  Rows of switches that are lost are filled with
-        ``missing``.
+        The base is the earlier fabric whose numbers are used.  The rows of lost switches are filled with ``missing``.
         """
         if self.whole:
             return rows

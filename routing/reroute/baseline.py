@@ -59,7 +59,9 @@ def restore_baseline_entries(
 def _baseline_now(
     baseline: Published, fabric: Fabric, differing_lids: npt.NDArray[np.intp] | None
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.intp]]:
-    """Return the baseline's LFT columns in the rows of the present fabric (255: invalid), their SLs and their LIDs."""
+    """Return the columns of the baseline tables that still have a LID: the LFT columns in the rows of the present
+    fabric (255: invalid), their SLs and their LIDs.
+    """
     if differing_lids is None:
         then = translate_tables(baseline.routing, baseline.fabric, fabric).routing
         return then.lft, then.sl, np.arange(then.lft.shape[1])

@@ -1,4 +1,6 @@
-"""Choose among the strategies of a re-route.  The table :data:`STEPS` holds their order and when each one is tried."""
+"""Try the strategies of a re-route in order, and choose the best result.  The table :data:`STEPS` holds the order, and
+the condition under which each strategy is tried.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ class Choice:
     splits: bool = False
 
     def after(self, outcome: Candidate | Refusal) -> Choice:
-        """Add the outcome of one more strategy; of two sets of tables, keep the better one."""
+        """Return the choice after one more strategy.  Of two proven sets of tables, the better one is kept."""
         if isinstance(outcome, Refusal):
             return replace(self, refusal=self.refusal or outcome, splits=self.splits or outcome.splits)
         best = outcome if self.best is None else self.best.better_of(outcome)
@@ -57,8 +59,8 @@ class Step:
 
 
 def choose(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
-    """Try the strategies in order and return the best tables; if none finds tables, return the first refusal (a
-    reason).
+    """Try the strategies in order, and return the best tables.  If no strategy finds tables, return the reason that the
+    first one gave.
     """
     choice = Choice()
     for step in STEPS:

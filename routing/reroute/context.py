@@ -1,4 +1,4 @@
-"""Data that every strategy of a re-route starts from, computed once for each fault."""
+"""Data that every strategy of a re-route starts from.  It is computed once for each fault."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class RerouteContext:
     ) -> ServiceLevelRules:
         """Return the VLs that packets of these tables use, and the traffic that the certificate covers.
 
-        The repair kernel takes this to know which CDG edges a path adds.
+        From this, the repair kernel knows which CDG edges a path adds.
         """
         request = self.request
         sl = tables.service_levels

@@ -1,4 +1,4 @@
-"""Compute the flow on each channel when every end port sends to every other: the measure of balance."""
+"""Compute the flow on each channel when every end port sends to every other end port.  This flow measures balance."""
 
 from __future__ import annotations
 

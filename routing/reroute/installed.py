@@ -1,4 +1,4 @@
-"""Bring the tables that the switches still hold into the rows and columns of the new tables."""
+"""Convert the tables that the switches hold to the rows and columns of the new tables."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def widened(routing: Routing, fabric: Fabric, wide: Fabric) -> Routing:
 
 
 def _used(lft: Bytes, least: int) -> int:
-    """Return the number of LFT columns up to the last column with an entry, but at least ``least``."""
+    """Return the number of the last LFT column with an entry, plus 1; at least ``least``."""
     named = np.flatnonzero((lft[:, least:] != NO_PORT).any(axis=0))
     return least + 1 + int(named[-1]) if len(named) else least
 
@@ -122,7 +122,7 @@ def _of_width(lft: Bytes, count: int) -> Bytes:
 
 
 def _sl2vl(old: Routing, new: Routing, fabric: Fabric, row: Numbers) -> Bytes:
-    """Return the old SL2VL tables with a row for each present switch; a new switch takes that of the new tables."""
+    """Return the old SL2VL tables with a row for each present switch.  A new switch gets its row of the new tables."""
     table, fresh = take_sl2vl(old, fabric, row), row < 0
     if table.ndim > 1 and fresh.any():
         table = table.copy()

@@ -39,7 +39,8 @@ def _load_of_columns(
 ) -> npt.NDArray[np.int64]:
     """Return the flow by tables that differ from the previous ones only towards some LIDs (bool[L]).
 
-    Only these columns are traced, for the old and the new tables; the known flow of the previous tables gives the rest.
+    Only these columns are traced, in the old and in the new tables.  The flow towards all other LIDs is known from the
+    previous tables.
     """
     fabric, before, threads = context.request.fabric, context.request.before, context.request.options.threads
     old = before.load - flow_towards(before.fabric, before.routing, lids, threads=threads)

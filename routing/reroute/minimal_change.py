@@ -29,7 +29,7 @@ def fill_with_fewest_changes(fabric: Fabric, valid: npt.NDArray[np.uint8]) -> np
 
 
 def remote_pairs(fabric: Fabric) -> npt.NDArray[np.bool_]:
-    """Return bool[S, L], whether a switch can reach a LID that another switch delivers."""
+    """Return bool[S, L], whether a switch can reach a LID that is delivered by another switch."""
     lids, parts = fabric.lids, fabric.component
     elsewhere = lids.switch != np.arange(fabric.switches)[:, None]
     found: npt.NDArray[np.bool_] = (lids.switch >= 0) & elsewhere & (parts[:, None] == parts[lids.switch])

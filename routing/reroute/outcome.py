@@ -41,7 +41,9 @@ class Candidate:
         return self.found.changed - self.restored - self.balanced > budget.changes * missing
 
     def better_of(self, other: Candidate) -> Candidate:
-        """Return the better one of two sets of tables: its proof covers more traffic, or it has fewer changes."""
+        """Return the better of two candidates: the one whose proof covers more traffic or, if they cover equal traffic,
+        the one with fewer changed entries.
+        """
         return min(self, other, key=lambda one: (lacks_switch_traffic(one.found), one.found.changed))
 
 

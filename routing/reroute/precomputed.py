@@ -19,7 +19,7 @@ from routing.tables import Routing
 
 @dataclass(frozen=True, eq=False)
 class Precomputed:
-    """Data that a re-route from the tables in force needs, whatever the fault.
+    """Data that every re-route from the tables in force needs, and that does not depend on the fault.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Precomputed:
     differing_lids: npt.NDArray[np.intp] | None
 
     def is_for(self, before: Published, baseline: Published | None) -> bool:
-        """Return whether this data was computed from the given tables and the given baseline."""
+        """Return whether this data was computed from the given tables in force and the given baseline tables."""
         known, asked = (None if there is None else there.proof for there in (self.baseline, baseline))
         return self.before.proof is before.proof and known is asked
 

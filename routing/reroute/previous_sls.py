@@ -51,7 +51,9 @@ class PreviousSls:
     def of(
         cls, old: Routing, old_fabric: Fabric, new: Routing, fabric: Fabric, row: npt.NDArray[np.int32]
     ) -> PreviousSls:
-        """Return the earlier SLs; the present LID of each sender is found by the GUID of its port."""
+        """Return the earlier SL table with its map to the present fabric.  The present LID of each sender is found by
+        the GUID of its port.
+        """
         if same_devices(old_fabric, fabric):
             return cls(old.service_levels, old_fabric, new.service_levels, fabric, row, np.arange(len(fabric.lids)))
         owner, now = lid_owner(old_fabric), lid_owner(fabric)
@@ -71,7 +73,9 @@ class PreviousSls:
         return self._now(self.old_fabric.lids.switch, np.int32(-1))
 
     def _now(self, column: npt.NDArray[Scalar], filler: Scalar) -> npt.NDArray[Scalar]:
-        """Return an array with a value for each present LID: that of the same LID number earlier, else ``filler``."""
+        """Convert an array with a value for each earlier LID to one for each present LID.  A LID number that did not
+        exist earlier gets the value of ``filler``.
+        """
         found = np.full(len(self.fabric.lids), filler)
         count = min(len(found), len(column))
         found[:count] = column[:count]
@@ -102,13 +106,15 @@ class PreviousSls:
         return self._with_rows(at, by_switch=False)
 
     def _switch_of_sender(self) -> npt.NDArray[np.int32]:
-        """Return int32[L], the switch that the owner of each LID was at before (a row of the earlier fabric); -1: new
-        port.
+        """Return int32[L], the switch at which the owner of each present LID was before (a row of the earlier fabric);
+        -1 if the port is new.
         """
         return np.where(self.sender >= 0, self._had[self.sender], -1).astype(np.int32)
 
     def _by_number(self) -> Bytes:
-        """Return the earlier SL table with a column for each present LID number, whichever port has that LID."""
+        """Return the earlier SL table with a column for each present LID number.  A column belongs to the number, even
+        if another port has that LID now.
+        """
         columns = np.arange(len(self._had))
         columns[self.old.table.shape[-1] :] = -1
         return reindex(self.old.table, columns, -1, 0)

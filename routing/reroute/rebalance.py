@@ -24,7 +24,9 @@ from routing.tables import Routing
 FURTHER_CHANGES = 6
 """Limit of changed entries per missing entry, if the first moves leave the highest utilisation too high."""
 MOST_OF_TABLE = 100
-"""Divisor that limits moves: at most 1 % of all table entries, or :data:`FEW_ENTRIES` if that is more, may move."""
+"""Divisor of the number of table entries: at most 1 % of all entries may move.  If :data:`FEW_ENTRIES` is more, that
+many may move.
+"""
 FEW_ENTRIES = 256
 TOLERANCE, FURTHER_TOLERANCE = 0.0075, 0.01
 """Fractions by which the highest utilisation may exceed its goal.  A smaller excess is not worth a change of entries.
@@ -36,12 +38,12 @@ LEAST_GAIN = 0.01
 LEAST_WORK, MOST_WORK = 4_000_000, 20_000_000
 """Bounds of the work limit, in hops that the search follows.  On large tables the limit is at least a hop per entry."""
 WORK_FOR_ENTRY = 3000
-"""Hops that the search may follow per missing entry, up to :data:`MOST_WORK`."""
+"""Number of hops that the search may follow for each missing entry, up to :data:`MOST_WORK` in total."""
 
 
 @dataclass(frozen=True, eq=False)
 class Utilisation:
-    """Flow on the channels if every end port sends to every other, and the goal of a rebalancing.
+    """Flow on the channels if every end port sends to every other, and the utilisation that a rebalancing should reach.
 
     Attributes
     ----------
@@ -59,7 +61,7 @@ class Utilisation:
 def in_frame(frame: BaseNumbering, fabric: Fabric, flow: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Convert the flow on a fabric's channels to the channel numbers of a repair (``frame``), as int64[C].
 
-    Channels that the repair does not number are left out.
+    Channels without a number in the repair are left out.
     """
     load = np.zeros(len(frame.base.channels), np.int64)
     number = frame.channel if fabric is frame.fabric else channel_numbers(fabric, frame.base)
@@ -73,7 +75,8 @@ def fullest(channels: Channels, flow: npt.NDArray[np.int64]) -> float:
 
 
 def kept_share(before: Published, channels: Channels, flow: npt.NDArray[np.int64]) -> float | None:
-    """Return the all-to-all rate of an end port with the new tables, divided by its rate with the previous tables.
+    """Return the all-to-all rate of an end port with the new tables, as a fraction of its rate with the previous
+    tables.
 
     Parameters
     ----------

@@ -116,7 +116,9 @@ def spread(
 
 
 def _rerouted(request: Request, precomputed: Precomputed | None) -> Rerouted:
-    """Return unchanged tables or the baseline tables if they fit, else repaired tables, else tables from scratch."""
+    """Return the new tables of a re-route: the unchanged tables or the baseline tables if no repair is needed, else
+    repaired tables.  If that fails, or if stability ``fresh`` was requested, route from scratch.
+    """
     if request.stability is Stability.FRESH:
         return _route_from_scratch(request, "asked for")
     settled = _unchanged_or_baseline(request)
@@ -133,9 +135,9 @@ def _context(request: Request, precomputed: Precomputed | None) -> RerouteContex
 
 
 def _kept(found: Rerouted, request: Request) -> float | None:
-    """Return the all-to-all rate by the new tables divided by the rate by the previous tables.
+    """Return the all-to-all rate with the new tables as a fraction of the rate with the previous tables.
 
-    This is for tables whose repair has not computed the rate.
+    This is used for tables whose repair has not computed the fraction.
     """
     before, fabric = request.before, request.fabric
     for there in (before, request.baseline):
@@ -166,7 +168,7 @@ def _unchanged_or_baseline(request: Request) -> Rerouted | None:
 
 
 def _route_from_scratch(request: Request, reason: str) -> Rerouted:
-    """Run the engine from scratch, with those of the named root switches that are still present."""
+    """Route from scratch with the request's engine.  Named root switches that are no longer present are left out."""
     engine, options, fabric, tables = request.engine, request.options, request.fabric, request.translated
     earlier = [there.fabric for there in (request.before, request.baseline) if there is not None]
     routing = engine.route(fabric, roots_left(fabric, options, earlier))

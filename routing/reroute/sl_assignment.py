@@ -1,4 +1,4 @@
-"""Assign SLs to the paths that changed, so that the new certificate covers the same traffic as the old one."""
+"""Assign SLs to the paths that changed, so that the new certificate covers as much traffic as the old one."""
 
 from __future__ import annotations
 
@@ -97,7 +97,9 @@ class _VlSearch:
     threads: int
 
     def run(self, unchanged: npt.NDArray[np.bool_], budget: Budget) -> tuple[Routing, npt.NDArray[np.int32]] | None:
-        """Find a VL for every changed path; to make room, remove unchanged paths (bool[S, L]) from ever more VLs."""
+        """Find a VL for every changed path.  To make room, unchanged paths (bool[S, L]) lose their VLs, on one more VL
+        in each attempt.
+        """
         given_away = np.flatnonzero(self.sl_of_vl != NO_VL)
         busy = np.bincount(self.vl[unchanged], minlength=SLS)[given_away]
         emptiest = given_away[np.argsort(busy, kind="stable")]
@@ -117,9 +119,9 @@ class _VlSearch:
     ) -> tuple[tuple[Routing, npt.NDArray[np.int32]] | None, npt.NDArray[np.bool_], int]:
         """Find a VL for every changed path and every evicted path (an unchanged path that gave up its VL).
 
-        Paths of ``first`` are assigned first, and start their search at the emptiest VL.  The other evicted paths
-        follow; they return to their previous VL only if no other VL takes them.  The other changed paths are last, and
-        start at their present VL.
+        The paths in ``first`` are assigned first, and start their search at the emptiest VL.  The other evicted paths
+        follow; each returns to its previous VL only if no other VL admits it.  The changed paths that are not in
+        ``first`` come last, and start at their present VL.
 
         Returns
         -------
@@ -178,9 +180,10 @@ class _VlSearch:
         return PathGroups(np.append(0, end).astype(np.int32), source, to, start)
 
     def dependencies(self, sl: npt.NDArray[np.uint8], without: npt.NDArray[np.bool_]) -> AcyclicCdg | None:
-        """Return the dependencies of all paths that are not in ``without`` (bool[S, L]).
+        """Return the CDG edges of all paths except those in ``without`` (bool[S, L]).
 
-        The excluded paths are marked by an SL that no path uses.  Returns None if every SL is in use.
+        The excluded paths are marked by an SL that no path uses.  Returns None if all SLs are in use, so that no path
+        can be marked.
         """
         unused = np.flatnonzero(np.bincount(sl.ravel(), minlength=SLS) == 0)
         if not len(unused):
@@ -204,7 +207,7 @@ def _changed_paths(fabric: Fabric, routing: Routing, earlier: Routing, *, replie
     changed[:, columns] = through
     here = np.flatnonzero(lids.switch >= 0)
     if replies:
-        # back[s, t]: whether a path from switch s to any LID of switch t has changed.
+        # back[s, t] is true if a path from switch s to any LID of switch t has changed.
         back = np.zeros((fabric.switches, fabric.switches), bool)
         np.logical_or.at(back.T, lids.switch[here], changed[:, here].T)
         changed[:, here] |= back[lids.switch[here]].T

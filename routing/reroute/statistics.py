@@ -88,11 +88,11 @@ class RerouteStatistics:
     moved_afterwards: int | None = None
 
     def plus(self, **numbers: int) -> RerouteStatistics:
-        """Return the statistics with each given number added to the value of the same name."""
+        """Return a copy of the statistics in which each given number is added to the value of that name."""
         sums: dict[str, Any] = {name: (getattr(self, name) or 0) + number for name, number in numbers.items()}
         return replace(self, **sums)
 
     def counts(self) -> dict[str, int]:
-        """Return the values that were counted, by their names in reports."""
+        """Return the values that were counted, as a dictionary by their names in reports."""
         figures = {key: getattr(self, name) for name, key in KEYS.items()}
         return {key: int(figure) for key, figure in figures.items() if figure is not None}

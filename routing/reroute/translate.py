@@ -110,7 +110,9 @@ def same_devices(one: Fabric, other: Fabric) -> bool:
 
 
 def _in_place(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> TranslatedTables:
-    """Translate tables between fabrics with the same devices: copy them, and set invalid entries to 255."""
+    """Translate tables between fabrics with equal switches and LIDs: copy the tables, and set invalid entries to
+    255.
+    """
     valid, nowhere = routing.lft.copy(), np.flatnonzero(fabric.lids.switch < 0)
     row, column = np.arange(fabric.switches, dtype=np.int32), np.arange(len(fabric.lids))
     broken = int(np.count_nonzero(valid[:, nowhere] != NO_PORT))
@@ -155,7 +157,8 @@ def _is_identity(numbers: npt.NDArray[np.signedinteger], count: int) -> bool:
 def reindex(
     table: npt.NDArray[np.uint8], number: npt.NDArray[np.signedinteger], axis: int, missing: int
 ) -> npt.NDArray[np.uint8]:
-    """Return a table whose rows or columns (by ``axis``) are picked by their earlier numbers.
+    """Return a table of picked rows or columns: ``number`` holds, for each row (``axis`` 0) or column (``axis`` 1) of
+    the result, its number in the given table.
 
     Where the number is -1, the row or column is filled with ``missing``.
     """
@@ -249,7 +252,7 @@ def _sls(
 
 
 def _with_siblings(fabric: Fabric, column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return for each LID its column in the earlier tables.
+    """Return for each LID the number of the earlier LFT column that it takes.
 
     A new LID takes the column of the lowest known LID at its switch.
     """
@@ -266,7 +269,9 @@ def _with_siblings(fabric: Fabric, column: npt.NDArray[np.int64]) -> npt.NDArray
 
 
 def _with_neighbours(fabric: Fabric, row: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return for each switch its row in the earlier tables; a new switch takes the row of its first known neighbour."""
+    """Return for each switch the number of the earlier row that it takes.  A new switch takes the row of its first
+    neighbour that is not new.
+    """
     row = row.copy()
     channels = fabric.channels
     for switch in np.flatnonzero(row < 0).tolist():
@@ -277,7 +282,7 @@ def _with_neighbours(fabric: Fabric, row: npt.NDArray[np.int32]) -> npt.NDArray[
 
 
 def take_sl2vl(routing: Routing, fabric: Fabric, row: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
-    """Return the SL2VL tables with a row for each present switch, and as many ports as the present fabric needs.
+    """Return the SL2VL tables with a row for each present switch, and with as many ports as the present fabric needs.
 
     A new switch (row -1) takes the table of the first earlier switch.
     """

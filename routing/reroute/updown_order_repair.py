@@ -59,7 +59,8 @@ def orphan_roots(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -
 def _attach_via_neighbour(
     repair_fabric: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, top: int, tops: int
 ) -> npt.NDArray[np.int32] | None:
-    """Move a neighbour of switch ``top``, which has no upward link, to a position before ``top`` in the order.
+    """Move a neighbour of switch ``top`` to a position before ``top`` in the order.  Switch ``top`` has no upward link
+    so far.
 
     The neighbour must have an upward path that does not lead through ``top``.
 
@@ -114,7 +115,7 @@ def cut_off(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -> npt
 def _inverted(
     repair_fabric: RepairFabric, position: npt.NDArray[np.int32], is_cut_off: npt.NDArray[np.bool_], x: int
 ) -> npt.NDArray[np.intp]:
-    """Return the switches without an upward path in their new order.
+    """Return the switches without an upward path (to the root) in their new order.
 
     ``x`` comes first, then the switches on the upward path from ``x``, then the rest in their old order.
     """
@@ -134,7 +135,8 @@ def _inverted(
 def _move_after(
     position: npt.NDArray[np.int32], gate: int, above: npt.NDArray[np.int32], members: npt.NDArray[np.intp]
 ) -> npt.NDArray[np.int32]:
-    """Return a new Up*/Down* order of the switches, in which ``gate`` is above all switches without an upward path.
+    """Return a new Up*/Down* order of the switches, in which switch ``gate`` is above all switches without an upward
+    path.
 
     Switch ``gate`` comes right after the switches above it.  The switches without an upward path (``members``) come
     right after ``gate``.
@@ -146,10 +148,10 @@ def _move_after(
 
 
 def _is_better(repair_fabric: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, tops: int) -> bool:
-    """Return whether a new Up*/Down* order is better: fewer orphan roots (switches without an upward link) than
-    ``tops``.
+    """Return whether a new Up*/Down* order of the switches is valid and better than the old one.
 
-    No dependency in use may lead down and then up in the new order.
+    It is better if it has fewer orphan roots (switches without an upward link) than ``tops``.  It is valid if no
+    dependency in use leads down and then up in it.
     """
     return len(orphan_roots(repair_fabric, position)) < tops and kept.follows_switches(position)
 
@@ -165,7 +167,7 @@ def _moved_within_order(
     """Return a new Up*/Down* order in which switch ``x`` is right above switch ``top``, which has no upward link so
     far.
 
-    Both are placed as late as the other neighbours of ``top`` allow.
+    Both switches are placed as late as the other neighbours of ``top`` allow.
     """
     key = position.astype(np.float64)
     key[top] = position[others].min(initial=len(position)) - 0.25

@@ -41,7 +41,7 @@ class Stability(enum.Enum):
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """Tables that are or were in the switches, with their fabric and their proof."""
+    """Tables that are or were written to the switches, with their fabric and their proof."""
 
     fabric: Fabric
     routing: Routing

@@ -1,4 +1,4 @@
-"""Prove the tables that a re-route strategy found, and refuse them if their certificate is weaker than the previous
+"""Prove the tables that a re-route strategy found.  Tables are refused if their certificate is weaker than the previous
 one.
 """
 
@@ -30,7 +30,7 @@ _REASONS: Mapping[RerouteMethod, str] = {
 
 
 def verify(context: RerouteContext, progress: Progress, how: RerouteMethod, kept: float | None) -> Candidate | Refusal:
-    """Prove repaired tables, and refuse them if their certificate is weaker than the previous one."""
+    """Prove repaired tables.  They are refused if their certificate is weaker than that of the previous tables."""
     certificate, precomputed = context.request.before.proof.certificate, context.precomputed
     order, same_order = None, False
     if progress.certificate is not None and not progress.is_traced:
@@ -58,8 +58,8 @@ def verify_minimal_change(
     missing: int,
     statistics: RerouteStatistics,
 ) -> Candidate | Refusal:
-    """Prove the tables with the fewest changes; refuse them if the certificate is weaker or covers less traffic than
-    before.
+    """Prove the tables with the fewest changes.  They are refused if their certificate is weaker, or covers less
+    traffic, than that of the previous tables.
     """
     certificate, weaker_tables = context.certificate, "the tables with the fewest changes are not as safe as before"
     if certificate is None:
@@ -97,7 +97,7 @@ def _proven(
 def _result(
     context: RerouteContext, tables: VerifiedTables, how: RerouteMethod, statistics: RerouteStatistics
 ) -> Rerouted:
-    """Return the result of the re-route, with its counts and its reason."""
+    """Return the result of the re-route, with statistics and the reason why this method was used."""
     translated = context.request.translated
     changed = int(np.count_nonzero(tables.routing.lft != translated.earlier))
     reason = _reason(context, how, tables.proof, statistics)
@@ -105,7 +105,9 @@ def _result(
 
 
 def _reason(context: RerouteContext, how: RerouteMethod, proof: Proof, statistics: RerouteStatistics) -> str:
-    """Return in one line how the tables were found and in what their proof is weaker than the previous one."""
+    """Return one line that states how the tables were found, and in what respect their proof is weaker than the
+    previous proof.
+    """
     before, cut_off = context.request.before.proof, how == "unchanged" and context.request.translated.broken > 0
     took = ["entries towards cut-off devices were removed, all others are valid" if cut_off else _REASONS[how]]
     if statistics.fewest:
@@ -119,9 +121,10 @@ def _reason(context: RerouteContext, how: RerouteMethod, proof: Proof, statistic
 
 
 def _provenance(context: RerouteContext) -> Provenance:
-    """Return the provenance of the tables.
+    """Return the provenance of the new tables.
 
-    It is that of the previous tables, with the present fabric, the stability, and the fabric before the first re-route.
+    It is that of the previous tables, with three values replaced: the present fabric, the stability, and the fabric
+    before the first re-route.
     """
     made = context.request.before.routing.provenance
     options: Mapping[str, object] = {

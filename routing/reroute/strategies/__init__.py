@@ -1,1 +1,3 @@
-"""Strategies of a re-route: each takes the data of the fault and limits, and returns proven tables or a refusal."""
+"""Strategies of a re-route.  Each strategy takes the data of the fault and a budget of limits, and returns proven
+tables or a refusal.
+"""

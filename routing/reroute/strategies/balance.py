@@ -82,7 +82,7 @@ def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Bal
 def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
     """Move at most ``most`` entries off the most loaded channels, in tables without missing entries.
 
-    A first search without this limit finds whether the gain is worth any change.
+    A first search runs without this limit.  It shows whether the gain is large enough to change any entry.
     """
     request, numbering, progress = context.request, context.numbering, Progress.of(context)
     start, earlier = progress.tables, request.translated.earlier
@@ -105,10 +105,10 @@ def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
 
 
 def _goal(context: RerouteContext, numbering: BaseNumbering) -> int:
-    """Return the utilisation of the most loaded channel that a search should reach.
+    """Return the goal of a search for better balance: the utilisation of the most loaded channel that it should reach.
 
-    This is that of the baseline tables (or of the previous tables without a baseline).  If the links of one switch
-    force a higher utilisation, this one is returned.
+    The goal is the highest utilisation of the baseline tables, or of the previous tables if there is no baseline.  If
+    the links of one switch force a higher utilisation, the goal is that one.
     """
     request = context.request
     best = request.before if request.baseline is None else request.baseline
@@ -116,10 +116,11 @@ def _goal(context: RerouteContext, numbering: BaseNumbering) -> int:
 
 
 def _goal_without_faults(context: RerouteContext) -> int:
-    """Return the goal of a search for better balance in tables without missing entries.
+    """Return the goal of a search for better balance in tables without missing entries: the utilisation of the most
+    loaded channel that it should reach.
 
-    It is a utilisation of the most loaded channel.  Without other baseline tables, it is a lower bound from the links
-    of a single switch.
+    If the baseline tables are the tables in force, or if there are none, the goal is a lower bound that follows from
+    the links of a single switch.
     """
     baseline = context.request.baseline
     if baseline is None or baseline.routing is context.request.before.routing:

@@ -1,4 +1,4 @@
-"""Repair LFT columns with missing entries by the repair kernel, and carry the state from one step to the next."""
+"""Run the repair kernel on LFT columns with missing entries, and keep the state of a repair between its steps."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ class Progress:
 
     @classmethod
     def of(cls, context: RerouteContext) -> Progress:
-        """Return the state before the first step: no entry is repaired, but the Up*/Down* order may be."""
+        """Return the state before the first step: no entry is repaired.  The Up*/Down* order of the switches may be
+        repaired already.
+        """
         joined = context.reconnected
         return cls(
             tables=context.start,
@@ -70,7 +72,7 @@ class Progress:
         )
 
     def rejected(self, step: Progress) -> Progress:
-        """Return this state after a step whose tables are rejected: only the statistics of the step are added."""
+        """Return this state after a step whose tables were rejected.  Only the statistics of the step are added."""
         return replace(self, splits=self.splits or step.splits, statistics=step.statistics)
 
 
@@ -112,7 +114,7 @@ def repair_columns(context: RerouteContext, progress: Progress, treatment: int =
 
 
 def _with_figures(progress: Progress, repaired: Repaired) -> RerouteStatistics:
-    """Return the statistics with the counts of one more run of the repair kernel added."""
+    """Return the statistics after one more run of the repair kernel, whose counts are added."""
     figures = progress.statistics.plus(
         repaired=repaired.filled,
         displaced=repaired.moved,

@@ -1,6 +1,7 @@
 """Fallback steps for LIDs whose repaired paths would close a cycle with the allowed dependencies.
 
-The table :data:`FALLBACKS` holds the order of the steps, when each is tried, and whether a partial success is kept.
+The table :data:`FALLBACKS` holds the order of the steps and the condition of each step.  It also states whether a
+partial success is kept.
 """
 
 from __future__ import annotations
@@ -78,15 +79,16 @@ def _may_rebuild(progress: Progress, _: Certificate, budget: Budget) -> bool:
 
 
 def trace_dependencies(context: RerouteContext, progress: Progress) -> Progress:
-    """Repair the columns that failed, and respect only the CDG edges that the current entries use.
+    """Repair the columns that failed, with only the CDG edges that the current entries use as a restriction.
 
-    Earlier steps also respect edges that are reserved for the baseline tables or that no path uses any more.
+    Earlier steps are restricted further: by edges that are reserved for the baseline tables, or that no path uses any
+    more.
     """
     return _traced(context, progress, "all")
 
 
 def trace_endports(context: RerouteContext, progress: Progress) -> Progress:
-    """Repair the columns that failed, and respect only the CDG edges in use by traffic from or to end ports.
+    """Repair the columns that failed, with only the CDG edges in use by traffic from or to end ports as a restriction.
 
     The new certificate then leaves out traffic between switches.
     """

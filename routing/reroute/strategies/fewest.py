@@ -1,4 +1,6 @@
-"""Strategy that changes the fewest entries, whatever CDG edges these add, and assigns SLs afterwards."""
+"""Strategy that changes the fewest entries.  It ignores CDG cycles at first, and then assigns SLs so that the tables
+have none.
+"""
 
 from __future__ import annotations
 

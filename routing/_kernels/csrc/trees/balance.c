@@ -1,14 +1,15 @@
-/* Balanced next hops: for every destination a tree of allowed channels, chosen by the load along the whole path.
+/* Compute balanced next hops: for every destination a tree of allowed channels, chosen by the load along the whole
+ * path.
  *
- * A destination's tree is computed switch by switch.  A switch compares its allowed channels by the cost of the path
- * that the far switch has already chosen, and takes the cheapest.  Its own flow is added to every channel of that path
- * at once, so that the next switch sees it.  Later passes remove a destination's flow and recompute its tree; a worse
- * tree is undone.  The rules in tree_shortest.c, tree_updown.c and tree_turns.c say which
- * channels are allowed.
+ * A destination's tree is computed switch by switch.  A switch compares its allowed channels: the cost of a channel
+ * includes the path that the switch at the channel's end has already chosen.  It takes the cheapest channel.  Its
+ * own flow is added to every channel of its path at once, so that the next switch takes this flow into account.
+ * Later passes remove a destination's flow and recompute its tree; a worse tree is undone.  The rules in
+ * tree_shortest.c, tree_updown.c and tree_turns.c decide which channels are allowed.
  *
- * The destinations are divided between two load accounts (load_account), which are merged after every block.  There are
- * two at any thread count: threads only decide whether both run at the same time.  So the result does not depend on
- * their number. */
+ * The destinations are divided between two load accounts (load_account), which are merged after every block.  There
+ * are two accounts at any thread count: threads only decide whether both are processed at the same time.  So the
+ * result does not depend on the number of threads. */
 #include "trees/balance.h"
 
 #include <stdlib.h>
@@ -21,12 +22,13 @@
 #define ACCOUNTS 2
 #define BLOCK 16
 
-/* Squarings of the utilisation by pass: few at first, which spreads the flow; more later, when only channels close
- * to the peak matter. */
+/* Number of times that the utilisation is squared in each pass.  Few squarings spread the flow; many make only
+ * channels close to the peak costly. */
 static const int32_t SCHEDULE[] = {2, 2, 2, 5, 6};
 #define SCHEDULED (int32_t)(sizeof SCHEDULE / sizeof *SCHEDULE)
 #define SQUARINGS_FOR_BISECTION 1
-/* Passes that recompute every tree; later ones recompute only trees that use a channel close to the peak. */
+/* Number of passes that recompute every tree; later passes recompute only trees that use a channel close to the
+ * peak. */
 #define FULL_PASSES 2
 
 typedef struct {
@@ -35,8 +37,8 @@ typedef struct {
     load_account account[ACCOUNTS];
 } pair_t;
 
-/* Add (sign 1) or remove (sign -1) a destination's flow on its whole tree, from the leaves on: each switch passes
- * the flow through it to its next hop. */
+/* Add (sign 1) or remove (sign -1) a destination's flow on all channels of its tree.  The leaves come first, and
+ * each switch passes the flow that arrives there on to its next hop. */
 void ibn_account_move_tree(const job_t *job, load_account *account, const uint8_t *next, int32_t target, double sign)
 {
     const ibn_network *net = job->net;
@@ -85,7 +87,7 @@ static int is_near_peak(const job_t *job, const load_account *account, const uin
     return 0;
 }
 
-/* Recompute the tree of a destination; undo that if the sum of all weights is higher. */
+/* Recompute the tree of a destination.  If this raises the sum of all channel weights, the old tree is restored. */
 static void reroute_target(const job_t *job, load_account *account, int32_t target)
 {
     size_t switches = (size_t)job->net->switches;
@@ -103,8 +105,8 @@ static void reroute_target(const job_t *job, load_account *account, int32_t targ
     }
 }
 
-/* Compute the trees of one of the two shares of the current block of end ports (all LIDs of a port are one family).
- * The shares have loads of their own, so that they can run on two threads. */
+/* Compute the trees of one of the two shares of the current block of families (a family is all LIDs of one port).
+ * Each share has a load account of its own, so that the shares can be processed in two threads. */
 static void route_block(void *context, int32_t which)
 {
     pair_t *pair = context;
@@ -125,7 +127,7 @@ static void route_block(void *context, int32_t which)
     }
 }
 
-/* Add up the changes of both load accounts since the last block, and let both start the next one with the sum. */
+/* Add up the changes of both load accounts since the last block.  Both accounts begin the next block with the sum. */
 static void merge(const job_t *job, pair_t *pair, double *load)
 {
     const ibn_network *net = job->net;
@@ -143,7 +145,8 @@ static void merge(const job_t *job, pair_t *pair, double *load)
     one->potential = two->potential = 0.0;
 }
 
-/* Compute the trees of all families once.  After the first pass, the local search follows, but not for bisection. */
+/* Compute the trees of all families once.  After the first pass the local search follows, except for bisection
+ * traffic. */
 static void run_pass(job_t *job, pair_t *pair, double *load)
 {
     uint64_t random = job->options->seed ^ ((uint64_t)(job->pass + 1) * 0xD1342543DE82EF95u);
@@ -242,8 +245,11 @@ static int prepare(job_t *job, pair_t *pair)
 
 /* Compute the trees of all destinations.
  *
- * next: uint8 [D, S], index of each switch's channel among its own (255: none).  load: double [C].  worst: double
- * [passes + 1], the highest utilisation after each pass.  Trees and loads are those of the best pass. */
+ * next: uint8 [D, S], output: by destination and switch, the index of the next channel among the switch's channels
+ * (255: none).
+ * load: double [C], output: flow on each channel.
+ * worst: double [passes + 1], output: the highest utilisation after each pass.  Trees and loads are those of the
+ * best pass. */
 int ibn_trees_balance(const ibn_network *network, const ibn_targets *targets, const ibn_balance_options *options,
                       uint8_t *next, double *load, double *worst)
 {

@@ -1,7 +1,7 @@
 #ifndef IBNUE_BALANCE_H
 #define IBNUE_BALANCE_H
 #include <stdint.h>
-/* Channels of a fabric, and the flow that its switches send. */
+/* Switches and channels of a fabric, and the flow that its switches send. */
 typedef struct {
     int32_t switches;               /* S, number of switches */
     int32_t channels;               /* C, number of channels */
@@ -9,33 +9,42 @@ typedef struct {
     const int32_t *dst;             /* [C], switch that receives */
     const int32_t *src;             /* [C], switch that sends */
     const int32_t *into;            /* [C], channels sorted by the switch that they enter */
-    const int32_t *into_first;      /* [S + 1], where the channels into each switch begin in into */
+    const int32_t *into_first;      /* [S + 1], index of each switch's first channel in `into` */
     const double *inverse_capacity; /* [C], inverse capacity: utilisation is load times inverse_capacity */
-    const double *sources;          /* [S], flow from each switch to every family */
+    const double *sources;          /* [S], flow from each switch to every family of destinations */
 } ibn_network;
-/* Destinations (LIDs), grouped into families: the LIDs of one port. */
+/* Destinations (LIDs), grouped into families: all LIDs of one port are one family. */
 typedef struct {
     int32_t count;               /* D, number of destination LIDs */
-    int32_t families;            /* F, number of families: ports that own LIDs */
-    const int32_t *family_first; /* [F + 1], where the destinations of each family begin */
+    int32_t families;            /* F, number of families, which are ports that own LIDs */
+    const int32_t *family_first; /* [F + 1], first destination of each family */
     const int32_t *root;         /* [D], switch that delivers each destination */
-    const double *share;         /* [D], part of the flow to the family that goes to this LID; 0: hardly any traffic */
-    const int32_t *layer;        /* [D], row of position for each destination; up/down rule only */
+    /* [D], part of the flow to the family that goes to this LID; 0: hardly any traffic goes there */
+    const double *share;
+    /* [D], row of `position` that holds the switch order for each destination; used by the up/down rule only */
+    const int32_t *layer;
 } ibn_targets;
 typedef struct {
-    int32_t passes;          /* refinement passes after the first */
-    int32_t threads;         /* does not change the result */
-    int32_t bisection;       /* whether channels that a destination's tree uses already cost nothing more */
-    double hop_cost;         /* cost of each hop beside the load; 1 is the cost of the channel at the peak */
-    uint64_t seed;           /* of the random order of families and switches */
-    const int32_t *position; /* [layers, S], order of the switches: up/down rule; NULL: shortest paths */
+    int32_t passes;    /* number of refinement passes after the first pass */
+    int32_t threads;   /* number of threads, which does not change the result */
+    int32_t bisection; /* bisection traffic: channels that a destination's tree uses already cost nothing more */
+    /* cost of each hop, added to the cost of the load; the channel with the peak utilisation costs 1 */
+    double hop_cost;
+    uint64_t seed; /* random seed for the order of families and switches */
+    /* [layers, S], position of each switch in an order: selects the up/down rule; NULL: shortest paths */
+    const int32_t *position;
     const uint8_t
-        *allowed; /* [CDG edges], whether a path may take each edge: rule of allowed turns; NULL: other rules */
+        /* [CDG edges], whether a path may use each edge: selects the rule of allowed turns; NULL: another rule */
+        *allowed;
     const int32_t
-        *spanning; /* [S], channel to the parent in a spanning tree of allowed edges, -1: its root; with allowed */
-    const int32_t *reverse; /* [C], channel of the same cable in the other direction; with allowed */
-    const int32_t *rank;    /* [C], shortest paths use only channels of the lowest rank; NULL: all */
-    int32_t rank_from;      /* hops to the destination from which on ranks count; nearer switches use any channel */
+        /* [S], channel of each switch to its parent in a spanning tree of allowed edges, -1: root; needed with
+         * `allowed` */
+        *spanning;
+    const int32_t *reverse; /* [C], channel of the same cable in the other direction; needed with `allowed` */
+    /* [C], rank of each channel: shortest paths use only channels of the lowest rank; NULL: all channels */
+    const int32_t *rank;
+    /* number of hops to the destination from which on ranks apply; switches nearer than that use any channel */
+    int32_t rank_from;
 } ibn_balance_options;
 /* Compute balanced trees: see balance.c. */
 int ibn_trees_balance(const ibn_network *network, const ibn_targets *targets, const ibn_balance_options *options,

@@ -1,23 +1,24 @@
-/* Compute the tables of a tree in closed form, by destination.
+/* Compute the tables of a tree in closed form, destination by destination.
  *
- * Every LID has a top switch (closed_form_assign.c).  A switch above the destination sends down; any other switch
- * sends up to the LID's top.  A switch that has no path up to that top sends to the top of the same rank among those
- * that it has.  These are lookups in two small tables, and every row is independent of all others.
+ * Every LID has a top switch, over which its paths lead (closed_form_assign.c).  A switch above the destination
+ * sends down.  Any other switch sends up towards the LID's top.  If it has no path up to this top, it sends to
+ * another top of equal rank that it can reach.  All of this is looked up in two small tables, and each row of the
+ * LFTs is independent of the other rows.
  *
- * Where links are missing, some entries stay open.  The flow of all others is added up, and the open ones take the
- * path whose most utilised channel is the least utilised (closed_form_search.c).  In the end, entries for which there
- * is no path up and down are filled in (closed_form_fill.c).
+ * Where links are missing, some entries stay open.  First the flow over all other entries is added up.  Then each
+ * open entry takes the path whose most utilised channel is the least utilised (closed_form_search.c).  In the end,
+ * entries for which no path leads up and then down are filled in (closed_form_fill.c).
  *
- * The idea of a closed form that allows for faults is that of J. Gliksberg et al., "High-Quality Fault Resiliency
- * in Fat Trees", IEEE Micro 39, 2019 (Dmodc).  Counts, LIDs without a top, and the search are additions. */
+ * The idea of a closed form that allows for faults is that of J. Gliksberg et al., "High-Quality Fault Resiliency in
+ * Fat Trees", IEEE Micro 39, 2019 (Dmodc).  Balancing by counts, LIDs without a top, and the search are additions. */
 #include "core/parallel.h"
 #include "trees/internal/closed_form_state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Fill the row of table to_top of switch v from the rows of the switches above it.  If several of these lead to a top,
- * the tops are shared out among them. */
+/* Fill the row of switch v in the table to_top, from the rows of the switches above v.  If several of these switches
+ * lead to a top, the tops are distributed among them. */
 static int find_tops(cf_state *x, int32_t v)
 {
     const ibn_tree *tree = x->tree;
@@ -61,7 +62,7 @@ static int find_tops(cf_state *x, int32_t v)
     return CF_OK;
 }
 
-/* Fill the row of table down of switch v from the rows of the switches below it. */
+/* Fill the row of switch v in the table `down`, from the rows of the switches below v. */
 static void find_below(cf_state *x, int32_t v)
 {
     const ibn_tree *tree = x->tree;
@@ -79,7 +80,7 @@ static void find_below(cf_state *x, int32_t v)
     }
 }
 
-/* Return the channel down from v towards switch t that LID k takes. */
+/* Return the channel by which switch v sends LID k down towards switch t. */
 static int32_t channel_down(const cf_state *x, int32_t v, int32_t t, int32_t k)
 {
     const ibn_tree *tree = x->tree;
@@ -100,10 +101,11 @@ static int32_t channel_down(const cf_state *x, int32_t v, int32_t t, int32_t k)
             else if (i++ == k % count)
                 return c;
         }
-    return -1; /* not reached: the caller has found a path down */
+    return -1; /* never reached, because the caller has checked that a path down exists */
 }
 
-/* Return the port of v for a LID whose entry is not a plain lookup, or CF_NONE. */
+/* Return the out-port of switch v towards LID k for an entry that leads up and is not a plain lookup, or CF_NONE if
+ * the entry stays open. */
 static uint8_t port_up(const cf_state *x, int32_t v, int32_t t, int32_t k, const int32_t *other)
 {
     const ibn_tree *tree = x->tree;
@@ -124,7 +126,8 @@ static uint8_t port_up(const cf_state *x, int32_t v, int32_t t, int32_t k, const
     return tree->port[c + cable % tree->bundle_size[c]];
 }
 
-/* Find the tops that stand in for those that v does not reach: other[u] is one of the same rank, or -1. */
+/* Find a substitute for each top that switch v does not reach: other[u] is a top of the rank of top u (modulo the
+ * number of tops that v reaches), or -1 if v reaches none. */
 static void find_others(const cf_state *x, int32_t v, int32_t *other, int32_t *own)
 {
     const uint8_t *row = x->to_top + (size_t)v * x->tops;
@@ -138,13 +141,13 @@ static void find_others(const cf_state *x, int32_t v, int32_t *other, int32_t *o
 
 typedef struct {
     cf_state *x;
-    uint8_t *via;   /* [threads, T + 1] port up to each top; CF_NONE: not a plain lookup */
-    int32_t *other; /* [threads, 2, T] see find_others */
-    int64_t *open;  /* [threads] open entries towards LIDs with flow */
-    uint8_t *may_miss; /* [threads, G] whether an entry towards a LID without flow of a switch is open */
+    uint8_t *via;   /* [threads, T + 1] out-port up to each top; CF_NONE: port_up has to decide */
+    int32_t *other; /* [threads, 2, T] substitutes of tops, see find_others */
+    int64_t *open;  /* [threads] number of open entries towards LIDs with flow */
+    uint8_t *may_miss; /* [threads, G] whether some entry towards a LID of the group that has no flow is open */
 } rows_t;
 
-/* Fill row v.  Returns the number of open entries towards LIDs with flow. */
+/* Fill the LFT row of switch v.  Returns the number of open entries towards LIDs with flow. */
 static int64_t fill_row(const cf_state *x, int32_t v, uint8_t *via, int32_t *other, uint8_t *may_miss)
 {
     const ibn_tree *tree = x->tree;
@@ -205,7 +208,8 @@ void ibn_cf_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port)
     }
 }
 
-/* Find the channels up that the closed form uses.  It knows no capacities: slow channels are left to the search. */
+/* Find the channels up that the closed form uses.  It does not weigh capacities, so slow channels are left to the
+ * search. */
 static void find_fast(const cf_state *x, int32_t v)
 {
     const ibn_tree *tree = x->tree;
@@ -242,7 +246,8 @@ static void number(cf_state *x)
     }
 }
 
-/* Rank each top among those above the first switch of the lowest inner level that reaches the top. */
+/* Compute the rank of each top.  It is the top's number among all tops above a certain switch: the first switch, on
+ * the lowest inner level, that reaches this top. */
 static void rank(cf_state *x)
 {
     for (int32_t u = 0; u < x->tops; u++)

@@ -1,30 +1,34 @@
-/* Assign to every LID the channels and the switch at the top over which its paths lead, by counts.
+/* Assign to every LID a top switch, and the channels over which its paths lead down from there.  The assignment
+ * balances by counting LIDs.
  *
- * A link carries as many LIDs down as its switch has below, shared out evenly and rounded down.  On a whole k-ary
- * n-tree the counts come to D-mod-K (E. Zahavi, "D-Mod-K routing providing non-blocking traffic for shift
- * permutations on real life fat trees", 2010): destination d takes top number floor(d / k) mod k^(n-1) of plane d mod
- * k.  LIDs that are left over because links are missing get no top.  Every source chooses a path of its own for them:
- * closed_form_search.c. */
+ * The number of LIDs that a link may carry down is its share of the LIDs below its switch, rounded down.  On a whole
+ * k-ary n-tree this gives the formula D-mod-K: destination d takes top number floor(d / k) mod k^(n-1) of plane d
+ * mod k (E. Zahavi, "D-Mod-K routing providing non-blocking traffic for shift permutations on real life fat trees",
+ * 2010).
+ *
+ * LIDs that are left over because links are missing get no top.  For these, each source chooses a path of its own:
+ * see closed_form_search.c. */
 #include "trees/internal/closed_form_state.h"
 
 #include <stdlib.h>
 
 typedef struct {
     cf_state *x;
-    double *reach;     /* [S] end ports below the best of the tops above each switch */
-    double *room;      /* [C] LIDs that each link still may carry down, by its channel up */
-    double *through;   /* [S] LIDs that have been assigned to each switch */
-    int32_t *taken_by; /* [S] end port of the last LID that was assigned to each switch, -1: none */
+    double *reach;     /* [S] for each switch, the largest number of end ports below any of the tops above it */
+    double *room;      /* [C] by channel up: number of further LIDs that its link may carry down */
+    double *through;   /* [S] number of LIDs that have been assigned to each switch */
+    int32_t *taken_by; /* [S] owner (end port) of the last LID that was assigned to each switch, -1: none */
 } assign_t;
 
-/* Return whether channel c of switch v leads up to a top with most of the end ports below that v can have below a top.
- * A switch that has lost its links up is not such a top, and neither is a leaf without end ports that looks like one. */
+/* Return whether channel c of switch v leads up to a useful top.  Such a top has more than half of the end ports
+ * below it that the best top above v has.  A switch that has lost its links up is not useful, and neither is a leaf
+ * without end ports, although both look like tops. */
 static int reaches(const assign_t *a, int32_t v, int32_t c)
 {
     return 2.0 * a->reach[a->x->tree->dst[c]] > a->reach[v];
 }
 
-/* Return whether a LID can be assigned to channel c up from switch v. */
+/* Return whether channel c up from switch v can carry LIDs: it is fast, and leads to a useful top. */
 static int leads_high(const assign_t *a, int32_t v, int32_t c)
 {
     return a->x->fast[c] && reaches(a, v, c);
@@ -45,7 +49,8 @@ static void find_reach(assign_t *a)
     }
 }
 
-/* Find the room of every link: the LIDs below it shared out by capacity, in whole LIDs. */
+/* Compute for every link how many LIDs it may carry: the LIDs below its switch are divided by capacity, and rounded
+ * down. */
 static void find_room(assign_t *a, double *expected)
 {
     const ibn_tree *tree = a->x->tree;
@@ -64,8 +69,8 @@ static void find_room(assign_t *a, double *expected)
     }
 }
 
-/* Return the channel up that the path of LID k takes in reverse from the switch that delivers it: by its digit.
- * With `any`, channels without room count, too.  Returns -1 if none has room. */
+/* Return the first channel up from the switch that delivers LID k; the LID's paths take it in reverse.  The LID's
+ * digit chooses it.  With `any`, channels without room count too.  Returns -1 if no channel has room. */
 static int32_t first_step(const assign_t *a, int32_t v, int32_t k, int any)
 {
     const ibn_tree *tree = a->x->tree;
@@ -83,8 +88,9 @@ static int32_t first_step(const assign_t *a, int32_t v, int32_t k, int any)
     return best;
 }
 
-/* Return the channel up from v, a switch above the one that delivers LID k, with room and to the switch with the fewest
- * LIDs.  Switches that another LID of the same port uses come last.  Returns -1 if no channel has room. */
+/* Return the channel up from switch v that continues the chain of LID k.  It must have room; among such channels,
+ * the one to the switch with the fewest LIDs is taken.  Switches that another LID of the port uses come last.
+ * Returns -1 if no channel has room. */
 static int32_t next_step(const assign_t *a, int32_t v, int32_t k)
 {
     const ibn_tree *tree = a->x->tree;
@@ -101,7 +107,7 @@ static int32_t next_step(const assign_t *a, int32_t v, int32_t k)
     return best;
 }
 
-/* Assign a chain to LID k of switch t.  A LID with flow takes up room. */
+/* Assign a chain of channels, up to a top, to LID k of switch t.  Only a LID with flow takes up room on the links. */
 static void assign(assign_t *a, int32_t t, int32_t k, int32_t *path)
 {
     cf_state *x = a->x;

@@ -1,9 +1,12 @@
-/* Fill in the entries for which there is no path up and down in the levels.
+/* Fill in the entries for which no path leads up and then down in the levels.
  *
- * A switch without an entry sends up in the order of the switches, to a neighbour that has one.  The first switch of
- * the order cannot.  It sends down, over others without an entry, to a switch whose path leads down only.  If there is
- * none, a shortest path that leads down only takes the place of the entries of all its switches.  No path leads down
- * and then up, so the channel dependencies stay acyclic.  No traffic between leaves needs this on a whole tree. */
+ * A switch without an entry sends up, in the order of the switches, to a neighbour that has an entry.  The first
+ * switch of the order cannot do this.  It sends down, over others without an entry, to a switch whose path leads
+ * down only.  If there is no such switch, a shortest path that leads down only replaces the entries of all switches
+ * on it.
+ *
+ * No path leads down and then up in the order, so the channel dependencies stay acyclic.  On a whole tree, no
+ * traffic between leaves needs these entries. */
 #include "core/parallel.h"
 #include "trees/internal/closed_form_state.h"
 
@@ -12,17 +15,17 @@
 
 typedef struct {
     cf_state *x;
-    int32_t *by_position;    /* [S] switches in their order */
-    int64_t *counts;         /* [parts, 2] entries filled in, and of these between leaves */
+    int32_t *by_position;    /* [S] switches, sorted by position in the order */
+    int64_t *counts;         /* [parts, 2] number of entries filled in, and of those among them between leaves */
     const uint8_t *may_miss; /* [G] whether entries towards the LIDs of a switch can be missing */
-    int32_t most;            /* most LIDs of a switch */
-    uint8_t *block;          /* [parts, S, most] entries towards the LIDs of a switch */
-    uint8_t *column;         /* [parts, S] entries towards one LID */
-    int32_t *queue;          /* [parts, S] switches from which a path leads down only */
-    uint8_t *towards;        /* [parts, S] offset of the next channel of that path, or CF_NONE */
+    int32_t most;            /* largest number of LIDs at one switch */
+    uint8_t *block;          /* [parts, S, most] entries of all switches towards the LIDs of one switch */
+    uint8_t *column;         /* [parts, S] entries of all switches towards one LID */
+    int32_t *queue;          /* [parts, S] switches from which some path leads down only to the current destination */
+    uint8_t *towards;        /* [parts, S] offset of the next channel on a path that leads down only, or CF_NONE */
 } fill_t;
 
-/* Clear entries that lead to a switch without an entry.  A longer path may exist for them. */
+/* Clear the entries that lead to a switch without an entry.  A longer path may exist for such entries. */
 static void prune(const cf_state *x, int32_t t, uint8_t *column)
 {
     for (int32_t j = 0; j < x->tree->switches; j++) {
@@ -35,7 +38,8 @@ static void prune(const cf_state *x, int32_t t, uint8_t *column)
     }
 }
 
-/* Find the switches from which a path to t leads down only in the order, with the next channel of a shortest one. */
+/* Find the switches from which a path leads to switch t down only in the order. towards[v] receives the next channel
+ * of a shortest such path. */
 static void find_paths_down(const cf_state *x, int32_t t, int32_t *queue, uint8_t *towards)
 {
     const ibn_tree *tree = x->tree;
@@ -54,7 +58,7 @@ static void find_paths_down(const cf_state *x, int32_t t, int32_t *queue, uint8_
     }
 }
 
-/* Return whether the path from v to t has entries that all lead down in the order. */
+/* Return whether the path from switch v to switch t is complete and leads down only in the order. */
 static int leads_down(const cf_state *x, int32_t v, int32_t t, const uint8_t *column)
 {
     const ibn_tree *tree = x->tree;
@@ -69,7 +73,8 @@ static int leads_down(const cf_state *x, int32_t v, int32_t t, const uint8_t *co
     return 1;
 }
 
-/* Send down from v, over switches without an entry, to one whose path leads down only.  Returns whether one exists. */
+/* Let switch v send down, over switches without an entry, to a switch whose path leads down only.  Returns whether
+ * such a switch exists. */
 static int join_down(const cf_state *x, int32_t v, int32_t t, uint8_t *column, int32_t *queue, uint8_t *back)
 {
     const ibn_tree *tree = x->tree;

@@ -1,11 +1,13 @@
-/* Order the switches of a tree such that every path that leads up and then down in the levels also does in the order,
- * and such that every switch but the first of each component has a neighbour before it.
+/* Order the switches of a tree.  Every path that leads up and then down in the levels shall lead up and then down in
+ * the order too.  Every switch, except the first of each component, shall have a neighbour before it in the order.
  *
- * A switch is placed once all switches above it are placed.  Two tops have no common switch above them.  So where no
- * switch can be placed so, one is placed with part of the switches above it still missing, and these follow it.
- * Each such link is reversed: its lower end comes first.  Paths stay legal if two rules hold.  First, all links up of
- * the upper end are reversed, too.  Second, a switch has at most one reversed link to below.  A link that would break
- * a rule is taken out of the paths: its kind becomes 0. */
+ * A switch is placed in the order once all switches above it are placed.  Two tops have no common switch above them.
+ * So if no switch fulfils this condition, one is placed while some of the switches above it are missing, and these
+ * follow it.  Each link to them is reversed: its lower end comes first in the order.
+ *
+ * Paths stay legal if two rules hold.  First, all links up from the upper end of a reversed link are reversed too.
+ * Second, a switch has at most one reversed link to a switch below.  A link that would break a rule is taken out of
+ * the paths: its kind becomes 0. */
 #include "trees/internal/closed_form_state.h"
 
 #include <stdlib.h>
@@ -14,11 +16,11 @@ typedef struct {
     int32_t switches;
     const int32_t *first, *dst, *reverse, *level;
     uint8_t *kind;
-    int32_t *position; /* [S] -1: not placed */
-    int32_t *missing;  /* [S] channels to switches above that are not placed */
-    int32_t *above;    /* [S] channels to switches above that are placed */
-    int32_t *near;     /* [S] channels to switches that are placed */
-    int32_t *queue;    /* [S] switches that can be placed */
+    int32_t *position; /* [S] position in the order, -1: not placed yet */
+    int32_t *missing;  /* [S] number of channels to switches above that are not placed yet */
+    int32_t *above;    /* [S] number of channels to switches above that are placed */
+    int32_t *near;     /* [S] number of channels to any switches that are placed */
+    int32_t *queue;    /* [S] switches that can be placed next */
     int32_t head, tail, placed;
 } order_t;
 
@@ -44,13 +46,14 @@ static void take_out(order_t *x, int32_t v, int32_t w)
             x->kind[c] = x->kind[x->reverse[c]] = CF_UNUSED;
 }
 
-/* Return whether all links up of w can be reversed: w and all switches above it are not placed. */
+/* Return whether all links up from switch w can be reversed: neither w nor any switch above it is placed. */
 static int is_free(const order_t *x, int32_t w)
 {
     return x->position[w] < 0 && x->above[w] == 0;
 }
 
-/* Place v, and then all switches above it, with the links between them reversed. */
+/* Place switch v while switches above it are missing, and then place all switches above it, so that the links
+ * between them are reversed. */
 static void place_below(order_t *x, int32_t v)
 {
     place(x, v);
@@ -67,8 +70,9 @@ static void place_below(order_t *x, int32_t v)
     }
 }
 
-/* Return the switch to place where none has all switches above it placed: one below a placed switch, or next to one, or
- * any; the highest of these, and of the highest the first. */
+/* Return the switch to place if no switch has all switches above it placed.  Switches below a placed switch are
+ * preferred, then neighbours of a placed switch, then any.  Among these, the first one on the highest level is
+ * taken. */
 static int32_t next_start(const order_t *x)
 {
     int32_t best = -1, best_rank = -1;

@@ -1,10 +1,12 @@
-/* Choose paths for the entries that the closed form leaves open: the path whose most utilised channel is the least
- * utilised.
+/* Choose paths for the entries that the closed form leaves open.  Each takes the path whose most utilised channel is
+ * the least utilised.
  *
- * First the flow of all other entries is added up, so that it is in sight from the beginning.  Then, destination by
- * destination, the upper switches choose, and after them the leaves, whose flow is added at once.  Each further pass
- * takes the flow of one destination's open entries away and lets them choose once more, with all others in sight.  The
- * passes end when no channel is utilised more than the links of the leaf with the fewest force it to be. */
+ * First the flow of all other entries is added up, so that every choice takes it into account.  Then, destination by
+ * destination, the upper switches choose, and after them the leaves, whose flow is added at once.
+ *
+ * Each further pass removes the flow of one destination's open entries and lets them choose again, with all other
+ * flow in place.  The passes end when no channel is utilised more than necessary: than the links of the leaf that
+ * has the fewest links. */
 #include "core/parallel.h"
 #include "trees/internal/closed_form_state.h"
 
@@ -14,25 +16,26 @@
 
 typedef struct {
     cf_state *x;
-    int32_t most;  /* most LIDs with flow at one switch */
-    float *flow;   /* [parts, S, most] flow towards each LID that reaches each switch */
+    int32_t most;  /* largest number of LIDs with flow at one switch */
+    float *flow;   /* [parts, S, most] flow that reaches each switch towards each LID */
     double *load;  /* [parts, C] flow on each channel */
-    uint8_t *port; /* [parts, S, most] ports towards the LIDs of one switch */
+    uint8_t *port; /* [parts, S, most] out-port of each switch towards the LIDs of one switch */
 } sums_t;
 
 typedef struct {
     cf_state *x;
-    uint8_t *port;    /* [S, n] ports towards the n LIDs of the switch at hand */
-    int32_t group, n; /* the switch at hand, as number of its group; its LIDs with flow */
-    int32_t *open;    /* [size] open entries of all groups, switch * n + LID, by descending level of the switch */
+    uint8_t *port;    /* [S, n] out-port of each switch towards the n LIDs of the current group */
+    /* group: number of the current group (a switch that delivers LIDs); n: number of its LIDs with flow */
+    int32_t group, n;
+    int32_t *open;    /* [size] open entries of all groups, as switch * n + LID, those of the highest levels first */
     int64_t size, used;
-    int64_t *begin;   /* [G + 1] where the open entries of each group begin */
-    double *expected; /* [S] flow to expect at each upper switch */
-    uint8_t *wanted;  /* [S, n] number of switches below with an open entry, up to 255 */
-    uint8_t *may_miss;   /* [G] whether an entry towards a group stays open */
+    int64_t *begin;   /* [G + 1] index in `open` of each group's first entry */
+    double *expected; /* [S] flow that is expected at each upper switch */
+    uint8_t *wanted;  /* [S, n] number of switches below that have an open entry towards the LID, up to 255 */
+    uint8_t *may_miss;   /* [G] whether some entry towards a LID of the group stays open */
 } search_t;
 
-/* Return the number of LIDs with flow of a group: they come first. */
+/* Return the number of LIDs with flow in a group.  These LIDs come first in the group. */
 static int32_t with_flow(const ibn_tree_lids *lids, int32_t g)
 {
     int32_t k = lids->first[g];
@@ -46,7 +49,7 @@ static inline int32_t channel_at(const cf_state *x, int32_t v, uint8_t port)
     return x->tree->first[v] + x->slot[(size_t)v * 256 + port];
 }
 
-/* Pass on the flow of switch v towards the LIDs of a group. */
+/* Pass the flow that arrives at switch v, towards the LIDs of a group, on to the next switches. */
 static void pass_on(const cf_state *x, int32_t v, int32_t g, int32_t n, const uint8_t *port, float *flow, double *load)
 {
     const double *share = x->lids->share + x->lids->first[g], sent = x->tree->sources[v];
@@ -60,7 +63,8 @@ static void pass_on(const cf_state *x, int32_t v, int32_t g, int32_t n, const ui
     }
 }
 
-/* Add up the flow of one part of the groups.  All sums are multiples of 1/128 below 2^24, and so are exact. */
+/* Add up the flow of one part of the groups.  All sums are multiples of 1/128 below 2^24, so floating-point addition
+ * is exact. */
 static void sum_part(void *context, int32_t part)
 {
     const sums_t *sums = context;
@@ -102,7 +106,7 @@ static int add_up(cf_state *x, int32_t most)
     return code;
 }
 
-/* Estimate the flow through each switch towards a destination that is not below it: the flow of all switches below,
+/* Estimate the flow that passes each switch towards a destination not below it.  The flow of all switches below is
  * divided evenly among their links up. */
 static void estimate_flow(search_t *s)
 {
@@ -124,7 +128,8 @@ static inline uint8_t *entry(const search_t *s, int32_t v, int32_t i)
     return s->port + (size_t)v * s->n + i;
 }
 
-/* Return the highest utilisation on the path over channel c to LID i, or any number of at least `limit`. */
+/* Return the highest utilisation on the path to LID i that begins with channel c.  If it reaches `limit`, the result
+ * may be any value from `limit` on. */
 static double path_cost(const search_t *s, int32_t c, int32_t i, double limit)
 {
     const cf_state *x = s->x;
@@ -142,7 +147,7 @@ static double path_cost(const search_t *s, int32_t c, int32_t i, double limit)
     }
 }
 
-/* Let switch v choose its channel up towards LID i.  Returns the channel, or -1 if there is no path. */
+/* Choose the channel up by which switch v sends towards LID i.  Returns the channel, or -1 if there is no path. */
 static int32_t choose(search_t *s, int32_t v, int32_t i)
 {
     const ibn_tree *tree = s->x->tree;
@@ -162,7 +167,7 @@ static int32_t choose(search_t *s, int32_t v, int32_t i)
     return best;
 }
 
-/* Add `flow` on the path from v to LID i, if there is one. */
+/* Add `flow` to the channels of the path from switch v to LID i, if there is a path. */
 static void add(search_t *s, int32_t v, int32_t i, double flow)
 {
     const int32_t t = s->x->lids->at[s->group];
@@ -178,7 +183,7 @@ static inline double flow_of(const search_t *s, int32_t v, int32_t i)
     return s->x->tree->sources[v] * s->x->lids->share[s->x->lids->first[s->group] + i];
 }
 
-/* Count the open entries of switch v at the switches above it. */
+/* Count the open entries of switch v in `wanted` of each switch above it. */
 static void count_open(search_t *s, int32_t v)
 {
     const ibn_tree *tree = s->x->tree;
@@ -193,8 +198,8 @@ static void count_open(search_t *s, int32_t v)
     }
 }
 
-/* Open the entries of upper switches that stand in for another top, where many switches below need them: so much flow
- * must not follow a fixed rule.  Entries that lead to an open one are open, too. */
+/* Open the entries of upper switches that lead to a substitute top, where many switches below depend on them: so
+ * much flow should be balanced by the search.  Entries that lead to an open entry are opened too. */
 static void open_more(search_t *s)
 {
     const cf_state *x = s->x;
@@ -223,7 +228,7 @@ static void open_more(search_t *s)
         }
 }
 
-/* List the open entries of the group at hand. */
+/* List the open entries towards the LIDs of the current group. */
 static int list_open(search_t *s)
 {
     const int32_t S = s->x->tree->switches, t = s->x->lids->at[s->group];
@@ -247,7 +252,7 @@ static int list_open(search_t *s)
     return CF_OK;
 }
 
-/* Choose a path for all open entries of the group at hand. */
+/* Choose a path for all open entries towards the LIDs of the current group. */
 static void choose_all(search_t *s)
 {
     const cf_state *x = s->x;
@@ -258,7 +263,8 @@ static void choose_all(search_t *s)
         choose(s, v, i);
         add(s, v, i, s->expected[v] * x->lids->share[x->lids->first[s->group] + i]);
     }
-    for (int64_t e = begin; e < upper; e++) { /* replace the estimated flow by that of the switch itself */
+    /* From here on the estimated flow is replaced by the flow of the switch itself. */
+    for (int64_t e = begin; e < upper; e++) {
         const int32_t v = s->open[e] / s->n, i = s->open[e] % s->n;
         add(s, v, i, flow_of(s, v, i) - s->expected[v] * x->lids->share[x->lids->first[s->group] + i]);
     }
@@ -299,7 +305,8 @@ static int search_group(search_t *s, int32_t g, int32_t pass)
     return CF_OK;
 }
 
-/* Return whether no channel is utilised more than the links of the worst switch with end ports force it to be. */
+/* Return whether no channel is utilised more than necessary: than the links of the switch with end ports that has
+ * the least capacity per end port. */
 static int is_even(const cf_state *x, const double *senders)
 {
     const ibn_tree *tree = x->tree;

@@ -1,17 +1,19 @@
-/* Trees with few pairs of flows that meet.
+/* Compute trees such that few pairs of flows share channels.
  *
- * * In random traffic two flows with different sources and destinations that share a channel cost each other about half
- * of their rate.  This happens once, even if they share several channels in a row.  So the cost of tables is a sum over
- * all channels of the weight of the pairs of flows on the channel, minus a sum over all turns (two channels in a row)
- * of the weight of the pairs on both channels.  The cost is linear in the flow to one destination, if all other flows
- * stay. So the best tree of a destination is a tree of shortest paths.  There, a channel costs the weight of the other
- * flows on it that do not continue by the same next channel.
+ * In random traffic, two flows with different sources and destinations that share a channel cost each other about
+ * half of their rate.  This happens only once, even if they share several channels in a row.  So the cost of tables
+ * is a sum over all channels of the weight of the pairs of flows on the channel, minus a sum over all turns (two
+ * channels in a row) of the weight of the pairs on both channels.
  *
- * The first sweep routes all destinations in the order of their leaves.  Where the tree is whole, destinations in turn
- * take the switches above a switch (D-mod-K), which is already the best.  Where links are missing, it can start with
- * other tables.  A further sweep removes each destination and
- * routes it again, in random order.  Channels above their ceiling cost more from sweep to sweep, which balances
- * all-to-all traffic. */
+ * If all other flows stay, the cost is linear in the flow to one destination.  So the best tree of a destination is
+ * a tree of shortest paths, in which a channel costs the weight of the other flows on it that do not continue by the
+ * same next channel.
+ *
+ * The first sweep routes all destinations in the order of their leaves.  Where the tree is whole, successive
+ * destinations take successive switches above a switch (D-mod-K), which is already the best.  Where links are
+ * missing, the sweep can start with other tables.  Each further sweep removes one destination after the other and
+ * routes it again, in random order.  Channels above their ceiling (of utilisation) cost more from sweep to sweep,
+ * which balances all-to-all traffic. */
 #include "trees/descent.h"
 
 #include <math.h>
@@ -21,7 +23,7 @@
 #include "core/internal/random.h"
 #include "trees/internal/descent_state.h"
 
-/* Number of rounds without a lower peak utilisation, after which the search for a lower one ends. */
+/* Number of rounds without a lower peak utilisation after which the search for a lower peak ends. */
 #define FAILED_ROUNDS 10
 /* Common ceiling of the next round, relative to the lowest peak utilisation so far.  Two rounds with the short step
  * alternate with two rounds with the long step. */
@@ -57,7 +59,8 @@ static void release(descent_t *descent, tree_survey *survey)
     free(survey->queue);
 }
 
-/* Return the first row of the turns at a switch.  Row 0 (no turn) and the turns at earlier switches come before it. */
+/* Return the index in `turn` of the first row at a switch.  Row 0 (no turn) and the rows of earlier switches come
+ * before it. */
 static size_t count_turns(const ibn_network *net, int32_t *first)
 {
     size_t turns = 1;
@@ -102,7 +105,8 @@ static int allocate(descent_t *descent, tree_survey *survey)
              && survey->direction && survey->queue);
 }
 
-/* Fill the channels, the LMC groups, and the paths to each root of a destination with flow. */
+/* Fill the data of the channels, the LMC groups, and the paths to each root.  A root is a switch that delivers a
+ * destination with flow. */
 static int prepare(descent_t *descent, tree_survey *survey)
 {
     const ibn_network *net = descent->net;
@@ -135,13 +139,13 @@ static int prepare(descent_t *descent, tree_survey *survey)
     return 0;
 }
 
-/* Return the paths to the root of a destination with flow. */
+/* Return the paths to the root of a destination that has flow. */
 static const descent_paths *paths_of(const descent_t *descent, int32_t target)
 {
     return &descent->paths[descent->root_row[descent->targets->root[target]]];
 }
 
-/* Route a destination again.  Returns whether a next hop of a switch with flow changed. */
+/* Route a destination again.  Returns whether the next hop of a switch that sends changed. */
 static int route_again(descent_t *descent, int32_t target, const descent_paths *paths)
 {
     const ibn_network *net = descent->net;
@@ -181,7 +185,7 @@ static int sweep_again(descent_t *descent, int32_t *order, int32_t count)
     return changed;
 }
 
-/* Return the lowest ceiling of all channels. */
+/* Return the common ceiling, which is the lowest ceiling of all channels. */
 static double common_ceiling(const descent_t *descent)
 {
     double lowest = INFINITY;
@@ -190,7 +194,7 @@ static double common_ceiling(const descent_t *descent)
     return lowest;
 }
 
-/* Return the highest utilisation of those channels that have the common ceiling. */
+/* Return the highest utilisation among the channels that have the common ceiling. */
 static double highest_common(const descent_t *descent, double common)
 {
     double highest = 0.0;
@@ -221,7 +225,7 @@ static int is_over(const descent_t *descent, int32_t target, const descent_paths
     return 0;
 }
 
-/* Route again those destinations that use channels above the common ceiling: at most `left`, in random order. */
+/* Route destinations that use channels above the common ceiling again: at most `left` of them, in random order. */
 static int64_t sweep_peak(descent_t *descent, int32_t *order, int32_t count, double common, int64_t left)
 {
     ibn_shuffle(order, count, &descent->random);
@@ -235,10 +239,9 @@ static int64_t sweep_peak(descent_t *descent, int32_t *order, int32_t count, dou
     return left;
 }
 
-/* Lower the highest utilisation.
- *
- * A round sets the common ceiling a little under the lowest peak so far.  Then it routes those destinations again that
- * use channels above the ceiling.  The trees of the best round are kept.  Returns 1 if memory is exhausted. */
+/* Lower the highest utilisation in rounds.  Each round sets the common ceiling a little under the lowest peak so
+ * far, and routes the destinations again that use channels above this ceiling.  The trees of the best round are
+ * kept.  Returns 1 if memory is exhausted. */
 static int lower_peak(descent_t *descent, int32_t *order, int32_t count)
 {
     const ibn_descent_options *options = descent->options;
@@ -279,8 +282,8 @@ static void sum_loads(descent_t *descent, const int32_t *order, int32_t count)
         ibn_descent_move(descent, order[i], paths_of(descent, order[i]), 1.0, 1);
 }
 
-/* Run all sweeps, or until one changes nothing while no channel is above the common ceiling; then lower the highest
- * utilisation. */
+/* Run all sweeps; end early if a sweep changes nothing and no channel is above the common ceiling.  Then lower the
+ * highest utilisation. */
 static int run_sweeps(descent_t *descent, int32_t *order, int32_t count)
 {
     const ibn_descent_options *options = descent->options;
@@ -300,7 +303,8 @@ static int run_sweeps(descent_t *descent, int32_t *order, int32_t count)
     return lower_peak(descent, order, count);
 }
 
-/* Route the destinations without flow: one for each root, whose tree all others of this root copy. */
+/* Route the destinations without flow.  At each root one of them is routed, and all others at this root copy its
+ * tree. */
 static int route_unloaded(descent_t *descent, const tree_survey *survey)
 {
     const ibn_targets *targets = descent->targets;
@@ -334,8 +338,9 @@ static int route_unloaded(descent_t *descent, const tree_survey *survey)
 
 /* Compute the trees of all destinations.
  *
- * next: uint8 [D, S], output: index of each switch's channel among its own (255: none).  load: double [C], output: flow
- * on each channel.  Returns 0, or 1 if memory is exhausted. */
+ * next: uint8 [D, S], output: by destination and switch, the index of the next channel among the switch's channels
+ * (255: none).
+ * load: double [C], output: flow on each channel.  Returns 0, or 1 if memory is exhausted. */
 int ibn_trees_descend(const ibn_network *network, const ibn_targets *targets, const ibn_descent_options *options,
                       uint8_t *next, double *load)
 {

@@ -2,30 +2,36 @@
 #define IBNUE_DESCENT_H
 #include <stdint.h>
 #include "trees/balance.h"
-/* Order, weights, limits and schedule of the descent. */
+/* Options of the descent: order of the switches, weights of flows, utilisation ceilings, and schedule of the sweeps. */
 typedef struct {
-    const int32_t *position; /* [S], order of the switches; up leads to lower positions */
-    const int32_t *level;    /* [S], level of each switch */
-    const int32_t *slot;     /* [S], slot: number of each switch among all switches above the same lower switches */
-    const int32_t *slots;    /* [S], number of slots above each switch, at least 1 */
+    /* [S], position of each switch in an order; a channel leads up if it leads to a lower position */
+    const int32_t *position;
+    const int32_t *level; /* [S], tier of each switch in the tree */
+    const int32_t *slot;  /* [S], slot of each switch: its number among all switches above the same lower switches */
+    const int32_t *slots; /* [S], number of slots above each switch, at least 1 */
     const int32_t
-        *stride; /* [S], number of consecutive destinations that use one slot above the switch in the first sweep */
-    const int32_t *order;      /* [D], destinations in the order of the first sweep */
-    const uint8_t *start;      /* [D, S], number of the channel that each switch takes first; 255: by its slot */
-    const double *meet_source; /* [S], weight of the flows of each switch where they meet others */
-    const double *meet_target; /* [D], factor of that weight for each destination */
-    const double *ceiling;     /* [C], highest utilisation without a cost; the common ceiling is the lowest of them */
-    int32_t sweeps;            /* passes over all destinations */
+        *stride; /* [S], number of consecutive destinations for which the first sweep uses one slot above the switch */
+    const int32_t *order; /* [D], destinations in the order of the first sweep */
+    /* [D, S], number of the channel with which each switch begins in the first sweep; 255: chosen by its slot */
+    const uint8_t *start;
+    /* [S], weight of the flows of each source switch in pairs of flows that share a channel */
+    const double *meet_source;
+    const double *meet_target; /* [D], factor of this weight for each destination */
+    /* [C], ceiling: highest utilisation that costs nothing; the lowest of all is the common ceiling */
+    const double *ceiling;
+    int32_t sweeps; /* number of sweeps; each routes all destinations once */
     const double
-        *discount;       /* [sweeps], part (0 to 1) of the flows met on the channel before that does not count again */
+        /* [sweeps], part (0 to 1) of the pairs that is not counted again where two flows already shared the channel
+         * before */
+        *discount;
     const double *price; /* [sweeps], cost of each unit of utilisation above a ceiling */
-    double least_peak;   /* lower bound of the highest utilisation under the common ceiling */
-    uint64_t seed;       /* of the random order of destinations and switches */
+    double least_peak;   /* lower bound of the highest utilisation among the channels with the common ceiling */
+    uint64_t seed;       /* random seed for the order of destinations and switches */
 } ibn_descent_options;
-/* Compute hops of the paths up and then down from every switch to some switches: see tree_survey.c. */
+/* Compute the hops of the paths that lead up and then down from every switch to some switches: see tree_survey.c. */
 int ibn_trees_updown_hops(const ibn_network *network, const int32_t *position, int32_t roots, const int32_t *root,
                           int32_t *hops);
-/* Compute trees with few pairs of flows that meet: see descent.c. */
+/* Compute trees such that few pairs of flows share channels: see descent.c. */
 int ibn_trees_descend(const ibn_network *network, const ibn_targets *targets, const ibn_descent_options *options,
                       uint8_t *next, double *load);
 #endif

@@ -1,4 +1,4 @@
-/* Compute the tree of one destination that costs least while all other trees stay, and update the loads. */
+/* Compute the cheapest tree of one destination while the trees of all other destinations stay, and update the loads. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,12 +6,13 @@
 #include "core/internal/random.h"
 #include "trees/internal/descent_state.h"
 
-/* Cost of a switch that is not in the slot of the destination: above all other costs. */
+/* Cost of sending up to a switch that does not have the destination's slot: above all other costs. */
 #define MISSED 1e12
-/* Cost of another channel than that of the given start, relative to that of slots on all of a path. */
+/* Cost of another channel than that of the given start tables, as a multiple of the cost of a missed slot.  It
+ * exceeds the cost of missed slots on a whole path. */
 #define START 64.0
 
-/* Fill the allowed channels of all switches towards a root.  Returns 1 if memory is exhausted. */
+/* List the allowed channels of all switches on paths towards a root.  Returns 1 if memory is exhausted. */
 int ibn_descent_find_paths(const descent_t *descent, const tree_survey *survey, int32_t root, descent_paths *paths)
 {
     const ibn_network *net = descent->net;
@@ -63,7 +64,8 @@ void ibn_descent_free_paths(descent_paths *paths)
     free(paths->allowed);
 }
 
-/* Add (sign 1) or remove (sign -1) the weights of a destination's tree.  With `with_load`, its flow too. */
+/* Add (sign 1) or remove (sign -1) the weights of a destination's tree, as pairs of flows are counted with them.
+ * With `with_load`, the flow of the tree too. */
 void ibn_descent_move(descent_t *descent, int32_t target, const descent_paths *paths, double sign, int with_load)
 {
     const ibn_network *net = descent->net;
@@ -94,7 +96,7 @@ void ibn_descent_move(descent_t *descent, int32_t target, const descent_paths *p
     }
 }
 
-/* Return the utilisation above the ceilings that `flow` adds on channel `c` and on the rest of the path. */
+/* Return the utilisation above the ceilings that `flow` adds, summed over channel `c` and the rest of its path. */
 static double excess(const descent_t *descent, int32_t c, double flow)
 {
     double sum = 0.0;
@@ -108,7 +110,7 @@ static double excess(const descent_t *descent, int32_t c, double flow)
     return sum;
 }
 
-/* Count the other LIDs of the same port whose next hop at switch `u` is switch `v`. */
+/* Count the other LIDs of the destination's port for which switch `v` is the next hop of switch `u`. */
 static int32_t siblings(const descent_t *descent, int32_t target, int32_t u, int32_t v)
 {
     const ibn_network *net = descent->net;
@@ -121,7 +123,7 @@ static int32_t siblings(const descent_t *descent, int32_t target, int32_t u, int
     return found;
 }
 
-/* Return the least number of other LIDs of the same port that share a next switch with an allowed channel. */
+/* Return the least number, over all allowed channels, of other LIDs of the port that use the channel's next switch. */
 static int32_t fewest_siblings(const descent_t *descent, int32_t target, const descent_paths *paths, int32_t place)
 {
     int32_t u = paths->order[place], fewest = INT32_MAX;
@@ -133,7 +135,7 @@ static int32_t fewest_siblings(const descent_t *descent, int32_t target, const d
     return fewest;
 }
 
-/* Return whether channel `c` of switch `u` leads up to another switch than the slot of the destination. */
+/* Return whether channel `c` of switch `u` leads up to a switch that does not have the destination's slot. */
 static int misses_slot(const descent_t *descent, int32_t u, int32_t c)
 {
     const ibn_descent_options *options = descent->options;
@@ -142,7 +144,8 @@ static int misses_slot(const descent_t *descent, int32_t u, int32_t c)
            && options->slot[v] != descent->digit / options->stride[u] % options->slots[u];
 }
 
-/* Return whether the switch at a place of the order takes another allowed channel than `number` at first. */
+/* Return whether channel `number` is not the one in the start tables.  `place` is the switch's index in
+ * paths->order.  If the start tables name no allowed channel, the result is 0. */
 static int misses_start(const descent_t *descent, int32_t target, const descent_paths *paths, int32_t place,
                         uint8_t number)
 {
@@ -153,10 +156,11 @@ static int misses_start(const descent_t *descent, int32_t target, const descent_
     return start != NO_CHANNEL && memchr(paths->allowed + paths->first[place], start, allowed);
 }
 
-/* Choose the channel of the switch at a place of the order.
+/* Choose the next channel of the switch at index `place` of paths->order.
  *
- * The cost of a channel is the weight of all flows on it, except those that continue by the same next channel: these
- * count there.  If a port has several LIDs, at most `fewest` of them may share a next switch; -1: any number. */
+ * The cost of a channel is the weight of all flows on it.  Flows that continue by the same next channel are left
+ * out, because they are counted there.  If a port has several LIDs, at most `fewest` of them may share a next
+ * switch; -1: any number. */
 static void choose(descent_t *descent, int32_t target, const descent_paths *paths, int32_t place, int32_t fewest)
 {
     int32_t u = paths->order[place], first = descent->net->first[u], taken = -1;
@@ -195,9 +199,10 @@ static void choose(descent_t *descent, int32_t target, const descent_paths *path
         descent->load[c].load += flow;
 }
 
-/* Compute the tree of a destination, the nearest switches first, and add its flow, which no load contains yet.
+/* Compute the tree of a destination, the nearest switches first, and add its flow to the loads.  The loads must not
+ * contain its flow yet.
  *
- * Switches at one distance choose in random order, so that none is always last. */
+ * Switches at equal distance choose in random order, so that no switch is always last. */
 void ibn_descent_route(descent_t *descent, int32_t target, const descent_paths *paths)
 {
     const ibn_targets *targets = descent->targets;
@@ -212,7 +217,8 @@ void ibn_descent_route(descent_t *descent, int32_t target, const descent_paths *
         if (!descent->is_first)
             ibn_shuffle(places, end - begin, &descent->random);
         for (int32_t i = 0; i < end - begin; i++) {
-            /* If the paths of the LIDs differ from the first switch on, later switches need no such rule. */
+            /* If the paths of the LIDs of a port differ from the first switch on, the next switches need no such
+             * rule. */
             int parts = has_siblings && descent->net->sources[paths->order[places[i]]] > 0.0;
             int32_t fewest = parts ? fewest_siblings(descent, target, paths, places[i]) : -1;
             choose(descent, target, paths, places[i], fewest);

@@ -13,14 +13,15 @@ static int32_t channel_of(const struct ibn_routes *routes, int32_t at, int32_t l
     return routes->at_port[(size_t)at * 256 + port];
 }
 
-/* Return whether the switch to which the owner of a LID is cabled forwards the LID to the port of its owner. */
+/* Return whether the LID's owner is reached at the switch that delivers the LID: the switch's entry for the LID is
+ * the port of the owner. */
 static int delivers(const struct ibn_routes *routes, int32_t lid)
 {
     const int32_t at = routes->lid_switch[lid];
     return at >= 0 && routes->lft[(size_t)at * routes->lids + lid] == routes->lid_port[lid];
 }
 
-/* ---- slices of a job: ranges of its items, each with memory of its own ---- */
+/* ---- slices: ranges of a job's items, each with scratch memory of its own ---- */
 
 struct slices {
     void (*work)(void *job, int32_t from, int32_t to, void *own);
@@ -51,20 +52,22 @@ static size_t padded(size_t bytes)
     return (bytes + 127) & ~(size_t)63;
 }
 
-/* ---- all-to-all ---- */
+/* ---- all-to-all traffic ---- */
 
 struct all_to_all {
     const struct ibn_routes *routes;
     const int64_t *lid_weight; /* [lids] flow that every source sends to each LID */
-    const int64_t *sources;    /* [switches] number of sources at each switch */
+    const int64_t *sources;    /* [switches] number of sources (end ports) at each switch */
     int want_hops;
 };
 
-/* Memory of one slice: its sums, then scratch for a block of LIDs and for the tree of one LID. */
+/* Scratch memory of one slice: its sums, then arrays for a block of LIDs and for the tree of one LID. */
 struct tree_memory {
-    int64_t *load, *hop_count, *flow; /* [channels] and [switches] sums; [switches] flow through each switch */
-    int32_t *out;                     /* [BLOCK][switches] channel towards the LID, or -1 */
-    /* [switches + 1] switches, upstream first; [switches] upstream neighbours not yet queued; [switches] hops or -1 */
+    /* load: [channels], hop_count: [switches], sums over the slice; flow: [switches], flow through each switch */
+    int64_t *load, *hop_count, *flow;
+    int32_t *out; /* [BLOCK][switches] channel by which each switch sends towards each LID of the block, or -1 */
+    /* order: [switches + 1] switches, upstream first; waiting: [switches] upstream neighbours not yet queued; hops:
+     * [switches] hops to the target, or -1 */
     int32_t *order, *waiting, *hops;
 };
 
@@ -88,8 +91,9 @@ static struct tree_memory tree_layout(const struct ibn_routes *routes, char *mem
     return own;
 }
 
-/* Add every switch's flow to the channels of its route, upstream switches first (Kahn's algorithm).  Fills `order` with
- * the switches, each before its next hop, and returns their number.  Switches on a forwarding loop are missing. */
+/* Add every switch's flow to the channels of its route, upstream switches first (Kahn's algorithm).  Fills `order`
+ * with the switches, each before its next hop, and returns their number.  Switches on a forwarding loop are not in
+ * `order`. */
 static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int32_t *out,
                          const struct tree_memory *own)
 {
@@ -101,7 +105,8 @@ static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int
         if (out[s] >= 0)
             own->waiting[dst[out[s]]]++;
     }
-    /* Always store the switch but advance the tail only if it is ready: a branch would be mispredicted. */
+    /* The switch is always stored, but the tail advances only if the switch is ready.  A branch would often be
+     * mispredicted. */
     for (int32_t s = 0; s < switches; s++) {
         own->order[filled] = s;
         filled += own->waiting[s] == 0;
@@ -120,7 +125,8 @@ static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int
     return filled;
 }
 
-/* Count the hops of each switch to the target, nearest first; -1 if its route does not end there. */
+/* Count the hops of each switch to the target, nearest switches first.  A switch whose route does not end there gets
+ * -1. */
 static void count_hops(const struct all_to_all *job, int32_t lid, const int32_t *out, int32_t filled,
                        const struct tree_memory *own)
 {
@@ -138,7 +144,8 @@ static void count_hops(const struct all_to_all *job, int32_t lid, const int32_t 
     }
 }
 
-/* Subtract the flows that flow_down added, then add only those that arrive.  `hops` must be up to date. */
+/* Replace the flows that flow_down added by the flows that arrive at the target.  `hops` must have been computed for
+ * the target. */
 static void write_arrivals(const struct all_to_all *job, int64_t weight, const int32_t *out, int32_t filled,
                            const struct tree_memory *own)
 {
@@ -157,7 +164,7 @@ static void write_arrivals(const struct all_to_all *job, int64_t weight, const i
     }
 }
 
-/* Add the loads and hops of all traffic to one LID.  `ends`: number of switches without a next channel. */
+/* Add the loads and the hops of all traffic to one LID.  `ends` is the number of switches without a next channel. */
 static void load_tree(const struct all_to_all *job, int32_t lid, const int32_t *out, int32_t ends,
                       const struct tree_memory *own)
 {
@@ -179,7 +186,7 @@ static void load_range(void *argument, int32_t from, int32_t to, void *memory)
     for (int32_t block = from; block < to; block++) {
         const int32_t first = block * BLOCK;
         const int32_t last = first + BLOCK < routes->lids ? first + BLOCK : routes->lids;
-        /* The LFT is stored by rows and used by columns, so transpose one block of columns at a time. */
+        /* The LFT is stored by rows and used by columns, so one block of columns is transposed at a time. */
         int32_t ends[BLOCK] = {0}, wanted[BLOCK], count = 0;
         for (int32_t lid = first; lid < last; lid++)
             if (job->lid_weight[lid] > 0 && delivers(routes, lid))
@@ -218,7 +225,7 @@ int ibn_trees_load_all_to_all(const struct ibn_routes *routes, const int64_t *li
     return code;
 }
 
-/* ---- shares of the flows of a pattern ---- */
+/* ---- shares of the flows of a traffic pattern ---- */
 
 struct flow_shares {
     const struct ibn_routes *routes;
@@ -248,7 +255,8 @@ static int32_t walk(const struct ibn_routes *routes, int32_t at, int32_t lid, in
     return length;
 }
 
-/* Return the share of one flow: the least of its end ports' rates and its part of each channel's capacity. */
+/* Return the share of one flow: the minimum of the rates of its end ports and of its part of the capacity of each
+ * channel on its route. */
 static double share_of(const struct flow_shares *job, int32_t source, int32_t lid, const int32_t *count, int32_t *path)
 {
     const int32_t length = walk(job->routes, job->endport_switch[source], lid, path);
@@ -263,7 +271,7 @@ static double share_of(const struct flow_shares *job, int32_t source, int32_t li
     return share;
 }
 
-/* Compute the mean and least share of a pattern.  count: [channels], path: [switches], scratch. */
+/* Compute the mean and the least share of the flows of a pattern. count: [channels], path: [switches], both scratch. */
 static void share_pattern(const struct flow_shares *job, int32_t pattern, int32_t *count, int32_t *path)
 {
     const int32_t *source = job->source + (size_t)pattern * job->flows;
@@ -316,9 +324,9 @@ int ibn_trees_load_shares(const struct ibn_routes *routes, const double *capacit
     return code;
 }
 
-/* ---- random orders ---- */
+/* ---- random permutations ---- */
 
-/* SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014). */
+/* SplitMix64 generator (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014). */
 static uint64_t mixed(uint64_t z)
 {
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);

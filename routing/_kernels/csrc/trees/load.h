@@ -2,35 +2,41 @@
 #define IBNUE_LOAD_H
 #include <stdint.h>
 
-/* The forwarding tables as input of a kernel. */
+/* The forwarding tables and the fabric, as input of a kernel. */
 struct ibn_routes {
     int32_t switches;
     int32_t lids;
     int32_t channels;
-    const uint8_t *lft;         /* [switches][lids] out-port of each LID */
-    const int32_t *at_port;     /* [switches][256] channel, or -1 */
-    const int32_t *channel_dst; /* [channels] switch that each channel leads to */
-    const int32_t *lid_switch;  /* [lids] delivering switch, or -1 */
-    const uint8_t *lid_port;    /* [lids] port by which it delivers */
+    const uint8_t *lft;         /* [switches][lids] out-port of each switch towards each LID */
+    const int32_t *at_port;     /* [switches][256] channel at each out-port, or -1 */
+    const int32_t *channel_dst; /* [channels] switch to which each channel leads */
+    const int32_t *lid_switch;  /* [lids] switch that delivers each LID, or -1 */
+    const uint8_t *lid_port;    /* [lids] port by which the switch delivers each LID */
 };
 
-/* Compute the channel loads of all-to-all traffic between end ports.  lid_weight[lids]: flow that every source sends to
-   a LID (0: none).  sources[switches]: number of end ports at each switch.  load[channels] receives the flow on each
-   channel, hop_count[switches] the flow that uses 0, 1, 2, ... channels (hop_count may be NULL). */
+/* Compute the channel loads of all-to-all traffic between end ports.
+ *
+ * lid_weight: [lids], flow that every source sends to each LID (0: none).
+ * sources: [switches], number of end ports at each switch.
+ * load: [channels], output: flow on each channel.
+ * hop_count: [switches], output: flow that uses 0, 1, 2, ... channels; may be NULL. */
 int ibn_trees_load_all_to_all(const struct ibn_routes *routes, const int64_t *lid_weight, const int64_t *sources,
                               int32_t threads, int64_t *load, int64_t *hop_count);
 
-/* Compute the flows' shares of traffic patterns.  A pattern consists of `flows` flows, each from a source end port to a
-   destination LID: source and target_lid [patterns][flows].  capacity[channels] and endport_rate[] are in units of the
-   reference rate.  mean[patterns] and least[patterns] receive the mean and the least share.  A flow to the source's own
-   LID is left out; a flow that does not arrive has share 0. */
+/* Compute the shares that flows get in traffic patterns.  A pattern consists of `flows` flows, each from a source
+ * end port to a destination LID.
+ *
+ * source, target_lid: [patterns][flows].
+ * capacity: [channels], endport_rate: [end ports], in units of the reference rate.
+ * mean, least: [patterns], output: the mean and the least share of each pattern.  A flow to the source's own LID is
+ * left out; a flow that does not arrive has share 0. */
 int ibn_trees_load_shares(const struct ibn_routes *routes, const double *capacity, const int32_t *endport_switch,
                           const double *endport_rate, const int32_t *lid_endport, int32_t patterns, int32_t flows,
                           const int32_t *source, const int32_t *target_lid, int32_t threads, double *mean,
                           double *least);
 
-/* Fill order [last - first][n] with random permutations of 0..n-1, numbers `first` to `last - 1` of the seed's
-   sequence.  Seed and number of a permutation determine its random stream. */
+/* Fill order [last - first][n] with random permutations of 0..n-1.  They are the permutations with numbers `first`
+ * to `last - 1` of a sequence; the seed and a permutation's number alone determine it. */
 void ibn_trees_draw_orders(uint64_t seed, int32_t first, int32_t last, int32_t n, int32_t *order);
 
 #endif

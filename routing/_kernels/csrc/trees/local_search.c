@@ -1,11 +1,11 @@
-/* Local search: while a channel has the peak utilisation, single next hops move off it, one destination at a time,
- * if that lowers the sum of all weights.  A pass recomputes whole trees and so undoes good choices; this search does
- * not. */
+/* Local search: move single next hops off the channel with the peak utilisation, one destination at a time.  A move
+ * is made if it lowers the sum of all channel weights.  A pass recomputes whole trees and so may undo good choices;
+ * this search does not. */
 #include "trees/internal/load_account.h"
 
 #define ROUNDS 64
 
-/* Return whether `u` may change to channel `c` without a change of any other next hop. */
+/* Return whether switch `u` may take channel `c` as its next hop while all other next hops stay. */
 static int allowed(const job_t *job, const uint8_t *next, int32_t target, int32_t u, int32_t c)
 {
     const ibn_network *net = job->net;
@@ -22,7 +22,7 @@ static int allowed(const job_t *job, const uint8_t *next, int32_t target, int32_
     return v == root || (next[v] != NO_CHANNEL && position[net->dst[ibn_next_channel(job, next, v)]] > position[v]);
 }
 
-/* Return a destination's flow through `u`: its own, and that of all switches upstream. */
+/* Return the flow to a destination that passes switch `u`: its own flow, and that of all switches upstream. */
 static double flow_through(const job_t *job, load_account *account, const uint8_t *next, int32_t target, int32_t u)
 {
     const ibn_network *net = job->net;
@@ -42,8 +42,8 @@ static double flow_through(const job_t *job, load_account *account, const uint8_
     return flow * job->targets->share[target];
 }
 
-/* Move the next hop of `u` for one destination to another channel that lowers the sum of all weights; return whether
- * one was found. */
+/* Move the next hop of switch `u` for one destination to another channel, if that lowers the sum of all channel
+ * weights.  Returns whether it was moved. */
 static int improve(const job_t *job, load_account *account, int32_t target, int32_t u)
 {
     const ibn_network *net = job->net;
@@ -70,7 +70,7 @@ static int improve(const job_t *job, load_account *account, int32_t target, int3
     return 0;
 }
 
-/* Move one destination off a channel; return whether that worked. */
+/* Move the next hop for one destination off a channel.  Returns whether this was possible. */
 static int relieve(const job_t *job, load_account *account, int32_t channel)
 {
     const ibn_network *net = job->net;
@@ -93,6 +93,6 @@ void ibn_trees_local_search(const job_t *job, load_account *account)
             peak = fmax(peak, account->load[c] * net->inverse_capacity[c]);
         for (int32_t c = 0; c < net->channels; c++)
             if (account->load[c] * net->inverse_capacity[c] >= peak && !relieve(job, account, c))
-                return; /* no move lowers this channel, so the peak stays */
+                return; /* No move takes flow off this channel, so the peak utilisation stays. */
     }
 }

@@ -1,4 +1,4 @@
-/* Compute how far the switches are from the destinations of each layer. */
+/* Compute the mean distance of all switches from the destinations of each layer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,12 +8,12 @@
 typedef struct {
     int32_t switches;
     const int32_t *first, *dst;
-    const int64_t *weight; /* [layers, S] weight of each switch in each layer */
-    double *mean;          /* [layers, S] weighted mean of the hops from each switch */
-    int32_t failed;        /* whether memory ran out */
+    const int64_t *weight; /* [layers, S] weight of each switch as a destination in each layer */
+    double *mean;   /* [layers, S] weighted mean of the hops from each switch to the destinations of each layer */
+    int32_t failed; /* whether memory ran out */
 } survey_t;
 
-/* Fill the hops from a switch to all others, -1: not connected. */
+/* Fill the hops from one switch to all other switches, -1: not connected. */
 static void breadth_first(const survey_t *survey, int32_t from, int32_t *distance, int32_t *queue)
 {
     int32_t tail = 0;
@@ -55,8 +55,9 @@ static void survey_layer(void *context, int32_t layer)
 
 /* Compute mean distances.
  *
- * mean: double [layers, S], mean distance of each switch to the switches of each layer, weighted by int64 [layers,
- * S].  A switch in another connected part counts as S hops.  Cost: O(C) for each switch with weight, by layer. */
+ * weight: int64 [layers, S], weight of each switch as a destination in each layer.
+ * mean: double [layers, S], output: weighted mean of the hops from each switch to the switches of each layer.  A
+ * switch in another connected part counts as S hops away.  Cost: O(C) for each layer and each switch with a weight. */
 int ibn_trees_mean_distance(int32_t switches, const int32_t *first, const int32_t *dst, int32_t layers,
                             const int64_t *weight, int32_t threads, double *mean)
 {

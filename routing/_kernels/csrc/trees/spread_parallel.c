@@ -1,5 +1,5 @@
-/* Turn paths between switches into paths to LIDs: of parallel channels, each LID takes the one with the lowest
- * utilisation so far, the largest flows first. */
+/* Turn paths between switches into paths to LIDs.  Where channels are parallel, each LID takes the channel with the
+ * lowest utilisation so far; the LIDs with the largest flows come first. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,13 +7,13 @@
 
 #define NO_CHANNEL 255
 
-/* The flow through a switch towards one root. */
+/* The flow through one switch towards one root. */
 typedef struct {
     double flow;
     int32_t root;
 } item_t;
 
-/* Order items by flow, the largest first. */
+/* Compare two items for qsort by flow, the larger flow first. */
 static int largest_first(const void *a, const void *b)
 {
     const item_t *x = a, *y = b;
@@ -22,13 +22,15 @@ static int largest_first(const void *a, const void *b)
     return x->root - y->root;
 }
 
-/* Return the next switch of u on the tree `hop`; `far` is the switch behind each bundle. */
+/* Return the next switch of u in the tree `hop`.  `far` is the switch at the end of each bundle of parallel
+ * channels. */
 static int32_t behind(const ibn_link_bundles *f, const int32_t *far, const uint8_t *hop, int32_t u)
 {
     return far[f->trunk_first[u] + hop[u]];
 }
 
-/* Sum up the flow through each switch on the tree towards a root: its own, and that of all switches upstream. */
+/* Sum up the flow through each switch in the tree towards a root: the switch's own flow, and that of all switches
+ * upstream. */
 static void gather(const ibn_link_bundles *f, const int32_t *far, const uint8_t *hop, double *through,
                    int32_t *children, int32_t *queue)
 {
@@ -68,7 +70,7 @@ static int32_t least_loaded(const ibn_link_bundles *f, const double *load, int32
     return best;
 }
 
-/* Choose the channels of switch u towards all LIDs, and add their flow. */
+/* Choose the channels of switch u towards all LIDs of the root, and add their flow. */
 static void spread_at(const ibn_link_bundles *f, int32_t u, const uint8_t *hop, item_t *item, uint8_t *next,
                       double *load)
 {
@@ -84,10 +86,12 @@ static void spread_at(const ibn_link_bundles *f, int32_t u, const uint8_t *hop, 
     }
 }
 
-/* Choose a channel of each bundle for every LID.
+/* Choose a channel of each bundle of parallel channels for every LID.
  *
- * hop: uint8 [S, S] by destination and switch, index of the bundle among those of the switch.  next: uint8 [D, S],
- * index of the channel among those of the switch (255: none).  load: double [C]. */
+ * hop: uint8 [S, S], by destination and switch, the index of the bundle among the switch's bundles.
+ * next: uint8 [D, S], output: by LID and switch, the index of the next channel among the switch's channels (255:
+ * none).
+ * load: double [C], output: flow on each channel. */
 int ibn_trees_spread_parallel(const ibn_link_bundles *f, const uint8_t *hop, uint8_t *next, double *load)
 {
     size_t switches = (size_t)f->switches;

@@ -6,7 +6,7 @@
 
 typedef struct {
     double key;
-    int32_t of; /* switch of the entry */
+    int32_t of; /* switch of the heap entry */
 } entry_t;
 
 typedef struct {
@@ -52,9 +52,10 @@ typedef struct {
     const int32_t *first, *dst;
     const double *key;
     double pull;
-    /* [S] position of each switch, -1: not placed yet; [S] channels from placed switches; number of placed switches. */
+    /* position: [S], position of each switch, -1: not placed yet; neighbours: [S], number of channels to it from
+     * placed switches; number: number of placed switches. */
     int32_t *position, *neighbours, number;
-    entry_t *start; /* [S] switches sorted by key */
+    entry_t *start; /* [S] switches, sorted by key */
     heap_t heap;
 } growth_t;
 
@@ -74,10 +75,10 @@ static void grow(growth_t *g, int32_t from)
     }
 }
 
-/* Order the switches, beginning with the smallest key.  The next switch is the neighbour of placed switches with the
- * smallest value of key - pull * (number of channels to it from placed switches).  Each further connected component
- * begins with its switch with the smallest key.  position: int32 [S].  Takes O(C log C) time.  Returns 0 or 1 (out
- * of memory). */
+/* Order the switches, beginning with the smallest key.  The next switch is always a neighbour of the placed
+ * switches: the one with the smallest value of key - pull * (number of channels to it from placed switches).  Each
+ * further connected component begins with its switch of the smallest key. position: int32 [S], output: position of
+ * each switch.  Takes O(C log C) time.  Returns 0, or 1 if memory is exhausted. */
 int ibn_trees_grow_order(int32_t switches, const int32_t *first, const int32_t *dst, const double *key, double pull,
                          int32_t *position)
 {

@@ -1,10 +1,10 @@
-/* Balanced shortest paths between switches, where the reply path mirrors the path.
+/* Compute balanced shortest paths between switches such that the reply path is the path in reverse.
  *
  * Pairs of switches are routed nearest first.  The path of a pair consists of a first hop and the path of a nearer
- * pair.  So next hops depend on the destination alone, in both directions.  Of the first hops for which that is
- * possible, the one with the least loaded path is taken, and the flow of the pair is added at once.  If there is
- * none, each direction chooses for itself.  Later passes remove and recompute those pairs whose path is part of no
- * other one. */
+ * pair, so next hops depend on the destination alone, in both directions.  Among the first hops that allow a reply
+ * path in reverse, the one with the least loaded path is taken, and the flow of the pair is added at once.  If there
+ * is none, each direction chooses a path for itself.  Later passes remove and recompute those pairs whose path is
+ * not a section of another pair's path. */
 #include "trees/symmetric_paths.h"
 
 #include <math.h>
@@ -18,34 +18,36 @@
 /* Number of routed pairs after which the peak utilisation is measured again. */
 #define PEAK_EVERY 512
 
-/* Squarings of the utilisation by pass: few at first, which spreads the flow; more later, when only channels close
- * to the peak matter. */
+/* Number of times that the utilisation is squared in each pass.  Few squarings spread the flow; many make only
+ * channels close to the peak costly. */
 static const int32_t SCHEDULE[] = {2, 3, 4, 5};
 #define SCHEDULED (int32_t)(sizeof SCHEDULE / sizeof *SCHEDULE)
 
 typedef struct {
     int32_t switches;
-    const int32_t *first, *dst, *reverse; /* arguments of ibn_trees_symmetric_paths */
+    const int32_t *first, *dst, *reverse; /* channels, as passed to ibn_trees_symmetric_paths */
     const double *inverse_capacity,
-        *sources;        /* [C] inverse capacity; [S] weights: a flow is the product of two weights */
-    uint8_t *next;       /* [S, S] by destination and switch, index of the channel among those of the switch */
-    double *load;        /* [C] load of each channel */
-    uint16_t *distance;  /* [S, S] hops between two switches, UNREACHED: not connected */
-    int32_t *relied;     /* [S, S] number of longer paths that contain the path of a pair (a < b) */
-    int32_t *pair;       /* [pairs] a * S + b, nearest first */
-    int64_t pairs;       /* connected pairs of switches */
+        /* inverse_capacity: [C], inverse capacity of each channel; sources: [S], weight of each switch, where the
+         * flow between two switches is the product of their weights */
+        *sources;
+    uint8_t *next; /* [S, S] by destination and switch, the index of the next channel among the switch's channels */
+    double *load;  /* [C] load of each channel */
+    uint16_t *distance;  /* [S, S] hops between two switches, UNREACHED: no path */
+    int32_t *relied;     /* [S, S] number of longer paths that contain the path of the pair (a, b), a < b */
+    int32_t *pair;       /* [pairs] pairs of switches as a * S + b, nearest pairs first */
+    int64_t pairs;       /* number of connected pairs of switches */
     int32_t *queue;      /* [S] queue of switches for searches */
-    double inverse_peak; /* 1 / highest utilisation, when last measured */
-    int32_t squarings;   /* how often the weight of a channel is squared: see SCHEDULE */
+    double inverse_peak; /* 1 / highest utilisation, as last measured */
+    int32_t squarings;   /* number of times that the utilisation is squared for the weight of a channel: see SCHEDULE */
 } job_t;
 
-/* Return the next channel of u towards `to`. */
+/* Return the channel by which switch u sends towards switch `to`. */
 static int32_t hop(const job_t *job, int32_t to, int32_t u)
 {
     return job->first[u] + job->next[(int64_t)to * job->switches + u];
 }
 
-/* Compute the distances to one root. */
+/* Compute the hops from all switches to one root. */
 static void survey(job_t *job, int32_t root)
 {
     uint16_t *distance = job->distance + (int64_t)root * job->switches;
@@ -64,7 +66,8 @@ static void survey(job_t *job, int32_t root)
     }
 }
 
-/* List all connected pairs a < b by distance; `starts` is the first pair of each distance, int64 [S + 2]. */
+/* List all connected pairs of switches a < b, sorted by distance. starts: int64 [S + 2], output: the index of the
+ * first pair of each distance. */
 static void sort_pairs(job_t *job, int64_t *starts)
 {
     int32_t switches = job->switches;
@@ -95,8 +98,9 @@ static double weigh(const job_t *job, int32_t c)
     return x;
 }
 
-/* Return the cost of the path to `to` by channel c.  With `back`, add that of the mirrored path.  The cost is
- * INFINITY if the trees towards `back` do not have the mirrored path already, but for its first hop. */
+/* Return the cost of the path to switch `to` that begins with channel c.  With `back`, the cost of the reply path is
+ * added.  The result is INFINITY if the reply path cannot be this path in reverse: all next hops of the reverse path
+ * but its first must be those of the trees towards `back` already. */
 static double cost_of(const job_t *job, int32_t c, int32_t to, int32_t back)
 {
     double cost = weigh(job, c) + (back >= 0 ? weigh(job, job->reverse[c]) : 0.0);
@@ -110,8 +114,8 @@ static double cost_of(const job_t *job, int32_t c, int32_t to, int32_t back)
     return cost;
 }
 
-/* Return the first channel of the cheapest shortest path, or -1.  `mirrored`: of those whose reply path can mirror
- * them. */
+/* Return the first channel of the cheapest shortest path, or -1.  With `mirrored`, only paths count whose reply path
+ * can be their reverse. */
 static int32_t cheapest(const job_t *job, int32_t from, int32_t to, int mirrored)
 {
     const uint16_t *distance = job->distance + (int64_t)to * job->switches;
@@ -129,7 +133,7 @@ static int32_t cheapest(const job_t *job, int32_t from, int32_t to, int mirrored
     return best;
 }
 
-/* Add `more` to the number of longer paths that contain the path of a pair. */
+/* Add `more` to the number of longer paths that contain the path of a pair of switches. */
 static void rely(job_t *job, int32_t a, int32_t b, int32_t more)
 {
     job->relied[(int64_t)(a < b ? a : b) * job->switches + (a < b ? b : a)] += more;
@@ -150,7 +154,7 @@ static void take(job_t *job, int32_t from, int32_t to, int32_t c)
     job->next[(int64_t)to * job->switches + from] = (uint8_t)(c - job->first[from]);
 }
 
-/* Compute the paths of a pair, mirrored if possible, and add their flow. */
+/* Compute the paths of a pair of switches, as reverses of each other if possible, and add their flow. */
 static void route_pair(job_t *job, int32_t a, int32_t b)
 {
     int32_t out = cheapest(job, a, b, 1);
@@ -177,7 +181,8 @@ static double peak_of(const job_t *job)
     return peak;
 }
 
-/* Route all pairs; after the first pass, only those whose path is part of no other one. */
+/* Route all pairs of switches in the first pass.  Later passes route only those pairs whose path is not a section of
+ * another pair's path. */
 static void run_pass(job_t *job, const int64_t *starts, int32_t pass, uint64_t seed)
 {
     uint64_t random = seed ^ ((uint64_t)(pass + 1) * 0xD1342543DE82EF95u);
@@ -224,9 +229,12 @@ static int run(job_t *job, int64_t *starts, uint8_t *best, double *load, double 
 
 /* Compute paths between all switches.
  *
- * next: uint8 [S, S] by destination and switch, index of the channel among those of the switch (255: none).  load:
- * double [C].  worst: highest utilisation.  reverse: int32 [C], channel in the opposite direction; channels may not
- * be parallel. The result is that of the best pass. */
+ * next: uint8 [S, S], output: by destination and switch, the index of the next channel among the switch's channels
+ * (255: none).
+ * load: double [C], output: flow on each channel.
+ * worst: output: highest utilisation.
+ * reverse: int32 [C], channel in the opposite direction; channels must not be parallel.  The result is that of the
+ * best pass. */
 int ibn_trees_symmetric_paths(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *reverse,
                               const double *inverse_capacity, const double *sources, int32_t passes, uint64_t seed,
                               uint8_t *next, double *load, double *worst)

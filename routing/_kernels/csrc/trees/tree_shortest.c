@@ -1,5 +1,5 @@
-/* Rule "all shortest paths": a switch may use every channel to a switch that is one hop nearer; with ranks, only
- * those of the lowest rank among them. */
+/* Rule of shortest paths: a switch may use every channel to a switch that is one hop nearer to the root.  If
+ * channels have ranks, it may use only those of the lowest rank among them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +9,8 @@
 
 #define UNREACHED (UINT16_MAX - 1)
 
-/* Estimate the cost of the cheapest path of every switch by the current weights, nearest switches first.  The
- * estimate is used for switches without a next hop. */
+/* Estimate the cost of the cheapest path of every switch by the current channel weights, nearest switches first.
+ * The estimates are used for switches that have no next hop yet. */
 static void estimate(const job_t *job, load_account *account, const uint16_t *distance, const int32_t *nearest)
 {
     const ibn_network *net = job->net;
@@ -40,7 +40,8 @@ static void choose(const job_t *job, load_account *account, uint8_t *next, const
         int32_t v = net->dst[c];
         if (!ibn_is_allowed(job, distance, c, rank))
             continue;
-        if (v != known && !idle) /* parallel channels often have consecutive numbers */
+        /* Parallel channels often have consecutive numbers, so the cost of the last channel can be used again. */
+        if (v != known && !idle)
             rest =
                 v != root && next[v] == NO_CHANNEL ? account->estimate[v] : ibn_path_cost(job, account, next, v, root);
         known = v;
@@ -50,8 +51,8 @@ static void choose(const job_t *job, load_account *account, uint8_t *next, const
     ibn_set_next_hop(job, account, next, u, best);
 }
 
-/* Update `estimate` for the upstream neighbours of `from`: its path is fixed now, so the rest of their path costs
- * nothing. */
+/* Update `estimate` for the neighbours of switch `from` that can send through it.  The path of `from` is fixed now,
+ * so only the channel to `from` costs something. */
 static void update_upstream(const job_t *job, load_account *account, const uint8_t *next, const uint16_t *distance,
                             int32_t from)
 {
@@ -74,9 +75,11 @@ static void update_upstream(const job_t *job, load_account *account, const uint8
     }
 }
 
-/* Compute the tree of one destination: switches nearest first, in random order within a distance, so that no switch
- * always comes first.  For bisection, a switch without end ports chooses when the first flow reaches it, because it
- * should join the tree that exists by then.  A destination without flow takes the first channels, so that all such
+/* Compute the tree of one destination.  The nearest switches choose first; those at equal distance choose in random
+ * order, so that no switch always comes first.
+ *
+ * For bisection traffic, a switch without end ports chooses when the first flow reaches it, so that it can join the
+ * tree that exists by then.  For a destination without flow, switches take their first channels, so that all such
  * trees have the same dependencies. */
 void ibn_trees_grow_shortest(const job_t *job, load_account *account, int32_t target)
 {
@@ -115,7 +118,7 @@ void ibn_trees_grow_shortest(const job_t *job, load_account *account, int32_t ta
             choose(job, account, next, distance, nearest[i], target);
 }
 
-/* Compute the distances to one root, and sort the switches by them. */
+/* Compute the hops to one root, and sort the switches by them. */
 static void survey(void *context, int32_t root)
 {
     job_t *job = context;
@@ -143,7 +146,7 @@ static void survey(void *context, int32_t root)
         nearest[tail++] = -1;
 }
 
-/* Compute the distances to all roots, once for all passes and for all LIDs at one switch. */
+/* Compute the hops to all roots once.  They serve all passes, and all LIDs at one switch. */
 int ibn_trees_prepare_shortest(job_t *job)
 {
     const ibn_network *net = job->net;

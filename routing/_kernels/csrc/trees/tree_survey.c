@@ -1,9 +1,10 @@
-/* Shortest paths up and then down to one switch (the root) in an order of the switches, with one next hop per switch.
+/* Find shortest paths that lead up and then down, in an order of the switches, to one switch (the root), with one
+ * next hop per switch.
  *
- * A switch that receives traffic on a channel down must forward it down.  Switches choose from the first of the order
- * on.  A switch takes a path down if that is shorter than a path up, or of the same length with as many channels to
- * choose from.  All switches on that path, by whatever channels of the shortest such paths, are then bound to go down
- * too. */
+ * A switch that receives traffic on a channel down must forward it down.  Switches choose one after the other,
+ * beginning with the first of the order.  A switch takes a path down if it is shorter than a path up, or if it is as
+ * long and leaves at least as many channels to choose from.  Then all switches on shortest such paths down from
+ * there are bound to go down too. */
 #include "trees/internal/tree_survey.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 #include "trees/descent.h"
 
-/* Fill `below`: hops of the shortest path to the root that only goes down. */
+/* Fill `below`: the hops of each switch's shortest path to the root that only leads down. */
 static void find_paths_down(const tree_survey *survey, int32_t root)
 {
     const ibn_network *net = survey->net;
@@ -32,7 +33,7 @@ static void find_paths_down(const tree_survey *survey, int32_t root)
     }
 }
 
-/* Return the hops of the shortest path of `u` that begins with a channel up; -1 if there is none. */
+/* Return the hops of the shortest path of switch `u` that begins with a channel up; -1 if there is none. */
 static int32_t hops_upwards(const tree_survey *survey, int32_t u)
 {
     const ibn_network *net = survey->net;
@@ -46,7 +47,7 @@ static int32_t hops_upwards(const tree_survey *survey, int32_t u)
     return best;
 }
 
-/* Return whether switch `u` has at least as many channels on shortest paths down as on paths up of as many hops. */
+/* Return whether switch `u` has at least as many channels on its shortest paths down as on paths up of equal length. */
 static int has_more_down(const tree_survey *survey, int32_t u, int32_t hops)
 {
     const ibn_network *net = survey->net;
@@ -61,7 +62,7 @@ static int has_more_down(const tree_survey *survey, int32_t u, int32_t hops)
     return more >= 0;
 }
 
-/* Bind all switches that follow `u` on its shortest paths down. */
+/* Bind all switches after `u` on its shortest paths down: they must go down too. */
 static void bind_below(const tree_survey *survey, int32_t u)
 {
     const ibn_network *net = survey->net;
@@ -95,10 +96,11 @@ void ibn_tree_survey(const tree_survey *survey, int32_t root)
     }
 }
 
-/* Compute hops of the paths up and then down from every switch to some switches.
+/* Compute the hops of the paths that lead up and then down from every switch to some switches.
  *
- * position: int32 [S], order of the switches.  root: int32 [roots].  hops: int32 [roots, S], output; -1: no path.
- * Returns 0, or 1 if memory is exhausted. */
+ * position: int32 [S], position of each switch in the order.
+ * root: int32 [roots], the switches where the paths end.
+ * hops: int32 [roots, S], output; -1: no path.  Returns 0, or 1 if memory is exhausted. */
 int ibn_trees_updown_hops(const ibn_network *network, const int32_t *position, int32_t roots, const int32_t *root,
                           int32_t *hops)
 {

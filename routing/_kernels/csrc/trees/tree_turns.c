@@ -1,21 +1,23 @@
-/* Rule "allowed turns": each path takes only allowed CDG edges (turns), with one next hop per switch.
+/* Rule of allowed turns: each path uses only allowed CDG edges (turns), with one next hop per switch.
  *
- * A tree grows from its root.  A switch joins it by a channel whose turn into the next hop of the far switch is allowed,
- * the cheapest first (E. W. Dijkstra, 1959).  A next hop that is cheap for one switch may leave another one without
- * any allowed channel.  Then the switches on the path of the latter in a spanning tree get the next hops of that path,
- * and the rest of the tree grows again.  All turns of the spanning tree have to be allowed, so that every pair of
- * switches that is connected has a path. */
+ * The tree is grown from its root.  A switch may join by a channel if the turn from this channel into the next hop
+ * of the switch at its end is allowed; the cheapest path joins first (E. W. Dijkstra, 1959).
+ *
+ * A next hop that is cheap for one switch may leave another switch without any allowed channel.  In this case, the
+ * path of that other switch in a spanning tree is fixed: all switches on it get the next hops of the spanning tree,
+ * and the rest of the tree is grown again.  All turns of the spanning tree must be allowed, so that every connected
+ * pair of switches has a path. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "trees/internal/load_account.h"
 
-/* Growths of one tree before all of its switches take the spanning tree. */
+/* Number of times that one tree is grown before all of its switches take the spanning tree. */
 #define MOST_GROWTHS 24
-/* Cost of a next hop for each other LID of the port that uses the same next switch. */
+/* Cost of a next hop for each other LID of the destination port that uses the same next switch. */
 #define SIBLING_COST 0.1
 
-/* Put a channel into the heap. */
+/* Put an offer (a channel with the cost of its path) into the heap. */
 static void push(load_account *account, double cost, int32_t channel)
 {
     int32_t at = account->heap_size++;
@@ -30,7 +32,7 @@ static void push(load_account *account, double cost, int32_t channel)
     account->heap[at] = (turn_offer){.cost = cost, .channel = channel};
 }
 
-/* Remove the cheapest channel from the heap and return it. */
+/* Remove the cheapest offer from the heap and return its channel. */
 static turn_offer pop(load_account *account)
 {
     turn_offer first = account->heap[0], last = account->heap[--account->heap_size];
@@ -59,7 +61,7 @@ static double cost_over(const job_t *job, const load_account *account, const uin
     return account->weight[c] + ibn_path_cost(job, account, next, net->dst[c], root) + siblings;
 }
 
-/* Offer all channels by which switches may join the tree at switch v. */
+/* Offer all channels by which other switches may join the tree at switch v. */
 static void offer_into(const job_t *job, load_account *account, const uint8_t *next, int32_t target, int32_t v)
 {
     const ibn_network *net = job->net;
@@ -71,7 +73,7 @@ static void offer_into(const job_t *job, load_account *account, const uint8_t *n
     }
 }
 
-/* Add the own flow of a switch to its path. */
+/* Add the switch's own flow to the channels of its path. */
 static void add_own(const job_t *job, load_account *account, const uint8_t *next, int32_t target, int32_t u)
 {
     double flow = job->net->sources[u] * job->targets->share[target];
@@ -79,7 +81,7 @@ static void add_own(const job_t *job, load_account *account, const uint8_t *next
         ibn_account_add_path(job, account, next, u, target, flow);
 }
 
-/* Grow the tree from its root and from the switches whose next hops are fixed. */
+/* Grow the tree from its root, and from the switches whose next hops are fixed. */
 static void grow(const job_t *job, load_account *account, uint8_t *next, int32_t target)
 {
     const ibn_network *net = job->net;
@@ -104,7 +106,7 @@ static void grow(const job_t *job, load_account *account, uint8_t *next, int32_t
         int32_t c = offer.channel, u = net->src[c];
         if (next[u] != NO_CHANNEL)
             continue;
-        /* Flow that was added since may have made the path more expensive. */
+        /* The path may have become more expensive by flow that was added since the offer was made. */
         double cost = cost_over(job, account, next, target, c);
         if (cost > offer.cost && account->heap_size > 0 && cost > account->heap[0].cost) {
             push(account, cost, c);
@@ -116,7 +118,7 @@ static void grow(const job_t *job, load_account *account, uint8_t *next, int32_t
     }
 }
 
-/* Fix the next hops on the path of switch u to the root in the spanning tree. */
+/* Fix the next hops on the path of switch u along the spanning tree to the root. */
 static void fix_path(const job_t *job, load_account *account, int32_t target, int32_t u)
 {
     int32_t root = job->targets->root[target];
@@ -126,7 +128,7 @@ static void fix_path(const job_t *job, load_account *account, int32_t target, in
     }
 }
 
-/* Compute the tree of one destination. */
+/* Compute the tree of one destination by the rule of allowed turns. */
 void ibn_trees_grow_turns(const job_t *job, load_account *account, int32_t target)
 {
     const ibn_network *net = job->net;
@@ -155,8 +157,8 @@ void ibn_trees_grow_turns(const job_t *job, load_account *account, int32_t targe
     }
 }
 
-/* Return whether switch u may change its next hop to channel c without a change of any other next hop.  That closes no
- * forwarding loop, because the allowed turns have no cycle. */
+/* Return whether switch u may change its next hop to channel c while all other next hops stay.  No forwarding loop
+ * can arise, because the allowed turns have no cycle. */
 int ibn_turns_allow_change(const job_t *job, const uint8_t *next, int32_t target, int32_t u, int32_t c)
 {
     const ibn_network *net = job->net;
@@ -172,7 +174,7 @@ int ibn_turns_allow_change(const job_t *job, const uint8_t *next, int32_t target
     return 1;
 }
 
-/* Number the turns, and the connected parts of the fabric by the spanning tree. */
+/* Number the turns, and find the connected part of each switch by the spanning tree. */
 int ibn_trees_prepare_turns(job_t *job)
 {
     const ibn_network *net = job->net;

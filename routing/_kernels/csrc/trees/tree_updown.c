@@ -1,15 +1,16 @@
-/* Rule "up, then down" in a given order of the switches, with one next hop per switch: a switch that receives traffic
- * on a down channel must forward it down.
+/* Up/down rule: paths lead up and then down in a given order of the switches, with one next hop per switch.
  *
- * Switches choose from the top of the order on, so each knows whether traffic comes down to it: all switches that
- * could send it are above and have chosen.  Otherwise a switch may go up even if it has a path down.  With a single
- * top, every other switch has a channel up, so every connected pair has a path. */
+ * A switch that receives traffic on a down channel must forward it down.  Switches choose from the top of the order
+ * on.  So each switch knows whether traffic comes down to it: all switches that could send it down are above, and
+ * have chosen.  A switch to which no traffic comes down may go up even if it has a path down.
+ *
+ * With a single top, every other switch has a channel up, so every connected pair of switches has a path. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "trees/internal/load_account.h"
 
-/* Compute the cost of the cheapest path that only goes down, from every switch that has one (INFINITY: the others). */
+/* Compute the cost of the cheapest path that only leads down, for every switch; INFINITY if there is none. */
 static void survey_down(const job_t *job, load_account *account, const int32_t *sequence, const int32_t *position,
                         int32_t root)
 {
@@ -30,7 +31,8 @@ static void survey_down(const job_t *job, load_account *account, const int32_t *
     }
 }
 
-/* Choose the missing next hops of the path down from `u`: every switch on this path must forward down. */
+/* Choose the missing next hops of the path down from switch `u`, because every switch on this path must forward
+ * down. */
 static void go_down(const job_t *job, load_account *account, uint8_t *next, const int32_t *position, int32_t u,
                     int32_t target)
 {
@@ -51,7 +53,7 @@ static void go_down(const job_t *job, load_account *account, uint8_t *next, cons
     }
 }
 
-/* Return the best channel of `u` that goes up to a switch with a path. */
+/* Return the best channel up from switch `u` to a switch that has a path. */
 static candidate_t choose_up(const job_t *job, const load_account *account, const uint8_t *next,
                              const int32_t *position, int32_t u, int32_t target)
 {
@@ -68,7 +70,7 @@ static candidate_t choose_up(const job_t *job, const load_account *account, cons
     return best;
 }
 
-/* Compute the tree of one destination. */
+/* Compute the tree of one destination by the up/down rule. */
 void ibn_trees_grow_updown(const job_t *job, load_account *account, int32_t target)
 {
     const ibn_network *net = job->net;

@@ -1,8 +1,9 @@
 /* Order the switches such that no dependency in use leads down and then up: see updown_order.h.
  *
  * The order is built from its end.  The last switch must have no dependency in use through it.  The switch before it
- * must have none between two switches that come earlier, and so on.  A switch that can be the last one stays possible
- * when others are removed.  So removing possible switches in any order finds a valid order if one exists. */
+ * must have no dependency in use between two switches that come earlier, and so on.  Removing a switch only removes
+ * dependencies, so a switch that can be last stays possible.  That is why any order of removal finds a valid order
+ * if one exists. */
 #include "trees/updown_order.h"
 
 #include <stdlib.h>
@@ -13,13 +14,14 @@ enum { WAITING, QUEUED, GONE };
 typedef struct {
     const int32_t *first, *src, *dst, *into, *into_first, *slot;
     const uint16_t *dependencies;
-    int32_t *through; /* [S] dependencies in use through each switch, between neighbours that are not removed */
-    int32_t *queue;   /* [S] switches in the order in which they are removed */
-    uint8_t *state;   /* [S] WAITING, QUEUED or GONE (removed) */
-    int32_t tail;     /* number of switches in queue */
+    /* [S] number of dependencies in use through each switch, between two neighbours that are not removed */
+    int32_t *through;
+    int32_t *queue; /* [S] switches in the order in which they are removed */
+    uint8_t *state; /* [S] WAITING (not removed), QUEUED (to be removed) or GONE (removed) */
+    int32_t tail;   /* number of switches in `queue` */
 } job_t;
 
-/* Return the number of dependencies in use of channel c on channels to switches that are not removed. */
+/* Return the number of dependencies in use of channel c on channels that lead to switches not yet removed. */
 static int32_t turns_from(const job_t *job, int32_t c)
 {
     const int32_t s = job->dst[c];
@@ -39,7 +41,7 @@ static void free_if_idle(job_t *job, int32_t s)
     }
 }
 
-/* Remove switch s: dependencies through its neighbours that come from s or lead to s no longer count. */
+/* Remove switch s.  The dependencies through its neighbours that come from s or lead to s do not count any more. */
 static void take_out(job_t *job, int32_t s)
 {
     for (int32_t c = job->first[s]; c < job->first[s + 1]; c++)

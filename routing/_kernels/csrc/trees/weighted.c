@@ -1,5 +1,5 @@
-/* Paths of least weight, one destination after the other.  The weight of a channel is
- * (initial weight + flow towards earlier destinations) * inverse capacity. */
+/* Compute paths of least weight, one destination after the other.  The weight of a channel is (initial weight + flow
+ * towards earlier destinations) * inverse capacity. */
 #include "trees/weighted.h"
 
 #include <math.h>
@@ -15,13 +15,15 @@ typedef struct {
 
 typedef struct {
     const ibn_network *net;
-    double *weight, *cost, *through; /* [C] weight; [S] weight of the path to the root; [S] flow through each switch */
-    entry_t *heap;                   /* [C + S] switches by cost; may contain a switch several times */
-    /* size: number of heap entries; settled: [S] reached switches, nearest first; count: number of settled switches */
+    /* weight: [C], weight of each channel; cost: [S], weight of each switch's path to the root; through: [S], flow
+     * through each switch */
+    double *weight, *cost, *through;
+    entry_t *heap; /* [C + S] binary heap of switches by cost; it may contain a switch several times */
+    /* size: number of heap entries; settled: [S], switches with a final path, nearest first; count: their number */
     int32_t size, *settled, count;
 } job_t;
 
-/* Return whether one entry leaves the heap before the other. */
+/* Return whether one heap entry comes before another. */
 static int before(entry_t a, entry_t b)
 {
     return a.cost != b.cost ? a.cost < b.cost : a.of < b.of;
@@ -51,7 +53,8 @@ static entry_t pop(job_t *job)
     return least;
 }
 
-/* Run Dijkstra's algorithm from the root backwards; of paths of equal weight, the one that was found first stays. */
+/* Run Dijkstra's algorithm backwards from the root.  Among paths of equal weight, the one that was found first is
+ * kept. */
 static void grow(job_t *job, int32_t root, uint8_t *next)
 {
     const ibn_network *net = job->net;
@@ -78,7 +81,7 @@ static void grow(job_t *job, int32_t root, uint8_t *next)
     }
 }
 
-/* Add the flow of a tree to the loads and the weights, farthest switches first. */
+/* Add the flow of a tree to the loads and to the weights.  The farthest switches come first. */
 static void add_flow(job_t *job, const uint8_t *next, double share, double *load)
 {
     const ibn_network *net = job->net;
@@ -94,8 +97,10 @@ static void add_flow(job_t *job, const uint8_t *next, double share, double *load
 
 /* Compute the trees of all destinations.
  *
- * next: uint8 [D, S], index of each switch's channel among its own (255: none).  load: double [C].  Weights are
- * positive, so that a switch is settled before all switches whose path leads through it. */
+ * next: uint8 [D, S], output: by destination and switch, the index of the next channel among the switch's channels
+ * (255: none).
+ * load: double [C], output: flow on each channel.  Weights are positive, so a switch gets its final path before all
+ * switches whose path leads through it. */
 int ibn_trees_weighted(const ibn_network *network, const ibn_targets *targets, double first_weight, uint8_t *next,
                        double *load)
 {

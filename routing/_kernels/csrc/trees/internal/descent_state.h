@@ -1,4 +1,5 @@
-/* State of the descent: loads, and the allowed channels towards each root. */
+/* State of the descent (descent.c): loads of the channels, and allowed channels towards each root.  A root is a
+ * switch that delivers destinations. */
 #ifndef IBNUE_DESCENT_STATE_H
 #define IBNUE_DESCENT_STATE_H
 
@@ -9,66 +10,69 @@
 
 #define NO_CHANNEL 255
 
-/* Data of a channel that every comparison of channels reads.  Most of the time goes into these reads, so the struct is
- * small. */
+/* Data of a channel that every comparison of two channels reads.  The struct is small, because most of the time goes
+ * into these reads. */
 typedef struct {
-    double meet;   /* weight of the flows on the channel, times its inverse capacity */
-    int32_t to;    /* switch at the end of the channel */
-    int32_t place; /* place of the channel among those into that switch */
+    double meet;   /* weight of the flows on the channel for pairs of flows, times the channel's inverse capacity */
+    int32_t to;    /* switch where the channel ends */
+    int32_t place; /* index of the channel among the channels into that switch */
 } descent_channel;
 
-/* Data of a channel that only the comparison of its utilisation with the ceiling reads. */
+/* Data of a channel that is read only to compare its utilisation with the ceiling. */
 typedef struct {
     double load;    /* flow on the channel */
     double inverse; /* inverse capacity */
-    double ceiling; /* highest utilisation that costs nothing */
+    double ceiling; /* utilisation up to which the channel costs nothing */
 } descent_load;
 
 /* A switch's path to the current destination. */
 typedef struct {
     double cost;     /* cost of the path, per unit of weight */
     int32_t channel; /* first channel of the path; -1: the switch is the root, or has no path */
-    int32_t row;     /* where the turns into this channel begin in the array `turn` */
+    int32_t row;     /* index in the array `turn` of the turns into this channel */
 } descent_path;
 
 /* Allowed channels of every switch towards one root. */
 typedef struct {
-    int32_t count;    /* switches with a path, without the root */
-    int32_t *order;   /* [count] the switches with a path, the nearest first */
-    int32_t *group;   /* [count] position after the last switch at the same distance */
-    int32_t *first;   /* [count + 1] where the allowed channels of each switch begin, by its position in `order` */
-    uint8_t *allowed; /* numbers of the allowed channels among all channels of the switch */
+    int32_t count;  /* number of switches with a path, without the root */
+    int32_t *order; /* [count] the switches with a path, the nearest first */
+    int32_t *group; /* [count] index after the last switch at the same distance from the root */
+    /* [count + 1] index in `allowed` of each switch's first allowed channel, by the switch's index in `order` */
+    int32_t *first;
+    uint8_t *allowed; /* index of each allowed channel among all channels of its switch */
 } descent_paths;
 
 typedef struct {
     const ibn_network *net;
     const ibn_targets *targets;
     const ibn_descent_options *options;
-    descent_channel *channel; /* [C] state of each channel for the search */
-    descent_load *load;       /* [C] load of each channel */
+    descent_channel *channel; /* [C] data of each channel that every comparison reads */
+    descent_load *load;       /* [C] load and ceiling of each channel */
     /* [turns] for each turn (two channels in a row): weight of the flows on both channels, times the inverse
-     * capacity of the first.  The array is sorted by the switch between both channels, then by the second channel,
-     * then by the place of the first.  So the turns into one channel, all of which one destination uses, are
-     * neighbours.  Row 0 stands for "no turn", and stays 0. */
+     * capacity of the first channel.
+     *
+     * The array is sorted by the switch between the two channels, then by the second channel, then by `place` of the
+     * first channel.  So the turns into one channel, all of which one destination uses, are neighbours in memory.
+     * Row 0 stands for "no turn", and stays 0. */
     double *turn;
-    int32_t *turn_first;    /* [S] where the turns at each switch begin in turn */
+    int32_t *turn_first;    /* [S] index in `turn` of the first turn at each switch */
     descent_path *path;     /* [S] path of each switch to the current destination */
-    uint8_t *next;          /* [D, S] index of the chosen channel among those of the switch */
-    descent_paths *paths;   /* [roots] allowed channels towards each root */
-    int32_t *root_row;      /* [S] row of a root in paths; -1: not a root of a destination with flow */
-    int32_t *family_of;     /* [D] LMC group of each destination */
-    int32_t *sequence;      /* [S] switches in the order of their positions */
-    int32_t *shuffled;      /* [S] scratch: places of the switches, in random order at one distance */
-    double *through;        /* [S] scratch: flow through each switch */
-    double *meeting;        /* [S] scratch: weight of the flow through each switch */
-    int is_first;           /* whether the current sweep is the first, which prefers slots */
-    int32_t digit;          /* number of the current destination in the first sweep */
-    uint8_t *before;        /* [S] scratch: a tree before it was removed */
-    double discount, price; /* discount and price of the current sweep, see ibn_descent_options */
+    uint8_t *next;          /* [D, S] index of the chosen next channel among the switch's channels */
+    descent_paths *paths;   /* [roots] paths and allowed channels towards each root */
+    int32_t *root_row;      /* [S] index of each root in `paths`; -1: the switch delivers no destination with flow */
+    int32_t *family_of;     /* [D] family (all LIDs of one port) of each destination */
+    int32_t *sequence;      /* [S] switches, sorted by position */
+    int32_t *shuffled;      /* [S] scratch: indices of the switches at one distance, in random order */
+    double *through;        /* [S] scratch: flow of the current destination through each switch */
+    double *meeting;        /* [S] scratch: weight of this flow for pairs of flows */
+    int is_first;           /* whether the current sweep is the first one, in which slots are preferred */
+    int32_t digit;          /* index of the current destination in the order of the first sweep */
+    uint8_t *before;        /* [S] scratch: copy of a tree, made before the tree was removed */
+    double discount, price; /* values of the current sweep, see ibn_descent_options */
     uint64_t random;        /* state of the random generator */
 } descent_t;
 
-/* Return where the turns into channel number `number` of switch `v` begin in turn. */
+/* Return the index in `turn` of the turns into channel number `number` of switch `v`. */
 static inline int32_t ibn_descent_row(const descent_t *descent, int32_t v, int32_t number)
 {
     const ibn_network *net = descent->net;

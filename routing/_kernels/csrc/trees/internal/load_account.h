@@ -1,4 +1,4 @@
-/* State of the balancing kernel, shared by its parts: the job, and a load account with its scratch space. */
+/* State of the balancing kernel, shared by its source files: the job, and a load account with its scratch memory. */
 #ifndef IBNUE_LOAD_ACCOUNT_H
 #define IBNUE_LOAD_ACCOUNT_H
 
@@ -9,28 +9,32 @@
 
 #define NO_CHANNEL 255
 
-/* Hops of a path whose costs are added up each time the cost of the path is asked for.  For the rest of the path,
- * the cost that was stored last is used.  Three hops are the whole rest of a path on a three-level tree, where stale
- * costs were measured to do harm.  On longer paths they do no harm, and walking the paths takes half of the time. */
+/* Number of hops whose costs are added up each time the cost of a path is needed.  For the rest of the path, the
+ * cost that was stored last is used.  Three hops are the whole rest of a path on a three-level tree, where
+ * measurements showed that outdated costs do harm.  On longer paths they do no harm, and following the paths would
+ * take half of the time. */
 #define WALKED 3
 
 typedef struct {
     const ibn_network *net;
     const ibn_targets *targets;
     const ibn_balance_options *options;
-    uint8_t *next;        /* [D, S] index of the chosen channel among those of the switch */
-    uint16_t *distance;   /* [roots, S] hops from each switch to each root, shortest rule only */
-    int32_t *by_distance; /* [roots, S] switches, nearest first, -1 behind the last that is connected */
-    int32_t *root_row;    /* [S] row of a root in the two arrays above, -1: not a root */
-    int32_t *sequence;    /* [layers, S] switches in the order of their positions, up/down rule only */
-    int32_t *turn_first;  /* [C + 1] number of the first CDG edge of each channel, rule of allowed turns only */
-    int32_t *part;        /* [S] root of the spanning tree of each switch, rule of allowed turns only */
-    int32_t *family_of;   /* [D] family of each destination */
-    int32_t *order;       /* [F] families in the order of this pass */
-    /* block: place in `order` at which the current block begins; squarings: see weight */
+    uint8_t *next;      /* [D, S] index of the chosen next channel among the switch's channels */
+    uint16_t *distance; /* [roots, S] hops from each switch to each root; used by the rule of shortest paths only */
+    /* [roots, S] switches, the nearest to the root first; -1 after the last switch that is connected */
+    int32_t *by_distance;
+    int32_t *root_row;   /* [S] row of a root in `distance` and `by_distance`, -1: not a root */
+    int32_t *sequence;   /* [layers, S] switches, sorted by position; used by the up/down rule only */
+    int32_t *turn_first; /* [C + 1] number of each channel's first CDG edge; used by the rule of allowed turns only */
+    /* [S] root of the spanning tree to which each switch belongs; used by the rule of allowed turns only */
+    int32_t *part;
+    int32_t *family_of; /* [D] family (all LIDs of one port) of each destination */
+    int32_t *order;     /* [F] families in the order of this pass */
+    /* block: index in `order` at which the current block begins; squarings: see `weight` in load_account */
     int32_t pass, block, squarings;
-    int has_transit;  /* whether there are switches without end ports */
-    double near_peak; /* recompute only trees that use a channel of at least this utilisation, relative to the peak */
+    int has_transit; /* whether the fabric has switches without end ports */
+    /* later passes recompute only trees with a channel of at least this utilisation, relative to the peak */
+    double near_peak;
 } job_t;
 
 /* A channel by which a switch may join a tree, and the cost of its path. */
@@ -42,23 +46,25 @@ typedef struct {
 typedef struct {
     double *load;        /* [C] flow on each channel */
     double *weight;      /* [C] cost of each channel: (utilisation / highest utilisation)^(2^squarings) + hop cost */
-    double inverse_peak; /* 1 / highest utilisation at the last merge */
+    double inverse_peak; /* 1 / highest utilisation, as computed at the last merge */
     double potential;    /* change of the sum of all weights since the last merge */
-    double *cost;        /* [S] cost of each switch's path, when it was chosen or flow was last added to it */
-    double *estimate;    /* [S] cost of the cheapest path of a switch that has no next hop yet */
-    uint8_t *carries;    /* [S] whether flow of the current destination leaves the switch */
-    double *through;     /* [S] a destination's flow through each switch */
-    uint8_t *before;     /* [S] a destination's tree before it was removed */
-    int32_t *queue, *children, *level; /* [S] scratch: a queue; children in a tree; switches at one distance */
-    turn_offer *heap;                  /* [C] offers, the cheapest first; rule of allowed turns only */
-    int32_t heap_size;                 /* length of heap */
-    int32_t *fixed;                    /* [S] channel that each switch has to take, or -1; rule of allowed turns only */
-    int32_t *down;                     /* [S] channel down the spanning tree to the current root, or -1 */
-    uint64_t random;                   /* state of the random generator */
+    double *cost; /* [S] cost of each switch's path, as of the time when it was chosen or flow was last added to it */
+    double *estimate; /* [S] estimated cost of the cheapest path of a switch that has no next hop yet */
+    uint8_t *carries; /* [S] whether flow to the current destination leaves the switch */
+    double *through;  /* [S] flow to a destination through each switch */
+    uint8_t *before;  /* [S] copy of a destination's tree, made before the tree was removed */
+    /* [S] scratch. queue: switches to be visited; children: number of children in a tree; level: switches at one
+     * distance */
+    int32_t *queue, *children, *level;
+    turn_offer *heap;  /* [C] binary heap of offers, the cheapest first; used by the rule of allowed turns only */
+    int32_t heap_size; /* length of `heap` */
+    int32_t *fixed;    /* [S] channel that each switch must take, or -1; used by the rule of allowed turns only */
+    int32_t *down;     /* [S] next channel of each switch along the spanning tree towards the current root, or -1 */
+    uint64_t random;   /* state of the random generator */
 } load_account;
 
-/* Return the weight of a channel with this load: little more than the hop cost unless its utilisation is close to
- * the peak. */
+/* Return the weight of a channel with a given load.  It is little more than the hop cost unless the utilisation is
+ * close to the peak. */
 static inline double ibn_channel_weight(const job_t *job, const load_account *account, int32_t channel, double load)
 {
     double x = load * job->net->inverse_capacity[channel] * account->inverse_peak;
@@ -85,14 +91,14 @@ static inline void ibn_account_add(const job_t *job, load_account *account, int3
     account->weight[channel] = weight;
 }
 
-/* Return the next channel of a switch. */
+/* Return the channel by which a switch sends in a tree. */
 static inline int32_t ibn_next_channel(const job_t *job, const uint8_t *next, int32_t u)
 {
     return job->net->first[u] + next[u];
 }
 
-/* Return the cost of the current path of `from`.  For bisection, only the part counts that the destination's tree
- * does not use yet. */
+/* Return the cost of the present path of switch `from`.  For bisection traffic, channels that the destination's tree
+ * uses already cost nothing. */
 static inline double ibn_path_cost(const job_t *job, const load_account *account, const uint8_t *next, int32_t from,
                                    int32_t root)
 {
@@ -108,7 +114,7 @@ static inline double ibn_path_cost(const job_t *job, const load_account *account
     return cost;
 }
 
-/* Add flow along the path of `from`, and store the new costs of the path's switches. */
+/* Add flow to the channels of the path of switch `from`, and store the new costs of the paths of all switches on it. */
 static inline void ibn_account_add_path(const job_t *job, load_account *account, const uint8_t *next, int32_t from,
                                         int32_t target, double flow)
 {
@@ -126,7 +132,7 @@ static inline void ibn_account_add_path(const job_t *job, load_account *account,
     }
 }
 
-/* Count the other LIDs of the same port whose next hop at switch `u` is the switch behind channel `c`. */
+/* Count the other LIDs of the destination's port whose next hop at switch `u` is the switch where channel `c` ends. */
 static inline int32_t ibn_lmc_siblings(const job_t *job, int32_t target, int32_t u, int32_t c)
 {
     const ibn_network *net = job->net;
@@ -139,13 +145,14 @@ static inline int32_t ibn_lmc_siblings(const job_t *job, int32_t target, int32_t
     return taken;
 }
 
-/* A candidate for a next hop.  It is better if fewer siblings (taken) use it, then if its path costs less. */
+/* A candidate for a next hop.  The candidate used by fewer other LIDs of the port (`taken`) is better; among equals,
+ * the one with the cheaper path. */
 typedef struct {
     int32_t channel, taken;
     double cost;
 } candidate_t;
 
-/* Set the next hop of a switch, and store the cost of its path. */
+/* Set the next hop of a switch, and store the cost of the path. */
 static inline void ibn_set_next_hop(const job_t *job, load_account *account, uint8_t *next, int32_t u,
                                     candidate_t choice)
 {
@@ -153,21 +160,21 @@ static inline void ibn_set_next_hop(const job_t *job, load_account *account, uin
     account->cost[u] = choice.cost;
 }
 
-/* Replace the best candidate by this one if this one is better. */
+/* Replace the best candidate for a next hop by another candidate if that one is better. */
 static inline void ibn_candidate_consider(candidate_t *best, int32_t channel, int32_t taken, double cost)
 {
     if (best->channel < 0 || taken < best->taken || (taken == best->taken && cost < best->cost))
         *best = (candidate_t){.channel = channel, .taken = taken, .cost = cost};
 }
 
-/* Return an empty candidate, worse than any other. */
+/* Return a candidate that is worse than any other, to begin a comparison with. */
 static inline candidate_t ibn_candidate_none(void)
 {
     return (candidate_t){.channel = -1, .taken = 0, .cost = INFINITY};
 }
 
-/* Return the lowest rank of the channels of a switch that lead one hop nearer: the shortest rule allows only these.
- * INT32_MAX: it allows all of them. */
+/* Return the lowest rank among the channels of a switch that lead one hop nearer to the root.  The rule of shortest
+ * paths allows only channels of this rank.  INT32_MAX: it allows all of them. */
 static inline int32_t ibn_least_rank(const job_t *job, const uint16_t *distance, int32_t u)
 {
     const ibn_network *net = job->net;
@@ -181,14 +188,15 @@ static inline int32_t ibn_least_rank(const job_t *job, const uint16_t *distance,
     return least;
 }
 
-/* Return whether the shortest rule allows a channel; `least` is the result of ibn_least_rank. */
+/* Return whether the rule of shortest paths allows a channel.  `least` is the result of ibn_least_rank for its
+ * switch. */
 static inline int ibn_is_allowed(const job_t *job, const uint16_t *distance, int32_t c, int32_t least)
 {
     const ibn_network *net = job->net;
     return distance[net->dst[c]] + 1 == distance[net->src[c]] && (least == INT32_MAX || job->options->rank[c] == least);
 }
 
-/* Return whether a path may go from channel c to the channel of this index at the next switch. */
+/* Return whether a path may continue from channel c to the channel with the given index at the next switch. */
 static inline int ibn_turn_is_allowed(const job_t *job, int32_t c, uint8_t index)
 {
     return job->options->allowed[job->turn_first[c] + index];

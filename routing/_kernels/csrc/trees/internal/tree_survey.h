@@ -1,4 +1,4 @@
-/* Paths up and then down to one switch, with one next hop per switch. */
+/* Paths that lead up and then down to one switch (the root), with one next hop per switch. */
 #ifndef IBNUE_TREE_SURVEY_H
 #define IBNUE_TREE_SURVEY_H
 
@@ -6,22 +6,23 @@
 
 #include "trees/balance.h"
 
-/* Directions of a switch's path to the root. */
+/* Direction in which a switch's path to the root begins. */
 enum { NO_PATH, PATH_UP, PATH_DOWN };
 
 typedef struct {
     const ibn_network *net;
     const int32_t *position; /* [S] position of each switch in the order */
-    const int32_t *sequence; /* [S] switches in the order */
-    int32_t *hops;           /* [S] hops of the path that each switch takes; -1: none */
-    int32_t *below;          /* [S] hops of the shortest path that only goes down; -1: none */
+    const int32_t *sequence; /* [S] switches, sorted by position in the order */
+    int32_t *hops;           /* [S] hops of the path that each switch takes; -1: no path */
+    int32_t *below;          /* [S] hops of the shortest path that only leads down; -1: no such path */
     uint8_t *direction;      /* [S] NO_PATH, PATH_UP or PATH_DOWN */
     int32_t *queue;          /* [S] scratch */
 } tree_survey;
 
 void ibn_tree_survey(const tree_survey *survey, int32_t root);
 
-/* Return whether channel `c` of switch `u` leads one hop further on a path that the survey found. */
+/* Return whether channel `c` of switch `u` continues a path that the survey found: in its direction, and one hop
+ * nearer to the root. */
 static inline int ibn_survey_allows(const tree_survey *survey, int32_t u, int32_t c)
 {
     int32_t v = survey->net->dst[c];
