@@ -32,12 +32,12 @@ from benchmarks.usage import parser_of
 from ibsim_fixtures.processes import LabError, missing_packages
 from routing.class_settings import PortClass
 from routing.deadlock.proof import prove
+from routing.endports import reference_rate
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import IbnueError
 from routing.fabric import Fabric
 from routing.faults import apply_faults, parse_fault
-from routing.flows import reference_rate
 from routing.formats.fabric_files import write_net
 from routing.port_classes import PortClasses
 from routing.quality import Quality, measure

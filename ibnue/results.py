@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from routing import fabric as fabrics
 from routing.cabling import Comparison
 from routing.cli import check, compare, fabric, quality, route, simulate, transition, whatif
+from routing.deadlock.plan_file import write_plan
 from routing.deadlock.proof import Proof
 from routing.deadlock.transition import Transition
 from routing.deadlock.verdict import Verdict
@@ -25,7 +26,6 @@ from routing.errors import EnvironmentProblem, OptionError
 from routing.formats.atomic import write_text_atomically
 from routing.formats.csv_table import Table
 from routing.formats.fabric_files import write_fabric
-from routing.formats.plan_file import write_plan
 from routing.formats.table_files import write_tables
 from routing.publish import VerifiedTables
 from routing.quality import Quality

@@ -63,7 +63,7 @@ class Loads:
     most
         Highest load of a channel (edge forwarding index).
     all_to_all
-        Rate that every end port gets at once, as a share of the reference rate (:func:`~routing.flows.reference_rate`).
+        Rate that every end port gets at once, as a share of the :func:`~routing.endports.reference_rate`.
     """
 
     most: tuple[float, float]

@@ -1,15 +1,34 @@
-"""Look up devices and end ports by name, GUID or LID."""
+"""Look up devices and end ports by name, GUID or LID, and the end ports that take part in traffic."""
 
 from __future__ import annotations
 
 import difflib
 
 import numpy as np
+import numpy.typing as npt
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.names import guid_in, guids_text, labels_of
 from routing.numerals import parse_decimal
+
+
+def attached(fabric: Fabric) -> npt.NDArray[np.int64]:
+    """Return the rows of the end ports that take part in traffic, int64[N], ordered by switch and port.
+
+    These are the end ports with a LID and a switch whose class has a positive weight: not those of aggregation nodes.
+    """
+    rows = np.flatnonzero((fabric.endport_switch >= 0) & (fabric.endport_lid > 0) & fabric.counted)
+    return rows[np.lexsort((fabric.endport_switch_port[rows], fabric.endport_switch[rows]))]
+
+
+def reference_rate(fabric: Fabric) -> float:
+    """Return the most common data rate of the end ports' links in Gb/s, to which quality figures relate.
+
+    Of several equally common rates the lowest is returned, and 0 if there are no end ports.
+    """
+    rates, counts = np.unique(fabric.link_capacity[fabric.endport_link[attached(fabric)]], return_counts=True)
+    return float(rates[counts.argmax()]) if rates.size else 0.0
 
 
 def find_endport(fabric: Fabric, word: str) -> tuple[int, int]:

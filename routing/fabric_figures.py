@@ -10,8 +10,8 @@ import igraph
 import numpy as np
 import numpy.typing as npt
 
+from routing.endports import attached, reference_rate
 from routing.fabric import Fabric
-from routing.flows import attached, reference_rate
 from routing.numerals import count_noun
 from routing.partition import regions
 from routing.rates import speed_name

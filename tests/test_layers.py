@@ -1,4 +1,4 @@
-"""A package imports only packages of lower layers."""
+"""A package imports only packages of lower layers, and the layers are at most ten."""
 
 import ast
 import re
@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("routing", "osm_plugin", "ibsim_fixtures", "ibnue")
 COMMAND_ONLY = {"click", "rich", "routing.cli"}
+MOST_LAYERS = 10
 
 
 def imported(path):
@@ -36,20 +37,56 @@ def refused(path):
     return COMMAND_ONLY | others[package]
 
 
-def listed():
-    """Packages of `routing`, from the bottom up, as the page on the architecture lists them."""
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    return re.findall(r"^\| `routing/(\w+)` \|", page, re.MULTILINE)
+def page():
+    return (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
-def test_packages_import_only_those_listed_before_them():
-    order = listed()
-    assert sorted(order) == sorted(path.parent.name for path in (ROOT / "routing").glob("*/__init__.py"))
-    for height, package in enumerate(order):
-        above = {f"routing.{name}" for name in order[height + 1 :]}
-        for path in sorted((ROOT / "routing" / package).rglob("*.py")):
-            wrong = {name for name in imported(path) if ".".join(name.split(".")[:2]) in above}
+def layers():
+    """Layer of each package and of each single module of `routing`, as the page on the architecture draws them."""
+    rows = re.findall(r"^ +(\d+)  ([a-z_ ]+)$", page(), re.MULTILINE)
+    return [(name, int(number)) for number, names in rows for name in names.split()]
+
+
+def members():
+    """Files of each package and of each single module of `routing`."""
+    found = {name: sorted((ROOT / name).rglob("*.py")) for name in PACKAGES if name != "routing"}
+    for path in (ROOT / "routing").rglob("*.py"):
+        name = path.relative_to(ROOT / "routing").parts[0].removesuffix(".py")
+        if name != "__init__":
+            found.setdefault(name, []).append(path)
+    return found
+
+
+def package_of(name):
+    """The package, or the single module of `routing`, to which a module belongs; None for other distributions."""
+    first, *rest = name.split(".")
+    if first == "routing":
+        return rest[0] if rest else None
+    return first if first in PACKAGES else None
+
+
+def test_packages_import_only_packages_of_lower_layers():
+    layer, files = dict(layers()), members()
+    assert sorted(name for name, _ in layers()) == sorted(files)
+    for name, paths in files.items():
+        lower = range(1, max(layer[name], 2))  # modules of layer 1 may import each other
+        for path in paths:
+            others = {package_of(module) for module in imported(path)} - {name, None}
+            wrong = {other for other in others & set(layer) if layer[other] not in lower}
             assert not wrong, f"{path.relative_to(ROOT)} imports {sorted(wrong)}"
+
+
+def test_layers_are_few_and_the_lowest_one_has_no_packages():
+    numbers = [number for _, number in layers()]
+    assert numbers == sorted(numbers, reverse=True)
+    assert set(numbers) == set(range(1, max(numbers) + 1))
+    assert max(numbers) <= MOST_LAYERS
+    assert all((ROOT / "routing" / f"{name}.py").is_file() for name, number in layers() if number == 1)
+
+
+def test_contents_of_all_packages_are_described():
+    described = re.findall(r"^\| `routing/(\w+)` \|", page(), re.MULTILINE)
+    assert sorted(described) == sorted(path.parent.name for path in (ROOT / "routing").glob("*/__init__.py"))
 
 
 @pytest.mark.parametrize("package", PACKAGES)

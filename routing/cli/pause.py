@@ -94,9 +94,9 @@ def _flows(
     str or None
         What was assumed about tables that do not state SLs or VLs; None if nothing was.
     """
+    from routing.deadlock.flow_files import read_demands, read_paths
     from routing.deadlock.pause_flows import flows_along
     from routing.deadlock.verdict import worst_case
-    from routing.formats.flow_files import read_demands, read_paths
 
     if path_file is not None:
         return read_paths(path_file), None

@@ -15,10 +15,10 @@ from routing.cli.report_options import report_options, write_reports
 from routing.numerals import count_noun
 
 if TYPE_CHECKING:
-    from routing.disjoint_paths import DisjointPaths
     from routing.draw.report import Report
     from routing.fabric import Fabric
     from routing.quality import Quality
+    from routing.quality.disjoint_paths import DisjointPaths
     from routing.tables import Routing
 
 

@@ -64,7 +64,7 @@ def transition(
     0 if the switches may be written in any order or in that of the plan, 1 if not, 3 if that depends on unknown service
     levels.
     """
-    from routing.formats.plan_file import write_plan
+    from routing.deadlock.plan_file import write_plan
     from routing.formats.table_files import read_tables
 
     with spinner("reading"):

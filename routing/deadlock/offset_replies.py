@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from routing.endports import attached
 from routing.fabric import Fabric
-from routing.flows import attached
 from routing.tables import Routing
 
 _PAIRS_AT_ONCE = 4_000_000

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from routing._kernels.balance import Balanced, Targets
 from routing._kernels.descent import DescentCosts, TreeSlots, descend
+from routing.endports import reference_rate
 from routing.fabric import Fabric
-from routing.flows import reference_rate
 from routing.trees.closed_form import Leaves, NotATree, channel_indices, route_tree
 from routing.trees.levels import TreeOrder
 

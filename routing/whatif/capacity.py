@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from routing.endports import reference_rate
 from routing.fabric import Fabric
-from routing.flows import reference_rate
 from routing.quality import all_to_all_share, bisection_share, channel_loads
 from routing.reroute import Published
 from routing.reroute.flow import flow_towards

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from strategies import fabrics
 
+from routing.endports import attached
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.fabric_figures import fabric_figures
-from routing.flows import attached
 from routing.quality import measure
 from routing.topologies import generate
 

@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from routing.deadlock.flow_files import read_demands, read_paths
 from routing.deadlock.pause import analyse_pauses
 from routing.deadlock.pause_flows import Demand, flows_along
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import EnvironmentProblem, OptionError, ParseError, TableError
-from routing.formats.flow_files import read_demands, read_paths
 from routing.topologies import generate
 
 

@@ -14,11 +14,11 @@ from strategies import fabrics, pull_links, random_fabric, ring_fabric
 
 from routing.deadlock.offset_replies import replies_follow_requests
 from routing.deadlock.proof import prove
-from routing.disjoint_paths import disjoint_paths
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions, Objective
 from routing.errors import NotEnoughVLs, OptionError
 from routing.quality import all_to_all_share, channel_loads
+from routing.quality.disjoint_paths import disjoint_paths
 from routing.topologies import generate
 
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import ring_fabric
 
+from routing.deadlock.flow_files import read_demands, read_paths
 from routing.errors import ParseError
 from routing.faults.text import read_faults
-from routing.formats.flow_files import read_demands, read_paths
 from routing.formats.guid_files import read_guid_lines, read_node_name_map
 from routing.formats.ibnetdiscover import parse_ibnetdiscover
 from routing.formats.ibsim_net import parse_net

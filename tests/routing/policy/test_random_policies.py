@@ -21,9 +21,9 @@ from routing.policy import Breaker, apply_rules, hoq_seconds, loop_channels, por
 from routing.policy.drain import drain_times
 from routing.policy.explain import explain_port
 from routing.policy.export import channel_arrays, stall_life, switch_object
-from routing.policy.remedies import remedies_of
 from routing.policy.suggest import rules_text, suggest
 from routing.simulate.options import lifetime_ticks
+from routing.simulate.policy_remedies import remedies_of
 from routing.tables import Provenance, Routing, identity_sl2vl
 
 TICK = 1e-7

@@ -8,9 +8,9 @@ from routing.engines.base import EngineOptions
 from routing.faults import apply_faults, parse_fault
 from routing.policy import apply_rules, hoq_code, loop_channels, port_facts, read_policy
 from routing.policy.drain import drain_times
-from routing.policy.remedies import remedies_of
 from routing.simulate.network import Timing, build_network
 from routing.simulate.options import Breaker, Remedies, Remedy, lifetime_ticks
+from routing.simulate.policy_remedies import remedies_of
 from routing.simulate.run import simulate
 from routing.simulate.state import StopReason
 from routing.simulate.traffic import Flow, Traffic

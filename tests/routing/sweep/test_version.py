@@ -26,7 +26,7 @@ def test_the_same_sources_are_the_same_code_anywhere(tmp_path):
     elsewhere(tmp_path)
     assert told(tmp_path) == [code_version(), code_version(live=True)]
     assert all(version.startswith(f"{routing.__version__}+") for version in told(tmp_path))
-    for name in ("routing/quality.py", "routing/_kernels/csrc/nue/nue.c"):
+    for name in ("routing/quality/__init__.py", "routing/_kernels/csrc/nue/nue.c"):
         before = told(tmp_path)
         with (tmp_path / name).open("a") as file:
             file.write("\n")

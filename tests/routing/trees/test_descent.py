@@ -12,10 +12,10 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.engines.destinations import Destinations, inverse_capacity
 from routing.errors import OptionError
-from routing.flows import Flows
 from routing.publish import verify
 from routing.quality import measure
-from routing.quality_parts import share_of
+from routing.quality.flows import Flows
+from routing.quality.parts import share_of
 from routing.topologies import generate
 from routing.trees.descent import affordable_sweeps, ceilings, tree_slots, tree_tables
 from routing.trees.levels import tree_order

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.disjoint import count_disjoint
+from routing.endports import attached
 from routing.fabric import Fabric
-from routing.flows import attached
 
 MOST = 4
 """Largest number of link-disjoint paths that is counted: pairs with more count as pairs with this number."""

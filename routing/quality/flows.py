@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels import load as kernel
+from routing.endports import attached, reference_rate
 from routing.errors import TableError
 from routing.fabric import Fabric
 from routing.tables import Routing
@@ -26,24 +27,6 @@ _FLOWS_AT_ONCE = 4_000_000
 _PERMUTATION_STREAM, _SHIFT_STREAM = 0x70657266, 0x73686966
 
 
-def reference_rate(fabric: Fabric) -> float:
-    """Return the most common data rate of the end ports' links in Gb/s, to which quality figures relate.
-
-    Of several equally common rates the lowest is returned, and 0 if there are no end ports.
-    """
-    rates, counts = np.unique(fabric.link_capacity[fabric.endport_link[attached(fabric)]], return_counts=True)
-    return float(rates[counts.argmax()]) if rates.size else 0.0
-
-
-def attached(fabric: Fabric) -> npt.NDArray[np.int64]:
-    """Return the rows of the end ports that take part in traffic, int64[N], ordered by switch and port.
-
-    These are the end ports with a LID and a switch whose class has a positive weight: not those of aggregation nodes.
-    """
-    rows = np.flatnonzero((fabric.endport_switch >= 0) & (fabric.endport_lid > 0) & fabric.counted)
-    return rows[np.lexsort((fabric.endport_switch_port[rows], fabric.endport_switch[rows]))]
-
-
 @dataclass(frozen=True, eq=False)
 class Flows:
     """The paths and link rates of a fabric with its LFT, on which traffic patterns are evaluated.
@@ -53,7 +36,7 @@ class Flows:
     fabric, routes
         The fabric, and its LFT in the form that the C kernels take.
     rates
-        Capacities of channels and of end ports' links, as multiples of :func:`reference_rate`.
+        Capacities of channels and of end ports' links, as multiples of :func:`~routing.endports.reference_rate`.
     endports
         int64[N], rows of the end ports that send and receive.
     threads

@@ -13,11 +13,12 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from routing.disjoint_paths import DisjointPaths, disjoint_paths
+from routing.endports import attached, reference_rate
 from routing.errors import OptionError
 from routing.fabric import Fabric
-from routing.flows import Flows, Table, attached, reference_rate
-from routing.quality_parts import ClassShare, Stretch, ThinLeaf, class_shares, share_of, stretch, thin_leaf
+from routing.quality.disjoint_paths import DisjointPaths, disjoint_paths
+from routing.quality.flows import Flows, Table
+from routing.quality.parts import ClassShare, Stretch, ThinLeaf, class_shares, share_of, stretch, thin_leaf
 from routing.tables import Routing
 
 BISECTIONS = 100

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics, random_fabric
 
-from routing.disjoint_paths import disjoint_paths
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.quality import measure
+from routing.quality.disjoint_paths import disjoint_paths
 from routing.topologies import generate
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.class_settings import PortClass
+from routing.endports import reference_rate
 from routing.fabric import Fabric
-from routing.flows import Flows, reference_rate
+from routing.quality.flows import Flows
 
 SIGNIFICANT = 1.01
 """Factor by which the all-to-all share must rise elsewhere for a leaf to count as thin."""
