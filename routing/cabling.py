@@ -1,4 +1,4 @@
-"""Compare a planned fabric with a real one: devices that were renamed or replaced, and cables that differ."""
+"""Compare a planned fabric with a real one: renamed or replaced devices, and cables that differ."""
 
 from __future__ import annotations
 
@@ -14,17 +14,23 @@ from routing.fabric import Fabric
 from routing.names import system_name
 
 End = tuple[int, int]
-"""Device and port of the end of a cable.  Devices of the plan have their numbers in it; others are negative."""
+"""End of a cable: device and port.  A device of the plan has its number in the plan; the numbers of other devices are
+negative.
+"""
 Kind = Literal["missing", "extra", "moved", "swapped", "mixed up"]
 COMPARABLE = 0.5
-"""Part of the plan's GUIDs that the real fabric has at least, if GUIDs mean the same hardware in both."""
+"""Least share of the plan's GUIDs that the real fabric must have.  If it has fewer, the plan's GUIDs were made up and
+do not identify hardware.
+"""
 ALIKE = 0.5
-"""Part of a device's cables that a device without a common name or GUID has at least, to be its replacement."""
+"""Least share of a planned device's cables that another device must have to count as its replacement, if the two have
+no common name or GUID.
+"""
 
 
 @dataclass(frozen=True)
 class CableFinding:
-    """Cables that differ, as few as belong together.
+    """A difference in the cabling: the smallest set of cables that belong together.
 
     Attributes
     ----------
@@ -90,7 +96,7 @@ class Comparison:
 
 @dataclass(eq=False)
 class _Device:
-    """A device of one fabric: its name, GUID, kind (0 for switches), and the peer of each cabled port.
+    """A device of one of the two fabrics: its name, GUID, kind (0 for switches), and the peer of each cabled port.
 
     ``system`` is its :func:`~routing.names.system_name` without regard to case, and ``label`` its name for reports.
     """
@@ -186,7 +192,9 @@ def _guids_are_comparable(planned: list[_Device], found: list[_Device]) -> bool:
 
 
 def _by_identity(planned: list[_Device], found: list[_Device], *, comparable: bool) -> dict[int, int]:
-    """Return the devices that have a common GUID, name or system name, real by planned number."""
+    """Match devices by GUID, name or system name.  Returns the number of the real device by the number of the planned
+    device.
+    """
     match: dict[int, int] = {}
     taken: set[int] = set()
     keys = ["guid", "name", "system"] if comparable else ["name", "system", "guid"]
@@ -201,7 +209,7 @@ def _by_identity(planned: list[_Device], found: list[_Device], *, comparable: bo
 
 
 def _unique(devices: list[_Device], key: str, skipped: set[int]) -> dict[tuple[int, object], int]:
-    """Return the device of each (kind, name or GUID) that one device alone has and that is not empty."""
+    """Return the device for each (kind, name or GUID) that is not empty and that only one device has."""
     identities = [(device.kind, getattr(device, key)) for device in devices]
     counts = Counter(identities)
     return {
@@ -212,7 +220,9 @@ def _unique(devices: list[_Device], key: str, skipped: set[int]) -> dict[tuple[i
 
 
 def _by_cables(planned: list[_Device], found: list[_Device], match: Mapping[int, int]) -> dict[int, int]:
-    """Return devices that have most of a planned device's cables, real by planned number."""
+    """Match devices by cables: a real device matches if it has most of the planned device's cables.  Returns the number
+    of the real device by the number of the planned device.
+    """
     added: dict[int, int] = {}
     while True:
         known = {**match, **added}
@@ -238,7 +248,9 @@ def _by_cables(planned: list[_Device], found: list[_Device], match: Mapping[int,
 
 
 def _exchanged(planned: list[_Device], found: list[_Device], match: Mapping[int, int]) -> list[tuple[int, int]]:
-    """Return pairs of planned devices of which each has all cables of the other, and not its own."""
+    """Return pairs of planned devices that have changed places: each has all cables of the other one, and not its
+    own.
+    """
     back = {b: a for a, b in match.items()}
 
     def cables_found(a: int) -> frozenset[tuple[int, End]]:
@@ -257,7 +269,7 @@ def _exchanged(planned: list[_Device], found: list[_Device], match: Mapping[int,
 
 
 def _findings(planned: list[_Device], found: list[_Device], match: Mapping[int, int]) -> Iterator[CableFinding]:
-    """Yield the cables that differ between matched devices, in groups that share ends."""
+    """Yield the cables that differ between matched devices, in groups of cables that share ends."""
     back = {b: a for a, b in match.items()}
     wanted, there = dict[End, End](), dict[End, End]()
     for a, device in enumerate(planned):

@@ -1,4 +1,5 @@
-"""Classes of end ports, their weights, and the settings that the command line and the plugin's configuration offer.
+"""Classes of end ports, their weights in traffic, and the settings of classes that the command line and the plugin's
+configuration offer.
 
 Both load this module at their start, so it imports nothing that is slow to load.
 """
@@ -42,7 +43,7 @@ CLASS_LABELS = tuple(each.label for each in PortClass)
 
 @dataclass(frozen=True)
 class Weight:
-    """Traffic of an end port relative to a compute port, as whole numbers.
+    """Weight of an end port in traffic, relative to a compute port, as whole numbers.
 
     Attributes
     ----------
@@ -76,7 +77,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class ClassSetting:
-    """One setting of a class, on the command line and in the plugin's configuration.
+    """One setting of the classes of end ports, on the command line and in the plugin's configuration.
 
     Attributes
     ----------

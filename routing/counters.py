@@ -87,7 +87,7 @@ class CounterDeltas:
 
     @property
     def unclassified(self) -> npt.NDArray[np.int32]:
-        """Channels about which saturated counters leave a doubt, as ascending int32 numbers.
+        """Channels that cannot be classified because counters are saturated, as ascending int32 numbers.
 
         These channels are not in :attr:`suspected`, but with the true values of their counters they might be.
         """
@@ -181,7 +181,7 @@ def _switch_counters(lid: str, ports: list[int], run: Run) -> dict[int, dict[str
 
 
 def empty_counters(fabric: Fabric, found: CounterDeltas, run: Run) -> None:
-    """Reset all counters of every channel that has at least one saturated counter."""
+    """Reset all counters of each channel of which at least one counter is saturated."""
     for channel in found.channel[found.full.any(axis=0)].tolist():
         where = [str(fabric.switch_lid[fabric.channels.src[channel]]), str(fabric.channels.port[channel])]
         run(["perfquery", "-R", *where])

@@ -24,7 +24,7 @@ LFT_BLOCK = 64
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """A routing with the GUIDs of the switches and ports that its rows and columns belong to.
+    """A routing, with the GUIDs of the switches and ports to which its rows and columns belong.
 
     Attributes
     ----------
@@ -294,7 +294,8 @@ def _paths(
         Number of those pairs whose path uses a changed LFT entry.
     """
     channel = np.take_along_axis(fabric.channels.at_port, routing.lft.astype(np.intp), axis=1)[:, columns]
-    towards = np.append(fabric.channels.dst, 0)  # index -1, which means "no channel", picks this added element
+    # The element that is appended is selected by index -1, which stands for "no channel".
+    towards = np.append(fabric.channels.dst, 0)
     following = np.where(channel >= 0, towards[channel], np.arange(fabric.switches)[:, None])
     own = differs[:, columns]
     changed = own

@@ -1,4 +1,4 @@
-"""Comparison of all engines on one fabric, and a recommendation with its reason."""
+"""Compare all engines on one fabric, and recommend one with a reason."""
 
 from routing.advise.candidates import Candidate, Refused, try_engine
 from routing.advise.kinds import describe_kind

@@ -1,4 +1,6 @@
-"""Candidates of a comparison: the proven tables of one engine, with all figures on which a choice depends."""
+"""Candidates of a comparison of engines: the proven tables of one engine, with all figures on which the choice
+depends.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from routing.tables import Routing
 from routing.whatif import Baseline, evaluate, single_faults
 
 PATTERNS = 100
-"""Number of random bisections and permutations for each candidate."""
+"""Number of random bisections, and of random permutations, with which each candidate is measured."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +55,13 @@ class Candidate:
 
     @property
     def reversible(self) -> bool:
-        """Whether the certificate covers replies on the SL of their request, too."""
+        """Whether the certificate also covers replies on the SL of their request."""
         return self.proof.strength == "reversible"
 
 
 @dataclass(frozen=True)
 class Refused:
-    """An engine without tables for this fabric, and the reason."""
+    """An engine that has no tables for this fabric, with the reason."""
 
     engine: str
     reason: str
@@ -100,7 +102,9 @@ def try_engine(
 
 
 def _worst_loss(engine: Engine, options: EngineOptions, fabric: Fabric, routing: Routing, links: int) -> float | None:
-    """Return the largest loss over a sample of links between switches, each lost alone; None if none could be lost."""
+    """Return the largest loss of all-to-all traffic over a sample of links between switches, each of which is lost
+    alone.  None if no link can be lost.
+    """
     between = int(np.count_nonzero(fabric.channels.src >= 0)) // 2
     faults = random_faults(fabric, seed=options.seed, count=min(links, between), kinds=("link",)) if between else []
     if not faults or links <= 0:

@@ -1,4 +1,4 @@
-"""Comparison of designs: what each fabric costs, and what its tables carry."""
+"""Compare designs: the price of each fabric, and the traffic that its tables carry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from routing.faults import Fault, FaultKind, apply_faults
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of the parts of a fabric, in any unit.
+    """Prices of the parts of a fabric, in any currency or unit.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Prices:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """A design with its price, and the figures of its tables.
+    """A design (a planned fabric) with its price and the figures of its tables.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Recognition of the kind of a fabric from its cables, as one line of text."""
+"""Recognise the kind of a fabric from its cables, and describe it in one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from routing.fabric import Fabric
 
 
 def describe_kind(fabric: Fabric) -> str:
-    """Return what a fabric looks like: a tree, a product of rings and meshes, or another network.
+    """Return a description of a fabric: a tree, a product of rings and meshes, or another network.
 
     The description has no influence on any table.  Cost: that of :func:`routing.engines.torus_dimensions.directions`.
     """

@@ -1,4 +1,4 @@
-"""Choice among the candidates of a comparison."""
+"""Choose among the candidates of a comparison of engines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Recommendation:
 
 
 def recommend(candidates: Sequence[Candidate]) -> Recommendation | None:
-    """Return the recommended candidate; None if there is none.
+    """Return the recommended candidate with the reason; None if there are no candidates.
 
     The throughput of a candidate is the smaller of its all-to-all share and its bisection bandwidth, each relative to
     the best candidate.  Among candidates within a hundredth of the best throughput, these decide in this order: a
@@ -46,7 +46,9 @@ def _throughput(candidate: Candidate, candidates: Sequence[Candidate]) -> float:
 
 
 def _finite(share: float) -> float:
-    """Return a share that can be compared: 0 where nothing was measured, and at most a large number."""
+    """Return a share that can be compared with others: 0 where nothing was measured, and a large number instead of
+    infinity.
+    """
     return 0.0 if math.isnan(share) else min(share, 1e9)
 
 

@@ -7,10 +7,12 @@ from routing.engines.registry import Registry
 __all__ = ["DEFAULT", "ENGINES", "IN_OPENSM", "OWN"]
 
 DEFAULT = "auto"
-"""Name of the engine if none is named."""
+"""Name of the engine that is used if no engine is named."""
 
 IN_OPENSM = "updn"
-"""Name of the engine inside OpenSM if none is named: it serves any fabric on one VL, and computes one set of tables."""
+"""Name of the engine that is used inside OpenSM if no engine is named.  It serves any fabric on one VL, and computes
+one set of tables.
+"""
 
 OWN = (
     "auto",

@@ -1,4 +1,4 @@
-"""Auto: the tables of the engine that carries the most on the fabric, of those that never form a credit loop."""
+"""Auto: run several engines that never form a credit loop, and return the tables with the highest throughput."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from routing.quality import all_to_all_share, bisection_share, channel_loads
 from routing.tables import Routing
 
 CANDIDATES = ("ftree", "updn", "dfsssp", "lash", "nue", "torus-2qos", "dragonfly", "slimfly")
-"""Engines that are tried, in the order in which the first of several equally good ones is taken."""
+"""Names of the engines that are tried.  Of equally good engines, the first one in this list is taken."""
 GRIDS_ONLY = ("torus-2qos",)
-"""Candidates that are left out where the links show no directions as in a mesh, torus or HyperX."""
+"""Engines that are tried only where the links show directions, as in a mesh, torus or HyperX."""
 QUICK = ("ftree", "updn", "dfsssp")
-"""Engines that are tried on the largest fabrics, where the others take minutes."""
+"""Engines that are tried on the largest fabrics, where the other engines take minutes."""
 LARGE = 20
-"""Fabrics on which a refinement pass takes more seconds than this are large."""
+"""Seconds that a refinement pass takes at least on a fabric that counts as large."""
 EQUAL = 0.01
 """Fraction within which the throughput of two engines counts as equal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """Tables of one engine with their all-to-all share and bisection bandwidth."""
+    """Tables of one engine, with their all-to-all share and their bisection bandwidth."""
 
     engine: str
     routing: Routing
@@ -43,13 +43,15 @@ class Tried:
     bisection: float
 
     def throughput(self, others: Sequence[Tried]) -> float:
-        """Return the smaller of both shares, each relative to the largest one of all candidates."""
+        """Return the smaller of all-to-all share and bisection bandwidth, each relative to the largest value of all
+        candidates.
+        """
         pairs = ((self.all_to_all, [o.all_to_all for o in others]), (self.bisection, [o.bisection for o in others]))
         return min(own / max(every) if max(every) else 1.0 for own, every in pairs)
 
 
 class Auto:
-    """Choice among the engines of this package by the measured throughput of their tables.
+    """Choose among the engines of this package by the measured throughput of their tables.
 
     Notes
     -----
@@ -122,7 +124,8 @@ def _engines(fabric: Fabric, options: EngineOptions) -> list[Engine]:
 def _measured(engine: Engine, fabric: Fabric, options: EngineOptions) -> Tried:
     """Route the fabric with an engine, and measure the tables."""
     with warnings.catch_warnings():
-        if engine.name in GRIDS_ONLY:  # a fabric that only resembles a grid is not miscabled
+        # The warning about miscabled links is suppressed, because a fabric that only resembles a grid is not miscabled.
+        if engine.name in GRIDS_ONLY:
             warnings.simplefilter("ignore", InputWarning)
         routing = engine.route(fabric, options)
     loads = channel_loads(fabric, routing, threads=options.threads)

@@ -37,14 +37,14 @@ class Objective(enum.Enum):
 
 
 MAX_DATA_VLS = 15
-"""Number of data VLs of InfiniBand, as :data:`routing.tables.DATA_VLS`."""
+"""Number of data VLs of InfiniBand.  It equals :data:`routing.tables.DATA_VLS`, which is slow to import."""
 AUTO_VLS = 8
-"""Number of VLs for "auto" if the number that the ports support is unknown."""
+"""Number of VLs that "auto" stands for if the number that the ports support is unknown."""
 
 _NO_ROOTS = "has no roots", "leave them out, or use updn"
 _NO_NODES = "treats all end ports alike", "leave the file out, or use ftree"
 LONGER_PATHS = "takes longer paths in any case", "leave it out"
-"""Refusal of ``minimal`` by an engine whose paths need not be the shortest."""
+"""Refusal of the option ``minimal`` by an engine whose paths may be longer than the shortest."""
 
 
 def _texts(values: Iterable[object]) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def _texts(values: Iterable[object]) -> tuple[str, ...]:
 class EngineOptions:
     """Options of a run.  An engine rejects an option that it does not support; it ignores none silently.
 
-    Each field declares all that there is to an option.  The command line, the plugin's configuration, sweeps and the
+    Each field declares everything about one option.  The command line, the plugin's configuration, sweeps and the
     provenance derive from these declarations, see :data:`OPTIONS`.
 
     Raises
@@ -140,7 +140,8 @@ class EngineOptions:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], **more: Any) -> EngineOptions:
-        """Return the options for values from TOML, JSON or the command line, and ``more`` that are options already.
+        """Return the options for values from TOML, JSON or the command line.  Values in ``more`` have the types of the
+        options already.
 
         Raises
         ------
@@ -150,7 +151,7 @@ class EngineOptions:
         return cls(**{name: OPTIONS[name].convert(value) for name, value in values.items()}, **more)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the values by name; members of enumerations as JSON has them."""
+        """Return the values of all options by name.  Members of enumerations are converted as for JSON."""
         return {name: plain(getattr(self, name)) for name in OPTIONS}
 
 
@@ -220,7 +221,7 @@ class Engine(Protocol):
 
 
 def offers_of(engine: Engine | None) -> Offers:
-    """Return what an engine offers; the defaults for an unknown engine, and for one that declares nothing."""
+    """Return what an engine offers.  An unknown engine, and one that declares nothing, offers the defaults."""
     found = getattr(engine, "offers", None)
     return found if isinstance(found, Offers) else Offers()
 

@@ -1,4 +1,4 @@
-"""Conversion of a time budget into an effort, computed from the fabric without measuring time."""
+"""Convert a time budget into an effort.  The conversion depends on the fabric alone; no time is measured."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from routing.errors import OptionError
 from routing.fabric import Fabric
 
 FIRST_PASSES = 6.0
-"""Cost of the first paths of an engine, before refinement, in passes over all end ports.
+"""Cost of an engine's first paths, before refinement, in units of one pass over all end ports.
 
-``nue`` on one layer tries three seeds and needs up to four times as much."""
+``nue`` on one layer tries three seeds and needs up to four times as much.
+"""
 
 SECONDS_OF_EFFORT = 4.0
 """Largest measured CPU time that effort 1 adds, in seconds on one core."""
@@ -45,6 +46,6 @@ def effort_within(fabric: Fabric, seconds: float) -> float:
 
 
 def _rounded_up(seconds: float) -> float:
-    """Return the seconds, rounded up to two significant digits."""
+    """Return a number of seconds, rounded up to two significant digits."""
     step = 10.0 ** (math.floor(math.log10(seconds)) - 1)
     return math.ceil(seconds / step * (1 + 1e-9)) * step

@@ -54,7 +54,9 @@ class Destinations:
         )
 
     def targets(self, layer: npt.NDArray[np.int32] | None = None) -> Targets:
-        """Return the destinations as input of the kernel; ``layer`` is int32[D], None: all in layer 0."""
+        """Return the destinations as input of the kernel.  ``layer`` (int32[D]) is the layer of each destination; None:
+        all are in layer 0.
+        """
         return Targets(self.lmc_group_first, self.root, self.share, np.zeros_like(self.lid) if layer is None else layer)
 
 
@@ -79,7 +81,8 @@ def inverse_capacity(fabric: Fabric, link_weights: Sequence[tuple[int, int, floa
 def forwarding_tables(fabric: Fabric, destinations: Destinations, trees: Balanced | NueTrees) -> npt.NDArray[np.uint8]:
     """Return the LFTs of the trees, uint8[S, L].
 
-    An entry is an out-port; at the delivering switch the port of the CA or router, or 0; 255 if there is no path.
+    An entry is an out-port.  At the switch that delivers the LID it is the port of the CA or router, or 0 for the
+    switch's own LID.  It is 255 if there is no path.
     """
     channels, lids = fabric.channels, fabric.lids
     lft = np.full((fabric.switches, len(lids)), NO_PORT, np.uint8)

@@ -1,4 +1,6 @@
-"""DFSSSP: balanced shortest paths, free of credit loops by VLs, with an SL per source switch and LID."""
+"""DFSSSP: balanced shortest paths that are free of credit loops, because each path has an SL, and so a VL, by source
+switch and LID.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 FALLBACK_PATHS = {"mirrored": "mirrored shortest paths", FIRST_FOUND: "shortest paths without balance, as in LASH"}
-"""Description of the paths that are used if no others fit into the VLs, by the name of the path set."""
+"""Description, by the name of the path set, of the paths that are used if no others fit into the VLs."""
 
 
 def route_in_layers(engine: Engine, fabric: Fabric, options: EngineOptions, *, mutual: bool) -> Routing:
@@ -43,7 +45,9 @@ def route_in_layers(engine: Engine, fabric: Fabric, options: EngineOptions, *, m
 def layered_tables(
     engine: Engine, fabric: Fabric, options: EngineOptions, best: LayeredPaths, *, mutual: bool, start: float
 ) -> Routing:
-    """Return the tables of paths in layers; ``start`` is the time at which the engine began, in seconds."""
+    """Return the tables for paths that have been assigned to layers.  ``start`` is the time at which the engine began,
+    in seconds.
+    """
     destinations, layers = Destinations.of(fabric), best.layers
     found: dict[str, object] = {"paths": best.paths, "left_to_chance": layers.left_uncounted}
     if best.fallback:

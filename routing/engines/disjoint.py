@@ -25,13 +25,13 @@ from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing
 
 WANTED = {1: 1, 2: 2, 4: 3, 8: 4}
-"""Link-disjoint paths that each pair should have, by the number of trees."""
+"""Number of link-disjoint paths that each pair should have, for each number of trees."""
 
 DETOUR = 2
-"""Hops by which a path may exceed the longest of all shortest paths."""
+"""Number of hops by which a path may exceed the longest of all shortest paths."""
 
 VISITS_PER_SECOND = 100_000_000
-"""Channels of paths that the local search may visit, at effort 1: about a second on one core."""
+"""Number of channels of paths that the local search may visit at effort 1, which takes about a second on one core."""
 
 FEWEST_SWEEPS, MOST_SWEEPS, MOST_BALANCE_SWEEPS = 2, 10, 100
 
@@ -41,16 +41,18 @@ class Disjoint:
 
     Notes
     -----
-    All end ports of a switch have the same trees, one for each LID offset, and take parallel links in turn.  Offset 0
-    takes balanced shortest paths.
-    Every other tree keeps some branches of this tree, and leaves the others out.  Switches that were left out join the
-    kept branches from the side, and a local search moves next hops until most pairs have the paths that they should
-    have.  A path is at most :data:`DETOUR` hops longer than the diameter wherever trees allow it.
+    All end ports of a switch have the same trees, one for each LID offset, and take parallel links in turn.  The tree
+    of offset 0 has balanced shortest paths.
+
+    Every other tree keeps some branches of the tree of offset 0.  Switches outside of these branches join them from the
+    side.  A local search then moves next hops until most pairs have the paths that they should have.  A path is at most
+    :data:`DETOUR` hops longer than the diameter wherever trees allow it.
 
     Each VL has an order of the switches, and its paths lead up and then down (:mod:`routing.engines.disjoint_orders`).
-    The reverse of an allowed path is allowed.  The search keeps for each pair and offset a VL that allows the paths in
-    both directions.  So a reply on the request's SL is safe if it goes to the same LID offset.  With ``reversible``,
-    one VL allows the paths of all offsets between two switches, and every reply on the request's SL is safe.
+    If a path is allowed, its reverse is allowed too.  The search keeps for each pair and offset a VL that allows the
+    paths in both directions.  So a reply on the request's SL is safe if it goes to the same LID offset.  With
+    ``reversible``, one VL allows the paths of all offsets between two switches, and every reply on the request's SL is
+    safe.
 
     Cost: for each sweep of the local search O(S C K^2) channels of paths, and O(S^2 K) bytes of memory.
     """
@@ -122,7 +124,8 @@ class _TreeSearch:
     options: EngineOptions
 
     def run(self) -> Placement:
-        """Return trees and VLs.  Numbers of orders are tried in turn, until the paths fit into the VLs.
+        """Search for trees, and for VLs of their paths.  Several numbers of orders are tried, until the paths fit into
+        the VLs.
 
         Raises
         ------
@@ -146,7 +149,8 @@ class _TreeSearch:
         raise NotEnoughVLs(DATA_VLS + 1, have)
 
     def _attempt(self, vls: int, count: int, initial: npt.NDArray[np.uint8] | None) -> Placement | None:
-        """Compute trees for a number of orders, and their VLs; None if the paths do not fit into the VLs.
+        """Compute trees whose paths follow a number of orders, and the VLs of the paths.  None if the paths do not fit
+        into the VLs.
 
         ``initial`` is uint8[S, S], first trees to begin with, or None.
         """
@@ -176,7 +180,7 @@ class _TreeSearch:
 def _attempts(have: int, *, minimal: bool) -> Iterator[tuple[int, int]]:
     """Yield the numbers of VLs and of switch orders to try.
 
-    If there are fewer orders than VLs, the other VLs are for paths that no order allows.
+    Where there are fewer orders than VLs, the remaining VLs serve paths that no order allows.
     """
     if minimal:
         yield from ((vls, min(vls, MOST_ORDERS)) for vls in range(1, have + 1))
@@ -187,7 +191,9 @@ def _attempts(have: int, *, minimal: bool) -> Iterator[tuple[int, int]]:
 
 
 def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np.uint8] | None:
-    """Return uint8[S, S], first trees of grids, tori and hypercubes: dimension order balances best; None elsewhere."""
+    """Return uint8[S, S], first trees for grids, tori and hypercubes.  They are dimension-ordered, which balances best
+    there.  None for other fabrics.
+    """
     destinations = Destinations.of(fabric)
     roots, first = np.unique(destinations.root, return_index=True)
     if options.objective is Objective.BISECTION or len(roots) < fabric.switches or not fabric.endports:
@@ -197,7 +203,7 @@ def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np
 
 
 def _balance_sweeps(fabric: Fabric, options: EngineOptions) -> int:
-    """Return the number of sweeps that balance the first trees.  With the objective bisection, there are none."""
+    """Return the number of sweeps that balance the first trees.  It is 0 if the objective is bisection."""
     if options.objective is Objective.BISECTION:
         return 0
     visits = max(1, 3 * fabric.switches * len(fabric.channels))
@@ -205,7 +211,7 @@ def _balance_sweeps(fabric: Fabric, options: EngineOptions) -> int:
 
 
 def _sweeps(fabric: Fabric, trees: int, options: EngineOptions) -> int:
-    """Return the number of sweeps of the local search: as requested, or as many as the effort allows."""
+    """Return the number of sweeps of the local search: the requested number, or the number that the effort allows."""
     if options.passes is not None:
         return options.passes
     visits = max(1, fabric.switches * len(fabric.channels) * trees * trees)

@@ -1,7 +1,7 @@
 """Orders of the switches, one for each VL, for link-disjoint paths (:mod:`routing.engines.disjoint`).
 
-On the VL of an order, paths lead up (to earlier switches) and then down.  So its CDG is acyclic, and the reverse of an
-allowed path is allowed as well.  An order and its reverse together allow every dependency.
+On the VL of an order, paths lead up (to earlier switches) and then down.  So the VL's CDG is acyclic, and the reverse
+of an allowed path is allowed as well.  An order and the reversed order together allow every dependency.
 """
 
 from __future__ import annotations
@@ -16,21 +16,23 @@ from routing.engines.orders import breadth_first, top_switches
 from routing.fabric import Channels, Fabric
 
 CANDIDATES = 20
-"""Orders that are generated; their reverses are candidates too."""
+"""Number of orders that are generated.  The reversed orders are candidates too."""
 
 BALANCE_STEPS, SMOOTHING_STEPS = 40, 2
-"""Attempts to move a switch, per switch: in a random order, and in an order by distance."""
+"""Number of attempts to move a switch, per switch: for a random order, and for an order by distance."""
 
 LANDMARKS = 6
-"""Switches whose distances, with random factors, give an order by distance."""
+"""Number of switches whose distances, with random factors, are added to give an order by distance."""
 
 FIRST_SHORT, FIRST_RICH, SECOND_RICH = 10, 5, 1
-"""Value of a pair to which an order gives its first shortest path, or its first or second rich choice of paths."""
+"""Values by which orders are compared: of a pair with a first shortest path, of a pair with a first rich choice of
+paths, and of a pair with a second rich choice.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class VlOrders:
-    """The orders of the VLs.
+    """The orders of the switches, one for each VL.
 
     Attributes
     ----------
@@ -56,10 +58,11 @@ class VlOrders:
 
 
 def candidate_orders(fabric: Fabric, distance: npt.NDArray[np.uint16], seed: int) -> list[npt.NDArray[np.int32]]:
-    """Return orders of the switches (int32[S] positions each): on a tree by its tiers, random ones, and by distance.
+    """Return candidate orders of the switches, as positions (int32[S] each): an order by tiers on a tree, random
+    orders, and orders by distance.
 
-    Random orders are balanced: each switch has about as many neighbours before it as behind it.  Each order is
-    followed by its reverse.
+    Random orders are balanced: each switch has about as many neighbours before it as after it.  Each order is followed
+    by the reversed order.
     """
     channels, switches = fabric.channels, fabric.switches
     rng = np.random.default_rng(seed)
@@ -133,6 +136,8 @@ def choose_orders(
 def _served(
     offer: Reach, distance: npt.NDArray[np.uint16], counted: npt.NDArray[np.bool_], wanted: int
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return bool[S, S] each: pairs to which an order gives a shortest path, and those with a choice as well."""
+    """Return two arrays bool[S, S]: the pairs to which an order gives a shortest path, and the pairs to which it also
+    gives a choice of paths.
+    """
     short = counted & (offer.hops == distance)
     return short, short & (np.minimum(offer.degree, offer.degree.T) >= wanted)

@@ -1,4 +1,4 @@
-"""Spread of the end ports of a switch over parallel links, for trees that all of them share."""
+"""Distribute the end ports of a switch over parallel links, for trees that all of these end ports share."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from routing.engines.destinations import Destinations
 from routing.fabric import Fabric
 
 MOST_SLOTS = 1024
-"""Maximum number of slots that stand for the links between two switches; beyond it, link speeds do not count."""
+"""Maximum number of slots that stand for the links between two switches.  If link speeds demand more slots, they are
+ignored.
+"""
 
 
 def spread_over_trunks(
     fabric: Fabric, destinations: Destinations, next_channel: npt.NDArray[np.uint8], *, by_rate: bool
 ) -> npt.NDArray[np.uint8]:
-    """Return next channels in which the end ports of a switch take parallel links in turn.
+    """Return next channels by which the end ports of a switch use parallel links in turn.
 
     The n-th end port of a switch replaces each link by the n-th link after it, counted cyclically among the parallel
     links.  So paths of one end port that shared no link before do not share one afterwards.  An order of the switches
@@ -59,7 +61,8 @@ def _turn(
     lists the channels of the bundle, and ``first`` is the first channel of the switch.
     """
     channels = fabric.channels
-    # Both directions number the links alike, so that paths in opposite directions stay apart, too.
+    # The links of a bundle are numbered equally in both directions, so that paths in opposite directions share no link
+    # either.
     trunk = trunk[np.argsort(channels.link[trunk], kind="stable")]
     rates = channels.capacity[trunk]
     ranks = np.arange(turned.shape[1])
@@ -74,7 +77,9 @@ def _turn(
 
 
 def _rank_at_switch(fabric: Fabric, destinations: Destinations) -> npt.NDArray[np.int64]:
-    """Return int64[D], the number of the end port among those of its switch; 0 for LIDs of switches."""
+    """Return int64[D], the number of each destination's end port among the end ports of its switch; 0 for LIDs of
+    switches.
+    """
     switch = fabric.endport_switch
     order = np.argsort(switch, kind="stable")
     rank = np.zeros(fabric.endports, np.int64)

@@ -1,6 +1,6 @@
-"""VLs of the trees of :mod:`routing.engines.disjoint`.
+"""Assign VLs to the paths of the trees of :mod:`routing.engines.disjoint`.
 
-Each order is a VL.  Paths that no order allows get a VL on which they close no cycle.
+Each order of the switches has a VL.  A path that no order allows gets a VL on which it closes no cycle.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from routing._kernels.up_down import is_increasing
 from routing.engines.disjoint_orders import VlOrders
 
 MOST_LEFT = 0.05
-"""Share of groups of paths without an order beyond which no search for their VLs is made."""
+"""Share of groups whose paths have no order, above which the search for their VLs is not worth its time."""
 
 ROUNDS = 8
-"""Rounds in which paths without a VL follow the first tree."""
+"""Number of rounds in which paths without a VL are replaced by those of the first tree."""
 
 VISITS = 200_000_000
-"""Channels that cycle searches may visit in a round."""
+"""Number of channels that cycle searches may visit in a round."""
 
 SPARE_VISITS = 1_000_000
-"""Channels that cycle searches may visit for paths between switches without end ports."""
+"""Number of channels that cycle searches may visit for paths between switches without end ports."""
 
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Trees, and a VL for each group of paths.
+    """Trees, with a VL for each path.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Placement:
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Groups of paths that share a VL: of two switches (with ``shared``), or of two switches and a tree.
+    """Groups of paths that share a VL: all paths of two switches in one tree, or with ``shared`` in all trees.
 
     Attributes
     ----------
@@ -85,7 +85,8 @@ class _Groups:
         trees, ends = request.trees, request.weight > 0
         high, low = np.nonzero(np.tril(request.distance != UNREACHED, -1))
         tree = np.arange(trees)
-        to = np.stack([high, low], axis=1)[:, None, :]  # [pairs, 1, 2]: destination of each direction
+        # The array has the shape [pairs, 1, 2] and holds the destination switch of both directions.
+        to = np.stack([high, low], axis=1)[:, None, :]
         exists = ((tree == 0)[None, :, None] | ends[to]) & np.ones((1, trees, 1), bool)
         lid = (to * trees + tree[None, :, None]).astype(np.int32)
         source = np.broadcast_to(to[:, :, ::-1], lid.shape).astype(np.int32)
@@ -102,17 +103,20 @@ class _Groups:
         return cls(high[some], low[some], number[some], exists[some], source[some], lid[some], counted[some])
 
     def paths(self, chosen: npt.NDArray[np.int64], start: npt.NDArray[np.uint8]) -> PathGroups:
-        """Return the chosen groups (row numbers) as input of the kernel; ``start`` is uint8[G]."""
+        """Return the groups with the given row numbers (``chosen``) as input of the kernel.  ``start`` is uint8[G], the
+        VL that is tried first.
+        """
         exists = self.exists[chosen]
         first = np.concatenate([[0], np.cumsum(exists.sum(axis=1))]).astype(np.int32)
         return PathGroups(first, self.source[chosen][exists], self.lid[chosen][exists], start[chosen])
 
 
 def place(request: TreeRequest, trees: DisjointTrees, orders: VlOrders, vls: int) -> Placement | None:
-    """Give every path a VL: that of its order, or for paths without one any VL whose CDG stays acyclic.
+    """Assign a VL to every path: the VL of the order that allows it.  A path that no order allows gets any VL whose CDG
+    stays acyclic.
 
-    Paths that fit nowhere follow the first tree from then on.  With given first trees (``request.initial``) they end
-    the attempt, because computed ones lose fewer link-disjoint paths.
+    A path that fits on no VL is replaced by the path in the first tree.  But if first trees were given
+    (``request.initial``), the attempt ends, because computed first trees lose fewer link-disjoint paths.
 
     Returns
     -------
@@ -152,9 +156,10 @@ def _assign(
     orders: VlOrders,
     vls: int,
 ) -> npt.NDArray[np.uint8]:
-    """Return uint8[G], the VL of each group, ``NO_VL`` for groups that fit nowhere.
+    """Return uint8[G], the VL of each group; ``NO_VL`` for groups that fit on no VL.
 
-    Groups with a start VL come first.  Those between switches without end ports come last, with a work limit.
+    Groups with a start VL are assigned first.  Groups between switches without end ports are assigned last, with a work
+    limit.
     """
     channels = request.channels
     lft = _forwarding_rows(request, next_channel)

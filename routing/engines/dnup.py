@@ -56,7 +56,7 @@ class DownUp:
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 
-        Cost: O(L S radix hops) per pass; the trial of roots visits a bounded number of channels.
+        Cost: O(L S radix hops) per pass.  The trial of roots visits a limited number of channels.
         """
         refuse_unsupported(self, options)
         start = time.perf_counter()
@@ -85,9 +85,10 @@ ENGINE = DownUp()
 
 
 def down_first(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
-    """Return int32[S], an Up*/Down* order whose "up" leads away from the roots: the switch farthest from them is first.
+    """Return int32[S], an Up*/Down* order in which "up" leads away from the roots.
 
-    Each further switch is a neighbour of an earlier one, the farthest first.
+    The switch farthest from the roots comes first.  Each further switch is a neighbour of an earlier one; the farthest
+    from the roots is taken.
     """
     if fabric.switches == 0:
         return np.zeros(0, np.int32)
@@ -97,7 +98,9 @@ def down_first(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
 
 
 def _candidate_roots(fabric: Fabric, seed: int) -> list[list[int]]:
-    """Return sets of roots to try: the top switches of a tree, the most central switch, and random switches."""
+    """Return sets of roots to try: the top switches of a tree, the most central switch, and randomly chosen
+    switches.
+    """
     if fabric.switches == 0:
         return [[]]
     tops = top_switches(fabric)

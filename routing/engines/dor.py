@@ -1,4 +1,4 @@
-"""DOR: dimension-ordered paths on meshes, tori, HyperX and hypercubes, over coordinates that the cables show."""
+"""DOR: dimension-ordered paths on meshes, tori, HyperX and hypercubes.  The coordinates are found from the cables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 VISITS = 400_000_000
-"""Channels that cycle searches may visit."""
+"""Number of channels that cycle searches may visit."""
 
 
 class DimensionOrder:
@@ -80,7 +80,9 @@ class DimensionOrder:
 
     @staticmethod
     def _service_levels(routes: GridRoutes, vls: int) -> tuple[npt.NDArray[np.uint8], int]:
-        """Return the SLs, and the number of VLs with which the paths close no cycle; 0 if there are too few VLs."""
+        """Return the SLs, and the number of VLs on which the paths close no cycle.  The number is 0 if there are too
+        few VLs.
+        """
         paths, lids = routes.paths, len(routes.fabric.lids)
         if not paths.rings and paths.regular.all():
             return round_robin_sls(routes.destinations, lids, vls), 1

@@ -1,4 +1,4 @@
-"""Dragonfly: balanced shortest paths, with the VL by hop class."""
+"""Dragonfly: balanced shortest paths; a packet changes its VL behind a link between groups (hop class)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 LONGEST = 3
-"""Hops of the longest shortest paths of a dragonfly: local, between groups, local."""
+"""Number of hops of the longest shortest paths of a dragonfly: a local link, a link between groups, a local link."""
 
 
 class Dragonfly:
-    """Balanced shortest paths of a dragonfly, with another VL behind a link between groups.
+    """Balanced shortest paths of a dragonfly, with a second VL for the hops after a link between groups.
 
     Notes
     -----
@@ -76,8 +76,10 @@ ENGINE = Dragonfly()
 
 
 def _candidates(selector: PathSelector, group: npt.NDArray[np.int64], between: npt.NDArray[np.bool_]) -> list[PathSet]:
-    """Return paths, the most balanced first, if there are more VLs than needed; else those with most regular paths."""
-    # A path of three hops is regular if it begins in the group.  Shorter ones are regular in any case.
+    """Return candidate paths.  If there are more VLs than needed, the most balanced paths come first, otherwise those
+    with the most regular paths.
+    """
+    # A path of three hops is regular if its first link is within the group.  Shorter paths are always regular.
     found = [selector.by_rank("local first", between.astype(np.int32), rank_from=LONGEST)]
     if selector.options.objective is Objective.ALLTOALL:
         one = over_one_link(selector, group)

@@ -1,4 +1,4 @@
-"""Groups of a dragonfly, found from the cables."""
+"""Find the groups of a dragonfly from the cables."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from routing.errors import RoutingError
 from routing.fabric import Fabric
 
 LEAST_INSIDE = 0.75
-"""Share of the pairs of switches of a group that have to be linked."""
+"""Share of the pairs of switches within groups that must be linked."""
 
 LEAST_BETWEEN = 0.75
-"""Share of the pairs of groups that have to be linked."""
+"""Share of the pairs of groups that must be linked."""
 
 THRESHOLDS = 40
-"""Number of thresholds of similarity that are tried, evenly spaced in (0, 1)."""
+"""Number of similarity thresholds that are tried, evenly spaced between 0 and 1."""
 
 
 class NotADragonfly(RoutingError):
-    """The switches do not form groups as in a dragonfly."""
+    """Error: the switches do not form groups as in a dragonfly."""
 
 
 def groups_of(fabric: Fabric) -> npt.NDArray[np.int64]:
@@ -61,7 +61,9 @@ def groups_of(fabric: Fabric) -> npt.NDArray[np.int64]:
 
 
 def _shares(group: npt.NDArray[np.int64], links: npt.NDArray[np.int32]) -> tuple[float, float]:
-    """Return the share of linked pairs of switches within groups, and of linked pairs of groups; 0 without pairs."""
+    """Return two shares: of the pairs of switches within groups that are linked, and of the pairs of groups that are
+    linked.  A share is 0 if there are no such pairs.
+    """
     size = np.bincount(group)
     ends = group[links]
     within = ends[:, 0] == ends[:, 1]

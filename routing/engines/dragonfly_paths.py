@@ -14,11 +14,11 @@ from routing.engines.path_selection import PathSelector, PathSet
 from routing.fabric import Channels
 
 NO_CHANNEL = 255
-"""Entry of a tree at its root, and where there is no path."""
+"""Entry of a tree at its root, and at switches without a path."""
 
 
 def over_one_link(selector: PathSelector, group: npt.NDArray[np.int64]) -> PathSet | None:
-    """Return balanced paths, the shortest ones that use at most one link between groups.
+    """Return balanced paths that use at most one link between groups, and are the shortest paths with this property.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def over_one_link(selector: PathSelector, group: npt.NDArray[np.int64]) -> PathS
 
 
 def _targets(destinations: Destinations, members: npt.NDArray[np.bool_]) -> Targets:
-    """Return the destinations at these switches (bool[S]) as input of the kernel."""
+    """Return the destinations at the given switches (bool[S]) as input of the kernel."""
     chosen = members[destinations.root]
     sizes = np.add.reduceat(chosen, destinations.lmc_group_first[:-1], dtype=np.int32)
     first = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int32)
@@ -79,7 +79,9 @@ def _targets(destinations: Destinations, members: npt.NDArray[np.bool_]) -> Targ
 
 
 def _subset(channels: Channels, kept: npt.NDArray[np.int64]) -> Channels:
-    """Return the kept channels as input of the balancing kernel, which reads neither reverse channels nor ports."""
+    """Return the kept channels as input of the balancing kernel.  Reverse channels and ports are left out, because the
+    kernel does not read them.
+    """
     src, dst = np.ascontiguousarray(channels.src[kept]), np.ascontiguousarray(channels.dst[kept])
     into = np.argsort(dst, kind="stable").astype(np.int32)
     rows = np.arange(len(channels.first))

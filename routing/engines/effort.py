@@ -1,4 +1,6 @@
-"""Work limits of a run, in channel visits rather than seconds, so that they are the same on every machine."""
+"""Work limits of a run.  They are counted in channel visits instead of seconds, so that results are the same on every
+machine.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ from routing.engines.base import EngineOptions
 from routing.fabric import Fabric
 
 VISITS_PER_SECOND = 250_000_000
-"""Channels that all refinement passes together may visit at effort 1: about a second on one core."""
+"""Number of channels that all refinement passes together may visit at effort 1, which takes about a second on one
+core.
+"""
 
 MOST_PASSES = 8
 
@@ -17,7 +21,9 @@ def visits_per_pass(fabric: Fabric) -> int:
 
 
 def refinement_passes(fabric: Fabric, options: EngineOptions) -> int:
-    """Return the number of passes after the first: as requested, or as many as the effort allows (0 to 8)."""
+    """Return the number of refinement passes after the first pass: the requested number, or as many as the effort
+    allows (0 to 8).
+    """
     if options.passes is not None:
         return options.passes
     return min(MOST_PASSES, round(options.effort * VISITS_PER_SECOND / visits_per_pass(fabric)))

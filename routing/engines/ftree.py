@@ -1,4 +1,4 @@
-"""Fat-tree routing in closed form: D-mod-K on whole trees, the least loaded paths where links are missing."""
+"""Fat-tree routing in closed form: D-mod-K on whole trees, and the least loaded paths where links are missing."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from routing.trees.descent import affordable_sweeps, is_whole, tree_slots, tree_
 from routing.trees.levels import TreeOrder, reaches_all, tree_order
 
 PASSES = 2
-"""Passes after the first over the entries that the closed form leaves open, at effort 1."""
+"""Number of passes, after the first, over the entries that the closed form leaves open, at effort 1."""
 MOST_PASSES = 8
 
 
 class FatTree:
-    """Fat-tree routing: up to a top switch that the destination determines, and down.
+    """Fat-tree routing: a path leads up to a top switch that depends on the destination alone, and then down.
 
     Notes
     -----
@@ -35,12 +35,12 @@ class FatTree:
     ports at full rate.  Where links are missing, the tops follow from counts, as in J. Gliksberg et al., "High-Quality
     Fault Resiliency in Fat Trees", 2019 (Dmodc).  Entries without a path to their top take the least loaded path.
 
-    On trees that are not regular, such as those of leaves with different numbers of end ports or links of different
-    speeds, a balance by counts fills some channels more than necessary.  There the tables are also computed by descent
-    (:mod:`routing.trees.descent`), and those whose channels exceed less what the tree makes necessary are taken.
+    On trees that are not regular, balancing by counts loads some channels more than necessary.  Such trees have leaves
+    with different numbers of end ports, or links of different speeds.  For these, tables are also computed by descent
+    (:mod:`routing.trees.descent`).  The tables are taken whose channels exceed the unavoidable load less.
 
-    Pairs of upper switches without a path up and down have a longer path, in one order of the switches.  So the tables
-    are complete and free of credit loops on one VL.  Replies are safe, too.
+    Pairs of upper switches without a path up and then down have a longer path in one order of the switches.  So the
+    tables are complete, and free of credit loops on one VL.  Replies are safe, too.
 
     Cost: O(S L), a table lookup for each entry.
     """
@@ -104,7 +104,8 @@ ENGINE = FatTree()
 def better_by_descent(
     fabric: Fabric, lft: npt.NDArray[np.uint8], level: npt.NDArray[np.int32], options: EngineOptions
 ) -> npt.NDArray[np.uint8] | None:
-    """Return tables by descent, uint8[S, L], if they are better balanced than those of the closed form; None if not.
+    """Compute tables by descent, and return them (uint8[S, L]) if they are better balanced than those of the closed
+    form; else None.
 
     Parameters
     ----------
@@ -187,5 +188,5 @@ def compute_nodes(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np.bool
 
 
 def _passes(options: EngineOptions) -> int:
-    """Return the number of passes after the first: as requested, or by the effort."""
+    """Return the number of passes after the first: the requested number, or as many as the effort allows."""
     return options.passes if options.passes is not None else min(MOST_PASSES, round(PASSES * options.effort))

@@ -1,4 +1,4 @@
-"""Choice of channels and VLs for dimension-ordered paths, which the engines dor and torus-2qos share."""
+"""Choose channels and VLs for dimension-ordered paths.  The engines dor and torus-2qos share this module."""
 
 from __future__ import annotations
 
@@ -68,9 +68,10 @@ class GridRoutes:
 
     @cached_property
     def next_channel(self) -> npt.NDArray[np.uint8]:
-        """uint8[D, S], index of the channel among those of the switch, 255 for none."""
+        """Index of the next channel among the channels of the switch, uint8[D, S]; 255 for none."""
         channels, bundles, hop = self.fabric.channels, self.bundles, self.paths.hop[self.side, self.destinations.root]
-        by_bundle = np.argsort(bundles.of, kind="stable")  # channels of one bundle are consecutive, by port
+        # The channels of a bundle are consecutive, in the order of their ports.
+        by_bundle = np.argsort(bundles.of, kind="stable")
         size = np.bincount(bundles.of, minlength=len(bundles.dst))
         first = np.cumsum(size) - size
         found = np.full(hop.shape, NONE, np.uint8)
@@ -86,14 +87,14 @@ class GridRoutes:
         return found
 
     def _entries_of_several(self, hop: npt.NDArray[np.uint8], size: npt.NDArray[np.int64]) -> tuple[Rows, Rows, Rows]:
-        """Return the destination, the switch and the bundle of all entries over several parallel links."""
+        """Return destination, switch and bundle of all entries whose bundle has several parallel links."""
         destination, switch = np.nonzero(hop != NONE)
         bundle = (self.bundles.first[switch] + hop[destination, switch]).astype(np.int64)
         several = size[bundle] > 1
         return destination[several], switch[several], bundle[several]
 
     def _turns(self, destination: Rows, switch: Rows, bundle: Rows, size: Rows) -> Rows:
-        """Return int64[N], which of the parallel links of its bundle each entry takes."""
+        """Return int64[N], the index of the parallel link that each entry takes in its bundle."""
         flow = self._flow[self.side[destination], self.destinations.root[destination], switch]
         flow = flow * self.destinations.share[destination]
         turn = _deal_out(bundle, flow, size)
@@ -108,7 +109,7 @@ class GridRoutes:
 
     @cached_property
     def _flow(self) -> npt.NDArray[np.float64]:
-        """float64[2, S, S], traffic through each switch by set of paths, destination and switch."""
+        """Traffic through each switch, float64[2, S, S] by set of paths, destination and switch."""
         switches = self.fabric.switches
         flow = np.tile(self.fabric.source_weight_at.astype(np.float64), (2, switches, 1))
         for side in (0, 1):
@@ -124,7 +125,9 @@ class GridRoutes:
         return flow
 
     def by_lid(self, of_paths: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """Return uint8[S, L], values of paths (uint8[2, S, S] by set, destination and source) by source and LID."""
+        """Convert values of paths (uint8[2, S, S] by set, destination and source) to uint8[S, L], by source switch and
+        LID.
+        """
         found = np.zeros((self.fabric.switches, len(self.fabric.lids)), np.uint8)
         found[:, self.destinations.lid] = of_paths[self.side, self.destinations.root].T
         return found
@@ -143,9 +146,10 @@ class GridRoutes:
 
 
 def _deal_out(bundle: Rows, flow: npt.NDArray[np.float64], size: Rows) -> Rows:
-    """Return int64[N], which of the parallel links of its bundle each flow takes.
+    """Return int64[N], the index of the parallel link that each flow takes in its bundle.
 
-    The flows of a bundle are dealt out in turn, forwards and backwards, the largest first.
+    The flows of a bundle are assigned in order of size, the largest first.  They take the links of the bundle in turn,
+    forwards and then backwards.
     """
     by_flow = np.lexsort((-np.round(flow, 9), bundle))
     rank = np.arange(len(by_flow)) - np.searchsorted(bundle[by_flow], bundle[by_flow])
@@ -157,7 +161,9 @@ def _deal_out(bundle: Rows, flow: npt.NDArray[np.float64], size: Rows) -> Rows:
 
 
 def _by_rate(flow: npt.NDArray[np.float64], inverse: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return int64[N], which of parallel links of different capacity each flow takes, the largest flows first."""
+    """Return int64[N], the index of the parallel link that each flow takes, if the links have different capacities.
+    The largest flows are assigned first.
+    """
     load, found = np.zeros(len(inverse)), np.empty(len(flow), np.int64)
     for row in np.argsort(-np.round(flow, 9), kind="stable").tolist():
         chosen = int(np.argmin(np.round((load + flow[row]) * inverse, 9)))
@@ -167,7 +173,7 @@ def _by_rate(flow: npt.NDArray[np.float64], inverse: npt.NDArray[np.float64]) ->
 
 
 def _alternate(destinations: Destinations) -> npt.NDArray[np.int64]:
-    """Return int64[D], 0 and 1 in turn for the LIDs of end ports of each switch, 0 for switches."""
+    """Return int64[D], alternately 0 and 1 for the LIDs of the end ports of each switch, 0 for switches."""
     side = np.zeros(len(destinations.root), np.int64)
     own = np.flatnonzero(destinations.share > 0)
     own = own[np.argsort(destinations.root[own], kind="stable")]
@@ -201,7 +207,7 @@ class VlPlacement:
 def place(
     routes: GridRoutes, wanted: npt.NDArray[np.bool_], start: npt.NDArray[np.uint8], vls: int, *, visits: int
 ) -> VlPlacement:
-    """Give paths the first VL, from their start VL on, on which they close no cycle.
+    """Assign to each path the first VL, from its start VL on, on which it closes no cycle.
 
     With the option ``reversible``, both paths between two switches use one VL.
 
@@ -257,7 +263,8 @@ def place(
 def _forwarding_rows(routes: GridRoutes) -> npt.NDArray[np.uint8]:
     """Return uint8[S, 2 S], the out-port of each switch by set of paths and destination; 255 if there is none.
 
-    The first channel stands for all parallel ones.  If these close no cycle, all of them close none.
+    The first channel of a bundle stands for all its parallel channels.  If the first channels close no cycle, the
+    others close none either.
     """
     channels, bundles, hop = routes.fabric.channels, routes.bundles, routes.paths.hop
     port = np.empty(len(bundles.dst) + 1, np.uint8)

@@ -1,6 +1,8 @@
-"""VLs by hop class: SL2VL names the VL of a packet by the link on which the packet enters a switch.
+"""VLs by hop class: the VL of a packet at a switch depends on the link on which the packet came.
 
-A packet begins in the first class.  Some links are *advancing*: behind such a link, a packet is in the second class.
+A packet begins in the first class.  Some links are *advancing*: after such a link, a packet is in the second class.
+SL2VL distinguishes the classes by the in-port.
+
 A path is regular if it has at most one link that is not advancing, then at most one that is, and then at most one of
 any kind.  Dependencies of regular paths lead from links that are not advancing to advancing ones, and from the first
 class to the second.  So they close no cycle.
@@ -33,17 +35,17 @@ CLASSES = 2
 """Number of hop classes."""
 
 VISITS = 20_000_000
-"""Channels that cycle searches for irregular paths may visit, for each number of VLs."""
+"""Number of channels that cycle searches for irregular paths may visit, for each number of VLs that is tried."""
 
 SPARE_VISITS = 1_000_000
-"""Channels that cycle searches may visit for irregular paths between switches without end ports."""
+"""Number of channels that cycle searches may visit for irregular paths between switches without end ports."""
 
 NOTHING = 255
 
 
 @dataclass(frozen=True, eq=False)
 class HopClasses:
-    """Trees, and the links behind which a packet is in the second class.
+    """Trees, and the advancing links, after which a packet is in the second hop class.
 
     Attributes
     ----------
@@ -69,9 +71,9 @@ class HopClasses:
             return found
         for root, row in zip(self.destinations.root.tolist(), self.next_channel, strict=True):
             channel, to, first = _columns(channels, row)
-            fits_after = to == root  # the rest of the path after an advancing link is empty ...
+            fits_after = to == root  # The path may end after an advancing link ...
             last = first & (to == root)
-            fits_after = fits_after | (first & last[to])  # ... or one link
+            fits_after = fits_after | (first & last[to])  # ... or continue with one more link.
             own = self.advancing[channel] & first
             direct = own & fits_after | last
             fine = direct | (first & ~self.advancing[channel] & (own & fits_after)[to])
@@ -79,7 +81,7 @@ class HopClasses:
         return found | found.T
 
     def changes_class(self) -> bool:
-        """Return whether any path has a link after an advancing one."""
+        """Return whether any path continues after an advancing link, so that its packets change their class."""
         channels = self.fabric.channels
         if len(channels) == 0:
             return False
@@ -93,7 +95,9 @@ class HopClasses:
 def _columns(
     channels: Channels, row: npt.NDArray[np.uint8]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return for each switch the channel of a tree and the switch behind it, int64[S]; and whether there is one."""
+    """Return, for each switch, the channel of a tree and the switch where it ends, int64[S] each; and bool[S], whether
+    the switch has such a channel.
+    """
     there = row != NOTHING
     channel = np.where(there, channels.first[:-1] + row.astype(np.int64), 0)
     to = np.where(there, channels.dst[channel] if len(channels) else 0, 0)
@@ -135,7 +139,7 @@ def hop_routing(engine: Engine, paths: HopClasses, options: EngineOptions, start
 
 
 def fallback(engine: Engine, fabric: Fabric, options: EngineOptions, **facts: object) -> Routing:
-    """Return the tables of LASH in the name of an engine, for a fabric with too many irregular paths.
+    """Return tables of the engine LASH under the name of another engine, for a fabric with too many irregular paths.
 
     Raises
     ------
@@ -149,7 +153,8 @@ def fallback(engine: Engine, fabric: Fabric, options: EngineOptions, **facts: ob
 
 
 def _assign(paths: HopClasses, lft: npt.NDArray[np.uint8], options: EngineOptions) -> tuple[_Assignment, int]:
-    """Return the assignment over all allowed VLs, and the smallest number of VLs with which one was found.
+    """Return the assignment of VLs that uses all allowed VLs, and the smallest number of VLs for which an assignment
+    was found.
 
     Raises
     ------
@@ -179,7 +184,7 @@ def _assign(paths: HopClasses, lft: npt.NDArray[np.uint8], options: EngineOption
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Irregular paths by pair of switches, those with end ports at either end first.
+    """Irregular paths, grouped by pair of switches.  Pairs with an end port at either switch come first.
 
     Attributes
     ----------
@@ -211,7 +216,7 @@ class _Groups:
         lids = destinations.lid[by_root]
         count = np.bincount(destinations.root, minlength=fabric.switches)
         begin = np.cumsum(count) - count
-        ends = np.stack([high, low], axis=1).reshape(-1)  # destination of each direction
+        ends = np.stack([high, low], axis=1).reshape(-1)  # This array holds the destination switch of both directions.
         starts = np.stack([low, high], axis=1).reshape(-1)
         size = count[ends]
         offset = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
@@ -235,10 +240,10 @@ class _Groups:
 
 @dataclass(frozen=True, eq=False)
 class _Assignment:
-    """VLs of classes and of irregular paths.
+    """Assignment of VLs to the hop classes and to the irregular paths.
 
-    SL ``k`` below ``copies`` has VL ``k`` in the first class, and VL ``copies + k`` in the second one if there are two.
-    SL ``copies + v`` has VL ``v`` everywhere.
+    There are ``copies`` SLs with hop classes.  SL ``k`` below ``copies`` has VL ``k`` in the first class, and VL
+    ``copies + k`` in the second class if there is one.  SL ``copies + v`` has VL ``v`` on all hops.
 
     Attributes
     ----------
@@ -266,7 +271,7 @@ class _Assignment:
         copies: int,
         first_vl: int,
     ) -> _Assignment | None:
-        """Return an assignment; None if irregular paths of end ports fit on no VL."""
+        """Search for an assignment of VLs; None if the irregular paths of end ports fit on no VL."""
         channels, count = paths.fabric.channels, len(groups.high)
         vl = np.zeros(count, np.uint8)
         if count == 0:
@@ -278,7 +283,7 @@ class _Assignment:
         place = np.empty(len(channels), np.int32)
         place[np.argsort(paths.advancing, kind="stable")] = np.arange(len(channels), dtype=np.int32)
         order = np.tile(place, (vls, 1))
-        # VLs without a first class have no dependencies yet.
+        # No dependencies are known yet on VLs that have no first class.
         free = np.arange(copies, vls) if vls > copies else np.arange(vls)
         start = free[np.arange(count) % len(free)].astype(np.uint8)
         usable = np.arange(vls) < SLS - first_vl - copies
@@ -299,7 +304,7 @@ class _Assignment:
         return cls(classes, copies, vls, groups, np.where(vl == NO_VL, start, vl).astype(np.uint8))
 
     def tables(self, paths: HopClasses, first: int) -> VlTables:
-        """Return the SLs by switch and LID, and the SL2VL tables, both shifted up to the VL ``first``."""
+        """Return the SLs by switch and LID, and the SL2VL tables.  VL 0 of the assignment becomes VL ``first``."""
         fabric, destinations, channels = paths.fabric, paths.destinations, paths.fabric.channels
         rows = np.arange(fabric.switches)
         by_pair = ((rows[:, None] + rows) % self.copies).astype(np.uint8)

@@ -1,4 +1,6 @@
-"""LFT columns of switches without traffic that counts, with paths along which the channels increase in an order."""
+"""LFT columns of inner switches (switches without traffic that counts).  Their paths use channels of increasing
+positions in an order.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +18,17 @@ from routing.tables import Routing
 from routing.trees.levels import tree_order
 
 MOST_ORDERS = 8
-"""Orders that are tried for one VL."""
+"""Number of orders that are tried for one VL."""
 
 MOST_TRIALS = 200
-"""Paths that each order tries to include, or that need an order of their own."""
+"""Number of paths that each order tries to include, or that get an order of their own."""
 
 _AT_TARGET = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True, eq=False)
 class Inner:
-    """Tables, and the switches between which paths are missing.
+    """Tables, and the inner switches between which paths are missing.
 
     Attributes
     ----------
@@ -47,7 +49,7 @@ class Inner:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """Paths of all switches to an inner switch.
+    """Paths from all switches to one inner switch.
 
     Attributes
     ----------
@@ -68,11 +70,11 @@ class Column:
     first: npt.NDArray[np.int64]
 
     def whole_path(self, channels: Channels, switch: int) -> list[int]:
-        """Return the channels of the path from a switch."""
+        """Return the channels of the path from a switch to the inner switch."""
         return self.path(channels, int(self.following[switch]))
 
     def path(self, channels: Channels, first: int) -> list[int]:
-        """Return the channels of the path that begins with a channel."""
+        """Return the channels of the path to the inner switch that begins with a given channel."""
         found = [first]
         while (switch := int(channels.dst[found[-1]])) != self.target and len(found) < len(self.ports):
             found.append(int(self.following[switch]))
@@ -80,12 +82,14 @@ class Column:
 
 
 def of_vls(cdg: Cdg, mask: int) -> Cdg:
-    """Return the edges that are used on any of these VLs, as a CDG with one VL."""
+    """Return a CDG with one VL, whose edges are those used on any of the VLs in ``mask``."""
     return Cdg(cdg.fabric, (cdg.masks & np.uint16(mask) != 0).astype(np.uint16))
 
 
 def bases(fabric: Fabric) -> Iterator[npt.NDArray[np.int32]]:
-    """Yield orders of the channels, int32[C], in which paths lead up and then down; the second is that of a tree."""
+    """Yield orders of the channels, int32[C], in which paths that lead up and then down increase.  The second order is
+    that of a tree.
+    """
     top = top_switches(fabric) or [central_switch(fabric)]
     yield is_increasing(fabric.channels, breadth_first(fabric, top))
     tree = tree_order(fabric)
@@ -94,10 +98,10 @@ def bases(fabric: Fabric) -> Iterator[npt.NDArray[np.int32]]:
 
 
 def columns_of(job: Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[Column] | None:
-    """Return paths to the targets from all inner switches that need them; None if they were not found.
+    """Return paths to the targets from all inner switches that need them; None if no such paths were found.
 
-    The channels of each path increase in an order of the channels, which is at first that of a tree.  Where no such
-    path exists, the order changes, so that it allows one more path besides those found so far.
+    The channels of each path increase in an order of the channels, which is that of a tree at first.  Where no such
+    path exists, the order is changed: it then allows one more path in addition to those found so far.
     """
     fabric, edges = job.fabric, job.fabric.channels.edges
     base = next(bases(fabric))
@@ -121,7 +125,9 @@ def columns_of(job: Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[Colu
 
 
 def _lacks_path(job: Inner, column: Column) -> npt.NDArray[np.bool_]:
-    """Return bool[S], the inner switches that need a path of the column and have none that increases."""
+    """Return bool[S], the inner switches that need a path of the column, but have no path whose channels increase in
+    the order.
+    """
     has_entry = job.routing.lft[:, job.fabric.switch_lid[column.target]] != NO_PORT
     needed = job.inner & (job.senders | job.senders[column.target]) & has_entry
     return np.asarray(needed & (column.first < 0))
@@ -147,7 +153,7 @@ def _admit(fabric: Fabric, masks: npt.NDArray[np.uint16], column: Column, switch
 def nearest_order(cdg: Cdg, base: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Return int32[C], a topological order of an acyclic CDG with one VL that follows ``base`` as far as possible.
 
-    A channel moves behind those before it in the CDG, and no farther.
+    A channel is only moved to after the channels that precede it in the CDG, and no farther.
     """
     channels = cdg.fabric.channels
     used = cdg.masks[channels.edges.numbers()] != 0
@@ -163,7 +169,7 @@ def nearest_order(cdg: Cdg, base: npt.NDArray[np.int32]) -> npt.NDArray[np.int32
 def increasing_column(
     job: Inner, target: int, order: npt.NDArray[np.int32], preset: Mapping[int, int] | None = None
 ) -> Column:
-    """Compute an LFT column in which the entries of all paths that count stay.
+    """Compute an LFT column whose paths use increasing channels, and in which all entries of paths that count stay.
 
     Other switches of ``preset`` take the channels that it gives them.
     """
@@ -188,7 +194,7 @@ def increasing_column(
         usable = np.flatnonzero(open_to & (kept | ~fixed[channels.src]))
         if not len(usable):
             return Column(target, ports, following, fixed, first)
-        # The channel that is the last in the order leaves most room for the paths of other switches.
+        # The channel with the last position leaves most room for the paths of other switches.
         by_source = usable[np.lexsort((order[usable], channels.src[usable]))]
         chosen = by_source[np.append(np.diff(channels.src[by_source]) != 0, True)]
         switches = channels.src[chosen]
@@ -196,7 +202,7 @@ def increasing_column(
 
 
 def with_columns(job: Inner, columns: list[Column], sl: int | None) -> Routing:
-    """Return the tables with these paths between inner switches, on an SL (None: on the SL of the LID)."""
+    """Return the tables with the given paths between inner switches, on the given SL (None: on the SL of the LID)."""
     lft, sls = job.routing.lft.copy(), job.routing.sl.copy()
     for column in columns:
         lid, fits = int(job.fabric.switch_lid[column.target]), column.first >= 0

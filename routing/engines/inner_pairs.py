@@ -1,4 +1,5 @@
-"""Paths between switches without traffic that counts, in the orders that the other paths leave.
+"""Paths between inner switches (switches without traffic that counts).  They follow the orders of channels that the
+other paths leave possible.
 
 Engines in layers assign VLs to the paths from or to end ports that count.  Two aggregation nodes on inner switches of a
 tree need paths as well, and such a path leads down and then up.  It must not need a further VL.  So this module takes
@@ -64,7 +65,7 @@ def connect_inner_switches(
         if counted.sorted(routing.vls, threads=1) is None:
             continue
         if routing.service_levels.by_source_lid:
-            return None  # with SLs by pair of LIDs, the SL of a path is not free
+            return None  # If SLs are by pair of LIDs, the SL of a path is given and cannot be chosen.
         if routing.service_levels.by_lid:
             found = _by_lid(job, counted, replies=replies)
         else:
@@ -107,9 +108,10 @@ def _by_pair(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
 
 
 def _mirrored(job: Inner, columns: Mapping[int, Column], order: npt.NDArray[np.int32]) -> dict[int, Column]:
-    """Return the columns, where a path that counts and does not increase is also taken in the other direction.
+    """Return the columns with reversed paths where necessary: if a path that counts does not increase in the order, the
+    path in the other direction is its reverse.
 
-    The dependencies of both directions are then on the VL on which the path that counts is.
+    Then the dependencies of both directions are on the VL of the path that counts.
     """
     channels = job.fabric.channels
     preset: dict[int, dict[int, int]] = {target: {} for target in columns}
@@ -130,7 +132,7 @@ def _fit_pairs(
     *,
     replies: bool,
 ) -> dict[tuple[int, int], int] | None:
-    """Return the number of the SL for each path between inner switches; None if a path fits on none.
+    """Return the number of the SL for each path between inner switches; None if some path fits on no SL.
 
     Parameters
     ----------
@@ -210,9 +212,10 @@ class _Pair:
 
 
 def _by_lid(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
-    """Return the tables with each path between inner switches on the VL of its LID; None if a VL does not admit them.
+    """Return the tables with each path between inner switches on the VL of its LID; None if some VL does not admit its
+    paths.
 
-    A reply uses the VL of the request, so that with ``replies`` all VLs follow one order.
+    A reply uses the VL of its request.  So with ``replies``, all VLs share one order.
     """
     inner = np.flatnonzero(job.inner)
     vls = job.routing.sl2vl[job.routing.sl[job.fabric.switch_lid[inner]]]

@@ -10,7 +10,7 @@ from routing.tables import Routing
 
 
 class Lash:
-    """Layered shortest paths with an SL per pair of switches, so that replies are safe as well.
+    """Layered shortest paths with an SL per pair of switches, so that replies are safe too.
 
     Notes
     -----

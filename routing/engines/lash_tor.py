@@ -1,4 +1,4 @@
-"""LASH-TOR: shortest paths in layers, where paths that fit into no layer move up from layer to layer."""
+"""LASH-TOR: shortest paths in layers.  A path that fits into no layer changes to higher layers along its hops."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ SLS = 16
 """Number of SLs of InfiniBand."""
 
 VISITS_PER_SECOND = 25_000_000
-"""Channels that all attempts together may visit at effort 1."""
+"""Number of channels that all attempts together may visit at effort 1."""
 
 LEAST_EFFORT = 1.0
-"""Effort that the limit of visits assumes at least: below it, paths that fit would be missed."""
+"""Least effort that is assumed for the limit of visits; with a lower one, paths that fit would be missed."""
 
 ATTEMPTS = 6
-"""Sets of random orders that are tried for one number of VLs and one set of paths."""
+"""Number of sets of random orders that are tried for each number of VLs and each set of paths."""
 
 FAIR = 1.03
-"""Factor by which the highest utilisation may exceed the lowest known one if that saves VLs."""
+"""Factor by which the highest utilisation may exceed the lowest known one, if that saves VLs."""
 
 
 class LashTor:
@@ -87,7 +87,7 @@ class LashTor:
             most = lash.layers.needed - (lash.max_utilisation <= limit)
         fits = lash is not None and lash.max_utilisation <= limit and not minimal
         found = None if fits else job.fewest(most, limit)
-        if found is None and lash is None:  # paths that are badly balanced count only if nothing else fits
+        if found is None and lash is None:  # Badly balanced paths are used only if nothing else fits.
             found = job.fewest(have, np.inf)
         if found is not None:
             return job.tables(self, *found, time.perf_counter() - start)
@@ -144,7 +144,7 @@ class _Job:
         return best
 
     def search(self, vls: int, limit: float) -> tuple[PathSet, ChangingVls] | None:
-        """Return paths that fit into a number of VLs, and their SLs; None if none were found."""
+        """Search for paths that fit into a number of VLs, with their SLs; None if none are found."""
         for paths in self.paths:
             if paths.max_utilisation > limit:
                 break
@@ -158,7 +158,9 @@ class _Job:
         return None
 
     def _seeds(self, vls: int) -> Iterator[LayerSeed]:
-        """Yield the initial states of the VLs: empty, one random order of the switches, and an order for each VL."""
+        """Yield initial states of the VLs: without orders, with one random order of the switches, and with an order for
+        each VL.
+        """
         fabric, seed = self.selector.fabric, self.selector.options.seed
         yield LayerSeed(None, None)
         for attempt in range(ATTEMPTS):
@@ -184,7 +186,7 @@ class _Job:
         )
 
     def tables(self, engine: LashTor, paths: PathSet, levels: ChangingVls, vls: int, seconds: float) -> Routing:
-        """Return the tables of paths on SLs that may change their VL."""
+        """Return the tables for paths on SLs, some of which change their VL from hop to hop."""
         fabric, options, destinations = self.selector.fabric, self.selector.options, self.selector.destinations
         first = options.first_vl
         sl = np.full((fabric.switches, len(fabric.lids)), first, np.uint8)

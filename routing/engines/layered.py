@@ -1,4 +1,6 @@
-"""Search for shortest paths in layers (VLs): for the fewest layers, or for the best balance in the given layers."""
+"""Search for shortest paths in layers (VLs).  The aim is the fewest layers, or the best balance in a given number of
+layers.
+"""
 
 from __future__ import annotations
 
@@ -31,32 +33,38 @@ TIGHT = 1.05
 """The search for a better balance ends when the utilisation is within this factor of the lower bound."""
 
 ATTEMPTS = 6
-"""Sets of random orders that are tried for one number of layers."""
+"""Number of sets of random orders that are tried for each number of layers."""
 
 VISITS_PER_SECOND = 25_000_000
-"""Channels that cycle searches may visit after the first attempt, at effort 1: about three seconds."""
+"""Number of channels that cycle searches may visit after the first attempt at effort 1, which takes about three
+seconds.
+"""
 
 OPTIONAL_VISITS = 5_000_000
-"""Channels that cycle searches may visit at effort 1 if the caller has other tables: about half a second."""
+"""Number of channels that cycle searches may visit at effort 1 if the caller has other tables, which takes about half a
+second.
+"""
 
 FIRST_VISITS = 100_000_000
-"""Channels that cycle searches may visit in the first attempt, at any effort."""
+"""Number of channels that cycle searches may visit in the first attempt, at any effort."""
 
 SIMPLE_VISITS = 60_000_000
-"""Channels that cycle searches may visit in each attempt with simple paths, after everything else has failed."""
+"""Number of channels that cycle searches may visit in each attempt with simple paths, which follow when everything else
+has failed.
+"""
 
 MOST_ORDERS = 4
 """Maximum number of layers that begin with an order; further layers begin empty."""
 
 SPARE_VISITS = 1_000_000
-"""Channels that cycle searches may visit for paths between switches without end ports, at effort 1."""
+"""Number of channels that cycle searches may visit for paths between switches without end ports, at effort 1."""
 
 UNLOAD_ROUNDS = 64
 
 
 @dataclass(frozen=True, eq=False)
 class LayeredPaths:
-    """Paths that were put into layers.
+    """Paths that were assigned to layers (VLs).
 
     Attributes
     ----------
@@ -84,7 +92,7 @@ class LayeredPaths:
 
 @dataclass(eq=False)
 class LayerSearch:
-    """One search for paths in layers.
+    """Search for paths that fit into layers (VLs).
 
     Attributes
     ----------
@@ -188,7 +196,7 @@ class LayerSearch:
 
     @property
     def least(self) -> float:
-        """Lowest known utilisation.  The first access may compute the paths of the best balance, which takes time."""
+        """Lowest known utilisation.  The first access may compute the paths with the best balance, which takes time."""
         return (
             self.lowest
             if self.lowest <= TIGHT * self.bound
@@ -209,7 +217,9 @@ class LayerSearch:
         return found.max_utilisation <= TOLERANCE * self.least * (1 + 1e-9)
 
     def _is_enough(self, paths: PathSet, minimal: bool) -> bool:
-        """Return whether the search can end: with ``minimal``, the number of layers must be satisfactory too."""
+        """Return whether the search can end.  With ``minimal``, it can end only if the number of layers is satisfactory
+        too.
+        """
         fair = [found for found in self.found if self._is_fair(found)]
         if not fair or not minimal:
             return bool(fair)
@@ -230,7 +240,7 @@ class LayerSearch:
                 return
 
     def _fewest(self, paths: PathSet, have: int) -> None:
-        """Reduce the number of layers until no attempt fits, starting below the fewest layers found so far."""
+        """Reduce the number of layers, from below the fewest layers found so far, until no attempt fits."""
         fair = [found.layers.needed for found in self.found if self._is_fair(found)]
         most = min(fair, default=have + 1) - 1
         while most >= 1:
@@ -321,7 +331,7 @@ class LayerSearch:
             if self.options.vls == "min":
                 return self._fewest_of(tried, have)
             found = self._as_with_min(have)
-            # Its simpler paths are not spread over all VLs.
+            # The last resort has simpler paths, which are not spread over all VLs.
             return self._simple_paths(have, have) or found if found.fallback else found
         except NotEnoughVLs as problem:
             found = None if self.ended_early else self._simple_paths(have, spread)
@@ -330,7 +340,7 @@ class LayerSearch:
             return found
 
     def _fewest_of(self, tried: list[PathSet], have: int) -> LayeredPaths:
-        """Return the paths that need the fewest layers of those that the search has tried.
+        """Return the paths that need the fewest layers, among those that the search has tried.
 
         Raises
         ------
@@ -360,11 +370,10 @@ class LayerSearch:
         return found
 
     def _simple_paths(self, most: int, have: int) -> LayeredPaths | None:
-        """Return paths that need few layers and few visits, whatever their balance; None if they do not fit.
+        """Search for paths that need few layers and few visits, whatever their balance; None if they do not fit.
 
-        They fit into ``most`` layers, and are spread over ``have``.
-        Nearly all layers begin with an order of the switches, which leaves few paths to the searches for cycles.  The
-        last two layers begin empty.
+        The paths fit into ``most`` layers, and are spread over ``have`` layers.  Nearly all layers begin with an order
+        of the switches, which leaves few paths to the cycle searches.  The last two layers begin empty.
         """
         sources = [self.maker.symmetric] if self.maker.sources.any() else []
         for make in [*sources, self.maker.first_found]:
@@ -419,9 +428,10 @@ class LayerSeed:
 
 
 def random_orders(fabric: Fabric, layers: int, seed: int) -> LayerSeed:
-    """Return a seed from orders of a maximum cardinality search with random ties (:mod:`routing.engines.orders`).
+    """Return a seed from random orders of the switches: maximum cardinality search with random ties
+    (:mod:`routing.engines.orders`).
 
-    A layer takes far more paths if the paths that agree with such an order are added first.
+    A layer takes far more paths if the paths that agree with such an order are added to it first.
     """
     rng = np.random.default_rng(seed)
     keys = [rng.random(fabric.switches) for _ in range(layers)]

@@ -1,4 +1,6 @@
-"""L-turn routing: turns are forbidden by directions in two coordinates of a spanning tree."""
+"""L-turn routing: each channel has a direction in a spanning tree with two coordinates, and turns between some
+directions are forbidden.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,15 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 LEFT_UP, RIGHT_UP, LEFT_DOWN, RIGHT_DOWN = range(4)
-"""Directions of a channel: left leads to a lower number in preorder, up to a lower or the same level of the tree."""
+"""Directions of a channel.  Left leads to a lower number in preorder.  Up leads to a lower level of the tree, or stays
+on the level.
+"""
 
 PAIRS = ((LEFT_UP, RIGHT_UP), (LEFT_DOWN, RIGHT_DOWN), (LEFT_UP, LEFT_DOWN), (RIGHT_UP, RIGHT_DOWN))
-"""Directions between which turns in both directions close no cycle: those that share a coordinate."""
+"""Pairs of directions that share a coordinate.  Turns between the two directions of a pair close no cycle."""
 
 ROOTS, TREES = 6, 3
-"""Roots that are tried if none is named, and spanning trees of each."""
+"""Number of roots that are tried if none is named, and number of spanning trees from each root."""
 
 
 class LTurn:
@@ -59,7 +63,7 @@ class LTurn:
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 
-        Cost: O(L S radix log C) per pass; the trials visit a bounded number of channels.
+        Cost: O(L S radix log C) per pass.  The trials visit a limited number of channels.
         """
         refuse_unsupported(self, options)
         start = time.perf_counter()
@@ -88,7 +92,7 @@ ENGINE = LTurn()
 
 
 def _roots(fabric: Fabric, seed: int) -> list[int]:
-    """Return roots to try: a top switch of a tree, the most central switch, and random switches."""
+    """Return roots to try: a top switch of a tree, the most central switch, and randomly chosen switches."""
     if fabric.switches == 0:
         return []
     drawn = np.random.default_rng(seed).permutation(fabric.switches)[:ROOTS].tolist()
@@ -177,6 +181,6 @@ def directions(graph: TurnGraph, number: npt.NDArray[np.int64], level: npt.NDArr
 def _forbidden(
     graph: TurnGraph, direction: npt.NDArray[np.int64], rank: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Return float64[T]: 1 for the turns that lead to a direction of a lower rank, 0 for others."""
+    """Return float64[T], 1 for turns into a direction of a lower rank, which are forbidden, 0 for all other turns."""
     before, after = graph.turns
     return (rank[direction[before]] > rank[direction[after]]).astype(np.float64)

@@ -17,7 +17,9 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 NEW_CHANNEL_COST = 0.1
-"""For bisection: cost of a channel that the destination does not use yet, in addition to its load."""
+"""Cost, for the objective bisection, of a channel that the destination does not use yet.  It is added to the cost of
+the channel's load.
+"""
 
 
 class MinHop:
@@ -26,7 +28,7 @@ class MinHop:
     Notes
     -----
     One VL is used unless a number of VLs is requested.  Spreading destinations over several VLs happens to break some
-    credit loops, and users should not rely on that unknowingly.
+    credit loops.  Users should rely on this only if they have asked for it.
     """
 
     name = "minhop"

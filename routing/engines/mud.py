@@ -1,4 +1,6 @@
-"""MUD: Up*/Down* over several virtual networks, each with its own root; the destination determines the network."""
+"""MUD: Up*/Down* over several virtual networks (VLs), each with its own root.  The destination determines the
+network.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,10 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 CLUSTERED_ORDERS = 8
-"""Orders with random ties that are tried for each root, besides the breadth-first one."""
+"""Number of orders with random ties that are tried for each root, in addition to the breadth-first order."""
 
 ROOM = 1.05
-"""Factor by which the traffic of a virtual network may exceed its share."""
+"""Factor by which the traffic of a virtual network may exceed an even share."""
 
 
 class MultipleUpDown:
@@ -61,7 +63,7 @@ class MultipleUpDown:
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 
-        Cost: O(L S radix hops) per pass, and O(V S^2 radix hops) for V networks.
+        Cost: O(L S radix hops) per pass, and O(V S^2 radix hops) for V virtual networks.
         """
         refuse_unsupported(self, options)
         start = time.perf_counter()
@@ -93,7 +95,8 @@ ENGINE = MultipleUpDown()
 
 
 def _roots(fabric: Fabric, named: list[int], count: int) -> list[int]:
-    """Return a root for each network: the named ones, or the most central switch and those farthest from all before.
+    """Return a root for each virtual network: the named roots, or the most central switch followed by switches that are
+    farthest from all roots before.
 
     There are fewer roots than ``count`` if fewer are named, or if the fabric has fewer switches.
     """
@@ -114,7 +117,9 @@ def _roots(fabric: Fabric, named: list[int], count: int) -> list[int]:
 
 
 def _orders(fabric: Fabric, root: int, seed: int) -> Iterator[npt.NDArray[np.int32]]:
-    """Yield orders that begin with a root: breadth first, from all tops of a tree, and clustered with random ties."""
+    """Yield orders of the switches that begin with a root: breadth-first, from all tops of a tree, and by maximum
+    cardinality search with random ties.
+    """
     yield breadth_first(fabric, [root])
     tops = top_switches(fabric)
     if root in tops:
@@ -133,7 +138,9 @@ def _best_networks(
     position: npt.NDArray[np.int32],
     options: EngineOptions,
 ) -> npt.NDArray[np.int32]:
-    """Return int32[D], the network of each destination: by short paths, or by turns if that balances better."""
+    """Return int32[D], the virtual network of each destination.  Networks are chosen by short paths, or in turn if that
+    balances better.
+    """
     networks = len(position)
     if networks == 1:
         return np.zeros(len(destinations.lid), np.int32)
@@ -173,7 +180,8 @@ def _mean_hops(fabric: Fabric, order: npt.NDArray[np.int32], options: EngineOpti
 
 
 def _short(hops: npt.NDArray[np.float64], weight: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return int64[S], the network of each switch: the pair with the least excess of hops first, if there is room.
+    """Return int64[S], the virtual network of each switch.  Pairs of switch and network are taken in order of their
+    excess of hops, the least first, as long as the network has room.
 
     ``hops`` is float64[networks, S], the mean hops to each switch in each network.  ``weight`` is float64[S], the
     traffic to each switch.

@@ -33,10 +33,14 @@ The first limit is for a second pass over all destinations, the other for passes
 channels."""
 
 PASSES_ON_ONE_VL = 5
-"""Passes after the first with one layer, where each improves the balance a little; several layers need only one."""
+"""Number of passes after the first if there is one layer, where each pass improves the balance a little.  Several
+layers need only one.
+"""
 
 GOOD_ENOUGH, GOOD_ENOUGH_ON_ONE_VL = 1.4, 1.2
-"""Ratio of the highest to the mean utilisation up to which no other seeds are tried."""
+"""Ratio of the highest to the mean utilisation up to which the balance is good enough, so that no other seeds are
+tried.
+"""
 
 
 class Nue:
@@ -117,7 +121,9 @@ class Nue:
     def _of_tree(
         self, fabric: Fabric, destinations: Destinations, options: EngineOptions, paths: TreePaths, start: float
     ) -> Routing:
-        """Return tables of a tree, with the destinations spread over the VLs; ``start`` is when the run began."""
+        """Return tables of a tree, whose destinations are spread over the VLs.  ``start`` is the time at which the run
+        began, in seconds.
+        """
         vls = vls_allowed(options)
         return Routing(
             lft=forwarding_tables(fabric, destinations, paths.trees),
@@ -138,7 +144,9 @@ class Nue:
     def _of_pairs(
         self, fabric: Fabric, destinations: Destinations, options: EngineOptions, pairs: LayeredPaths, start: float
     ) -> Routing:
-        """Return tables with a layer for each pair of switches; ``start`` is the time at which the run began."""
+        """Return tables with a layer for each pair of switches.  ``start`` is the time at which the run began, in
+        seconds.
+        """
         layers = pairs.layers
         trees = Balanced(layers.next_channel, layers.load, np.array([pairs.max_utilisation]))
         return Routing(
@@ -163,7 +171,8 @@ ENGINE = Nue()
 def _mirrored(
     fabric: Fabric, destinations: Destinations, options: EngineOptions, vls: int
 ) -> tuple[LayeredPaths | None, bool]:
-    """Search for shortest paths with one layer for both directions between two switches, as ``lash`` does.
+    """Search for shortest paths in which both directions between two switches are in one layer, as in the engine
+    ``lash``.
 
     Returns
     -------
@@ -181,7 +190,9 @@ def _mirrored(
 
 
 def _layers(fabric: Fabric, destinations: Destinations, layers: int, options: EngineOptions) -> npt.NDArray[np.int32]:
-    """Return int32[D], the layer of each destination: the region of its switch, or without regions round robin."""
+    """Return int32[D], the layer of each destination.  It is the region of the destination's switch; without regions,
+    destinations are assigned round robin.
+    """
     if options.partition == "none":
         turn = np.argsort(np.argsort(fabric.senders_at == 0, kind="stable"))
         return np.asarray(turn[destinations.root] % layers, np.int32)
@@ -189,7 +200,9 @@ def _layers(fabric: Fabric, destinations: Destinations, layers: int, options: En
 
 
 def _wholly_escaped(fabric: Fabric, destinations: Destinations, trees: NueTrees) -> npt.NDArray[np.bool_]:
-    """Return bool[D]: whether all switches except the delivering one use the escape tree."""
+    """Return bool[D], whether all switches use the escape tree towards a destination (except the switch that delivers
+    it).
+    """
     part_size = np.bincount(fabric.component, minlength=1)[fabric.component]
     others = part_size[destinations.root] - 1
     return np.asarray((trees.escaped >= others) & (others > 0))
@@ -222,7 +235,7 @@ class _Job:
     def best(self) -> tuple[NueTrees, Seeds]:
         """Return the best trees and the seeds from which they were computed.
 
-        The search ends with the first seeds that give a balance which is good enough.
+        The search ends with the first seeds whose balance is good enough.
         """
         outcomes = []
         good_enough = GOOD_ENOUGH if self.layers > 1 else GOOD_ENOUGH_ON_ONE_VL
@@ -234,7 +247,9 @@ class _Job:
         return min(outcomes, key=lambda outcome: (_max_utilisation(outcome[0]), int(outcome[0].escaped.sum())))
 
     def mean_load(self, trees: NueTrees) -> float:
-        """Return the mean utilisation of all channels: that of every channel if the load were even."""
+        """Return the mean utilisation of all channels, which is the utilisation of every channel if the load is
+        even.
+        """
         return (
             float(np.mean(trees.load * inverse_capacity(self.fabric, self.options.link_weights)))
             if len(trees.load)
@@ -244,8 +259,9 @@ class _Job:
     def seeds(self) -> Iterator[Seeds]:
         """Yield seeds; those that are probably the best come first.
 
-        On trees the order from the top restricts no shortest path; on other fabrics seeds by region are the best.  With
-        few layers or faults in a tree, both may balance badly; Up*/Down* in a searched order is then often better.
+        On trees, the order from the top switches restricts no shortest path.  On other fabrics, seeds by region are the
+        best.  With few layers, or with faults in a tree, these seeds may balance badly; Up*/Down* in a searched order
+        is then often better.
         """
         if self.fabric.switches == 0:
             yield Seeds("none", np.zeros((self.layers, 0), np.int32), np.zeros((self.layers, 0)))
@@ -278,7 +294,7 @@ class _Job:
         return search.for_layers(self.layer, self.layers)
 
     def up_down(self, position: npt.NDArray[np.int32]) -> Seeds:
-        """Return seeds with Up*/Down* trees in the given order (int32[layers, S])."""
+        """Return seeds that begin with Up*/Down* trees in the given orders of the switches (int32[layers, S])."""
         trees = balance(
             *self.inputs(),
             position=position,
@@ -303,7 +319,7 @@ class _Job:
         return 1 if self.layers > 1 else PASSES_ON_ONE_VL
 
     def visits(self) -> float:
-        """Return the channel visits per pass, divided by the effort; infinite for effort 0."""
+        """Return the number of channel visits per pass, divided by the effort; infinite for effort 0."""
         return visits_per_pass(self.fabric) / self.options.effort if self.options.effort > 0.0 else np.inf
 
 

@@ -7,10 +7,10 @@ There are three kinds:
 ordered by their distance from these destinations.  Paths towards a region of the fabric then agree with the
 initial order, and only dependencies inside the region can conflict with it.
 
-*order*: an order of the switches, as for Up*/Down*.  In the escape tree, each switch uses the channel to its first
-neighbour in the order.
+*order*: the seed is an order of the switches, as for Up*/Down*. In the escape tree, each switch uses the channel to its
+first neighbour in the order.
 
-*start*: such an order, and Up*/Down* trees in this order, which the passes then change.
+*start*: the seed is such an order together with Up*/Down* trees in this order, which the passes then change.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from routing.fabric import Fabric
 
 @dataclass(frozen=True, eq=False)
 class Seeds:
-    """Escape trees and initial orders of the channels.
+    """Seeds of all layers: escape trees and initial orders of the channels.
 
     Attributes
     ----------
@@ -73,7 +73,9 @@ def by_order(fabric: Fabric, position: npt.NDArray[np.int32]) -> Seeds:
 def _weights(
     fabric: Fabric, destinations: Destinations, layer: npt.NDArray[np.int32], layers: int
 ) -> npt.NDArray[np.int64]:
-    """Return int64[layers, S]: LIDs with flow at each switch; in a layer without flow, all LIDs."""
+    """Return int64[layers, S], the number of LIDs with flow at each switch; in a layer without flow, the number of all
+    LIDs.
+    """
     weight = np.zeros((layers, fabric.switches), np.int64)
     idle = np.zeros_like(weight)
     flow = destinations.share > 0.0
@@ -83,7 +85,9 @@ def _weights(
 
 
 def _nearest_of_each_part(fabric: Fabric, mean: npt.NDArray[np.float64]) -> list[int]:
-    """Return the nearest switch of each connected component, without switches that have no channel."""
+    """Return the switch with the least mean distance in each connected component.  Switches that have no channel are
+    left out.
+    """
     cabled = np.flatnonzero(np.diff(fabric.channels.first))
     nearest_first = cabled[np.lexsort((cabled, mean[cabled]))]
     _, positions = np.unique(fabric.component[nearest_first], return_index=True)
@@ -102,7 +106,7 @@ def _tree_towards(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
 def _first(
     fabric: Fabric, allowed: npt.NDArray[np.intp], key: npt.NDArray[np.floating] | npt.NDArray[np.integer]
 ) -> npt.NDArray[np.int32]:
-    """Return int32[S], the allowed channel of each switch with the smallest key; -1 if it has none."""
+    """Return int32[S], for each switch the allowed channel with the smallest key; -1 if no channel is allowed."""
     src = fabric.channels.src
     ordered = allowed[np.lexsort((allowed, key[allowed], src[allowed]))]
     switch, positions = np.unique(src[ordered], return_index=True)

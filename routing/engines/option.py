@@ -64,7 +64,7 @@ class Option:
     harmless: object = None
 
     def parse(self, text: str) -> Any:
-        """Return the value in TOML for a text, or raise ValueError if the text denotes none."""
+        """Return the value, as in TOML, that a text denotes; raise ValueError if the text denotes no value."""
         if bool in self.types and text.lower() in _FLAGS:
             return _FLAGS[text.lower()]
         if str in self.types and (text in self.words or self.range is None):
@@ -78,19 +78,19 @@ class Option:
         return number
 
     def fits(self, value: Any) -> bool:
-        """Return whether a value of the option is in the range."""
+        """Return whether a value is in the range of the option."""
         if self.range is None or type(value) is str:
             return plain(value) in self.words or not self.words
         return (type(value) in self.types or not self.words) and bool(self.range[0] <= value <= self.range[1])
 
     def check(self, value: Any) -> None:
-        """Raise OptionError if a value of the option is out of range."""
+        """Check a value of the option.  Raise OptionError if it is out of range."""
         if value is not self.default and not self.fits(value):
             known = " or ".join(", ".join(self._values).rsplit(", ", 1))
             raise OptionError(f"{value!r} is not a valid {self.what}", remedy=f"use {known}")
 
     def convert(self, value: Any) -> Any:
-        """Return the option's value for a value in TOML, JSON or from the command line; None stays.
+        """Convert a value from TOML, JSON or the command line to a value of the option; None stays None.
 
         Raises
         ------
@@ -109,5 +109,5 @@ class Option:
 
 
 def plain(value: object) -> object:
-    """Return the value of an enumeration's member as JSON has it; any other value unchanged."""
+    """Return the value of an enumeration's member as it is written in JSON; return any other value unchanged."""
     return value.value if isinstance(value, enum.Enum) else value

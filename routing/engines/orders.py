@@ -36,7 +36,7 @@ DUEL_PASSES = 3
 """Refinement passes before the changed order of a tree is compared with the order from which it came."""
 
 VISITS_PER_SECOND = 60_000_000
-"""Channels that the search for an order may visit, at effort 1."""
+"""Number of channels that the search for an order may visit, at effort 1."""
 
 LONGEST = 60
 """Maximum number of hops of a path, if an order can keep to it.
@@ -44,11 +44,13 @@ LONGEST = 60
 OpenSM's SA follows a path for 63 hops and does not answer path queries for longer ones."""
 
 BETWEENNESS_UP_TO = 1_000_000
-"""Product of switches and channels up to which the most central switch is computed exactly."""
+"""Largest product of the numbers of switches and channels for which the most central switch is computed exactly."""
 
 
 def breadth_first(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
-    """Return int32[S], positions of the switches: the roots, joined by shortest paths, then others by distance."""
+    """Return int32[S], positions of the switches in a breadth-first order: the roots first, joined by shortest paths,
+    then all others by distance.
+    """
     joined = _join(fabric, roots)
     distance = np.asarray(fabric.graph.distances(source=roots, mode="out"), float).min(axis=0)
     distance[~np.isfinite(distance)] = fabric.switches
@@ -58,7 +60,8 @@ def breadth_first(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
 
 
 def _join(fabric: Fabric, roots: list[int]) -> list[int]:
-    """Return the roots, and the switches on a breadth-first tree that joins them, the nearest to the first root first.
+    """Return the roots, and the switches on a breadth-first tree that joins the roots.  The nearest to the first root
+    come first.
 
     Two switches that both lie before a root cannot reach each other through that root: down, then up is not allowed. So
     a switch between roots joins the tree only if that joins at least half of the roots next to it. A root that is
@@ -69,7 +72,7 @@ def _join(fabric: Fabric, roots: list[int]) -> list[int]:
     visited, _, parent = fabric.graph.bfs(roots[0], mode="out")
     is_root = np.zeros(fabric.switches, bool)
     is_root[roots] = True
-    # Roots in other connected components are not visited.  They still come early, because their distance is 0.
+    # Roots in other connected components are not visited.  Their distance is 0, so they come early nevertheless.
     paths = [_path_to_first(parent, root, roots[0]) for root in visited[1:] if is_root[root]]
     channels = fabric.channels
     links = np.unique(channels.src.astype(np.int64) * fabric.switches + channels.dst)
@@ -83,7 +86,7 @@ def _join(fabric: Fabric, roots: list[int]) -> list[int]:
 
 
 def _path_to_first(parent: list[int], root: int, first: int) -> list[int]:
-    """Return the switches from a root to the first one by a breadth-first tree."""
+    """Return the switches on the path from a root to the first switch in a breadth-first tree."""
     path = [root]
     while path[-1] != first:
         path.append(parent[path[-1]])
@@ -119,15 +122,17 @@ def _distance_to_nearest(fabric: Fabric, switches: npt.NDArray[np.intp]) -> npt.
 
 
 def central_switch(fabric: Fabric) -> int:
-    """Return the switch on the most shortest paths; in big fabrics the switch with the most channels."""
+    """Return the switch that is on the most shortest paths; in large fabrics, the switch with the most channels."""
     if fabric.switches * len(fabric.channels) <= BETWEENNESS_UP_TO:
-        # The values are rounded because the last bits of the sum depend on the order of summation.
+        # Values are rounded, because their last bits depend on the order of summation.
         return int(np.argmax(np.round(fabric.graph.betweenness(), 6)))
     return int(np.argmax(np.diff(fabric.channels.first)))
 
 
 def candidates(fabric: Fabric, seed: int) -> Iterator[npt.NDArray[np.int32]]:
-    """Yield candidates: breadth first from the top of a tree and from the centre, and clustered with random ties."""
+    """Yield candidate orders: breadth-first from the top of a tree and from the centre, and maximum cardinality search
+    with random ties.
+    """
     tops = top_switches(fabric)
     if tops:
         yield breadth_first(fabric, tops)
@@ -164,9 +169,9 @@ class OrderSearch:
         few switches forward or back, and is kept if the balance is not worse.  ``searches`` is the number of searches
         that share the work limit.
 
-        On trees, the result is compared with the candidates again, with all LIDs of a port and with refinement.  The
-        steps also fit an order to accidents of the first pass.  On a tree without faults they fit nothing else, which
-        was measured to cost a fifth of the balance.
+        On trees, the result is compared with the candidates once more, with all LIDs of a port and with refinement.
+        The reason is that the steps also adapt an order to random choices of the first pass.  On a tree without faults
+        they do nothing else, and measurements showed a loss of a fifth of the balance.
         """
         visits = self.visits // searches
         sample = self._sample(families, visits // (CLUSTERED_CANDIDATES + 2))
@@ -194,12 +199,15 @@ class OrderSearch:
         return min(orders, key=lambda order: self._try(order, sample))
 
     def sample(self, tries: int) -> Targets:
-        """Return an even sample of the destinations whose trees can be computed so many times within the visits."""
+        """Return an even sample of the destinations.  It is so small that its trees can be computed ``tries`` times
+        within the work limit.
+        """
         with_flow = np.flatnonzero(self.destinations.share[self.destinations.lmc_group_first[:-1]] > 0.0)
         return self._sample(with_flow, self.visits // max(tries, 1))
 
     def rate(self, position: npt.NDArray[np.int32], layer: npt.NDArray[np.int32]) -> tuple[int, float]:
-        """Return how well the orders of several layers (int32[layers, S]) balance; the smaller tuple is better.
+        """Rate the orders of several layers (int32[layers, S]) by their balance.  The result is a tuple; the smaller
+        tuple is better.
 
         ``layer`` is the layer of each destination, int32[D].
         """
@@ -223,7 +231,8 @@ class OrderSearch:
         return 3 * trees * len(self.fabric.channels)
 
     def _sample(self, families: npt.NDArray[np.int64], visits: int, *, whole: bool = False) -> Targets:
-        """Return an even sample of the families whose trees can be computed within the given channel visits.
+        """Return an even sample of the LMC groups whose trees can be computed within the given number of channel
+        visits.
 
         The sample has one LID of each LMC group, or all of them if ``whole``.
         """
@@ -242,7 +251,8 @@ class OrderSearch:
         )
 
     def _try(self, position: npt.NDArray[np.int32], targets: Targets, passes: int = 0) -> tuple[int, float]:
-        """Compute the trees of an order and rate them; the smaller result, compared as a tuple, is better.
+        """Compute the trees in an order of the switches, and rate them.  The result is a tuple; the smaller tuple is
+        better.
 
         Returns
         -------
@@ -269,7 +279,7 @@ class OrderSearch:
 
 
 def _step(fabric: Fabric, order: npt.NDArray[np.int32], rng: np.random.Generator) -> npt.NDArray[np.int32]:
-    """Return the order after moving a few consecutive switches forward or back."""
+    """Return the order after a few consecutive switches were moved forward or back at random."""
     key = order.astype(np.float64)
     length = int(rng.integers(1, min(8, fabric.switches) + 1))
     start = int(rng.integers(0, fabric.switches - length + 1))

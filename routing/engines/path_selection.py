@@ -1,4 +1,4 @@
-"""Selection of shortest paths that suit layers, by one of several rules."""
+"""Select shortest paths that fit into few layers, by one of several rules."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ FIRST_FOUND = "first"
 """Name of the path set of :meth:`PathSelector.first_found`."""
 
 MIRROR_PASSES = 4
-"""Passes after the first; further passes changed nothing in measurements."""
+"""Number of passes after the first for symmetric paths.  More passes changed nothing in measurements."""
 
 TRANSIT_FLOW = 0.01
 """Flow of a switch without end ports in symmetric paths, relative to the mean of the others.
 
-It is not 0, so that the paths of such switches spread over the channels as well."""
+The flow is not 0, so that the paths of such switches are spread over the channels too.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +127,9 @@ class PathSelector:
         return None if trees is None else self._path_set(TREE, trees.next_channel, trees.load)
 
     def _idle_trees(self) -> npt.NDArray[np.uint8]:
-        """Return uint8[D, S], any shortest paths to the destinations without flow; 255 for others."""
+        """Return uint8[D, S], arbitrary shortest paths to the destinations without flow; 255 for all other
+        destinations.
+        """
         idle = np.flatnonzero(self.destinations.share == 0.0)
         rows, root = np.arange(len(idle) + 1, dtype=np.int32), self.destinations.root[idle]
         trees = np.full((len(self.destinations.root), self.fabric.switches), 255, np.uint8)
@@ -158,16 +161,18 @@ class PathSelector:
         return self._path_set(RING_SYMMETRIC, following, load, rings.rank)
 
     def _load_between_switches(self, rank: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-        """Return float64[C], load with one tree per switch with end ports, which is enough to sum up each direction."""
+        """Return float64[C], load of one tree for each switch with end ports, from which the load of each direction can
+        be summed.
+        """
         root = np.flatnonzero(self.sources).astype(np.int32)
         families = np.arange(len(root) + 1, dtype=np.int32)
         return self._trees(Targets(families, root, self.sources[root], np.zeros_like(root)), rank, 0).load
 
     def symmetric(self) -> PathSet:
-        """Return paths with one path between two switches for all their end ports, whose reply paths mirror them.
+        """Return paths in which all end ports of two switches share one path, and the reply path is its reverse.
 
-        If a dependency closes no cycle in a layer, its mirror image usually does not either.  So a path and its reply
-        path together restrict a layer little more than the path alone.
+        If a dependency closes no cycle in a layer, the reverse dependency usually does not either.  So a path together
+        with its reply path restricts a layer little more than the path alone.
         """
         sources = self.sources
         flowing = np.where(sources > 0.0, sources, TRANSIT_FLOW * sources[sources > 0.0].mean())
@@ -237,9 +242,9 @@ class PathSelector:
 
 
 def _lead_switches(destinations: Destinations, following: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Give each switch that has end ports the tree of its first end port, and return the trees.
+    """Give each switch that has end ports the tree of its first end port instead of its own, and return the trees.
 
-    LIDs of such switches then add no dependencies.
+    Then the LIDs of such switches add no dependencies.
     """
     with_flow = np.flatnonzero(destinations.share > 0.0)
     roots, first = np.unique(destinations.root[with_flow], return_index=True)

@@ -13,6 +13,6 @@ from routing.tables import Provenance
 def provenance(
     engine: str, fabric: Fabric, options: EngineOptions, seconds: Mapping[str, float], **results: object
 ) -> Provenance:
-    """Return the engine, the options that are recorded, versions, and fabric digest."""
+    """Return the provenance of tables: engine, recorded options, versions and the digest of the fabric."""
     asked = {name: value for name, value in options.as_dict().items() if OPTIONS[name].recorded}
     return Provenance(engine, asked | results, fabric.digest, {"ibnue": __version__}, dict(seconds))

@@ -1,4 +1,6 @@
-"""Engines by name: those of this package, and those of other packages, loaded from an entry point group on demand."""
+"""Registry of the engines by name: those of this package, and those of other packages, which an entry point group
+names.  Engines are loaded on demand.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ class UnknownEngine(OptionError, KeyError):
     """Error: no engine has this name, or the package of the engine cannot be loaded."""
 
     def __str__(self) -> str:
-        return str(self.args[0])  # KeyError would put the message in quotes
+        return str(self.args[0])  # KeyError would put quotes around the message.
 
 
 class Registry(Mapping[str, Engine]):
@@ -61,7 +63,9 @@ class Registry(Mapping[str, Engine]):
         return found
 
     def _load(self, name: str) -> Engine | None:
-        """Return an engine and load its package if necessary; return None if that fails, with a single warning."""
+        """Load the package of an engine if necessary, and return the engine.  If that fails, issue a single warning and
+        return None.
+        """
         if name in self._loaded:
             return self._loaded[name]
         if name in self._own:
@@ -71,7 +75,7 @@ class Registry(Mapping[str, Engine]):
         point = self._points[name]
         try:
             self._loaded[name] = point.load()()
-        except Exception as problem:  # a failing package must not make other engines unusable
+        except Exception as problem:  # A package that fails must not make other engines unusable.
             package = point.dist.name if point.dist is not None else "a package"
             self._broken[name] = f"{package} cannot be loaded: {type(problem).__name__}: {problem}"
             warnings.warn(f"engine {name!r} of {self._broken[name]}", InputWarning, stacklevel=3)

@@ -1,4 +1,4 @@
-"""Roots of Up*/Down* that the options name."""
+"""Find the roots for Up*/Down* that the options name."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def named_roots(fabric: Fabric, options: EngineOptions) -> list[int]:
 
 
 def roots_left(fabric: Fabric, options: EngineOptions, earlier: Sequence[Fabric]) -> EngineOptions:
-    """Return the options without roots that an earlier fabric has and this fabric does not; other roots stay.
+    """Return the options without the roots that are in an earlier fabric but not in this fabric.  All other roots stay.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def _row(fabric: Fabric, root: str) -> int:
 
 
 def _rows(fabric: Fabric, root: str) -> list[int]:
-    """Return the rows of the switches with this name; if there are none, with this GUID."""
+    """Return the rows of the switches with the name ``root``.  If there are none, it is taken as a GUID."""
     rows = [row for row, name in enumerate(fabric.switch_name) if name == root]
     if not rows and (guid := guid_in(root)) is not None:
         rows = [row for row, own in enumerate(fabric.switch_guid.tolist()) if own == guid]

@@ -1,4 +1,4 @@
-"""Segment-based routing: the links are split into segments, and each segment forbids one turn in both directions."""
+"""Segment-based routing: the links are divided into segments, and each segment forbids one turn, in both directions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 STARTS, START_SWITCHES = 16, 4000
-"""Most partitions into segments that are tried, each from a random switch; switches of all of them together."""
+"""Maximum number of partitions that are tried, each from a random first switch; and maximum number of switches in all
+of them together.
+"""
 
 STEPS = 400
-"""Most steps of the search for better places of the forbidden turns."""
+"""Maximum number of steps of the search for better places of the forbidden turns."""
 
 MOVED = 4
-"""Most segments whose forbidden turn a step moves."""
+"""Maximum number of segments whose forbidden turns one step moves."""
 
 
 class SegmentBased:
@@ -54,7 +56,7 @@ class SegmentBased:
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 
-        Cost: O(S C) for each partition, O(L S radix log C) per pass; the search visits a bounded number of channels.
+        Cost: O(S C) for each partition, O(L S radix log C) per pass.  The search visits a limited number of channels.
         """
         refuse_unsupported(self, options)
         start = time.perf_counter()
@@ -93,11 +95,13 @@ class Segments:
     segments: tuple[tuple[int, ...], ...]
 
     def middle(self) -> npt.NDArray[np.int64]:
-        """Return the place of the forbidden turn of each segment in its middle; the first end of a single link."""
+        """Return the places of the forbidden turns in the middle of each segment.  In a segment of a single link, it is
+        the first end.
+        """
         return np.array([max(len(part) - 2, 0) // 2 for part in self.segments], np.int64)
 
     def moved(self, places: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Return the places after moving those of a few random segments."""
+        """Return the places of the forbidden turns, with those of a few random segments moved."""
         found = places.copy()
         for number in rng.integers(0, len(self.segments), int(rng.integers(1, MOVED + 1))).tolist():
             size = len(self.segments[number])
@@ -105,14 +109,17 @@ class Segments:
         return found
 
     def turns(self, graph: TurnGraph, places: npt.NDArray[np.int64]) -> AllowedTurns:
-        """Return the allowed turns for the places of the forbidden ones (int64, one for each segment).
+        """Return the turns that are allowed if the forbidden turns are at the given places (int64, one place for each
+        segment).
 
-        Place k of a segment is the switch between its links k and k + 1; of a single link, place 0 or 1 is an end.
+        Place k of a segment is the switch between its links k and k + 1.  In a segment of a single link, place 0 or 1
+        is one of its ends.
         """
         before, after = graph.turns
         when = np.full(len(graph.src), -1, np.int64)
         dropped = np.zeros(len(graph.src), np.bool_)
-        closed_at = np.full(len(graph.src), -1, np.int64)  # switch at which a single link takes no turn
+        # `closed_at` is the switch at which a segment of a single link forbids its turns.
+        closed_at = np.full(len(graph.src), -1, np.int64)
         forbidden = np.zeros(len(before), np.bool_)
         start = np.cumsum(graph.edges.degree, dtype=np.int64) - graph.edges.degree
         for number, (part, place) in enumerate(zip(self.segments, places.tolist(), strict=True)):
@@ -134,7 +141,9 @@ class Segments:
 
 
 def _spanning(graph: TurnGraph, dropped: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """Return int32[S], the bundle of each switch to its parent in the tree of the links that are not dropped."""
+    """Return int32[S], the bundle of each switch to its parent in a spanning tree.  The tree consists of the links that
+    are not dropped.
+    """
     parent = np.full(graph.fabric.switches, -1, np.int32)
     seen = np.zeros(graph.fabric.switches, np.bool_)
     dst, reverse, first = graph.dst.tolist(), graph.reverse.tolist(), graph.first.tolist()
@@ -154,7 +163,7 @@ def _spanning(graph: TurnGraph, dropped: npt.NDArray[np.bool_]) -> npt.NDArray[n
 
 @dataclass(eq=False)
 class _Partition:
-    """State of the partition of a fabric into segments.
+    """Partition of a fabric into segments while it is built.
 
     Attributes
     ----------
@@ -181,7 +190,7 @@ class _Partition:
     segments: list[tuple[int, ...]]
 
     def see(self, switch: int) -> None:
-        """Add a switch."""
+        """Add a switch to the switches that are in segments."""
         self.seen[switch] = True
         self.order.append(switch)
         for bundle in range(int(self.graph.first[switch]), int(self.graph.first[switch + 1])):
@@ -190,7 +199,9 @@ class _Partition:
             self.earliest[neighbour] = min(self.earliest[neighbour], len(self.order))
 
     def take(self, part: list[int], *, closed: bool = True) -> None:
-        """Add a segment with its switches, or without ``closed`` a link on no cycle."""
+        """Add a segment with its switches.  If ``closed`` is false, the links are on no cycle, and only the switches
+        are added.
+        """
         for bundle in part:
             self.used[bundle] = self.used[int(self.graph.reverse[bundle])] = True
             if not self.seen[int(self.graph.dst[bundle])]:
@@ -199,14 +210,16 @@ class _Partition:
             self.segments.append(tuple(part))
 
     def take_single_links(self, since: int) -> None:
-        """Add all links of the switches from ``order[since]`` on to switches that are in segments."""
+        """Add segments of single links: all links between the switches from ``order[since]`` on and switches that are
+        in segments.
+        """
         for switch in self.order[since:]:
             for bundle in range(int(self.graph.first[switch]), int(self.graph.first[switch + 1])):
                 if not self.used[bundle] and self.seen[int(self.graph.dst[bundle])]:
                     self.take([bundle])
 
     def first_links(self, switch: int) -> list[int]:
-        """Return the unused bundles from earlier switches to a new one, the earliest first."""
+        """Return the unused bundles from switches in segments to a new switch, those of the earliest switches first."""
         out = range(int(self.graph.first[switch]), int(self.graph.first[switch + 1]))
         found = [int(self.graph.reverse[k]) for k in out if not self.used[k] and self.seen[int(self.graph.dst[k])]]
         return sorted(found, key=lambda bundle: self.key[int(self.graph.src[bundle])])

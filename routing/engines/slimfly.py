@@ -1,4 +1,6 @@
-"""Slim Fly and other fabrics of diameter two: balanced shortest paths, with the VL by hop."""
+"""Slim Fly and other fabrics of diameter two: balanced shortest paths, with one VL for the first hop and one for the
+second.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,11 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 LEAST_NEAR = 0.5
-"""Share of pairs of switches within two hops below which the engine refuses a fabric."""
+"""Least share of pairs of switches within two hops; fabrics below it are refused."""
 
 
 class SlimFly:
-    """Balanced shortest paths: the first hop on one VL, the second on another.
+    """Balanced shortest paths whose first hop uses one VL and whose second hop uses another.
 
     Notes
     -----
@@ -78,7 +80,7 @@ ENGINE = SlimFly()
 
 
 def _share_within_two_hops(fabric: Fabric) -> float:
-    """Return the share of pairs at most two hops apart among all connected pairs of switches; 1 without pairs."""
+    """Return the share of connected pairs of switches that are at most two hops apart; 1 if there are no pairs."""
     distance = np.asarray(fabric.graph.distances(mode="out")).reshape(fabric.switches, fabric.switches)
     pairs = np.isfinite(distance) & (distance > 0)
     return float((distance[pairs] <= CLASSES).mean()) if pairs.any() else 1.0

@@ -1,4 +1,6 @@
-"""Smart routing: turns of balanced shortest paths are forbidden where that costs least, until no cycle is left."""
+"""Smart routing: begin with balanced shortest paths, and forbid the turns whose loss costs least, until no cycle is
+left.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,19 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 ROUNDS = 24
-"""Most rounds of routing and of another choice of turns."""
+"""Maximum number of rounds; each chooses a set of turns and routes with it."""
 
 FADE = 0.5
-"""Part of the flows of earlier rounds that counts in the next one."""
+"""Factor by which the flows of earlier rounds count in the next round."""
 
 STRETCH = 0.25
-"""Weight of the random part of the flow over a turn, relative to the mean flow, which makes rounds differ."""
+"""Weight of a random part that is added to the flow over each turn, relative to the mean flow.  It makes the rounds
+differ.
+"""
 
 
 class Smart:
-    """Smart routing by an affordable method.
+    """Smart routing, by a method that is fast enough for large fabrics.
 
     Notes
     -----
@@ -72,7 +76,7 @@ ENGINE = Smart()
 
 @dataclass(frozen=True, eq=False)
 class _Rounds:
-    """Rounds of routing.  Each round allows the turns that the flows of the round before use most.
+    """Rounds of routing.  Each round allows the turns that carried the most flow in the round before.
 
     Attributes
     ----------
@@ -101,7 +105,7 @@ class _Rounds:
         return turns, number
 
     def shortest(self) -> Balanced:
-        """Return balanced shortest paths to the sample."""
+        """Return balanced shortest paths to the sample of destinations."""
         trial = self.trial
         return balance(
             trial.fabric.channels,

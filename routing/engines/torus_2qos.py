@@ -1,4 +1,6 @@
-"""Torus-2QoS: dimension order on tori with two VLs, which change at datelines from dimension to dimension."""
+"""Torus-2QoS: dimension order on tori with two VLs.  A packet may change its VL from dimension to dimension; datelines
+decide which VL it uses.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,7 @@ class TorusTwoQos:
         """
         paths = routes.paths
         code, detours = paths.crossing, ~paths.regular
-        if not paths.rings and detours.any():  # without datelines, detours may share the VL of the other paths
+        if not paths.rings and detours.any():  # Without datelines, detours may share the VL of all other paths.
             detours = np.ones_like(detours)
             base, datelines = 0, 0
         if routes.options.reversible:
@@ -124,7 +126,8 @@ ENGINE = TorusTwoQos()
 def _sl2vl(routes: GridRoutes, datelines: int, spare: int) -> npt.NDArray[np.uint8]:
     """Return uint8[S, P, P, 16], the VL by switch, in-port, out-port and SL.
 
-    Towards another switch, the VL of an SL of datelines is the bit of the dimension.  SLs of detours have a VL each.
+    For an SL of datelines, the VL towards another switch is the bit of the dimension in which the out-port leads.  Each
+    SL for detours has one VL.
     """
     fabric, first = routes.fabric, routes.options.first_vl
     channels, ports = fabric.channels, 1 + int(fabric.switch_ports.max(initial=0))

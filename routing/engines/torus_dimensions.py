@@ -1,4 +1,4 @@
-"""Detection of the directions of grids, tori and hypercubes from the cables alone."""
+"""Find the directions of grids, tori and hypercubes from the cables alone."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
     u, v, x, w = _squares(*corners, switches).T
     opposite = np.concatenate([_pairs(link(u, v), link(w, x)), _pairs(link(u, w), link(v, x))])
     slab = _joined(len(links), opposite)
-    # Two classes of parallel links that meet at a switch but span no square belong to one ring.
+    # If parallel links of two classes meet at a switch but span no square, the two classes belong to one ring.
     middle, v_, w_ = corners
     meeting = _pairs(slab[link(middle, v_)], slab[link(middle, w_)])
     spanning = _pairs(slab[link(u, v)], slab[link(u, w)])
@@ -59,15 +59,19 @@ def _pairs(a: Rows, b: Rows) -> Rows:
 
 
 def _joined(count: int, pairs: Rows) -> Rows:
-    """Return int64[count], the number of the connected component of each item; the pairs are the edges."""
-    # Pairs are encoded as single numbers because these sort far faster than rows.
+    """Return int64[count], the number of the connected component of each item in the graph whose edges are
+    ``pairs``.
+    """
+    # Pairs are encoded as single numbers, because these sort far faster than rows of two.
     once = np.unique(pairs @ [count, 1])
     graph = igraph.Graph(n=count, edges=np.column_stack([once // count, once % count]))
     return np.asarray(graph.connected_components().membership, np.int64)
 
 
 def _corners(bundles: Rows, switches: int) -> tuple[Rows, Rows, Rows]:
-    """Return all switches with two of their neighbours, as three arrays int64[N]: (switch, neighbour, neighbour)."""
+    """Return all combinations of a switch with two of its neighbours, as three arrays int64[N]: switch, one neighbour,
+    other neighbour.
+    """
     src, dst = bundles // switches, bundles % switches
     degree = np.bincount(src, minlength=switches)
     size = degree[src]

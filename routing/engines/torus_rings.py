@@ -1,4 +1,4 @@
-"""Shortest paths in tori that fit into 2^n layers for n dimensions, a path and its reply path in the same layer.
+"""Shortest paths in tori that fit into 2^n layers for n dimensions, where a path and its reply path are in one layer.
 
 Paths use one direction after the other, so dependencies can close a cycle only along a ring.  A ring has two cuts, at
 opposite switches.  No shortest path passes through both, and neither does the reply path if both use the same side of
@@ -94,7 +94,7 @@ class Rings:
     def _is_wrong_side(
         self, rank: npt.NDArray[np.int64], here: npt.NDArray[np.int64], there: npt.NDArray[np.int32]
     ) -> npt.NDArray[np.bool_]:
-        """Return bool[N, S]: whether the hop from ``here`` to ``there`` uses the unselected side of a ring.
+        """Return bool[N, S], whether the hop from ``here`` to ``there`` uses the side of a ring that was not selected.
 
         This can only be true for destinations that are half a ring away, where both sides are equally long.
         """
@@ -145,7 +145,9 @@ class Rings:
 
 
 def _round(src: npt.NDArray[np.int64], dst: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64] | None:
-    """Return int64[count], positions along the ring that the channels form; None if they do not form one ring."""
+    """Return int64[count], the position of each switch along the ring that the channels form; None if they do not form
+    a single ring.
+    """
     behind: list[set[int]] = [set() for _ in range(count)]
     for a, b in zip(src.tolist(), dst.tolist(), strict=True):
         behind[a].add(b)

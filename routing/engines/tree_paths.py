@@ -1,4 +1,4 @@
-"""Paths up and then down on trees, for the engines whose rules allow them."""
+"""Paths up and then down on trees, for the engines whose rules allow such paths."""
 
 from __future__ import annotations
 
@@ -22,23 +22,25 @@ OBJECTIVE_REFUSAL = (
     "balances trees for all-to-all traffic and bisections at once",
     "leave the objective out, or use minhop",
 )
-"""Problem and remedy of the error for another objective than all-to-all."""
+"""Problem and remedy in the error for an objective other than all-to-all."""
 
 MOST_LONGER = 2
-"""Most hops by which a path may exceed the shortest."""
+"""Maximum number of hops by which a path may exceed the shortest path."""
 MOST_VISITS = 600_000_000
-"""Allowed channels that the fewest sweeps of the descent may compare, at effort 1: about two seconds."""
+"""Number of allowed channels that the least number of sweeps of the descent may compare, at effort 1: about two
+seconds.
+"""
 TOLERANCE = 0.02
 """Utilisation above a ceiling, relative to the ceiling, up to which the closed form is kept."""
 MOST_EXCESS = 0.05
 """Utilisation above a ceiling, relative to the ceiling, up to which the closed form replaces a long descent."""
 CLOSED_FORM_PASSES = 2
-"""Passes of the closed form over entries that it leaves open."""
+"""Number of passes of the closed form over entries that it leaves open."""
 
 
 @dataclass(frozen=True, eq=False)
 class TreePaths:
-    """Trees of all destinations in one order of the switches, so that one VL is free of credit loops.
+    """Trees of all destinations that follow one order of the switches, so that they are free of credit loops on one VL.
 
     Attributes
     ----------
@@ -53,7 +55,7 @@ class TreePaths:
 
 
 def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOptions) -> TreePaths | None:
-    """Return paths that suit all-to-all traffic and bisections; None if the fabric is not a tree, or too large.
+    """Return paths that suit both all-to-all traffic and bisections; None if the fabric is not a tree, or is too large.
 
     Cost: see :func:`routing.trees.descent.tree_tables`.
     """
@@ -83,7 +85,7 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
 
 
 def may_descend(fabric: Fabric, destinations: Destinations, options: EngineOptions) -> bool:
-    """Return whether the effort allows the fewest sweeps of the descent."""
+    """Return whether the effort allows even the least number of sweeps of the descent."""
     return LEAST_SWEEPS * len(destinations.lid) * len(fabric.channels) / 2 <= MOST_VISITS * options.effort
 
 
@@ -137,13 +139,16 @@ def _closed_form_paths(
 
 
 def _all_shortest(fabric: Fabric, destinations: Destinations, load: npt.NDArray[np.float64]) -> bool:
-    """Return whether all flows have shortest paths: if so, the loads sum up to the flows times their distances."""
+    """Return whether all flows have shortest paths.  This is the case if the loads add up to the sum of the flows times
+    their distances.
+    """
     sources = fabric.source_weight_at.astype(np.float64)
     mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)
     senders, receivers = np.flatnonzero(sources), np.flatnonzero(mass)
     distance = np.asarray(fabric.graph.distances(senders.tolist(), receivers.tolist()), float)
-    distance = distance.reshape(len(senders), len(receivers))  # without senders the graph returns a list without rows
-    distance[~np.isfinite(distance)] = 0.0  # no flow between parts of the fabric
+    # If there are no senders, the graph returns a list without rows.
+    distance = distance.reshape(len(senders), len(receivers))
+    distance[~np.isfinite(distance)] = 0.0  # Two switches in different connected components exchange no flow.
     return bool(np.isclose(float(load.sum()), float(sources[senders] @ distance @ mass[receivers]), rtol=1e-9))
 
 
@@ -153,7 +158,8 @@ def _up_then_down(fabric: Fabric, next_channel: npt.NDArray[np.uint8], position:
     ``next_channel`` is uint8[D, S], the index of each switch's channel.  Cost: O(D S).
     """
     channels = fabric.channels
-    is_down = np.append(position[channels.dst] > position[channels.src], True)  # the last value: the path ends
+    # The last element stands for the end of a path, which counts as a channel down.
+    is_down = np.append(position[channels.dst] > position[channels.src], True)
     first, none = channels.first.astype(np.int64), len(channels)
     for switch in range(fabric.switches):
         own = np.zeros(256, bool)
@@ -190,7 +196,9 @@ def _shorten(
     distance: npt.NDArray[np.float64],
     next_channel: npt.NDArray[np.uint8],
 ) -> None:
-    """Give each switch whose next hop is not one hop nearer (distance: float64[S]) its first channel that is."""
+    """Replace next hops that do not lead one hop nearer (``distance``: float64[S]) by the switch's first channel that
+    does.
+    """
     routed = np.flatnonzero(np.isfinite(distance) & (distance > 0))
     found = dst[first[routed] + next_channel[routed]]
     for switch in routed[distance[found] != distance[routed] - 1].tolist():

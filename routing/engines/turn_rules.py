@@ -1,4 +1,4 @@
-"""Sets of allowed turns for routing on one VL: their construction, and the choice of the one that balances best.
+"""Sets of allowed turns for routing on one VL: construct such sets, and choose the set that balances best.
 
 A turn is an edge of the channel dependency graph: a channel, and a channel that may follow it.  If the allowed turns
 have no cycle, all paths that take only allowed turns are free of credit loops on one VL.  All rules here treat parallel
@@ -34,16 +34,18 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 TURN_FACTOR = 3
-"""Visits of a channel in a trial with allowed turns, relative to the search for an order of the switches."""
+"""Number of visits that a channel costs in a trial with allowed turns, relative to one in the search for an order of
+the switches.
+"""
 
 
 TRIAL_TURNS = 1_500_000
-"""Turns of all trials together at effort 1."""
+"""Total number of turns in all trials at effort 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class TurnGraph:
-    """Bundles of parallel channels, and the turns between them.
+    """Bundles of parallel channels, and the turns between bundles.
 
     Attributes
     ----------
@@ -145,7 +147,7 @@ class TurnGraph:
         return AllowedTurns(np.ascontiguousarray(allowed[self.turn_of]), np.ascontiguousarray(up, np.int32))
 
     def trials(self, most: int, effort: float) -> int:
-        """Return the number of sets of turns that are worth a trial at an effort, 1 to ``most``."""
+        """Return the number of sets of turns (1 to ``most``) that are worth a trial at the given effort."""
         return max(1, min(round(most * effort), round(TRIAL_TURNS * effort / max(len(self.edges), 1)), most))
 
     def forbidden(self, turns: AllowedTurns) -> int:
@@ -157,7 +159,7 @@ class TurnGraph:
 
 @dataclass(frozen=True, eq=False)
 class TurnTrial:
-    """Trial of sets of turns on a sample of the destinations.
+    """Routes a sample of the destinations with different sets of allowed turns, to compare the sets.
 
     Attributes
     ----------
@@ -178,7 +180,9 @@ class TurnTrial:
 
     @cached_property
     def sample(self) -> Targets:
-        """One destination for each switch with end ports, with all of their traffic; a sample if they are many."""
+        """Sample of destinations: one for each switch with end ports, which gets all traffic to the switch.  If there
+        are too many such switches, only some are in the sample.
+        """
         visits = VISITS_PER_SECOND * self.options.effort / TURN_FACTOR / max(self.tries, 1)
         most = max(1, int(visits / max(len(self.fabric.channels), 1)))
         weight = np.bincount(self.destinations.root, self.destinations.share, self.fabric.switches)
@@ -203,14 +207,15 @@ class TurnTrial:
         )
 
     def rate(self, turns: AllowedTurns) -> tuple[int, float]:
-        """Return how well a set of turns balances the sample; the smaller tuple is better.
+        """Rate a set of turns by how well it balances the sample.  The result is a tuple; the smaller tuple is better.
 
-        The first number is by how many hops the longest path exceeds ``LONGEST``, the second the highest utilisation.
+        The first number of the tuple is the number of hops by which the longest path exceeds ``LONGEST``.  The second
+        number is the highest utilisation.
         """
         return self.rating(self.trees(turns, self.sample, 0))
 
     def rating(self, trees: Balanced) -> tuple[int, float]:
-        """Return how well trees balance, as :meth:`rate`."""
+        """Rate trees by their balance; the result is the tuple that :meth:`rate` describes."""
         long = 0
         if self.fabric.switches > LONGEST:
             long = max(0, longest_path(self.fabric.channels, trees.next_channel) - LONGEST)

@@ -1,7 +1,7 @@
-"""End ports that count in no traffic, such as aggregation nodes: they get routes, and need no VL of their own.
+"""Route end ports that count in no traffic pattern, such as aggregation nodes, without a VL of their own.
 
 An engine routes the fabric without these end ports.  Then each of their LIDs takes the LFT column and the SLs of
-another LID of its switch.  So the paths between all other end ports are those of a fabric without these end ports.
+another LID at its switch.  So the paths between all other end ports are those of a fabric without these end ports.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Uncounted:
     def of(cls, fabric: Fabric) -> Uncounted | None:
         """Return the LIDs of a fabric that count in no traffic; None if there are none.
 
-        An end port stays where its switch delivers no other LID.
+        An uncounted end port stays in the fabric if its switch delivers no other LID.
         """
         lids = fabric.lids
         owned = np.flatnonzero((lids.endport >= 0) & (lids.switch >= 0))
@@ -52,7 +52,8 @@ class Uncounted:
             return None
         model_at = np.full(fabric.switches, -1, np.int64)
         heard = owned[fabric.counted[lids.endport[owned]]]
-        for others in (np.flatnonzero(lids.port == 0), heard):  # an end port precedes the switch
+        # A LID of an end port is preferred to the LID of the switch as the model.
+        for others in (np.flatnonzero(lids.port == 0), heard):
             model_at[lids.switch[others[::-1]]] = others[::-1]
         silent = silent[model_at[lids.switch[silent]] >= 0]
         if not len(silent):
@@ -62,13 +63,15 @@ class Uncounted:
         return cls(rest, silent, model_at[lids.switch[silent]])
 
     def senders(self, fabric: Fabric) -> npt.NDArray[np.bool_]:
-        """Return bool[S], the switches all of whose end ports are uncounted ones."""
+        """Return bool[S], the switches whose end ports are all uncounted."""
         found = np.zeros(fabric.switches, np.bool_)
         found[fabric.lids.switch[self.lid]] = True
         return np.asarray(found & (self.fabric.terminals_at == 0))
 
     def complete(self, fabric: Fabric, routing: Routing) -> Routing:
-        """Return the tables of the fabric without these end ports (``routing``), with routes to them."""
+        """Add routes to the uncounted end ports to the tables of the fabric without them (``routing``), and return the
+        complete tables.
+        """
         lft, sl = routing.lft.copy(), routing.sl.copy()
         lft[:, self.lid] = lft[:, self.model]
         lft[fabric.lids.switch[self.lid], self.lid] = fabric.lids.port[self.lid]
@@ -95,7 +98,8 @@ def without_uncounted(route: Route[Self]) -> Route[Self]:
         routing = route(self, uncounted.fabric, options)
         senders = uncounted.senders(fabric)
         if self.promise is Promise.DEADLOCK_FREE and senders.any():
-            if routing.sl2vl.ndim > 1:  # the search for paths between inner switches is for packets that keep their VL
+            # The search for paths between inner switches supports only packets that keep their VL.
+            if routing.sl2vl.ndim > 1:
                 return route(self, fabric, options)
             connected = connect_inner_switches(uncounted.fabric, routing, senders, reversible=options.reversible)
             if connected is None:

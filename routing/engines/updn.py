@@ -1,4 +1,6 @@
-"""Up*/Down*: paths lead up, then down, in an order of the switches; free of credit loops on one VL on any fabric."""
+"""Up*/Down*: paths lead up and then down in an order of the switches.  They are free of credit loops on one VL on any
+fabric.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ class UpDown:
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 
-        Cost: O(L S radix hops) per pass; the search for an order visits a bounded number of channels.
+        Cost: O(L S radix hops) per pass.  The search for an order visits a limited number of channels.
         """
         refuse_unsupported(self, options)
         start = time.perf_counter()
@@ -87,7 +89,7 @@ class UpDown:
             **vl_tables(sl, vls, options),
             vls_needed=max(
                 len(np.unique(position, axis=0)), 1
-            ),  # one order needs one VL, even if its destinations are spread over several
+            ),  # One order needs only one VL, even if destinations are spread over several VLs.
             provenance=provenance(self.name, fabric, options, seconds, **first),
         )
 
@@ -107,7 +109,8 @@ def tables_in_orders(
     start: float,
     found: Mapping[str, object],
 ) -> Routing:
-    """Return balanced tables in an order of the switches for each layer.
+    """Return balanced tables whose paths lead up and then down in an order of the switches, which each layer (VL) may
+    have for itself.
 
     Parameters
     ----------
@@ -138,7 +141,7 @@ def tables_in_orders(
 
 
 def _names_order(options: EngineOptions) -> bool:
-    """Return whether options determine the order, or a partition into layers with orders of their own."""
+    """Return whether the options fix the order of the switches, or a partition into layers with orders of their own."""
     return bool(options.roots) or options.root_guid_file is not None or options.partition == "metis"
 
 

@@ -1,4 +1,6 @@
-"""Number of VLs that an engine may use, and the spread of destinations over VLs that it does not need."""
+"""Determine the number of VLs that an engine may use, and spread destinations over VLs that deadlock freedom does not
+need.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ class VlTables(TypedDict):
 
 
 def vls_allowed(options: EngineOptions) -> int:
-    """Return the allowed number of data VLs: 1 for "min"; for "auto" those that the ports have from the first VL on.
+    """Return the number of data VLs that an engine may use.  It is 1 for "min"; for "auto" it is the number that the
+    ports have from the first VL on.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Faults of a fabric: named one by one, listed in a file, every single one, or random ones.
+"""Faults of a fabric: single named faults, faults listed in a file, every possible single fault, or random faults.
 
 A :class:`Fault` identifies its ports and devices by GUID and port number.  So it can be stored, sent to another
 process, and applied to any state of its fabric.  :func:`apply_faults` returns the fabric that remains.

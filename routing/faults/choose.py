@@ -1,4 +1,4 @@
-"""Choice of faults: every possible single fault of a kind, or random faults."""
+"""Choose faults: every possible single fault of a kind, or random faults."""
 
 from __future__ import annotations
 

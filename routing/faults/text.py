@@ -1,4 +1,4 @@
-"""Parser of fault texts: a single text, or a file with one on each line."""
+"""Parse faults from texts: from a single text, or from a file with one text on each line."""
 
 from __future__ import annotations
 
@@ -213,14 +213,15 @@ class _Reader:
         return [device for name, rows in self.by_name.items() if fnmatchcase(name, pattern) for device in rows]
 
     def both_ends(self, text: str) -> list[tuple[int, int]]:
-        """Parse ``S1/3`` or ``S1/3 - S2/4``; return device and number of the one port or the two ports."""
+        """Parse ``S1/3`` or ``S1/3 - S2/4``.  Return (device, port number) of the one port or of both ports."""
         ends = self.two(text, r"\s+-+>?\s+")
         return ends or [self.end(text)]
 
     def two(self, text: str, between: str) -> list[tuple[int, int]] | None:
         """Parse two ports with a separator between them; return None if the text does not have this form.
 
-        Names can contain the separator, too.  So each of its occurrences is tried until both sides are ports.
+        Names can contain the separator too.  So each of its occurrences is tried, until the texts on both sides are
+        ports.
         """
         problem = None
         for found in re.finditer(between, text):
@@ -236,7 +237,7 @@ class _Reader:
         return None
 
     def end(self, text: str) -> tuple[int, int]:
-        """Parse ``S1/3`` or ``S1[3]``; return the device and the port number."""
+        """Parse a port, ``S1/3`` or ``S1[3]``.  Return the device and the port number."""
         found = re.fullmatch(r"(.+)(?:/([0-9]{1,3})|\[([0-9]{1,3})\])", text.strip(), re.ASCII)
         if found is None:
             raise OptionError(f"{text!r} names no port", remedy=HOW)

@@ -1,4 +1,4 @@
-"""Coordinates of meshes, tori, HyperX and hypercubes from the cables alone."""
+"""Find coordinates of meshes, tori, HyperX and hypercubes from the cables alone."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from routing.grids.frame import Neighbours, frames
 from routing.grids.growth import Growth
 
 STARTS = 80
-"""Switches from which the coordinates are spread, until the coordinates of one of them fit."""
+"""Maximum number of switches from which coordinates are spread, one after the other, until the coordinates fit."""
 VISITS = 40_000
-"""Links that may be visited to spread coordinates from several switches, after the first few."""
+"""Number of links that may be visited while coordinates are spread from further switches, after the first few."""
 FEWEST_STARTS = 4
 AGREEING = 40
-"""Attempts with the same cost that end the search, if links do not fit."""
+"""Number of attempts with equal cost after which the search ends, if links do not fit."""
 FIRST_ATTEMPTS = 5
-"""Attempts after which the search ends if no coordinates were found, or if too many links do not fit."""
+"""Number of attempts after which the search ends if no coordinates were found, or if too many links do not fit."""
 BAD = 0.12
-"""Share of links that is too many."""
+"""Share of links that do not fit, from which on they are too many."""
 MOST_RANDOM = 300
-"""Attempts with random choices, after those without."""
+"""Maximum number of attempts with random choices, which follow the attempts without."""
 GOOD = 0.25
-"""Cost of coordinates (:meth:`Growth.cost`) for each link up to which no other start is tried."""
+"""Cost of coordinates (:meth:`Growth.cost`) per link, up to which no other start is tried."""
 MOST_MISFITS = 0.05
-"""Share of links that may be miscabled."""
+"""Largest share of links that may be miscabled."""
 LEAST_PRESENT = 0.7
 """Least share of switches, and of links between present switches, that a grid must have."""
 
@@ -39,16 +39,16 @@ Columns = npt.NDArray[np.int64]
 
 
 class NotAGrid(RoutingError):
-    """The fabric has no coordinates of a mesh, torus, HyperX or hypercube, not even with missing links."""
+    """Error: the fabric has no coordinates of a mesh, torus, HyperX or hypercube, even if missing links are allowed."""
 
 
 class Kind(enum.Enum):
-    """Links of the switches of a row, which differ in one coordinate only."""
+    """Form of the links within a row.  A row is the switches whose positions differ in one coordinate only."""
 
     LINE = "line"
     """Each switch is linked to the next one, as in a mesh."""
     RING = "ring"
-    """The same, and the last switch to the first one, as in a torus."""
+    """Each switch is linked to the next one, and the last switch to the first one, as in a torus."""
     CLIQUE = "clique"
     """Every two switches are linked, as in a HyperX."""
 
@@ -121,9 +121,10 @@ def find_coordinates(fabric: Fabric) -> Coordinates:
 
     Notes
     -----
-    Coordinates spread from one switch, in the order of certainty, and every link is compared with them at the end.
-    That quadrangles show opposite links is the relation of D. Djokovic, "Distance-preserving subgraphs of hypercubes",
-    J. Comb. Theory B 14, 1973.  Cost: O(S d^2 D) for S switches of degree d in D dimensions, for each start.
+    Coordinates are first assigned to one switch and its neighbours, and then spread from there to all others, certain
+    ones first.  Every link is compared with them at the end.  That squares show which links are opposite is the
+    relation of D. Djokovic, "Distance-preserving subgraphs of hypercubes", J. Comb. Theory B 14, 1973.  Cost:
+    O(S d^2 D) for S switches of degree d in D dimensions, for each start.
     """
     channels = fabric.channels
     near = [
@@ -172,7 +173,7 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
 
 
 def _is_plausible(near: Neighbours, component: Sequence[int], grown: Growth) -> bool:
-    """Return whether few links do not fit, and few links and switches are missing."""
+    """Return whether coordinates are plausible: few links do not fit them, and few links and switches are missing."""
     links = sum(len(near[switch]) for switch in component) // 2
     misfits = len(grown.misfits())
     if misfits > max(2, MOST_MISFITS * links) or len(grown.position) < len(component) - misfits:
@@ -183,7 +184,7 @@ def _is_plausible(near: Neighbours, component: Sequence[int], grown: Growth) -> 
 
 
 def _canonical(grown: Growth) -> Grid:
-    """Return the coordinates that do not depend on the switch from which they spread."""
+    """Return the coordinates in a canonical form, which does not depend on the switch from which they were spread."""
     switches = np.array(sorted(grown.position), np.int64)
     every = np.array([grown.position[switch] for switch in switches.tolist()], np.int64).reshape(len(switches), -1)
     columns: list[tuple[Kind, int, Columns]] = []

@@ -1,4 +1,4 @@
-"""Detours around links and switches that are missing in a grid."""
+"""Compute detours around links and switches that are missing in a grid."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ NONE = 255
 def add_detours(
     fabric: Fabric, bundles: LinkBundles, hop: npt.NDArray[np.uint8], regular: npt.NDArray[np.bool_]
 ) -> None:
-    """Complete the paths to all destinations in place.
+    """Complete the paths to all destinations, by changing ``hop`` in place.
 
-    A switch at which a path ends takes a neighbour from which the destination is reached, one with the fewest hops.
-    All switches before it keep their next hop.  So a path turns as late as possible.
+    Where a path ends early, the switch there takes a neighbour that reaches the destination as its next hop: one with
+    the fewest hops.  All switches before it keep their next hop.  So a path deviates as late as possible.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def add_detours(
     ends = connected & (hop == NONE)
     np.fill_diagonal(ends, False)
     if not ends.any():
-        return  # every hop reduces the distance, so every path is complete
+        return  # No detour is necessary here, because every hop reduces the distance to the destination.
     hops = count_hops(next_switches(bundles, hop))
     incomplete = np.flatnonzero((connected & (hops < 0)).any(axis=1))
     for root in incomplete.tolist():
@@ -45,7 +45,9 @@ def add_detours(
 
 
 def next_switches(bundles: LinkBundles, hop: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Return int64[S, S], the next switch by destination and switch; the destination itself there, S where none is."""
+    """Return int64[S, S], the next switch by destination and switch.  It is the destination itself at the destination,
+    and S where there is no next switch.
+    """
     switches = hop.shape[1]
     there = np.append(bundles.dst, 0)[np.minimum(bundles.first[:-1][None, :] + hop, len(bundles.dst))]
     following = np.where(hop == NONE, switches, there).astype(np.int64)
@@ -54,7 +56,8 @@ def next_switches(bundles: LinkBundles, hop: npt.NDArray[np.uint8]) -> npt.NDArr
 
 
 def count_hops(following: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return int64[S, S], the hops of paths by destination and switch; -1 where a path does not end there.
+    """Return int64[S, S], the hops of the paths by destination and switch; -1 for a path that does not end at its
+    destination.
 
     ``following`` is the result of :func:`next_switches`.  Cost: O(S^2 log S).
     """
@@ -71,7 +74,9 @@ def count_hops(following: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _complete(
     fabric: Fabric, bundles: LinkBundles, root: int, row: npt.NDArray[np.uint8], regular: npt.NDArray[np.bool_]
 ) -> None:
-    """Complete the paths to one destination; ``row`` and ``regular`` are rows of ``hop`` and ``regular``."""
+    """Complete the paths to one destination.  ``row`` and ``regular`` are the destination's rows of the arrays ``hop``
+    and ``regular``.
+    """
     hop = row.tolist()
     first, dst = bundles.first.tolist(), bundles.dst.tolist()
     members = np.flatnonzero(fabric.component == fabric.component[root]).tolist()
@@ -98,7 +103,7 @@ def _complete(
 
 
 def _reach(before: dict[int, list[int]], hops: dict[int, int], start: int) -> list[int]:
-    """Set the hops of all switches whose path leads over a switch, and return these switches."""
+    """Set the hops of all switches whose path leads through switch ``start``, and return these switches."""
     found, at = [start], 0
     while at < len(found):
         here = found[at]
@@ -112,7 +117,7 @@ def _reach(before: dict[int, list[int]], hops: dict[int, int], start: int) -> li
 def _attachments(
     switches: list[int], hops: dict[int, int], first: list[int], dst: list[int]
 ) -> list[tuple[int, int, int]]:
-    """Return (hops, switch, index of the bundle) for switches without a path next to switches with one."""
+    """Return (hops, switch, index of the bundle) for each switch without a path that has a neighbour with a path."""
     return [
         (hops[dst[bundle]] + 1, switch, bundle - first[switch])
         for switch in switches

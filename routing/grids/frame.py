@@ -1,4 +1,4 @@
-"""First coordinates: how the neighbours of one switch lie around this switch."""
+"""Find the dimensions at one switch: which of its neighbours lie in one dimension, and which are on opposite sides."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 Neighbours = Sequence[frozenset[int]]
-"""The neighbours of each switch; parallel links count once."""
+"""The neighbours of each switch.  Parallel links count once."""
 
 FRUITLESS = 20
-"""Switches without a possible frame after which the search for frames ends."""
+"""Number of switches without a possible frame after which the search for frames ends."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Dimensions at a switch, the origin, as its neighbours show them.
+    """Dimensions at a switch (the origin), as its neighbours show them.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Frame:
 
     @property
     def least_volume(self) -> int:
-        """Least number of positions of a grid with these dimensions."""
+        """Least number of positions that a grid with these dimensions has."""
         cliques = math.prod(len(members) + 1 for members in self.cliques)
         return int(cliques * 3 ** len(self.opposite) * 2 ** len(self.single))
 
@@ -53,8 +53,9 @@ class Frame:
 def frame_at(near: Neighbours, origin: int) -> Frame:
     """Return the dimensions at a switch.
 
-    Two neighbours lie in different dimensions if they have a second common neighbour, the fourth corner of a square.
-    If a link of that square is missing, parallel squares decide.  Neighbours that are linked lie in one dimension.
+    Two neighbours lie in different dimensions if they have a second common neighbour, which is the fourth corner of a
+    square.  If a link of this square is missing, parallel squares decide.  Neighbours that are linked to each other lie
+    in one dimension.
 
     Cost: O(d^2) set operations for d neighbours, O(d^3) where squares are missing.
     """
@@ -83,8 +84,8 @@ def frame_at(near: Neighbours, origin: int) -> Frame:
 def frames(near: Neighbours, component: Sequence[int], most: int, volume: float) -> list[Frame]:
     """Return frames at up to ``most`` switches of a component; the most promising comes first.
 
-    A switch with many neighbours, none of which is doubtful, shows the dimensions best.  Frames whose grid has more
-    than ``volume`` positions are left out.
+    A switch with many neighbours, none of which is doubtful, shows the dimensions best.  Frames of grids with more than
+    ``volume`` positions are left out.
     """
     by_degree = sorted(component, key=lambda switch: (-len(near[switch]), switch))
     found = []
@@ -98,7 +99,9 @@ def frames(near: Neighbours, component: Sequence[int], most: int, volume: float)
 
 
 def _spans_square(near: Neighbours, origin: int, a: int, b: int) -> bool:
-    """Return whether two neighbours of a switch are corners of a square, or parallel switches elsewhere are."""
+    """Return whether two neighbours of a switch are corners of a square with it, or whether this holds for two switches
+    parallel to them.
+    """
     if len(near[a] & near[b]) > 1:
         return True
     return any(
@@ -110,9 +113,10 @@ def _spans_square(near: Neighbours, origin: int, a: int, b: int) -> bool:
 
 
 def _is_linked_elsewhere(near: Neighbours, origin: int, a: int, b: int) -> bool:
-    """Return whether the switches parallel to two neighbours of a switch are linked at least twice.
+    """Return whether the switches parallel to two neighbours of a switch are linked at least twice.  Then the
+    neighbours lie in one dimension.
 
-    Links that are missing between the neighbours themselves, as in a full mesh, then do not matter.
+    In this case it does not matter if the link between the two neighbours themselves is missing.
     """
     if len(near[a] & near[b]) > 1:
         return False
@@ -121,7 +125,9 @@ def _is_linked_elsewhere(near: Neighbours, origin: int, a: int, b: int) -> bool:
 
 
 def _shifted(near: Neighbours, origin: int, pair: tuple[int, int], c: int) -> list[tuple[int, int]]:
-    """Return the corners opposite to the origin in squares over ``c`` and each of a pair of neighbours."""
+    """Return the switches parallel to a pair of neighbours, shifted by the step from the origin to its neighbour ``c``.
+    They are the fourth corners of the squares of origin, ``c`` and each neighbour of the pair.
+    """
     one, other = (near[neighbour] & near[c] - {origin} for neighbour in pair)
     if len(one) != 1 or len(other) != 1:
         return []
@@ -129,7 +135,9 @@ def _shifted(near: Neighbours, origin: int, pair: tuple[int, int], c: int) -> li
 
 
 def _pair_up(partners: dict[int, list[int]]) -> tuple[tuple[int, int], ...]:
-    """Return pairs of possible partners; those with the fewest possible partners are paired first."""
+    """Return pairs of opposite neighbours.  ``partners`` lists the possible partners of each; those with the fewest are
+    paired first.
+    """
     rest = {one: set(others) for one, others in partners.items()}
     pairs: list[tuple[int, int]] = []
     while True:

@@ -1,4 +1,4 @@
-"""Spread of coordinates from one switch over all switches that are connected to it."""
+"""Assign coordinates to all switches of a connected component, beginning at one switch."""
 
 from __future__ import annotations
 
@@ -13,31 +13,33 @@ from routing.grids.frame import Frame, Neighbours
 Position = tuple[int, ...]
 
 MISFIT = 5
-"""Cost of a link that does not fit, relative to 2 for a missing link."""
+"""Cost of a link that does not fit.  A missing link costs 2."""
 MISSING = 2
 HOLE = 3
-"""Cost of a position without a switch, which counts in the comparison of complete coordinates."""
+"""Cost of a position without a switch.  It counts only when complete coordinates are compared."""
 BORDER = 4
-"""Cost of a position beyond a border of the mesh."""
+"""Cost of a position beyond a border of the mesh, where switches have no further neighbours."""
 CLEAR = 3
-"""Difference in cost between the best and the second position from which the best one is certain."""
+"""Difference in cost between the best and the second best position, from which on the best one is certain."""
 MOST_WRONG = 0.25
-"""Share of links that do not fit, beyond a few, from which the fabric has no coordinates."""
+"""Share of links that do not fit, from which on the fabric has no coordinates.  A few links are always allowed."""
 MOST_FORCED = 0.15
-"""Share of switches without a certain position, beyond a few, from which the fabric has no coordinates."""
+"""Share of switches without a certain position, from which on the fabric has no coordinates.  A few switches are always
+allowed.
+"""
 FEW = 12
 SHORTEST_RING = 3
 RADIUS = 4
-"""Hops around badly placed switches within which switches are placed again."""
+"""Largest distance in hops from badly placed switches up to which switches are placed again."""
 
 
 @dataclass(eq=False)
 class Growth:
-    """Coordinates of the switches of a connected component while they spread.
+    """Coordinates of the switches of a connected component, while they are spread from switch to switch.
 
-    A switch gets the position that most links to placed switches agree with.  Switches whose position is certain come
-    first.  Coordinates along lines and rings are integers; a ring is closed when links between its ends show its
-    length.  Coordinates in a dimension where all switches are linked are labels, without an order.
+    A switch gets the position with which most links to placed switches agree.  Switches whose position is certain are
+    placed first.  Coordinates along lines and rings are integers; a ring is closed once links between its ends show its
+    length.  In a dimension where all switches of a row are linked, coordinates are labels without an order.
 
     Attributes
     ----------
@@ -94,7 +96,7 @@ class Growth:
         return made
 
     def around(self, position: Position) -> Iterator[Position]:
-        """Yield the positions to which links from a position lead."""
+        """Yield the positions to which links may lead from a position."""
         for axis, here in enumerate(position):
             if self.is_clique[axis]:
                 steps: Iterable[int] = (label for label in range(self.labels[axis] + 1) if label != here)
@@ -106,7 +108,7 @@ class Growth:
                     yield (*position[:axis], there, *position[axis + 1 :])
 
     def fits(self, one: Position, other: Position) -> bool:
-        """Return whether a link may join two positions."""
+        """Return whether a link may join two positions of the grid."""
         differing = _differing(one, other)
         if len(differing) != 1:
             return False
@@ -115,7 +117,7 @@ class Growth:
         return self.is_clique[axis] or gap == 1 or gap + 1 == self.length[axis]
 
     def misfits(self) -> list[tuple[int, int]]:
-        """Return the neighbouring switches whose positions do not fit, or that have no position."""
+        """Return the pairs of linked switches whose positions do not fit, or of which one has no position."""
         place = self.position
         component = {*place, *(b for a in place for b in self.near[a])}
         return [
@@ -130,7 +132,9 @@ class Growth:
         return sum(beside in self.at for position in self.at for beside in self.around(position)) // 2
 
     def cost(self) -> int:
-        """Return the cost of links that do not fit, of missing links, and of positions without a switch."""
+        """Return the cost of the coordinates: of links that do not fit, of missing links, and of positions without a
+        switch.
+        """
         misfits, place = self.misfits(), self.position
         links = sum(other in place for switch in place for other in self.near[switch]) // 2
         fitting = links - sum(a in place and b in place for a, b in misfits)
@@ -145,7 +149,7 @@ class Growth:
         return found
 
     def extent(self) -> list[tuple[int, int]]:
-        """Return the lowest and the highest coordinate in use in each dimension."""
+        """Return the lowest and the highest coordinate that is in use in each dimension."""
         return [(min(column), max(column)) for column in zip(*self.at, strict=True)]
 
     def _put(self, switch: int, position: Position) -> None:
@@ -164,14 +168,16 @@ class Growth:
                 continue
             differing = _differing(position, there)
             if len(differing) == 1 and not self.length[differing[0]]:
-                axis = differing[0]  # a link between the ends of a row shows the length of the ring
+                axis = differing[0]  # A link between the ends of a row shows the length of the ring.
                 self._closing[axis, abs(position[axis] - there[axis]) + 1] += 1
             else:
                 self._wrong += 1
                 self.has_failed |= self._wrong > FEW + MOST_WRONG * self._joined
 
     def _best(self, switch: int) -> tuple[int, Position | None]:
-        """Return by how much the best free position of a switch is better than the second, and this position."""
+        """Return the best free position of a switch, after the difference in cost between the second best position and
+        this one.
+        """
         placed = [self.position[other] for other in self.near[switch] if other in self.position]
         votes: Counter[Position] = Counter(
             candidate for position in placed for candidate in self.around(position) if candidate not in self.at
@@ -199,14 +205,16 @@ class Growth:
         return second - costs[0][0], costs[0][1]
 
     def _is_outside(self, candidate: Position) -> int:
-        """Return 1 if no placed switch shares one of the coordinates, so that the candidate extends the extent."""
+        """Return 1 if the position uses a new label in a dimension of cliques, so that it would enlarge the grid; else
+        0.
+        """
         return int(any(self.is_clique[axis] and here >= self.labels[axis] for axis, here in enumerate(candidate)))
 
     def _square_cost(self, switch: int, candidate: Position) -> int:
-        """Return the cost of squares that contradict a position of a switch.
+        """Return a cost for a position of a switch: the number of squares, weighted, that contradict this position.
 
-        A placed neighbour has further neighbours.  One in the direction opposite to the switch shares no square with
-        the switch, and one in another dimension shares a square.
+        A placed neighbour of the switch has further neighbours.  One in the direction opposite to the switch shares no
+        square with the switch, and one in another dimension shares a square.
         """
         found = 0
         for middle in self.near[switch]:
@@ -226,7 +234,9 @@ class Growth:
         return found
 
     def _border_cost(self, candidate: Position) -> int:
-        """Return the cost of a position beyond a border: next to a slice whose switches have no further neighbours."""
+        """Return a cost for a position beyond a border of the grid.  The position is beyond it if the switches of the
+        slice next to it have no further neighbours.
+        """
         found = 0
         for axis, here in enumerate(candidate):
             if self.is_clique[axis] or self.length[axis] or self._slices.get((axis, here)):
@@ -237,7 +247,7 @@ class Growth:
         return found
 
     def _spread(self) -> None:
-        """Place all switches that are connected to placed ones; those with certain positions first."""
+        """Place all switches that are connected to placed switches.  Those whose position is certain come first."""
         waiting: dict[int, int] = Counter(
             other for switch in self.position for other in self.near[switch] if other not in self.position
         )
@@ -275,7 +285,7 @@ class Growth:
             self._close_rings(at_end=False)
 
     def _close_rings(self, *, at_end: bool) -> None:
-        """Close the rings of a dimension whose length links between both ends of rows show."""
+        """Close the rings of a dimension if links between the ends of its rows show their length."""
         for (axis, length), votes in sorted(self._closing.items(), key=lambda item: (-item[1], item[0])):
             if self.length[axis] or length < SHORTEST_RING or (votes < 2 and not at_end):
                 continue
@@ -290,15 +300,18 @@ class Growth:
                 del self._closing[other]
 
     def _rows_to_close(self, axis: int, length: int) -> int:
-        """Return the number of rows that have switches at both ends of a ring of this length."""
+        """Return the number of rows that have switches at the first and at the last position of a ring of this
+        length.
+        """
         return sum(
             (*position[:axis], position[axis] + length - 1, *position[axis + 1 :]) in self.at for position in self.at
         )
 
     def _correct(self) -> None:
-        """Place switches again that have links that do not fit, or that are nearly alone at the end of a dimension.
+        """Improve the coordinates: remove the positions of badly placed switches and place these switches again.  A
+        switch is badly placed if its links do not fit, or if it is nearly alone at the end of a dimension.
 
-        If the cost does not fall, more and more switches around them are placed again.
+        If the cost does not fall, the switches around them are removed and placed again too, up to a growing distance.
         """
         radius = 0
         while radius < RADIUS:
@@ -349,7 +362,7 @@ class Growth:
         return bad
 
     def _keep_inside(self) -> None:
-        """Restrict further positions to the present extent."""
+        """Restrict all further positions to the present extent of the coordinates."""
         self.box = self.extent()
         for axis, length in enumerate(self.length):
             if length:

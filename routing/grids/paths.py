@@ -1,4 +1,4 @@
-"""Dimension-ordered paths over coordinates, and detours where links or switches are missing."""
+"""Compute dimension-ordered paths over coordinates, with detours where links or switches are missing."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Hops = npt.NDArray[np.uint8]
 class GridPaths:
     """Paths between switches that use one dimension after the other.
 
-    A path half around a ring can use either side.  There are two sets of paths that use opposite sides, so that the
-    destinations can be spread over both sides.
+    If the destination is half a ring away, a path can use either side of the ring.  The two sets of paths use opposite
+    sides, so that destinations can be spread over both sides.
 
     Attributes
     ----------
@@ -99,14 +99,14 @@ def grid_paths(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles) -
 
 
 def _row_tables(grid: Grid, axis: int, bundles: LinkBundles) -> tuple[Hops, Hops]:
-    """Return the first hop of paths along a dimension.
+    """Return the first hops of the paths along one dimension.
 
     Returns
     -------
     hop : uint8[N, size]
-        Bundle of each switch towards each coordinate, 255 if the row does not lead there.
+        Bundle by which each switch sends towards each coordinate, 255 if the row does not lead there.
     other : uint8[N, size]
-        The same, but by the other side of a ring if both sides are equally long.
+        As ``hop``, but by the other side of the ring where both sides are equally long.
     """
     size, kind = grid.size[axis], grid.kind[axis]
     local = _bundle_index(bundles)
@@ -135,7 +135,9 @@ def _bundle_index(bundles: LinkBundles) -> dict[tuple[int, int], int]:
 def _line_row(
     members: Sequence[int], local: dict[tuple[int, int], int], is_ring: bool
 ) -> list[tuple[int, int, int, int]]:
-    """Return (coordinate, destination, next coordinate, next one on the other side) of the paths along a row."""
+    """Return the paths along the row of a line or ring, as tuples (coordinate, destination, next coordinate, next
+    coordinate on the other side of the ring).
+    """
     size = len(members)
     linked = [(members[at], members[(at + 1) % size]) in local for at in range(size)]
     if not is_ring:
@@ -156,7 +158,8 @@ def _line_row(
 
 
 def _clique_row(members: Sequence[int], local: dict[tuple[int, int], int]) -> list[tuple[int, int, int, int]]:
-    """Return the same for a row of a HyperX; a missing link is replaced by two hops over a higher coordinate.
+    """Return the paths along the row of a HyperX, as tuples like those of :func:`_line_row`.  A missing link is
+    replaced by two hops over a higher coordinate.
 
     Hops to a higher coordinate come before hops to a lower one, so such paths close no cycle of dependencies.
     """
@@ -180,10 +183,13 @@ def _clique_row(members: Sequence[int], local: dict[tuple[int, int], int]) -> li
 
 
 def _whole_paths(grid: Grid, order: Sequence[int], tables: Sequence[tuple[Hops, Hops]], side: int) -> tuple[Hops, Hops]:
-    """Return the first hops and the datelines crossed, uint8[N, N] each by destination and switch."""
+    """Return two arrays, uint8[N, N] by destination and switch: the first hops, and the datelines that the paths cross,
+    as bits.
+    """
     count, position = len(grid.switches), grid.position
     hop, crossing = np.full((count, count), NONE, np.uint8), np.zeros((count, count), np.uint8)
-    later = np.zeros((count, count), np.int64)  # sum of the coordinates that the path changes later
+    # For each pair of switches, the sum of the coordinates in the dimensions that the path uses later.
+    later = np.zeros((count, count), np.int64)
     bit = sum(grid.kind[axis] is Kind.RING for axis in order)
     for axis, (nearest, farther) in reversed(list(zip(order, tables, strict=True))):
         size, own = grid.size[axis], position[:, axis]

@@ -56,7 +56,7 @@ LARGEST_ARGUMENT = 49151
 
 @dataclass(frozen=True)
 class Topology:
-    """Description of a generator for the command line, and the generator itself.
+    """A generator of fabrics, with its description for the command line.
 
     Attributes
     ----------
@@ -260,7 +260,8 @@ def _parse(arg: str, topology: Topology) -> list[int]:
     parts = re.split("[x,]", arg.strip())
     if not all(re.fullmatch("[0-9]+", part, re.ASCII) for part in parts):
         raise _usage(topology, f"{arg!r} is not a list of whole numbers")
-    numbers = [int(part.lstrip("0")[:9] or "0") for part in parts]  # nine digits exceed the limit below in any case
+    # Longer numbers need not be parsed: a number of nine digits exceeds the limit below in any case.
+    numbers = [int(part.lstrip("0")[:9] or "0") for part in parts]
     if max(numbers) > LARGEST_ARGUMENT:
         raise _usage(topology, f"{max(numbers)} is more than any subnet holds")
     return numbers

@@ -1,1 +1,3 @@
-"""Tree fabrics: the levels and an order of their switches, tables in closed form, and tables by descent."""
+"""Tree fabrics: levels and an order of their switches, and two computations of tables: in closed form, and by
+descent.
+"""

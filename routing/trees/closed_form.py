@@ -1,4 +1,4 @@
-"""Levels of a tree's switches, and tables in closed form by destination.
+"""Compute the levels of a tree's switches, and tables in closed form, destination by destination.
 
 A switch that has the destination below itself sends down.  Any other switch sends up, towards the top switch of the
 LID.  On a tree without missing links, the top switches are those of D-mod-K.  Elsewhere, they are chosen such that the
@@ -21,20 +21,22 @@ from routing.numerals import count_noun
 from routing.trees.levels import even_leaves
 
 MOST_LONGER = 0.41
-"""Largest share of the entries between leaves without a path up and down; with more, the fabric is not a tree."""
+"""Largest share of the entries between leaves that may have no path up and down.  If the share is larger, the fabric is
+not a tree.
+"""
 FEW_LONGER = 0.25
-"""Share of these entries up to which no other levels are tried."""
+"""Share of the entries between leaves without a path up and down, up to which no other levels are tried."""
 
 REMEDY = "use updn or nue, or name the roots"
 
 
 class NotATree(RoutingError):
-    """The switches of a fabric have no levels such that paths lead up and then down."""
+    """Error: the switches of a fabric have no levels such that paths lead up and then down."""
 
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """End ports that determine the levels, and those that do not.
+    """Division of the end ports into those whose switches are leaves of the tree, and all others.
 
     Attributes
     ----------
@@ -112,14 +114,15 @@ def route_tree(
         problem = problem or _unrelated(fabric, level)
     if best is not None and best[0] <= MOST_LONGER:
         return best[1], best[2]
-    assert problem is not None  # there is a candidate for every fabric
+    assert problem is not None  # At least one candidate was tried, so an error was recorded.
     raise problem
 
 
 def channel_indices(fabric: Fabric, lft: npt.NDArray[np.uint8], lid: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
     """Return uint8[D, S], the index of the channel that each switch takes to each LID (int32[D]).
 
-    The index counts among the channels of the switch; it is 255 where the out-port (lft: uint8[S, L]) is not a channel.
+    The index counts among the channels of the switch.  It is 255 where the out-port (``lft``: uint8[S, L]) does not
+    lead to a channel.
     """
     channels = fabric.channels
     found = np.empty((fabric.switches, len(lid)), np.uint8)
@@ -134,15 +137,17 @@ def channel_indices(fabric: Fabric, lft: npt.NDArray[np.uint8], lid: npt.NDArray
 def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
     """Return all LIDs that a switch delivers, sorted by this switch.
 
-    Compute nodes come first, then other end ports, aggregation nodes, and the switch.  The last two have no flow.
+    At each switch, the LIDs of compute nodes come first, then those of other end ports, those of aggregation nodes, and
+    that of the switch.  The last two kinds have no flow.
 
-    The end ports of each kind are numbered by switch and port.  Each further LID of a port has the next higher digit,
-    so that the LIDs of a port take different channels.
+    The end ports of each kind are numbered by switch and port; the number is the digit of the first LID.  Each further
+    LID of a port has the next higher digit, so that the LIDs of a port take different channels.
     """
     table = fabric.lids
     lid = np.flatnonzero(table.switch >= 0)
     owner, switch, port = table.endport[lid], table.switch[lid], table.port[lid]
-    kinds = np.append(np.where(fabric.aggregation, 2, np.where(leaves.compute, 0, 1)), 3)  # -1: a switch
+    # The owner -1 stands for a switch.
+    kinds = np.append(np.where(fabric.aggregation, 2, np.where(leaves.compute, 0, 1)), 3)
     kind = kinds[owner]
     offset = np.where(owner < 0, 0, lid - fabric.endport_lid[owner].astype(np.int64) if fabric.endports else 0)
     order = np.lexsort((port, offset, kind, switch))
@@ -169,12 +174,13 @@ def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
 
 
 def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[npt.NDArray[np.int32]]:
-    """Yield levels: by distance from the roots, or from the leaves.
+    """Yield candidates for the levels of the switches: distances from the roots or, without roots, distances from the
+    leaves.
 
-    I/O nodes and managers can be on switches of any level.  So not every switch with end ports is a leaf.  If levels
-    with all of these switches as leaves are not those of a tree, fewer leaves are tried, one rule after the other:
-    switches that share a neighbour with another one; with many end ports; with the fewest neighbours; at even
-    distances.
+    I/O nodes and managers can be on switches of any level.  So not every switch with end ports is a leaf.  The first
+    candidate takes all of these switches as leaves.  Further candidates take fewer, by one of these rules: switches
+    that share a neighbour with another one; switches with many end ports; switches with the fewest neighbours; switches
+    at even distances from each other.
     """
     if leaves.roots:
         depth = _distances(fabric, leaves.roots)
@@ -201,14 +207,17 @@ def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[npt.NDArray[np.int32
 
 
 def _neighbours(fabric: Fabric) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the pairs of neighbours (int64[N] each), and the number of neighbours of each switch (int64[S])."""
+    """Return all pairs of neighbours as two arrays (int64[N] each), and the number of neighbours of each switch
+    (int64[S]).
+    """
     size = max(fabric.switches, 1)
     pairs = np.unique(fabric.channels.src.astype(np.int64) * size + fabric.channels.dst)
     return pairs // size, pairs % size, np.bincount(pairs // size, minlength=fabric.switches)
 
 
 def _lower(fabric: Fabric, level: npt.NDArray[np.int32], has_ports: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """Return int32[S], the levels, with leaves that seemed to be at the top of the tree put below their neighbours.
+    """Return int32[S], the levels after some leaves were moved: leaves that seemed to be at the top of the tree are put
+    below their neighbours.
 
     Such a leaf has end ports, and has links to one or two upper switches only.  A real top has more neighbours.
     """
@@ -223,7 +232,7 @@ def _lower(fabric: Fabric, level: npt.NDArray[np.int32], has_ports: npt.NDArray[
 def _distances(fabric: Fabric, starts: Iterable[int]) -> npt.NDArray[np.int32]:
     """Return int32[S], hops from the nearest of the given switches.
 
-    In a component without one, hops count from its first switch.
+    In a component without any of the given switches, hops are counted from its first switch.
     """
     channels = fabric.channels
     distance = np.full(fabric.switches, -1, np.int32)
@@ -259,7 +268,7 @@ def _check_links(fabric: Fabric, level: npt.NDArray[np.int32]) -> None:
 
 
 def _unrelated(fabric: Fabric, level: npt.NDArray[np.int32]) -> NotATree:
-    """Return the error that names two switches with end ports that have no switch above both.  Cost: O(S C)."""
+    """Return an error that names two switches with end ports, such that no switch is above both.  Cost: O(S C)."""
     channels = fabric.channels
     up = np.flatnonzero(level[channels.dst] > level[channels.src])
     leaves = np.flatnonzero(fabric.senders_at)

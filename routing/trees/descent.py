@@ -1,4 +1,4 @@
-"""Tables of a tree that suit all-to-all traffic and bisections at once."""
+"""Compute tables of a tree that suit both all-to-all traffic and bisections."""
 
 from __future__ import annotations
 
@@ -15,31 +15,40 @@ from routing.trees.closed_form import Leaves, NotATree, channel_indices, route_t
 from routing.trees.levels import TreeOrder
 
 FIRST_PRICE, LAST_PRICE = 0.03, 1.0
-"""Cost of a unit of utilisation above a ceiling in the second and the last sweep, relative to all flow of a source."""
+"""Cost of a unit of utilisation above a ceiling, in the second and in the last sweep.  The unit is the whole flow of a
+source.
+"""
 DISCOUNT = 0.5
-"""Discount of every other sweep.  With full discounts alone, the descent ends at tables with more pairs that meet."""
+"""Discount in every second sweep; the other sweeps have the full discount of 1.  With full discounts alone, the descent
+ends at tables in which more pairs of flows share channels.
+"""
 THIN, MOST_THIN = 0.01, 0.06
-"""Share of all senders behind cuts that have a ceiling of their own: always, and where that is worth it."""
+"""Two shares of all senders.  Cuts with fewer senders behind them than the first share always have a ceiling of their
+own.  Cuts up to the second share have one if that is worth it.
+"""
 WORTH_IT = 1.15
-"""Factor by which the common ceiling falls if the cuts up to the second share have ceilings of their own."""
+"""Factor by which the common ceiling must fall to justify ceilings of their own for cuts up to the second share."""
 MARGIN = 1.015
-"""Ceiling, relative to the lowest utilisation that a cut allows.
+"""Factor between a ceiling and the lowest utilisation that a cut allows.
 
-With lower ceilings the descent ends at worse tables.  The search for a lower peak follows it."""
+With lower ceilings the descent ends at worse tables.  A search for a lower peak follows the descent.
+"""
 MOST_RATE = 1.05
-"""All-to-all share that no ceiling is meant to exceed."""
+"""Largest all-to-all share that ceilings aim at.  No ceiling is so low that it would force a larger share."""
 SLOW, SLOW_WEIGHT = 0.6, 0.5
-"""A flow whose rate, relative to the reference rate, is below the first value has the second as its weight where it
-meets other flows."""
+"""A flow is slow if its rate, relative to the reference rate, is below the first value.  The second value is the weight
+of a slow flow in pairs of flows that share channels.
+"""
 VISITS_PER_SECOND = 300_000_000
 """Approximate number of allowed channels that sweeps compare per second of CPU time."""
 LEAST_SWEEPS, MOST_SWEEPS = 3, 24
-"""Least and largest number of sweeps.  On trees without missing links the second sweep changes nothing, and is the
-last."""
+"""Least and largest number of sweeps.  On trees without missing links, the second sweep changes nothing, and is the
+last one.
+"""
 FEW_SWEEPS = 8
-"""Sweeps under which slots or tables in closed form are a better start on any tree."""
+"""Number of sweeps below which slots, or tables in closed form, are a better start on any tree."""
 START_PASSES = 2
-"""Passes of the closed form over entries that it leaves open, for the start of few sweeps."""
+"""Number of passes of the closed form over entries that it leaves open, when it provides the start of few sweeps."""
 MOST_TURNS = 1 << 28
 """Largest number of turns (pairs of a channel and the next one) for which the descent is used."""
 
@@ -55,7 +64,8 @@ def tree_tables(
     sweeps: int,
     seed: int,
 ) -> Balanced:
-    """Compute trees with few pairs of flows that meet, under ceilings of the utilisation that cuts make necessary.
+    """Compute trees in which few pairs of flows share channels.  Ceilings limit the utilisation to what cuts of the
+    fabric make necessary.
 
     Parameters
     ----------
@@ -107,9 +117,11 @@ def _start_tables(
     lid: npt.NDArray[np.int32],
     inverse_capacity: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.uint8] | None:
-    """Return the tables in closed form as a start where links are missing; None on whole trees and other fabrics.
+    """Return tables in closed form with which the first sweep starts, if links of the tree are missing.  None on whole
+    trees, and on fabrics that are not trees.
 
-    The result is uint8[D, S], the index of each switch's channel.  Few sweeps cannot balance such a tree from slots.
+    The result is uint8[D, S], the index of the next channel among each switch's channels.  A few sweeps that start from
+    slots could not balance such a tree.
     """
     if is_whole(fabric, tree_slots(fabric, order)):
         return None
@@ -122,7 +134,9 @@ def _start_tables(
 
 
 def _schedule(sweeps: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the discount and the relative price of each sweep, float64[sweeps] each."""
+    """Return two arrays, float64[sweeps] each: the discount and the relative price of each sweep (see
+    :class:`~routing._kernels.descent.DescentCosts`).
+    """
     price = np.zeros(sweeps)
     price[1:] = np.round(np.geomspace(FIRST_PRICE, LAST_PRICE, sweeps - 1), 6)
     price[-1] = LAST_PRICE
@@ -148,7 +162,9 @@ def affordable_sweeps(fabric: Fabric, destinations: int, effort: float) -> int:
 def _meeting_weights(
     fabric: Fabric, lid: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the mean weight of the senders at each switch (float64[S]), and that of each LID's port (float64[D])."""
+    """Return the weights by which pairs of flows are counted: the mean weight of the senders at each switch
+    (float64[S]), and the weight of each LID's port (float64[D]).
+    """
     rate = fabric.link_capacity[fabric.endport_link]
     weight = np.where(rate < SLOW * reference_rate(fabric), SLOW_WEIGHT, 1.0)
     counted = np.flatnonzero((fabric.endport_switch >= 0) & fabric.counted)
@@ -167,10 +183,10 @@ def ceilings(
     sources: npt.NDArray[np.float64],
     mass: npt.NDArray[np.float64],
 ) -> tuple[npt.NDArray[np.float64], float]:
-    """Return the utilisation up to which channels shall be filled by all-to-all traffic.
+    """Return ceilings: the utilisation up to which all-to-all traffic should fill each channel.
 
-    A group of switches up to some level that no links join below that level is a cut: its flow has to leave by the
-    links to the next level.  The channels of thin cuts, with few senders behind, have ceilings of their own.
+    Take the channels up to some level: each group of switches that they connect is a cut, whose flow has to leave by
+    the links to the next level.  The channels of thin cuts, with few senders behind them, have ceilings of their own.
 
     Parameters
     ----------
@@ -209,16 +225,18 @@ def ceilings(
     least, lower = (float(every[falling[behind > share]].max(initial=0.0)) for share in (THIN, MOST_THIN))
     margin = MARGIN
     if 0.0 < lower * WORTH_IT < least:
-        least, margin = lower, 1.0  # the cut that limits all-to-all traffic is filled evenly
+        # Without a margin, the channels of the cut that limits all-to-all traffic are filled evenly.
+        least, margin = lower, 1.0
     common = max(least * MARGIN, total / MOST_RATE, 1e-9)
     return np.where(forced * MARGIN > common * (1.0 + 1e-6), forced * margin, common), least
 
 
 def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:
-    """Return the slots of the switches: their numbers among the upper switches of one level that links join.
+    """Return the slots of the switches.  A slot is the number of a switch among the upper switches that links to the
+    level below connect with each other.
 
-    Consecutive destinations take the slots above the leaves in turn.  One round above the leaves takes one slot above
-    the next level, and so on.
+    Consecutive destinations take the slots above the leaves in turn.  When all of these were taken once, the next slot
+    above the next level is taken, and so on.
     """
     level, (src, dst) = order.level, (fabric.channels.src, fabric.channels.dst)
     slot, slots, stride = (np.full(fabric.switches, value, np.int32) for value in (0, 1, 1))
@@ -250,7 +268,9 @@ def _start(fabric: Fabric, order: TreeOrder, sweeps: int) -> TreeSlots:
 
 
 def is_whole(fabric: Fabric, tree: TreeSlots) -> bool:
-    """Return whether each switch is linked to all upper switches that links join: no link of the tree is missing."""
+    """Return whether no link of the tree is missing: each switch must be linked to all upper switches in its group (see
+    :func:`tree_slots`).
+    """
     src, dst, level = fabric.channels.src, fabric.channels.dst, tree.level
     up = level[dst] == level[src] + 1
     upper = np.bincount(np.unique(src[up].astype(np.int64) * fabric.switches + dst[up]) // fabric.switches)
@@ -260,7 +280,7 @@ def is_whole(fabric: Fabric, tree: TreeSlots) -> bool:
 
 
 def _joined(fabric: Fabric, kept: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Return int64[S], the lowest switch of each part that the kept channels join."""
+    """Return int64[S], the lowest switch number in each group of switches that the kept channels connect."""
     src, dst = fabric.channels.src[kept], fabric.channels.dst[kept]
     label = np.arange(fabric.switches)
     while True:

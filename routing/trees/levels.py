@@ -12,11 +12,11 @@ from routing._kernels.descent import updown_hops
 from routing.fabric import Fabric
 
 MOST_ACROSS = 0.1
-"""Largest share of channels between switches of one level, in a tree."""
+"""Largest share of channels that may join two switches of one level in a tree."""
 MOST_ABOVE = 0.25
-"""Largest share of the senders at switches that are not leaves, in a tree."""
+"""Largest share of senders that may be at switches other than leaves in a tree."""
 LEAST_SHORTEST = 0.9
-"""Smallest share of pairs of senders, in a tree, whose path up and then down is a shortest path."""
+"""Smallest share of pairs of senders in a tree whose path up and then down is a shortest path."""
 MOST_HUBS = 6
 """Number of orders that are compared."""
 
@@ -90,7 +90,9 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
 
 
 def reaches_all(fabric: Fabric, position: npt.NDArray[np.int32]) -> bool:
-    """Return whether all switches of a component but one have an earlier neighbour: it reaches all others."""
+    """Return whether every switch, except the first of each component, has a neighbour before it in the order.  Then
+    each switch reaches all others of its component.
+    """
     channels = fabric.channels
     has_earlier = (
         np.bincount(channels.src[position[channels.dst] < position[channels.src]], minlength=len(position)) > 0
@@ -101,9 +103,9 @@ def reaches_all(fabric: Fabric, position: npt.NDArray[np.int32]) -> bool:
 def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray[np.int32] | None:
     """Return int32[S], the distance of each switch from the nearest leaf; None if the fabric is not a tree.
 
-    Leaves are switches with senders (float64[S]).  A switch with senders that is linked to another one is a spine, if
-    it has more links to leaves.  A management leaf at the top of the tree would give the top level 1.  Such leaves
-    count as soon as the other leaves have determined the levels.
+    Leaves are switches with senders (float64[S]).  If two switches with senders are linked, the one with more links to
+    leaves is a spine.  Management leaves at the top of the tree are left out at first, because they would give the top
+    level 1.  They count as leaves once the other leaves have determined the levels.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     if len(src) == 0:
@@ -128,10 +130,11 @@ def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray
 
 
 def even_leaves(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_] | None:
-    """Return bool[S], the switches with senders at an even distance from each other; None if these are not leaves.
+    """Return bool[S], leaves: the switches with senders that are at an even distance from each other.  None if there
+    are no such leaves.
 
-    In a tree every link joins two levels, so that the levels of neighbours differ in parity.  Leaves have level 0.
-    A management leaf at the top may have another parity, whatever links are missing.
+    In a tree every link joins two consecutive levels, so the levels of neighbours are even and odd in turn.  Leaves
+    have level 0.  A management leaf at the top may be on an odd level, whatever links are missing.
 
     Parameters
     ----------
@@ -163,14 +166,16 @@ def even_leaves(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray
 
 
 def _has_below(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return bool[S]: whether a switch is linked to a switch of a lower level."""
+    """Return bool[S], whether a switch is linked to a switch of a lower level."""
     src, dst = fabric.channels.src, fabric.channels.dst
     found: npt.NDArray[np.bool_] = np.bincount(src[level[dst] < level[src]], minlength=fabric.switches) > 0
     return found
 
 
 def _independent(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return bool[S]: the leaves without those that have the most links to other leaves, until none are linked."""
+    """Return bool[S], leaves of which no two are linked.  The leaf with the most links to other leaves is removed again
+    and again until this is the case.
+    """
     src, dst, leaf = fabric.channels.src, fabric.channels.dst, leaf.copy()
     while True:
         linked = np.bincount(src[leaf[src] & leaf[dst]], minlength=fabric.switches)
@@ -180,7 +185,9 @@ def _independent(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDArray[np.
 
 
 def _without_high_leaves(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return bool[S]: the leaves without those next to a switch that has more links to switches of its own level."""
+    """Return bool[S], the leaves without high ones.  A leaf is high if it is next to a switch with more links within
+    its level than to leaves.
+    """
     src, dst, leaf = fabric.channels.src, fabric.channels.dst, leaf.copy()
     while leaf.any():
         level = _distances(fabric, leaf)
@@ -198,12 +205,14 @@ def _without_high_leaves(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDA
 def _lower_high_leaves(
     fabric: Fabric, level: npt.NDArray[np.int32], has_senders: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int32]:
-    """Return int32[S]: the levels, where a switch with senders above all of its neighbours moves below them."""
+    """Return int32[S], the levels after switches with senders that are above all of their neighbours were moved below
+    them.
+    """
     channels = fabric.channels
     lowest = np.full(fabric.switches, fabric.switches, np.int32)
     np.minimum.at(lowest, channels.src, level[channels.dst])
     high = has_senders & (lowest < level) & ~_has_above(fabric, level)
-    # A top switch with CAs of its own stays: it has links to several lower switches of the level below.
+    # A top switch with CAs of its own is not moved: it has links to several switches of the level below.
     several = np.bincount(np.unique(channels.src.astype(np.int64) * fabric.switches + channels.dst) // fabric.switches)
     several = np.concatenate([several, np.zeros(fabric.switches - len(several), np.int64)])
     leaves = np.bincount(channels.src[level[channels.dst] == 0], minlength=fabric.switches) > 0
@@ -214,7 +223,7 @@ def _lower_high_leaves(
 
 
 def _has_above(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return bool[S]: whether a switch is linked to a switch of its own or a higher level."""
+    """Return bool[S], whether a switch is linked to a switch of its own level or of a higher level."""
     src, dst = fabric.channels.src, fabric.channels.dst
     return np.asarray(np.bincount(src[level[dst] >= level[src]], minlength=fabric.switches) > 0)
 
@@ -243,10 +252,12 @@ def _distances(fabric: Fabric, starts: npt.NDArray[np.bool_]) -> npt.NDArray[np.
 def _torn_leaves(
     fabric: Fabric, level: npt.NDArray[np.int32], position: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.bool_]:
-    """Return bool[S]: switches of which some, but not all, upper neighbours were turned over for the hub.
+    """Return bool[S], the torn switches: some, but not all, of their upper neighbours are turned over.  A switch is
+    turned over if it comes before a switch above it in the order, on account of the hub.
 
-    From a top switch, the channel to an upper neighbour that was turned over leads up, and that to any other leads
-    down.  A switch prefers paths down.  So only the other neighbours of a torn leaf carry traffic from the top to it.
+    From a top switch, the channel to a turned-over switch leads up in the order, and the channel to any other lower
+    switch leads down.  A switch prefers paths down.  So traffic from the top to a torn leaf passes only those of its
+    upper neighbours that are not turned over.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     up = level[dst] > level[src]
@@ -259,7 +270,7 @@ def _torn_leaves(
 
 
 def _has_above_of(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return bool[S]: whether a switch is linked to a switch of a higher level."""
+    """Return bool[S], whether a switch is linked to a switch of a higher level."""
     src, dst = fabric.channels.src, fabric.channels.dst
     return np.asarray(np.bincount(src[level[dst] > level[src]], minlength=fabric.switches) > 0)
 
@@ -267,10 +278,10 @@ def _has_above_of(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[n
 def _orders(
     fabric: Fabric, level: npt.NDArray[np.int32], senders: npt.NDArray[np.float64]
 ) -> Iterator[npt.NDArray[np.int32]]:
-    """Yield orders of the switches, int32[S], each of which begins at another leaf (its hub).
+    """Yield orders of the switches, int32[S].  Each order begins with another leaf, its hub.
 
-    Leaves with the most top switches above them come first.  Leaves that the first order tears (:func:`_torn_leaves`)
-    are the hubs of further orders.
+    Hubs with the most top switches above them come first.  Leaves that are torn in the first order
+    (:func:`_torn_leaves`) are the hubs of further orders.
     """
     below = _below(fabric, level)
     hubs: list[list[int]] = []
@@ -283,7 +294,8 @@ def _orders(
         for leaf in leaves[np.argsort(-count, kind="stable")].tolist():
             above = below[:, leaf].copy()
             above[leaf] = False
-            if above.tobytes() not in seen:  # leaves of one pod are alike
+            # Leaves of one pod have equal switches above them, so one leaf of each pod is enough.
+            if above.tobytes() not in seen:
                 seen.add(above.tobytes())
                 chosen.append(leaf)
             if len(chosen) == MOST_HUBS:
@@ -300,7 +312,7 @@ def _orders(
 
 
 def _below(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return bool[S, S]: whether a path that only goes down leads from the first switch to the second."""
+    """Return bool[S, S], whether a path that only goes down leads from the first switch to the second."""
     channels = fabric.channels
     below: npt.NDArray[np.bool_] = np.eye(fabric.switches, dtype=np.bool_)
     for switch in np.argsort(level, kind="stable").tolist():
@@ -314,10 +326,11 @@ def _below(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_
 def _order(
     fabric: Fabric, level: npt.NDArray[np.int32], below: npt.NDArray[np.bool_], hubs: list[int]
 ) -> npt.NDArray[np.int32]:
-    """Return int32[S]: the hubs with what is above them, bottom up; then all other switches, top down.
+    """Return int32[S], positions of the switches.  First come the hubs with the switches above them, from the bottom
+    up; then all other switches, from the top down.
 
-    A switch without a path up to these first switches is turned over too, with a lower switch that has one: the highest
-    such switch, and what is above it, follow the first switches in the same way.
+    A switch from which no path up leads to these first switches needs one.  So the highest lower switch that has such a
+    path is placed after the first switches, together with the switches above it, also from the bottom up.
     """
     channels, switches = fabric.channels, fabric.switches
     placed: npt.NDArray[np.bool_] = np.zeros(switches, np.bool_)
@@ -334,7 +347,7 @@ def _order(
     while True:
         joined: npt.NDArray[np.bool_] = np.logical_or.reduce(
             below[placed]
-        )  # switches with a path up to the first switches
+        )  # The result has the switches from which a path up leads to the switches placed so far.
         apart = ~joined
         if not apart.any():
             break

@@ -1,4 +1,4 @@
-"""Throughput of the routing tables of a fabric, and how much of it a fault costs."""
+"""Throughput of the routing tables of a fabric, and the part of it that is lost by a fault."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def loss(before: Capacity, now: Capacity) -> float:
 def bisection_loss(before: Capacity, now: Capacity) -> float | None:
     """Return the share of the earlier bisection traffic that is lost; None if there was none.
 
-    The traffic is the mean rate of a flow times the number of end ports.  A flow without a path has the rate 0.
+    Bisection traffic is the mean rate of a flow, times the number of end ports.  A flow without a path has the rate 0.
     """
     had, has = (
         0.0 if math.isnan(there.bisection) else there.bisection * there.reference_rate * there.endports
@@ -80,7 +80,7 @@ def bisection_loss(before: Capacity, now: Capacity) -> float | None:
 
 
 def share_kept(before: Published, now: Published) -> float | None:
-    """Return the all-to-all rate of an end port divided by that with the earlier tables.
+    """Return the all-to-all rate of an end port, as a fraction of its rate with the earlier tables.
 
     Disconnected pairs are left out, so the rate can grow if fewer end ports send.
 

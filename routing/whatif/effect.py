@@ -86,7 +86,7 @@ class Baseline:
 
     @cached_property
     def separation(self) -> ConnectivityLoss:
-        """Connectivity of the current fabric, before any fault."""
+        """Connectivity of the current fabric, before any fault.  The faults of scenarios are compared with it."""
         return connectivity_loss(self.published.fabric, self.published.fabric)
 
 
@@ -234,8 +234,8 @@ def _finite(share: float) -> float | None:
 
 
 def _proven(fabric: Fabric, routing: Routing, engine: Engine, options: EngineOptions) -> Proof:
-    """Prove the tables that are in the switches, and check that they keep what the engine of later re-routes
-    promises.
+    """Prove the tables that are in the switches, and check them against the promise of the engine that will re-route
+    them.
     """
     proof = prove(fabric, routing, threads=options.threads)
     lacks = promised(engine).shortfall(routing, proof)

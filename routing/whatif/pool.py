@@ -1,4 +1,4 @@
-"""Parallel computation of the effects of many fault scenarios; the results keep the order of the scenarios."""
+"""Compute the effects of many fault scenarios in parallel.  The results have the order of the scenarios."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from routing.whatif.scenarios import Scenario
 _ENTRIES_AT_ONCE, _MOST_AT_ONCE = 1 << 20, 16
 
 _baseline: list[Baseline] = []
-"""Baseline of a worker process, which is set once, before the first task.  The list has at most one element."""
+"""Baseline in a worker process.  It is set once, before the first task, so that the list has at most one element."""
 
 
 def explore(baseline: Baseline, scenarios: Sequence[Scenario], *, jobs: int = 1) -> Generator[Effect, None, None]:
@@ -52,7 +52,7 @@ def explore(baseline: Baseline, scenarios: Sequence[Scenario], *, jobs: int = 1)
 def _over_processes(baseline: Baseline, scenarios: Sequence[Scenario], jobs: int) -> Generator[Effect, None, None]:
     fabric = baseline.published.fabric
     single = replace(baseline, options=replace(baseline.options, threads=1))
-    # computed once here, and inherited by all workers
+    # These properties are computed once, before the workers are forked, so that all workers inherit their values.
     _ = single.capacity, single.separation, fabric.channels, fabric.lids
     entries = max(1, fabric.switches * len(fabric.lids))
     share = max(1, len(scenarios) // (4 * jobs))
