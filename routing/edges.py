@@ -1,4 +1,5 @@
-"""Number the possible edges of the channel dependency graph (CDG), for :mod:`routing.cdg` and for the kernels.
+"""Number the possible edges of the channel dependency graph (CDG). :mod:`routing.cdg` and the kernels use these
+numbers.
 
 There is one possible edge from each channel to each channel that may follow it.
 """
@@ -75,5 +76,5 @@ class Edges:
         return np.arange(len(self)) + np.repeat(self.first - self._offset(), self.degree)
 
     def _offset(self) -> npt.NDArray[np.int64]:
-        """Return int64[C], the total number of edges of all channels before each channel."""
+        """Return int64[C], for each channel the number of edges of all channels before it."""
         return np.cumsum(self.degree, dtype=np.int64) - self.degree

@@ -84,7 +84,9 @@ class Channels:
 
     @cached_property
     def edges(self) -> Edges:
-        """Edge numbers of the channel dependency graph (CDG): each channel with each channel that may follow it."""
+        """Edge numbers of the channel dependency graph (CDG).  It can have an edge from each channel to each channel
+        that may follow it.
+        """
         return Edges.of(self.first, self.dst)
 
 
@@ -226,7 +228,9 @@ class Fabric:
 
     @cached_property
     def _endport_attachment(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-        """Return where each end port is cabled: row of the switch (or -1), port of that switch (or 255), and link."""
+        """Return for each end port the place where it is cabled: row of the switch (or -1), port of this switch (or
+        255), and row of the cable.
+        """
         switch = np.full(self.endports, -1, np.int32)
         port = np.full(self.endports, NO_PORT, np.uint8)
         link = np.full(self.endports, -1, np.int32)
@@ -308,7 +312,7 @@ class Fabric:
     def counted(self) -> npt.NDArray[np.bool_]:
         """bool[E], which end ports count in traffic patterns: those with a positive weight.
 
-        A switch whose end ports do not count, such as one with an aggregation node alone, is not a leaf.
+        A switch is not a leaf if none of its end ports count, for example if it has only an aggregation node.
         """
         return np.asarray((self.endport_weight > 0).any(axis=1))
 
@@ -402,10 +406,13 @@ class Fabric:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 in hex of everything that routing depends on, to recognise a fabric.  Names are left out."""
+        """SHA-256, in hexadecimal digits, of all data of the fabric on which routing depends.  It identifies a fabric;
+        names are left out.
+        """
         state = hashlib.sha256(b"ibnue-fabric/1")
         guids = np.concatenate([self.switch_guid, self.terminal_guid])
-        ends = np.stack([guids[self.link_device], self.link_port.astype(np.uint64)], axis=2)  # [K, 2, 2]
+        # `ends` has the shape [K, 2, 2].
+        ends = np.stack([guids[self.link_device], self.link_port.astype(np.uint64)], axis=2)
         swap = ends[:, 0, 0] > ends[:, 1, 0]
         swap |= (ends[:, 0, 0] == ends[:, 1, 0]) & (ends[:, 0, 1] > ends[:, 1, 1])
         ends[swap] = ends[swap][:, ::-1]

@@ -57,7 +57,7 @@ class _Port:
 
 
 class _Endport(NamedTuple):
-    """A cabled port of a CA or router.  Sorting orders such ports by GUID."""
+    """A cabled port of a CA or router.  The order of such ports is the order of their port GUIDs."""
 
     guid: int
     device: int
@@ -244,7 +244,7 @@ class FabricBuilder:
     def _regard_again(
         self, ends: tuple[tuple[int, int], tuple[int, int]], width: int, speed: float, location: Location
     ) -> None:
-        """Check that a cable at a port in use is the cable already stated there, now stated from its other end.
+        """Check that a cable at a port in use is the cable that was stated there before, now stated from its other end.
 
         Raises
         ------

@@ -1,4 +1,6 @@
-"""Figures of a fabric that do not depend on tables: cables, ports, diameter, levels, and bounds of any tables' rate."""
+"""Figures of a fabric that do not depend on tables: cables, ports, diameter, levels, and upper bounds of the rate of
+any tables.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ from routing.rates import speed_name
 from routing.trees.levels import tree_levels
 
 DISTANCES_UP_TO = 3000
-"""Number of switches up to which the distances of all switches are computed."""
+"""Number of switches up to which the distances between all switches are computed."""
 SEED = 1
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Upper bound of the all-to-all share of any tables.
+    """Upper bound of the all-to-all share that any tables can reach.
 
     Attributes
     ----------
@@ -95,7 +97,7 @@ def _diameter(fabric: Fabric) -> int | None:
 
 
 def _cables(fabric: Fabric) -> list[tuple[str, int]]:
-    """Return the kinds of cables with their numbers, the most frequent first."""
+    """Return the kinds of cables with the number of cables of each kind, the most frequent kind first."""
     where = ("CA to CA", "switch to CA", "switch to switch", "switch to aggregation node")
     inside = (fabric.link_device < fabric.switches).sum(axis=1)
     inside[fabric.endport_link[fabric.aggregation]] = 3
@@ -109,7 +111,9 @@ def _cables(fabric: Fabric) -> list[tuple[str, int]]:
 
 
 def _oversubscription(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[float]:
-    """Yield the ratio of the capacity down to the capacity up of each level but the top, leaves first."""
+    """Yield for each level except the top the ratio of its capacity down to its capacity up, beginning with the
+    leaves.
+    """
     channels, top = fabric.channels, int(level.max())
     cabled = fabric.endport_switch >= 0
     at_ports = np.zeros(fabric.switches)
@@ -122,7 +126,9 @@ def _oversubscription(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[
 
 
 def _bounds(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[Bound]:
-    """Yield bounds: by cuts at each switch, in two halves and between pods of a tree, and by the length of paths."""
+    """Yield upper bounds of the all-to-all share: from cuts around each switch, between two halves and between pods of
+    a tree, and from the length of paths.
+    """
     rows = attached(fabric)
     endports = np.bincount(fabric.endport_switch[rows], minlength=fabric.switches).astype(np.int64)
     if len(rows) < 2 or fabric.component.max(initial=0) > 0 or len(fabric.channels) == 0:
@@ -141,7 +147,9 @@ def _bounds(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[Bou
 
 
 def _cut(fabric: Fabric, endports: npt.NDArray[np.int64], side: npt.NDArray[np.bool_], what: str) -> Iterator[Bound]:
-    """Yield the bound by the cables between the switches of one side (bool[S]) and all others."""
+    """Yield the bound that follows from a cut: the cables between the switches of one side (bool[S]) and all other
+    switches.
+    """
     inside = int(endports[side].sum())
     outside = int(endports.sum()) - inside
     if not inside or not outside:
@@ -154,7 +162,9 @@ def _cut(fabric: Fabric, endports: npt.NDArray[np.int64], side: npt.NDArray[np.b
 
 
 def _path_bound(fabric: Fabric, endports: npt.NDArray[np.int64]) -> Iterator[Bound]:
-    """Yield the bound by the capacity that the shortest paths of all pairs take at least."""
+    """Yield the bound that follows from path lengths: the shortest paths of all pairs take a certain part of the total
+    capacity.
+    """
     if fabric.switches > DISTANCES_UP_TO:
         return
     used = np.flatnonzero(endports)

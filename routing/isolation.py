@@ -16,6 +16,6 @@ def import_path() -> list[str]:
     own = str(Path(__file__).parents[1])
     kept = [entry for entry in sys.path if Path(entry).is_absolute()]
     if kept and kept[0] == sys.path[0] != own and not sys.flags.isolated and not getattr(sys.flags, "safe_path", False):
-        with contextlib.suppress(OSError):  # the working directory may be gone
+        with contextlib.suppress(OSError):  # The working directory may not exist any more.
             kept = kept[kept[0] == str(Path.cwd()) :]
     return kept if own in kept else [*kept, own]

@@ -15,7 +15,7 @@ def regions(fabric: Fabric, count: int, *, seed: int) -> npt.NDArray[np.int32]:
     The result is int32[S], the region (0..count-1) of each switch.  Regions without end ports can occur if fewer than
     ``count`` switches have end ports.
 
-    For METIS, a switch weighs as much as its end ports, and a link as much as its parallel cables.
+    METIS is given weights: for a switch the number of its end ports, for a link the number of its parallel cables.
 
     Notes
     -----

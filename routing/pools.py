@@ -1,4 +1,4 @@
-"""Manage work in a process pool such that a signal handler never interrupts a method of a future."""
+"""Manage work in a process pool such that a signal handler never interrupts a method of a future object."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class PendingFutures(Generic[Work, Value]):
     def wait(self) -> list[tuple[Future[Value], Work]]:
         """Wait until at least one work item has finished, then remove and return all finished items."""
         with self.signals.delivered():
-            found = [self._finished.get()]  # unlike the wait function of concurrent.futures, this is atomic
+            found = [self._finished.get()]  # Unlike the wait function of concurrent.futures, this is atomic.
         while not self._finished.empty():
             found.append(self._finished.get())
         return [(future, self._work.pop(future)) for future in found]

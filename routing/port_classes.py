@@ -22,7 +22,7 @@ from routing.errors import OptionError
 
 @dataclass(frozen=True)
 class Detection:
-    """Rule by which a class is recognised without the user's help.
+    """Rule by which the class of an end port is recognised without settings of the user.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class PortClasses:
                 raise OptionError(problem, remedy="an end port has one class")
 
     def with_rules_of(self, rules: PortClasses) -> PortClasses:
-        """Return the rules of another value, with the devices that were recognised for this one."""
+        """Return the rules of another value, combined with the recognised devices of this one."""
         return replace(rules, recognised=self.recognised)
 
     def of_devices(self, names: Sequence[str], guids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
@@ -115,12 +115,16 @@ class PortClasses:
         return [repr(pattern) for pattern in patterns] + [f"{guid:#x}" for guid, _ in self.guids if guid not in known]
 
     def counts(self, classes: npt.NDArray[np.uint8]) -> dict[str, int]:
-        """Return the number of end ports of each class (uint8[E]), by label; only classes that have any."""
+        """Return the number of end ports of each class, by label.  ``classes`` is uint8[E]; classes without end ports
+        are left out.
+        """
         numbers = np.bincount(classes, minlength=len(PortClass)).tolist()
         return {each.label: numbers[each] for each in PortClass if numbers[each]}
 
     def factors(self, classes: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-        """Return int64[E, 2], the weights of end ports of these classes (uint8[E]) as source and destination."""
+        """Return int64[E, 2], the weights of end ports as source and as destination.  ``classes`` (uint8[E]) is their
+        classes.
+        """
         table = np.array([(each.source, each.destination) for each in self.weights], np.int64)
         return table[classes]
 
@@ -143,7 +147,7 @@ def detected(name: str, device_id: int = 0) -> PortClass:
 def port_classes_of(
     settings: Iterable[tuple[str, str, Any]], read_guids: Callable[[Path], Iterable[int]]
 ) -> PortClasses:
-    """Return the classes for settings.
+    """Return the rules for classes of end ports that a list of settings describes.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ def exit_with_parent(tidy: Callable[[], None] | None = None) -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if callable(signal.getsignal(number)):  # a forked worker must not run a handler of its parent
+        if callable(signal.getsignal(number)):  # A forked worker must not run a signal handler of its parent.
             signal.signal(number, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
 
@@ -92,7 +92,8 @@ class DeferredSignals:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for number, handler in self._handlers.items():
-            if signal.getsignal(number) == self._come:  # a handler that has just run may have installed another one
+            # A handler that has just run may have installed another handler.
+            if signal.getsignal(number) == self._come:
                 signal.signal(number, handler)
         if error is None:
             self._deliver()
@@ -125,7 +126,7 @@ def describe_exit(status: int) -> str:
     """
     if status >= 0:
         return f"ended with exit status {status}"
-    with contextlib.suppress(ValueError):  # a real-time signal has no name
+    with contextlib.suppress(ValueError):  # A real-time signal has no name.
         number = signal.Signals(-status)
         return f"was killed by {number.name}" + (" (out of memory?)" if number is signal.SIGKILL else "")
     return f"was killed by signal {-status}"
@@ -148,7 +149,7 @@ def exit_with_process(pid: int, tidy: Callable[[], None]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def wait() -> None:
-        with contextlib.suppress(ProcessLookupError):  # the parent has ended already
+        with contextlib.suppress(ProcessLookupError):  # The parent has ended already.
             select.select([os.pidfd_open(pid)], [], [])
         tidy()
 

@@ -23,7 +23,9 @@ _SCOPES: tuple[Scope | None, ...] = (None, "endports", "all")
 
 
 class Shortfall(enum.Enum):
-    """Reason why tables are rejected.  If several apply, the first one in this order is returned."""
+    """Reason why tables are rejected.  The members are in order of priority: if several apply, the first one is
+    returned.
+    """
 
     VLS = "more VLs than are allowed"
     INCOMPLETE = "undelivered traffic"
@@ -67,22 +69,23 @@ class Demand:
 def promised(engine: Engine) -> Demand:
     """Return what the proof of an engine's tables must show.
 
-    That is a certificate if the engine promises freedom from credit loops, and complete delivery otherwise.
+    If the engine promises freedom from credit loops, that is complete delivery and a certificate.  Otherwise it is
+    complete delivery alone.
     """
     return Demand("forward" if engine.promise is Promise.DEADLOCK_FREE else None)
 
 
 def as_before(certificate: Certificate, *, scope: Scope = "endports") -> Demand:
-    """Return what the proof of re-routed tables must show: a certificate as strong as that of the previous tables.
+    """Return the demand on the proof of re-routed tables: a certificate as strong as that of the previous tables.
 
-    Traffic between switches may be left out of the certificate, unless ``scope`` is "all".  :func:`weaker` reports it
-    if it is.
+    The certificate may leave out traffic between switches, unless ``scope`` is "all".  In that case :func:`weaker`
+    reports the difference.
     """
     return Demand(certificate.strength, scope)
 
 
 def weaker(proof: Proof, before: Proof) -> list[str]:
-    """Return sentences on what the proof of re-routed tables covers less than the proof before.
+    """Return sentences that state what the proof of re-routed tables covers less than the previous proof.
 
     A re-route reports the sentences with its reason, in the log and in the summary.
     """

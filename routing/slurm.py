@@ -1,7 +1,8 @@
 """Topology files of Slurm (``topology.conf`` and ``topology.yaml``) from a fabric.
 
-Slurm wants a tree of switches.  Switches of a fat tree that stand side by side count as one: a pod, that is the
-connected part of the fabric below some level.  Each connected part of the fabric has a root of its own.
+Slurm requires a tree of switches.  A fat tree has several switches in one place of this tree; they are combined to a
+pod.  A pod is a connected part of the fabric below some level.  Each connected part of the fabric has a root of its
+own.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _NUMBERED = re.compile(r"(.*?)(\d+)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Switch:
-    """Switch of Slurm's tree: a leaf with nodes, or a pod with switches.
+    """Switch in Slurm's tree: a leaf with nodes, or a pod with switches below it.
 
     Attributes
     ----------
@@ -46,9 +47,10 @@ class Switch:
 
 @dataclass(frozen=True)
 class Plane:
-    """Trees in which each node occurs once: all of a fabric, or one of several planes.
+    """Plane: trees in which each node occurs once.  A fabric has one plane, or several if nodes have ports in several
+    connected parts.
 
-    The switches come from the leaves up, so that a switch follows all that it names.
+    The switches are in order from the leaves upwards, so that each switch comes after all switches that it names.
     """
 
     switches: tuple[Switch, ...]
@@ -57,8 +59,8 @@ class Plane:
 def slurm_planes(fabric: Fabric) -> list[Plane]:
     """Return the planes of a fabric as Slurm's trees.
 
-    There is one plane, unless a node has ports in several connected parts of the fabric.  Then each part is a plane.
-    A node is called as the first word of the name of its CA.  Only ports of the class compute count.
+    There is one plane, unless a node has ports in several connected parts of the fabric.  Then each part is a plane.  A
+    node's name is the first word of the name of its CA.  Only end ports of the class compute count.
 
     Raises
     ------
@@ -132,7 +134,7 @@ def _tree(
     Names of pods begin with ``prefix``, and differ from those of all switches.
     """
     switches = [Switch(labels[row], nodes=tuple(names)) for row, names in leaves.items()]
-    top = {row: labels[row] for row in leaves}  # name of the highest switch so far above each leaf
+    top = {row: labels[row] for row in leaves}  # Name, by leaf, of the highest switch so far above the leaf.
     for height, pods in enumerate(_pods(fabric, level), 1):
         groups: dict[int, list[int]] = {}
         for row in leaves:
@@ -152,7 +154,9 @@ def _tree(
 
 
 def _pods(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield int64[S], the pod of each switch: without the upper levels of a tree, with one more each time."""
+    """Yield the pods on each level as int64[S], the number of each switch's pod.  The first pods are the connected
+    parts of the lowest levels of the tree; each next array includes one more level.
+    """
     src, dst = fabric.channels.src, fabric.channels.dst
     if level is None:
         level = np.zeros(fabric.switches, np.int32)
@@ -164,7 +168,9 @@ def _pods(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[npt.N
 
 
 def hostlist(names: Sequence[str]) -> str:
-    """Return names as Slurm's list: ``node[01-18,20],login1``; numbers of equal width and prefix are joined."""
+    """Return names in Slurm's list notation, such as ``node[01-18,20],login1``.  Numbers of equal width after an equal
+    prefix are joined.
+    """
     parts = [re.fullmatch(r"(.*?)(\d{1,18})", name, re.DOTALL) for name in names]
     padded = {(part[1], len(part[2])) for part in parts if part is not None and part[2][0] == "0" and part[2] != "0"}
     groups: dict[tuple[str, int], list[int]] = {}

@@ -38,7 +38,7 @@ class Provenance:
 
     @property
     def assumptions(self) -> Mapping[Unknown, str]:
-        """Assumption made for each part that the files of the tables lack."""
+        """The assumptions that were made for the parts of tables that their files lack, one text for each part."""
         unknown, assumed = self.options.get("unknown"), self.options.get("assumed")
         if not isinstance(unknown, list) or not isinstance(assumed, list):
             return {}
@@ -181,5 +181,5 @@ class Routing:
 
 
 def identity_sl2vl(vls: int) -> npt.NDArray[np.uint8]:
-    """Return the SL2VL table that maps SL n to VL n modulo ``vls``, uint8[16]."""
+    """Return uint8[16], the SL2VL table that maps SL n to VL n modulo ``vls``."""
     return (np.arange(16) % vls).astype(np.uint8)

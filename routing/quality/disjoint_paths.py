@@ -12,7 +12,9 @@ from routing.endports import attached
 from routing.fabric import Fabric
 
 MOST = 4
-"""Largest number of link-disjoint paths that is counted: pairs with more count as pairs with this number."""
+"""Largest number of link-disjoint paths that is distinguished.  Pairs with more paths are counted as pairs with this
+number.
+"""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Compute loads of channels and rates of flows for traffic patterns, from which quality figures are computed."""
+"""Compute channel loads and flow rates for traffic patterns.  Quality figures are computed from them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Flows:
 
     @classmethod
     def of(cls, fabric: Fabric, routing: Table, threads: int) -> Flows:
-        """Prepare the evaluation of a routing or an LFT on a fabric.
+        """Prepare the evaluation of tables (a routing, or an LFT alone) on a fabric.
 
         Raises
         ------
@@ -71,7 +71,9 @@ class Flows:
         return cls(fabric, routes, rates, attached(fabric), max(threads, 1))
 
     def among(self, rows: npt.NDArray[np.int64]) -> Flows:
-        """Return the same tables with traffic among these end ports only (int64[n], rows of the fabric's end ports)."""
+        """Return the evaluation of these tables for traffic among the given end ports only (int64[n], rows of the
+        fabric's end ports).
+        """
         return replace(self, endports=rows)
 
     def all_to_all(self, *, hops: bool = True) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -129,17 +131,17 @@ class Flows:
         return mean, least
 
     def bisections(self, seed: int, first: int, last: int) -> Places:
-        """Return random bisections ``first`` to ``last - 1`` of a seed: a random half of the end ports sends to the
-        other half.
+        """Return random bisections, in each of which a random half of the end ports sends to the other half.  They are
+        numbers ``first`` to ``last - 1`` in the sequence of the seed.
         """
         half = len(self.endports) // 2
         order = kernel.draw_orders(seed, first, last, len(self.endports)).astype(np.int64)
         return order[:, :half], order[:, half : 2 * half]
 
     def permutations(self, seed: int, first: int, last: int) -> Places:
-        """Return random permutations ``first`` to ``last - 1`` of a seed.
+        """Return random permutations: numbers ``first`` to ``last - 1`` in the sequence of the seed.
 
-        Each end port sends to one end port, and receives from one.
+        In a permutation each end port sends to one end port, and receives from one.
         """
         order = kernel.draw_orders(seed ^ _PERMUTATION_STREAM, first, last, len(self.endports)).astype(np.int64)
         return np.broadcast_to(np.arange(len(self.endports)), order.shape), order

@@ -7,8 +7,8 @@
 
 static const double SHARED_LINK = 10, WRONG_ORDER = 15;
 
-/* Return the cost of the path that begins with channel c in a tree.  Links of earlier trees are marked, and cost
- * more. */
+/* Return the cost of the path that begins with channel c and follows a tree.  A link that an earlier tree also uses
+ * for this switch costs more; such links were marked before. */
 static double join_cost(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t c, double highest)
 {
     const disjoint_request *net = job->net;
@@ -35,8 +35,8 @@ static void set_entry(disjoint_job *job, int32_t d, int64_t row, int32_t s, int3
     job->mask[row + s] = disjoint_mask_over(job, d, row, c);
 }
 
-/* Attach a switch to the tree: to a switch that was attached in the round before or, over a link that the tree
- * keeps, to the destination. */
+/* Attach a switch to the tree.  It joins a switch that was attached in the round before.  If the tree keeps a link
+ * from the switch to the destination, it may use this link instead. */
 static bool join(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t level, double highest)
 {
     const disjoint_request *net = job->net;
@@ -60,8 +60,8 @@ static bool join(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t 
     return best >= 0;
 }
 
-/* Copy those branches of the first tree whose link into the destination this tree keeps.  Returns the number of
- * switches that are not on a copied branch. */
+/* Copy the branches of the first tree that this tree keeps: those whose last link into the destination is marked in
+ * job->kept.  Returns the number of switches that are not on a copied branch. */
 static int32_t keep_branches(disjoint_job *job, int32_t d, int32_t tree)
 {
     const disjoint_request *net = job->net;
@@ -127,7 +127,7 @@ static void choose_kept(const disjoint_job *job, int32_t d, int32_t tree, const 
         job->kept[into[i % degree]] = 1;
 }
 
-/* Compute the trees after the first of each destination with end ports. */
+/* Compute the second and all further trees of each destination with end ports. */
 void ibn_disjoint_branch_trees(disjoint_job *job)
 {
     const disjoint_request *net = job->net;

@@ -16,14 +16,15 @@ typedef struct {
     const uint8_t *lft;
     const int32_t *link;
     path_set *users; /* [C]: by link, the paths of the current pair of switch and LID group that use it */
-    /* stamp: [C], number of the pair for which `users` of a link is valid; now: number of the current pair */
+    /* stamp: [C], number of the pair (switch, LID group) for which `users` of a link was last written; now: number
+     * of the current pair */
     uint32_t *stamp, now;
     path_set conflict[MOST_PATHS]; /* for each path, the set of paths that share a link with it */
-    int32_t paths;                 /* number of paths of the current pair */
+    int32_t paths;                 /* number of paths of the current pair (switch, LID group) */
 } count_job;
 
-/* Follow a path.  Its links are entered in `users` or, with `collect`, the paths that share these links are entered
- * in `conflict`.  Returns whether the path arrives. */
+/* Follow one path, and enter it in `users` of all its links.  With `collect`, enter the other users of these links
+ * in `conflict` of the path instead.  Returns whether the path arrives. */
 static bool follow(count_job *job, int32_t s, int32_t lid, int32_t to, int32_t path, bool collect)
 {
     for (int32_t left = job->switches; s != to; left--) {

@@ -1,4 +1,4 @@
-/* Link-disjoint in-trees: see disjoint.h. */
+/* Compute in-trees for each destination whose paths share few links: see disjoint.h. */
 #include "disjoint/disjoint.h"
 
 #include <stdlib.h>

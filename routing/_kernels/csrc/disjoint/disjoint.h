@@ -31,34 +31,35 @@ typedef struct {
     const double *weight; /* [S]: number of end ports at each switch; destinations without end ports get one tree */
     const double *inverse_capacity; /* [C]: inverse capacity of each channel, 1 for the slowest link */
     const uint16_t *distance;       /* [S, S]: hops by destination (row) and source (column), 65535: no path */
-    const uint8_t *allowed;         /* [edges]: orders that allow each CDG edge, as bits */
-    /* [orders, S, S]: number of first channels of legal paths, see ibn_disjoint_reach; the smaller value of both
-     * directions */
+    const uint8_t *allowed;         /* [edges]: the switch orders that allow each CDG edge, as bits */
+    /* [orders, S, S]: by switch order and pair of switches, the number of first channels of allowed paths (see
+     * ibn_disjoint_reach); the smaller value of both directions */
     const uint8_t *degree;
     /* [S, S]: first trees to begin with, by destination and switch, as indices of next channels; NULL: none */
     const uint8_t *initial;
-    int32_t orders;         /* number of orders, 1 to 8 */
+    int32_t orders;         /* number of switch orders, 1 to 8 */
     int32_t balance_sweeps; /* largest number of passes that balance the first trees */
     int32_t sweeps;         /* number of passes of the local search over all trees */
     uint64_t seed;
 } disjoint_request;
 
-/* Result of ibn_disjoint_trees: the trees, and the order for each pair of switches. */
+/* Result of ibn_disjoint_trees: the trees, and the switch order that allows the paths of each pair of switches. */
 typedef struct {
     /* [S, K, S]: by destination, tree and switch, the index of the next channel among the switch's channels, 255:
      * none */
     uint8_t *next;
-    /* [S, K, S]: by destination, tree and source, the order that allows the path and its reply path, 255: none.
-     * Symmetric in the two switches.  With `shared`, it is the same for all trees. */
+    /* [S, K, S]: by destination, tree and source, the switch order that allows the path and its reply path, 255:
+     * none.  It is equal for both directions of a pair and, with `shared`, for all trees. */
     uint8_t *order;
-    double *load; /* [2, C]: all-to-all load; row 0: of the first trees, row 1: of all trees together */
+    /* [2, C]: all-to-all load of each channel; row 0: load of the first trees, row 1: load of all trees together */
+    double *load;
 } disjoint_trees;
 
 /*
- * Move switches in an order until each has about as many neighbours before it as after it.  Such an order forbids
- * the fewest CDG edges.
+ * Move switches in a switch order until each has about as many neighbours before it as after it.  Such an order
+ * forbids the fewest CDG edges.
  *
- * position: int32 [S], a permutation; updated.
+ * position: int32 [S], position of each switch; updated.
  * steps: number of attempts to move one switch.
  */
 int ibn_disjoint_balance_order(int32_t switches, const int32_t *first, const int32_t *dst, int32_t steps, uint64_t seed,
@@ -78,13 +79,13 @@ int ibn_disjoint_reach(int32_t switches, const int32_t *first, const int32_t *ds
 int ibn_disjoint_distances(int32_t switches, const int32_t *first, const int32_t *dst, uint16_t *hops);
 
 /*
- * Compute K in-trees for each destination.  As many paths of a pair of switches as possible share no link.  One
- * order allows the paths between two switches in both directions.
+ * Compute K in-trees for each destination such that the paths between two switches share as few links as possible.
+ * For each pair of switches, one switch order allows the paths in both directions.
  */
 int ibn_disjoint_trees(const disjoint_request *request, const disjoint_trees *trees);
 
 /*
- * Let the paths from given sources to given destinations follow the first tree in all trees.
+ * Replace the paths from given sources to given destinations, in all trees, by their paths in the first tree.
  *
  * source, target: int32 [pairs].
  * next: uint8 [S, K, S], updated.

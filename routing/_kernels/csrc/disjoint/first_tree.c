@@ -1,5 +1,5 @@
-/* Compute the first tree of each destination (balanced shortest paths), and choose the order that allows the paths
- * of each pair of switches.  Orders: see disjoint.h. */
+/* Compute the first tree of each destination, which has balanced shortest paths.  Choose for each pair of switches a
+ * switch order that allows its paths.  Switch orders: see disjoint.h. */
 #include <string.h>
 
 #include "core/internal/random.h"
@@ -81,13 +81,13 @@ static void copy_initial(disjoint_job *job)
     }
 }
 
-/* Compute all first trees in several passes.  Later passes use the loads of all trees, and the orders that allow the
- * reply paths. */
+/* Compute the first trees of all destinations, in several passes.  Later passes take into account the loads of all
+ * trees, and the switch orders that allow the reply paths. */
 void ibn_disjoint_first_trees(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
     double highest = 1;
-    /* As long as a path is not known, assume that all orders allow it. */
+    /* As long as a path is not known, assume that every switch order allows it. */
     memset(job->mask, 255, (size_t)net->switches * (size_t)net->switches * (size_t)net->trees);
     if (net->initial)
         copy_initial(job);
@@ -107,8 +107,8 @@ void ibn_disjoint_first_trees(disjoint_job *job)
     }
 }
 
-/* Choose the order of two switches: among the orders that allow their first paths in both directions, the one that
- * leaves the most first channels for other paths. */
+/* Choose a switch order for two switches.  It must allow their first paths in both directions.  Among such orders,
+ * the one that leaves the most first channels for other paths is chosen. */
 static uint8_t choose(const disjoint_job *job, int32_t a, int32_t b, int32_t rotate)
 {
     const disjoint_request *net = job->net;
@@ -128,7 +128,8 @@ static uint8_t choose(const disjoint_job *job, int32_t a, int32_t b, int32_t rot
     return (uint8_t)best;
 }
 
-/* Choose an order for each pair of switches whose traffic counts; only if one order serves all trees (`shared`). */
+/* Choose a switch order for each pair of switches whose traffic counts.  Does nothing unless one order has to serve
+ * all trees (`shared`). */
 void ibn_disjoint_choose_orders(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
@@ -146,8 +147,8 @@ void ibn_disjoint_choose_orders(disjoint_job *job)
         }
 }
 
-/* Return the first order in the bit mask, counted cyclically from order `rotate` on; DISJOINT_NONE if the mask is
- * empty. */
+/* Return the first switch order in the set `mask` (bits), counted cyclically from order `rotate` on; DISJOINT_NONE
+ * if the set is empty. */
 static uint8_t pick(const disjoint_request *net, uint8_t mask, int32_t rotate)
 {
     for (int32_t i = 0; i < net->orders; i++)
@@ -156,7 +157,7 @@ static uint8_t pick(const disjoint_request *net, uint8_t mask, int32_t rotate)
     return DISJOINT_NONE;
 }
 
-/* Fill the result `order` of disjoint_trees: the order of each pair of switches and tree. */
+/* Fill disjoint_trees.order, the switch order for each pair of switches and tree. */
 void ibn_disjoint_state_orders(const disjoint_job *job, uint8_t *order)
 {
     const disjoint_request *net = job->net;

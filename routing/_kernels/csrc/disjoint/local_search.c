@@ -19,18 +19,19 @@ typedef struct {
     int32_t *below, *parent;
     uint32_t *member;        /* [S]: number of the last move in which the switch belonged to the moved subtree */
     uint32_t move;           /* number of the current move */
-    int32_t size, deepest;   /* size: number of switches in `subtree`; deepest: largest value in `below` */
+    /* size: number of switches in `subtree`; deepest: the most hops from any of them to the subtree's root */
+    int32_t size, deepest;
     double flow;             /* flow that all switches of the subtree send together */
-    /* Both [candidates, S], by candidate and by index in `subtree`, for the path after a move.
+    /* Both [candidates, S], by candidate next hop and by index in `subtree`, for the path after the move.
      *
-     * mask: orders that allow it, as bits.
-     * hit: other trees with which it would share a link, as bits. */
+     * mask: switch orders that allow the path, as bits.
+     * hit: other trees with which the path would share a link, as bits. */
     uint8_t *mask, *hit;
-    uint8_t *changed;    /* [S, K]: scratch for follow_first_if_wrong */
-    double *cost;        /* [candidates]: cost of each next hop; negative: not possible */
-    /* unit in which loads are measured; index 0: loads of the first trees, 1: of all trees together */
+    uint8_t *changed;    /* [S, K]: scratch of the function follow_first_if_wrong */
+    double *cost;        /* [candidates]: cost of each candidate next hop; negative: the next hop is not possible */
+    /* unit in which loads are measured; index 0: for loads of the first trees, 1: for loads of all trees together */
     double typical[2];
-    double scale;        /* factor by which the cost of load is multiplied */
+    double scale;        /* factor of the cost of load, in the sum with the other costs */
     double highest;      /* highest load, while only the first trees are balanced; else 0 */
     /* whether loads below the highest load have a cost too; used only while the first trees are balanced */
     bool smooth;
@@ -133,8 +134,8 @@ static double load_cost(const search_job *search, int32_t d, int32_t tree, int64
     }
 }
 
-/* For one candidate (next hop c), fill the orders that allow the path of each switch in the subtree.  Returns the
- * number of paths that would not be allowed to be used (disjoint_is_wrong). */
+/* For one candidate next hop c, fill the switch orders that allow the path of each switch in the subtree.  Returns
+ * the number of these paths that must not be used (disjoint_is_wrong). */
 static int32_t fill_masks(search_job *search, int32_t d, int32_t tree, int32_t c, uint8_t *mask)
 {
     const disjoint_job *job = search->job;
@@ -185,8 +186,8 @@ static int32_t rate(search_job *search, int32_t d, int32_t tree)
     return possible;
 }
 
-/* Return the cost of the link-disjoint paths that a switch lacks. conflict: [K], for each tree the trees whose paths
- * share a link with its path, as bits. */
+/* Return the cost of the link-disjoint paths that a switch lacks. conflict: [K], for each tree the other trees whose
+ * paths from this switch share a link with its path, as bits. */
 static double missing_cost(const disjoint_request *net, int32_t s, const uint8_t *conflict)
 {
     return net->weight[s] > 0 ? MISSING_PATH * (net->wanted - ibn_disjoint_most(conflict, net->trees, net->wanted)) : 0;
@@ -241,8 +242,8 @@ static void rate_missing(search_job *search, int32_t d, int32_t tree, int32_t ol
     }
 }
 
-/* Give the subtree's root its a-th channel as next hop, and update hops, orders, conflicts and loads of the whole
- * subtree. */
+/* Give the subtree's root its a-th channel as next hop.  The hops, switch orders, conflicts and loads of the whole
+ * subtree are updated. */
 static void apply(search_job *search, int32_t d, int32_t tree, int32_t a)
 {
     disjoint_job *job = search->job;
@@ -296,8 +297,8 @@ static void improve(search_job *search, int32_t d, int32_t tree, int32_t s)
     add_flow(search, d, tree, s, 1);
 }
 
-/* Choose the order of each pair of switches again: among the orders that allow its first paths, the one that allows
- * most of its paths in all trees. */
+/* Choose the switch order of each pair of switches again.  It must allow the pair's paths in the first trees.  Among
+ * such orders, the one that allows most of its paths in all trees is chosen. */
 static void choose_orders_again(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
@@ -321,7 +322,7 @@ static void choose_orders_again(disjoint_job *job)
         }
 }
 
-/* Return whether a path in a tree after the first must not be used (disjoint_is_wrong), while the pair's path in the
+/* Return whether a pair's path in a tree after the first must not be used (disjoint_is_wrong), but its path in the
  * first tree may be used. */
 static bool can_follow_first(const disjoint_job *job, int32_t d, int32_t tree, int32_t s)
 {
@@ -330,8 +331,8 @@ static bool can_follow_first(const disjoint_job *job, int32_t d, int32_t tree, i
            && !disjoint_is_wrong(job, d, 0, s, job->mask[row + s]);
 }
 
-/* Replace the paths of a pair of switches in one tree, in both directions, by those of the first tree.  Orders and
- * loads are not updated. */
+/* Replace the paths of a pair of switches in one tree, in both directions, by those of the first tree.  The switch
+ * orders of paths, and the loads, are not updated. */
 static void copy_both(disjoint_job *job, int32_t d, int32_t tree, int32_t s, uint8_t *changed)
 {
     ibn_disjoint_copy_first(job->net, job->next, d, tree, s);
@@ -342,8 +343,8 @@ static void copy_both(disjoint_job *job, int32_t d, int32_t tree, int32_t s, uin
     }
 }
 
-/* Replace all paths that must not be used (disjoint_is_wrong) by those of the first tree. changed: [S, K], scratch.
- * Returns the number of replaced paths. */
+/* Replace every path that must not be used (disjoint_is_wrong) by the path in the first tree.  Returns the number of
+ * replaced paths. changed: [S, K], scratch. */
 static int64_t follow_first_if_wrong(disjoint_job *job, uint8_t *changed)
 {
     const disjoint_request *net = job->net;
@@ -378,7 +379,8 @@ static void count_load(disjoint_job *job)
     memset(job->load[1], 0, (size_t)net->channels * sizeof *job->load[1]);
     for (int32_t d = 0; d < net->switches; d++)
         for (int32_t tree = 0; tree < disjoint_trees_of(job, d); tree++)
-            ibn_disjoint_add_load(job, d, tree, 1); /* Trees that do not exist yet have no entries. */
+            /* Trees after the first may not exist yet; they have no entries then. */
+            ibn_disjoint_add_load(job, d, tree, 1);
 }
 
 static void set_scale(search_job *search)
@@ -461,7 +463,7 @@ static double highest_load(const disjoint_job *job)
     return highest;
 }
 
-/* Return the number of paths in first trees for which no order allows both the path and its reply path. */
+/* Return the number of paths in first trees for which no switch order allows both the path and its reply path. */
 static int64_t count_wrong(const disjoint_job *job)
 {
     const int32_t switches = job->net->switches;
@@ -473,8 +475,9 @@ static int64_t count_wrong(const disjoint_job *job)
     return found;
 }
 
-/* Balance the first trees: move next hops off the channels with the highest load, and to paths that an order allows.
- * If first trees were given, their highest load stays a limit.  The search ends after several sweeps without a gain. */
+/* Balance the first trees: move next hops off the channels with the highest load, and to paths that some switch
+ * order allows.  If first trees were given, no load may exceed their highest load.  The search ends after several
+ * sweeps without a gain. */
 int ibn_disjoint_balance_first(disjoint_job *job)
 {
     search_job search = {.job = job};
@@ -501,8 +504,8 @@ int ibn_disjoint_balance_first(disjoint_job *job)
     return code;
 }
 
-/* Improve all trees.  Afterwards every path may be used (disjoint_is_wrong), unless the pair's path in the first
- * tree must not be used either. */
+/* Improve all trees by local search.  Afterwards every path may be used (disjoint_is_wrong), unless the pair's path
+ * in the first tree must not be used either. */
 int ibn_disjoint_local_search(disjoint_job *job)
 {
     search_job search = {.job = job};

@@ -1,4 +1,4 @@
-/* Orders of the switches, and properties of the paths that lead up and then down in an order: see disjoint.h. */
+/* Compute switch orders, and properties of the paths that lead up and then down in them: see disjoint.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,8 +7,8 @@
 
 enum { FAR = 60000 };
 
-/* Return the number of unordered pairs of channels out of a switch that both lead up, or both lead down.  `up` of
- * `degree` channels lead up. */
+/* Return the number of pairs of channels out of a switch that lead to the same side, both up or both down.  Of the
+ * `degree` channels, `up` lead up. */
 static int64_t same_side(int64_t up, int64_t degree)
 {
     return up * (up - 1) / 2 + (degree - up) * (degree - up - 1) / 2;
@@ -18,10 +18,10 @@ typedef struct {
     const int32_t *first, *dst;
     int32_t *position; /* [S]: position of each switch in the order */
     int32_t *at;       /* [S]: switch at each position */
-    int32_t *up;       /* [S]: number of channels of each switch that lead to earlier switches */
+    int32_t *up;       /* [S]: number of channels of each switch that lead up, to switches earlier in the order */
 } order_search;
 
-/* Return by how much the number of a neighbour's channels that lead up changes (-1, 0 or 1), if switch v moves from
+/* Return how the number of a neighbour's channels that lead up changes (by -1, 0 or 1), if switch v moves from
  * position a to position b. */
 static int32_t change_of(const order_search *search, int32_t w, int32_t a, int32_t b)
 {
@@ -31,8 +31,8 @@ static int32_t change_of(const order_search *search, int32_t w, int32_t a, int32
     return b <= p && p < a ? 1 : 0;
 }
 
-/* Move the switch at position a to position b; the switches in between move by one position.  The move is not made
- * if it increases the number of pairs of channels that lead to the same side (same_side). */
+/* Move the switch at position a to position b; the switches in between move by one position.  The move is made only
+ * if it does not increase the number of pairs of channels that lead to the same side (same_side). */
 static void try_move(order_search *search, int32_t a, int32_t b)
 {
     const int32_t v = search->at[a], degree = search->first[v + 1] - search->first[v];

@@ -1,4 +1,4 @@
-/* Properties of the paths in trees: shared links, hops, orders that allow them, and load. */
+/* Compute properties of the paths in trees: shared links, hops, switch orders that allow the path, and load. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +24,8 @@ void ibn_disjoint_mark_paths(disjoint_job *job, int32_t d, int32_t s, uint32_t t
     }
 }
 
-/* Return the trees, as bits, whose marked paths share a link with the path from switch `from` to switch `to` in one
- * tree.  `row` is the index of this tree's first entry. */
+/* Return the trees, as bits, whose marked paths share a link with a path in another tree.  This path leads from
+ * switch `from` to switch `to` in the tree whose entries begin at index `row`. */
 uint8_t ibn_disjoint_marked(disjoint_job *job, int32_t d, int64_t row, int32_t from, int32_t to)
 {
     const disjoint_request *net = job->net;
@@ -112,7 +112,7 @@ void ibn_disjoint_by_distance(disjoint_job *job, int32_t d)
     /* job->count[h] is now the number of switches within h hops. */
 }
 
-/* Fill the hops of all paths of a tree, and the orders that allow them, from the next hops. */
+/* Fill the hops of all paths of a tree, and the switch orders that allow them, from the tree's next hops. */
 void ibn_disjoint_trace_tree(disjoint_job *job, int32_t d, int32_t tree)
 {
     const disjoint_request *net = job->net;
@@ -122,7 +122,8 @@ void ibn_disjoint_trace_tree(disjoint_job *job, int32_t d, int32_t tree)
         job->depth[row + s] = s == d ? 0 : DISJOINT_UNREACHED;
     job->mask[row + d] = 255;
     for (int32_t s = 0; s < net->switches; s++) {
-        /* Collect the switches of the path up to the first one that is filled already, then fill them in reverse. */
+        /* Collect the switches on the path up to the first one whose values are known, then fill their values in
+         * reverse. */
         int32_t top = 0;
         for (int32_t v = s; job->depth[row + v] == DISJOINT_UNREACHED && next[v] != DISJOINT_NONE;) {
             job->count[top++] = v;

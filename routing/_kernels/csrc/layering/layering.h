@@ -17,16 +17,18 @@ typedef struct {
     const double *share;            /* [D], part of the flow to an end port that goes to this LID of the end port */
     const int32_t *at_first;        /* [S + 1], index in `at` of each switch's first target */
     const int32_t *at;              /* [D], targets sorted by the switch that delivers them */
-    const uint8_t *counted;         /* [S], a path counts if the switch at one of its ends is marked */
-    const uint32_t *avoid; /* [CDG edges], layers, as bits, that are not used in a first round; NULL: no such round */
-    const int32_t *order;  /* [orders, C], initial topological order of the channels in each of the first layers */
-    int32_t orders;        /* number of rows in `order` */
-    /* [S], layer at which the search for a layer begins for the paths to a switch; NULL: always layer 0 */
+    const uint8_t *counted; /* [S], whether paths from or to the switch count; the others may fail to get a layer */
+    /* [CDG edges]: for each edge the layers, as bits, that must not use it in a first round; NULL: no such round */
+    const uint32_t *avoid;
+    /* [orders, C]: initial position of each channel in the topological order of each of the first layers */
+    const int32_t *order;
+    int32_t orders; /* number of rows in `order` */
+    /* [S]: number of the layer that is tried first for the paths to each switch; NULL: always layer 0 */
     const int32_t *region;
     int64_t budget;        /* limit of the channels that cycle searches visit for the paths that count */
     int64_t spare;         /* further channels that cycle searches may visit for the other paths */
     int32_t most;          /* largest allowed number of layers, up to 32 */
-    int32_t have;          /* layers over which the load is spread */
+    int32_t have;          /* number of layers over which the load is spread */
     int32_t mutual;        /* 1: all paths between two switches, in both directions, are put into one layer */
     int32_t rechoose;      /* whether a path that fits into no layer may get another first hop */
     int32_t unload_rounds; /* number of rounds in which next hops move off the channels with the peak utilisation */

@@ -46,8 +46,8 @@ static void sort_by_hops(const uint16_t *hops, int32_t switches, int32_t *queue,
         queue[starts[hops[u] < switches ? hops[u] : switches]++] = u;
 }
 
-/* Choose the least loaded possible layer for every path.  With `last` the layers are stored, otherwise only the
- * loads are summed. */
+/* Choose a layer for every path: the least loaded of those that have all of its CDG edges.  With `last` the layers
+ * are stored, otherwise only the loads are summed. */
 static void rebalance_paths(layering_job *job, int last, int32_t used, const int32_t *base, double *carried,
                             uint32_t *has, int32_t *queue, int32_t *starts)
 {
@@ -75,8 +75,8 @@ static void rebalance_paths(layering_job *job, int last, int32_t used, const int
     }
 }
 
-/* Choose the least loaded possible layer for every pair of switches.  With `last` the layers are stored, otherwise
- * only the loads are summed. */
+/* Choose a layer for every pair of switches: the least loaded of those that have all of the pair's CDG edges.  With
+ * `last` the layers are stored, otherwise only the loads are summed. */
 static void even_pairs(layering_job *job, int last, int32_t used, const int32_t *base, double *carried)
 {
     int32_t switches = job->net.switches;
@@ -107,8 +107,8 @@ int ibn_layering_rebalance(layering_job *job)
     int failed = !has || !queue || !starts;
     double carried[32] = {0.0};
     share_out(carried, vls, used, base);
-    /* The first round uses only the original layers, to measure the load of each.  The second round also uses the
-     * clones. */
+    /* The first round uses only the original layers, and so measures the load of each.  The second round also uses
+     * the clones, which are copies of the most loaded layers. */
     for (int32_t last = vls == 1 || vls >= used; last <= 1 && !failed; last++) {
         memset(carried, 0, sizeof carried);
         if (job->paths->mutual)

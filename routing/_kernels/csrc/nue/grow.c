@@ -77,8 +77,8 @@ static void join(tree_t *tree, int32_t u, int32_t c)
         send(tree, u, flow);
 }
 
-/* Return the cost of channel `c` in a tree without flow: how much the channel's dependency would restrict later
- * trees. */
+/* Return the cost of channel `c` in a tree without flow.  The cost measures how much the channel's dependency would
+ * restrict later trees. */
 static double idle_cost(const tree_t *tree, int32_t c)
 {
     const nue_t *nue = tree->nue;
@@ -136,7 +136,8 @@ static int32_t choose(const tree_t *tree, int32_t u)
     return -1;
 }
 
-/* Grow the tree wave by wave from the switches in the queue at `head` on, until no switch can join. */
+/* Let the tree grow wave by wave, beginning with the switches from index `head` on in the queue, until no switch can
+ * join. */
 static void spread_out(tree_t *tree, int32_t head)
 {
     const ibn_network *net = tree->nue->job.net;

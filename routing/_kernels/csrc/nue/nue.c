@@ -34,7 +34,7 @@ typedef struct {
     double *best_load, least; /* best_load: [C] loads after the best pass; least: their highest utilisation */
 } run_t;
 
-/* Remove a tree: subtract its flow from the loads, and its dependencies from the counts. */
+/* Remove a destination's tree: subtract its flow from the loads, and its dependencies from the counts. */
 static void lift(const nue_t *nue, grower_t *grower, int32_t target)
 {
     const uint8_t *next = nue->job.next + (int64_t)target * nue->job.net->switches;
@@ -57,7 +57,7 @@ static int is_near_peak(const nue_t *nue, const load_account *account, const uin
     return 0;
 }
 
-/* Recompute a tree.  If the new tree is worse, the old one is restored. */
+/* Recompute the tree of a destination.  If the new tree is worse, the old one is restored. */
 static void reroute_target(const nue_t *nue, grower_t *grower, int32_t target)
 {
     const size_t switches = (size_t)nue->job.net->switches;
@@ -81,7 +81,7 @@ static void reroute_target(const nue_t *nue, grower_t *grower, int32_t target)
     }
 }
 
-/* Compute the trees of those families of the current block that belong to one load account. */
+/* Compute the trees of the LMC groups in the current block that belong to one load account. */
 static void route_block(void *context, int32_t which)
 {
     run_t *run = context;

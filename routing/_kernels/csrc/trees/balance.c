@@ -62,7 +62,7 @@ void ibn_account_move_tree(const job_t *job, load_account *account, const uint8_
     }
 }
 
-/* Compute the tree of a destination. */
+/* Compute the tree of one destination by the rule that the options select. */
 static void route_target(const job_t *job, load_account *account, int32_t target)
 {
     if (job->options->allowed)
@@ -105,8 +105,8 @@ static void reroute_target(const job_t *job, load_account *account, int32_t targ
     }
 }
 
-/* Compute the trees of one of the two shares of the current block of families (a family is all LIDs of one port).
- * Each share has a load account of its own, so that the shares can be processed in two threads. */
+/* Compute the trees of one half of the current block of LMC groups.  Each half has a load account of its own, so
+ * that the two halves can be processed in two threads. */
 static void route_block(void *context, int32_t which)
 {
     pair_t *pair = context;
@@ -145,7 +145,7 @@ static void merge(const job_t *job, pair_t *pair, double *load)
     one->potential = two->potential = 0.0;
 }
 
-/* Compute the trees of all families once.  After the first pass the local search follows, except for bisection
+/* Compute the trees of all LMC groups once.  After the first pass the local search follows, except for bisection
  * traffic. */
 static void run_pass(job_t *job, pair_t *pair, double *load)
 {

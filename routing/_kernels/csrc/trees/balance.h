@@ -19,31 +19,34 @@ typedef struct {
     int32_t families;            /* F, number of families, which are ports that own LIDs */
     const int32_t *family_first; /* [F + 1], first destination of each family */
     const int32_t *root;         /* [D], switch that delivers each destination */
-    /* [D], part of the flow to the family that goes to this LID; 0: hardly any traffic goes there */
+    /* [D], part of the flow to the port that goes to this LID of the port; 0: hardly any traffic goes there */
     const double *share;
     /* [D], row of `position` that holds the switch order for each destination; used by the up/down rule only */
     const int32_t *layer;
 } ibn_targets;
 typedef struct {
-    int32_t passes;    /* number of refinement passes after the first pass */
-    int32_t threads;   /* number of threads, which does not change the result */
-    int32_t bisection; /* bisection traffic: channels that a destination's tree uses already cost nothing more */
+    int32_t passes;  /* number of refinement passes after the first pass */
+    int32_t threads; /* number of threads, which does not change the result */
+    /* whether to balance for bisection traffic: then a channel that a destination's tree uses already costs nothing
+     * more */
+    int32_t bisection;
     /* cost of each hop, added to the cost of the load; the channel with the peak utilisation costs 1 */
     double hop_cost;
     uint64_t seed; /* random seed for the order of families and switches */
     /* [layers, S], position of each switch in an order: selects the up/down rule; NULL: shortest paths */
     const int32_t *position;
     const uint8_t
-        /* [CDG edges], whether a path may use each edge: selects the rule of allowed turns; NULL: another rule */
+        /* [CDG edges], whether a path may use each edge; selects the rule of allowed turns.  NULL: another rule */
         *allowed;
     const int32_t
         /* [S], channel of each switch to its parent in a spanning tree of allowed edges, -1: root; needed with
          * `allowed` */
         *spanning;
     const int32_t *reverse; /* [C], channel of the same cable in the other direction; needed with `allowed` */
-    /* [C], rank of each channel: shortest paths use only channels of the lowest rank; NULL: all channels */
+    /* [C], rank of each channel: the rule of shortest paths allows only channels of the lowest rank; NULL: all
+     * channels */
     const int32_t *rank;
-    /* number of hops to the destination from which on ranks apply; switches nearer than that use any channel */
+    /* number of hops from the destination at which ranks begin to apply; switches nearer to it use any channel */
     int32_t rank_from;
 } ibn_balance_options;
 /* Compute balanced trees: see balance.c. */

@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fill the row of switch v in the table to_top, from the rows of the switches above v.  If several of these switches
- * lead to a top, the tops are distributed among them. */
+/* Fill the table to_top for switch v: the first channel up to each top switch.  The values follow from those of the
+ * switches directly above v.  If several of these lead to a top switch, the top switches are distributed among them. */
 static int find_tops(cf_state *x, int32_t v)
 {
     const ibn_tree *tree = x->tree;
@@ -62,7 +62,8 @@ static int find_tops(cf_state *x, int32_t v)
     return CF_OK;
 }
 
-/* Fill the row of switch v in the table `down`, from the rows of the switches below v. */
+/* Fill the table `down` for switch v: the channels down to each switch.  The values follow from those of the
+ * switches directly below v. */
 static void find_below(cf_state *x, int32_t v)
 {
     const ibn_tree *tree = x->tree;
@@ -104,8 +105,8 @@ static int32_t channel_down(const cf_state *x, int32_t v, int32_t t, int32_t k)
     return -1; /* never reached, because the caller has checked that a path down exists */
 }
 
-/* Return the out-port of switch v towards LID k for an entry that leads up and is not a plain lookup, or CF_NONE if
- * the entry stays open. */
+/* Return the out-port by which switch v sends LID k up, for entries that are not given by the table to_top alone.
+ * Returns CF_NONE if the entry stays open for the search. */
 static uint8_t port_up(const cf_state *x, int32_t v, int32_t t, int32_t k, const int32_t *other)
 {
     const ibn_tree *tree = x->tree;
@@ -126,8 +127,8 @@ static uint8_t port_up(const cf_state *x, int32_t v, int32_t t, int32_t k, const
     return tree->port[c + cable % tree->bundle_size[c]];
 }
 
-/* Find a substitute for each top that switch v does not reach: other[u] is a top of the rank of top u (modulo the
- * number of tops that v reaches), or -1 if v reaches none. */
+/* Find a substitute for each top switch, for use where switch v does not reach it. other[u] is a top switch that v
+ * reaches, chosen by the rank of top switch u; -1 if v reaches none. */
 static void find_others(const cf_state *x, int32_t v, int32_t *other, int32_t *own)
 {
     const uint8_t *row = x->to_top + (size_t)v * x->tops;
@@ -141,13 +142,15 @@ static void find_others(const cf_state *x, int32_t v, int32_t *other, int32_t *o
 
 typedef struct {
     cf_state *x;
-    uint8_t *via;   /* [threads, T + 1] out-port up to each top; CF_NONE: port_up has to decide */
-    int32_t *other; /* [threads, 2, T] substitutes of tops, see find_others */
-    int64_t *open;  /* [threads] number of open entries towards LIDs with flow */
-    uint8_t *may_miss; /* [threads, G] whether some entry towards a LID of the group that has no flow is open */
+    /* [threads, T + 1] by top switch: out-port that leads up to it; CF_NONE: the function port_up has to decide */
+    uint8_t *via;
+    int32_t *other; /* [threads, 2, T] by top switch: its substitute, see find_others; and scratch */
+    int64_t *open;  /* [threads] number of entries towards LIDs with flow that stay open for the search */
+    uint8_t *may_miss; /* [threads, G] by LID group: whether some entry towards a LID without flow is open */
 } rows_t;
 
-/* Fill the LFT row of switch v.  Returns the number of open entries towards LIDs with flow. */
+/* Fill the LFT row of switch v.  Returns the number of its entries towards LIDs with flow that stay open for the
+ * search. */
 static int64_t fill_row(const cf_state *x, int32_t v, uint8_t *via, int32_t *other, uint8_t *may_miss)
 {
     const ibn_tree *tree = x->tree;
@@ -225,7 +228,7 @@ static void find_fast(const cf_state *x, int32_t v)
     }
 }
 
-/* Number the tops, and sort the switches by descending level. */
+/* Number the top switches, and sort all switches by level, the highest level first. */
 static void number(cf_state *x)
 {
     const ibn_tree *tree = x->tree;
@@ -246,8 +249,8 @@ static void number(cf_state *x)
     }
 }
 
-/* Compute the rank of each top.  It is the top's number among all tops above a certain switch: the first switch, on
- * the lowest inner level, that reaches this top. */
+/* Compute the rank of each top switch u.  Take the first switch, on the lowest level above the leaves, that reaches
+ * u: the rank is the number of u among all top switches that this switch reaches. */
 static void rank(cf_state *x)
 {
     for (int32_t u = 0; u < x->tops; u++)

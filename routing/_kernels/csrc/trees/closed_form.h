@@ -29,7 +29,7 @@ typedef struct {
     const int32_t *at;    /* [G], switch of each group */
     const int32_t *lid;   /* [K], the LIDs, K in total */
     const int32_t *owner; /* [K], number of the end port that owns the LID; -1 for the LID of a switch */
-    const int32_t *digit; /* [K], number of the destination, counted over all leaves: D in the formula D-mod-K */
+    const int32_t *digit; /* [K], number of the destination, counted over all leaves (D in the formula D-mod-K) */
     const uint8_t *port;  /* [K], port by which the switch delivers the LID */
     /* [K], part of the flow to the end port that goes to this LID; 0: hardly any traffic goes there */
     const double *share;

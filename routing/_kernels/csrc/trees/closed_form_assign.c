@@ -14,21 +14,22 @@
 
 typedef struct {
     cf_state *x;
-    double *reach;     /* [S] for each switch, the largest number of end ports below any of the tops above it */
-    double *room;      /* [C] by channel up: number of further LIDs that its link may carry down */
+    double *reach;     /* [S] by switch: largest number of end ports below any of the top switches above it */
+    double *room;      /* [C] by channel up: number of LIDs that its link may still carry down */
     double *through;   /* [S] number of LIDs that have been assigned to each switch */
     int32_t *taken_by; /* [S] owner (end port) of the last LID that was assigned to each switch, -1: none */
 } assign_t;
 
-/* Return whether channel c of switch v leads up to a useful top.  Such a top has more than half of the end ports
- * below it that the best top above v has.  A switch that has lost its links up is not useful, and neither is a leaf
- * without end ports, although both look like tops. */
+/* Return whether channel c of switch v leads up to a useful top switch.  A useful one has more than half as many end
+ * ports below it as the best top switch above v.  Switches that have lost their links up, and leaves without end
+ * ports, look like top switches but are not useful. */
 static int reaches(const assign_t *a, int32_t v, int32_t c)
 {
     return 2.0 * a->reach[a->x->tree->dst[c]] > a->reach[v];
 }
 
-/* Return whether channel c up from switch v can carry LIDs: it is fast, and leads to a useful top. */
+/* Return whether channel c up from switch v may carry LIDs: it is fast, and leads to a useful top switch (see
+ * reaches). */
 static int leads_high(const assign_t *a, int32_t v, int32_t c)
 {
     return a->x->fast[c] && reaches(a, v, c);
@@ -69,8 +70,9 @@ static void find_room(assign_t *a, double *expected)
     }
 }
 
-/* Return the first channel up from the switch that delivers LID k; the LID's paths take it in reverse.  The LID's
- * digit chooses it.  With `any`, channels without room count too.  Returns -1 if no channel has room. */
+/* Choose the channel up from the switch that delivers LID k; the paths to the LID take it in reverse.  The LID's
+ * digit decides among the channels with room.  With `any`, channels without room count too.  Returns -1 if no
+ * channel has room. */
 static int32_t first_step(const assign_t *a, int32_t v, int32_t k, int any)
 {
     const ibn_tree *tree = a->x->tree;
@@ -88,9 +90,9 @@ static int32_t first_step(const assign_t *a, int32_t v, int32_t k, int any)
     return best;
 }
 
-/* Return the channel up from switch v that continues the chain of LID k.  It must have room; among such channels,
- * the one to the switch with the fewest LIDs is taken.  Switches that another LID of the port uses come last.
- * Returns -1 if no channel has room. */
+/* Choose the next channel up from switch v for LID k, among the channels with room.  The channel to the switch with
+ * the fewest LIDs is taken; switches that another LID of the port uses come last.  Returns -1 if no channel has
+ * room. */
 static int32_t next_step(const assign_t *a, int32_t v, int32_t k)
 {
     const ibn_tree *tree = a->x->tree;
@@ -107,7 +109,8 @@ static int32_t next_step(const assign_t *a, int32_t v, int32_t k)
     return best;
 }
 
-/* Assign a chain of channels, up to a top, to LID k of switch t.  Only a LID with flow takes up room on the links. */
+/* Assign to LID k of switch t a chain of channels that leads up to a top switch.  Only a LID with flow takes up room
+ * on the links. */
 static void assign(assign_t *a, int32_t t, int32_t k, int32_t *path)
 {
     cf_state *x = a->x;

@@ -25,7 +25,7 @@ typedef struct {
     uint8_t *towards;        /* [parts, S] offset of the next channel on a path that leads down only, or CF_NONE */
 } fill_t;
 
-/* Clear the entries that lead to a switch without an entry.  A longer path may exist for such entries. */
+/* Clear the entries that lead to a switch without an entry, because a longer path may exist for such entries. */
 static void prune(const cf_state *x, int32_t t, uint8_t *column)
 {
     for (int32_t j = 0; j < x->tree->switches; j++) {
@@ -126,7 +126,7 @@ static void fill_entry(const fill_t *fill, int32_t part, int32_t v, int32_t t, u
     }
 }
 
-/* Fill in the entries towards LID k of switch t. */
+/* Fill in the missing entries of all switches towards LID k of switch t. */
 static void fill_lid(const fill_t *fill, int32_t part, int32_t t, int32_t k, uint8_t *column)
 {
     const cf_state *x = fill->x;
@@ -144,7 +144,7 @@ static void fill_lid(const fill_t *fill, int32_t part, int32_t t, int32_t k, uin
     }
 }
 
-/* Fill in the entries towards the LIDs of a group, one column after another. */
+/* Fill in the missing entries towards the LIDs of a group, one LFT column after another. */
 static void fill_group(const fill_t *fill, int32_t part, int32_t g)
 {
     const cf_state *x = fill->x;

@@ -17,9 +17,9 @@ typedef struct {
     const int32_t *first, *dst, *reverse, *level;
     uint8_t *kind;
     int32_t *position; /* [S] position in the order, -1: not placed yet */
-    int32_t *missing;  /* [S] number of channels to switches above that are not placed yet */
-    int32_t *above;    /* [S] number of channels to switches above that are placed */
-    int32_t *near;     /* [S] number of channels to any switches that are placed */
+    int32_t *missing;  /* [S] number of channels from each switch up to switches that are not placed yet */
+    int32_t *above;    /* [S] number of channels from each switch up to switches that are placed */
+    int32_t *near;     /* [S] number of channels from each switch to switches that are placed, up or down */
     int32_t *queue;    /* [S] switches that can be placed next */
     int32_t head, tail, placed;
 } order_t;

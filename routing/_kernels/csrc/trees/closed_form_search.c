@@ -17,7 +17,7 @@
 typedef struct {
     cf_state *x;
     int32_t most;  /* largest number of LIDs with flow at one switch */
-    float *flow;   /* [parts, S, most] flow that reaches each switch towards each LID */
+    float *flow;   /* [parts, S, most] flow towards each LID that arrives at each switch */
     double *load;  /* [parts, C] flow on each channel */
     uint8_t *port; /* [parts, S, most] out-port of each switch towards the LIDs of one switch */
 } sums_t;
@@ -29,8 +29,8 @@ typedef struct {
     int32_t group, n;
     int32_t *open;    /* [size] open entries of all groups, as switch * n + LID, those of the highest levels first */
     int64_t size, used;
-    int64_t *begin;   /* [G + 1] index in `open` of each group's first entry */
-    double *expected; /* [S] flow that is expected at each upper switch */
+    int64_t *begin;   /* [G + 1] index in `open` of the first entry of each LID group */
+    double *expected; /* [S] estimated flow through each upper switch */
     uint8_t *wanted;  /* [S, n] number of switches below that have an open entry towards the LID, up to 255 */
     uint8_t *may_miss;   /* [G] whether some entry towards a LID of the group stays open */
 } search_t;
@@ -49,7 +49,7 @@ static inline int32_t channel_at(const cf_state *x, int32_t v, uint8_t port)
     return x->tree->first[v] + x->slot[(size_t)v * 256 + port];
 }
 
-/* Pass the flow that arrives at switch v, towards the LIDs of a group, on to the next switches. */
+/* Add the flow that arrives at switch v, towards the LIDs of a group, to the next channels and switches. */
 static void pass_on(const cf_state *x, int32_t v, int32_t g, int32_t n, const uint8_t *port, float *flow, double *load)
 {
     const double *share = x->lids->share + x->lids->first[g], sent = x->tree->sources[v];
@@ -183,7 +183,7 @@ static inline double flow_of(const search_t *s, int32_t v, int32_t i)
     return s->x->tree->sources[v] * s->x->lids->share[s->x->lids->first[s->group] + i];
 }
 
-/* Count the open entries of switch v in `wanted` of each switch above it. */
+/* Add the open entries of switch v to `wanted` of each switch above it. */
 static void count_open(search_t *s, int32_t v)
 {
     const ibn_tree *tree = s->x->tree;
@@ -198,8 +198,8 @@ static void count_open(search_t *s, int32_t v)
     }
 }
 
-/* Open the entries of upper switches that lead to a substitute top, where many switches below depend on them: so
- * much flow should be balanced by the search.  Entries that lead to an open entry are opened too. */
+/* Open the entries of upper switches that lead to a substitute top switch and on which many switches below depend.
+ * Their flow is so large that the search should balance it.  Entries that lead to an open entry are opened too. */
 static void open_more(search_t *s)
 {
     const cf_state *x = s->x;
@@ -263,7 +263,7 @@ static void choose_all(search_t *s)
         choose(s, v, i);
         add(s, v, i, s->expected[v] * x->lids->share[x->lids->first[s->group] + i]);
     }
-    /* From here on the estimated flow is replaced by the flow of the switch itself. */
+    /* From here on the flow of this switch counts with its real value instead of the estimate. */
     for (int64_t e = begin; e < upper; e++) {
         const int32_t v = s->open[e] / s->n, i = s->open[e] % s->n;
         add(s, v, i, flow_of(s, v, i) - s->expected[v] * x->lids->share[x->lids->first[s->group] + i]);
@@ -305,8 +305,8 @@ static int search_group(search_t *s, int32_t g, int32_t pass)
     return CF_OK;
 }
 
-/* Return whether no channel is utilised more than necessary: than the links of the switch with end ports that has
- * the least capacity per end port. */
+/* Return whether no channel is utilised more than necessary.  The bound follows from the switch with end ports that
+ * has the least link capacity for the flow of its end ports. */
 static int is_even(const cf_state *x, const double *senders)
 {
     const ibn_tree *tree = x->tree;

@@ -59,8 +59,8 @@ static void release(descent_t *descent, tree_survey *survey)
     free(survey->queue);
 }
 
-/* Return the index in `turn` of the first row at a switch.  Row 0 (no turn) and the rows of earlier switches come
- * before it. */
+/* Return the index in the array `turn` of the first turn at a switch.  Row 0 (no turn) and the turns at earlier
+ * switches come before it. */
 static size_t count_turns(const ibn_network *net, int32_t *first)
 {
     size_t turns = 1;
@@ -211,7 +211,7 @@ static void move_common_ceiling(descent_t *descent, double common, double ceilin
             descent->load[c].ceiling = ceiling;
 }
 
-/* Return whether a destination's tree uses a channel above the common ceiling. */
+/* Return whether a destination's tree uses a channel whose utilisation is above the common ceiling. */
 static int is_over(const descent_t *descent, int32_t target, const descent_paths *paths, double common)
 {
     const ibn_network *net = descent->net;

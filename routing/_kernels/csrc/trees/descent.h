@@ -7,22 +7,23 @@ typedef struct {
     /* [S], position of each switch in an order; a channel leads up if it leads to a lower position */
     const int32_t *position;
     const int32_t *level; /* [S], tier of each switch in the tree */
-    const int32_t *slot;  /* [S], slot of each switch: its number among all switches above the same lower switches */
-    const int32_t *slots; /* [S], number of slots above each switch, at least 1 */
+    /* [S], slot of each switch: its number among all switches that are above the same lower switches */
+    const int32_t *slot;
+    const int32_t *slots; /* [S], number of slots (choices upwards) above each switch, at least 1 */
     const int32_t
         *stride; /* [S], number of consecutive destinations for which the first sweep uses one slot above the switch */
     const int32_t *order; /* [D], destinations in the order of the first sweep */
     /* [D, S], number of the channel with which each switch begins in the first sweep; 255: chosen by its slot */
     const uint8_t *start;
-    /* [S], weight of the flows of each source switch in pairs of flows that share a channel */
+    /* [S], weight of the flows from each source switch, by which pairs of flows that share a channel are counted */
     const double *meet_source;
-    const double *meet_target; /* [D], factor of this weight for each destination */
+    const double *meet_target; /* [D], factor of meet_source for flows to each destination */
     /* [C], ceiling: highest utilisation that costs nothing; the lowest of all is the common ceiling */
     const double *ceiling;
     int32_t sweeps; /* number of sweeps; each routes all destinations once */
     const double
-        /* [sweeps], part (0 to 1) of the pairs that is not counted again where two flows already shared the channel
-         * before */
+        /* [sweeps], discount for pairs of flows that also share the channel before: part (0 to 1) that is not
+         * counted again */
         *discount;
     const double *price; /* [sweeps], cost of each unit of utilisation above a ceiling */
     double least_peak;   /* lower bound of the highest utilisation among the channels with the common ceiling */

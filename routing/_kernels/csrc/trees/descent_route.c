@@ -8,8 +8,8 @@
 
 /* Cost of sending up to a switch that does not have the destination's slot: above all other costs. */
 #define MISSED 1e12
-/* Cost of another channel than that of the given start tables, as a multiple of the cost of a missed slot.  It
- * exceeds the cost of missed slots on a whole path. */
+/* Cost of taking another channel than the one in the start tables, as a multiple of the cost of a missed slot.  It
+ * exceeds the cost of the missed slots on a whole path. */
 #define START 64.0
 
 /* List the allowed channels of all switches on paths towards a root.  Returns 1 if memory is exhausted. */
@@ -64,8 +64,8 @@ void ibn_descent_free_paths(descent_paths *paths)
     free(paths->allowed);
 }
 
-/* Add (sign 1) or remove (sign -1) the weights of a destination's tree, as pairs of flows are counted with them.
- * With `with_load`, the flow of the tree too. */
+/* Add (sign 1) or remove (sign -1) a destination's tree in the weights of channels and turns.  With `with_load`, its
+ * flow is added to or removed from the loads too. */
 void ibn_descent_move(descent_t *descent, int32_t target, const descent_paths *paths, double sign, int with_load)
 {
     const ibn_network *net = descent->net;
@@ -123,7 +123,8 @@ static int32_t siblings(const descent_t *descent, int32_t target, int32_t u, int
     return found;
 }
 
-/* Return the least number, over all allowed channels, of other LIDs of the port that use the channel's next switch. */
+/* For each allowed channel, count the other LIDs of the port that use the channel's next switch.  Return the least
+ * of these counts. */
 static int32_t fewest_siblings(const descent_t *descent, int32_t target, const descent_paths *paths, int32_t place)
 {
     int32_t u = paths->order[place], fewest = INT32_MAX;
@@ -144,8 +145,8 @@ static int misses_slot(const descent_t *descent, int32_t u, int32_t c)
            && options->slot[v] != descent->digit / options->stride[u] % options->slots[u];
 }
 
-/* Return whether channel `number` is not the one in the start tables.  `place` is the switch's index in
- * paths->order.  If the start tables name no allowed channel, the result is 0. */
+/* Return whether the first sweep should avoid channel `number`, because the start tables name another allowed
+ * channel.  `place` is the index of the switch in paths->order. */
 static int misses_start(const descent_t *descent, int32_t target, const descent_paths *paths, int32_t place,
                         uint8_t number)
 {
@@ -217,8 +218,8 @@ void ibn_descent_route(descent_t *descent, int32_t target, const descent_paths *
         if (!descent->is_first)
             ibn_shuffle(places, end - begin, &descent->random);
         for (int32_t i = 0; i < end - begin; i++) {
-            /* If the paths of the LIDs of a port differ from the first switch on, the next switches need no such
-             * rule. */
+            /* If the paths to the LIDs of a port differ from the first switch on, the rule against shared switches
+             * is not needed later on the path. */
             int parts = has_siblings && descent->net->sources[paths->order[places[i]]] > 0.0;
             int32_t fewest = parts ? fewest_siblings(descent, target, paths, places[i]) : -1;
             choose(descent, target, paths, places[i], fewest);

@@ -13,8 +13,8 @@ static int32_t channel_of(const struct ibn_routes *routes, int32_t at, int32_t l
     return routes->at_port[(size_t)at * 256 + port];
 }
 
-/* Return whether the LID's owner is reached at the switch that delivers the LID: the switch's entry for the LID is
- * the port of the owner. */
+/* Return whether the switch that delivers a LID does so at the right port: its entry for the LID must be the port of
+ * the LID's owner. */
 static int delivers(const struct ibn_routes *routes, int32_t lid)
 {
     const int32_t at = routes->lid_switch[lid];
@@ -46,7 +46,7 @@ static int32_t slices_of(int32_t threads, int32_t items)
     return wanted < 1 ? 1 : wanted;
 }
 
-/* Round up the bytes of a slice's own memory, so that no two slices write to one cache line. */
+/* Round up the size of a slice's scratch memory, so that no two slices write to one cache line. */
 static size_t padded(size_t bytes)
 {
     return (bytes + 127) & ~(size_t)63;

@@ -89,7 +89,8 @@ static void sort_pairs(job_t *job, int64_t *starts)
     starts[0] = 0;
 }
 
-/* Return the weight of a channel: close to 0 unless its utilisation is close to the peak. */
+/* Return the weight of a channel, by which paths are compared.  It is close to 0 unless the channel's utilisation is
+ * close to the peak. */
 static double weigh(const job_t *job, int32_t c)
 {
     double x = job->load[c] * job->inverse_capacity[c] * job->inverse_peak;
@@ -98,9 +99,9 @@ static double weigh(const job_t *job, int32_t c)
     return x;
 }
 
-/* Return the cost of the path to switch `to` that begins with channel c.  With `back`, the cost of the reply path is
- * added.  The result is INFINITY if the reply path cannot be this path in reverse: all next hops of the reverse path
- * but its first must be those of the trees towards `back` already. */
+/* Return the cost of the path to switch `to` that begins with channel c.  With `back`, the reply path is to be this
+ * path in reverse, and its cost is added.  The result is INFINITY if this is impossible because a next hop of the
+ * reverse path, other than its first, differs from the tree towards switch `back`. */
 static double cost_of(const job_t *job, int32_t c, int32_t to, int32_t back)
 {
     double cost = weigh(job, c) + (back >= 0 ? weigh(job, job->reverse[c]) : 0.0);

@@ -146,7 +146,7 @@ static void survey(void *context, int32_t root)
         nearest[tail++] = -1;
 }
 
-/* Compute the hops to all roots once.  They serve all passes, and all LIDs at one switch. */
+/* Compute the hops to all roots once, for use in all passes and for all LIDs at one switch. */
 int ibn_trees_prepare_shortest(job_t *job)
 {
     const ibn_network *net = job->net;

@@ -12,25 +12,30 @@ enum { DISJOINT_NONE = 255, DISJOINT_UNREACHED = 65535, DISJOINT_MOST_TREES = 8,
 
 typedef struct {
     const disjoint_request *net;
-    uint8_t *next; /* [S, K, S]: result, see disjoint_trees */
-    /* [S, S]: with `shared`, the order of each pair of switches, 255: no order allows its first paths; else NULL */
+    /* [S, K, S]: by destination, tree and switch, the index of the next channel among the switch's channels, 255:
+     * none */
+    uint8_t *next;
+    /* [S, S]: with `shared`, the switch order chosen for each pair, 255: no order allows its first paths; otherwise
+     * NULL */
     uint8_t *order;
-    bool shared; /* whether `order` restricts the paths: true with `shared`, once the orders of the pairs are chosen */
+    /* whether `order` restricts the paths: true with `shared`, as soon as the switch orders of all pairs are chosen */
+    bool shared;
     double *load[2]; /* load[0]: [C], load of the first trees; load[1]: [C], load of all trees together */
-    uint8_t *mask;   /* [S, K, S]: by destination, tree and source, the orders that allow the whole path, as bits */
+    /* [S, K, S]: by destination, tree and source, the switch orders that allow the whole path, as bits */
+    uint8_t *mask;
     uint16_t *depth; /* [S, K, S]: by destination, tree and source, the hops of the path */
     /* [S, S, K]: by destination, source and tree, the other trees whose path shares a link with this tree's path, as
      * bits */
     uint8_t *conflict;
-    uint32_t *stamp; /* [C]: number of the last set of paths in which `mark` of a link was written */
+    uint32_t *stamp; /* [C]: number of the set of paths for which `mark` of a link was last written */
     uint8_t *mark;   /* [C]: by link, the trees whose path uses the link, as bits */
     /* [C]: by link into the current destination, whether the current tree keeps the first tree's branch over it */
     uint8_t *kept;
     uint32_t now;      /* number of the current set of paths, compared with `stamp` */
     uint64_t random;   /* state of the random generator */
     double *forwarded; /* [S]: end ports whose traffic each switch forwards in the tree that is being computed */
-    int32_t *shuffled; /* [S]: a random order of the destinations */
-    int32_t *turn;     /* [S]: a random order of the switches of one tree */
+    int32_t *shuffled; /* [S]: all destinations in random order */
+    int32_t *turn;     /* [S]: the switches of one tree in random order */
     int32_t *queue;    /* [S]: switches that reach the current destination, nearest first */
     int32_t *count;    /* [S + 1]: scratch of the counting sort */
 } disjoint_job;
@@ -59,7 +64,7 @@ static inline int32_t disjoint_hop(const disjoint_job *job, const uint8_t *next,
     return job->net->first[s] + next[s];
 }
 
-/* Return the orders, as bits, that allow channel c and then the path in a tree from the switch where c ends. */
+/* Return the switch orders, as bits, that allow the path which begins with channel c and then follows a tree. */
 static inline uint8_t disjoint_mask_over(const disjoint_job *job, int32_t d, int64_t row, int32_t c)
 {
     const int32_t w = job->net->dst[c];
@@ -84,15 +89,16 @@ void ibn_disjoint_add_load(disjoint_job *job, int32_t d, int32_t tree, double si
 void ibn_disjoint_by_distance(disjoint_job *job, int32_t d);
 void ibn_disjoint_copy_first(const disjoint_request *net, uint8_t *next, int32_t d, int32_t tree, int32_t s);
 
-/* Return the orders, as bits, that allow the reply path: the path in the opposite direction, in the tree of equal
- * number towards the source. */
+/* Return the switch orders, as bits, that allow the reply path.  It is the path in the opposite direction, in the
+ * tree of equal number towards the source. */
 static inline uint8_t disjoint_mask_back(const disjoint_job *job, int32_t d, int32_t tree, int32_t s)
 {
     return job->mask[disjoint_row(job, s, job->net->weight[s] > 0 ? tree : 0) + d];
 }
 
-/* Return whether a path must not be used.  `mask` has the orders that allow the path, as bits.  It must not be used
- * if the order of its pair is not in `mask`, or if no order in `mask` allows the reply path too. */
+/* Return whether a path must not be used.  `mask` has the switch orders that allow the path, as bits.  With
+ * `shared`, the order of its pair of switches must be among them; otherwise, one of them must also allow the reply
+ * path. */
 static inline bool disjoint_is_wrong(const disjoint_job *job, int32_t d, int32_t tree, int32_t s, uint8_t mask)
 {
     if (!disjoint_counts(job, d, s))

@@ -26,8 +26,8 @@ typedef struct {
     uint16_t *length;   /* [S, S] hops of the longest path between two switches; with `mutual` only */
     double *load;       /* [C] load of each channel */
     acyclic_step *step; /* CDG edges of the unit that is being placed */
-    int32_t steps;      /* length of `step` */
-    int64_t room;       /* allocated length of `step` */
+    int32_t steps;      /* number of edges in `step` */
+    int64_t room;       /* allocated number of edges in `step` */
     ibn_layers *result;
     int hasty;      /* whether to stop after the first path length at which some unit fits into no layer */
     int64_t budget; /* limit of graph.visited, beyond which no more units are placed */
@@ -52,13 +52,13 @@ static inline int32_t ibn_layering_next_channel(const layering_job *job, int32_t
     return job->net.first[u] + job->next[(int64_t)target * job->net.switches + u];
 }
 
-/* Return the layer at which the search for a layer begins, for the paths to a target. */
+/* Return the number of the layer that is tried first for the paths to a target. */
 static inline int32_t ibn_layering_first_layer(const layering_job *job, int32_t target)
 {
     return job->paths->region ? job->paths->region[job->paths->root[target]] : 0;
 }
 
-/* Return the layer at which the search for a layer begins, for the paths from switch a to switch b. */
+/* Return the number of the layer that is tried first for the paths from switch a to switch b. */
 static inline int32_t ibn_layering_first_layer_between(const layering_job *job, int32_t a, int32_t b)
 {
     return !job->paths->region  ? 0
@@ -102,19 +102,19 @@ static inline int ibn_layering_by_peak(const void *a, const void *b)
     return x->channel - y->channel;
 }
 
-/* Functions of place.c. */
+/* Functions of place.c: CDG edges of a unit, and a layer for it. */
 void ibn_layering_measure_hops(layering_job *job);
 int ibn_layering_collect_edges(layering_job *job, int32_t target, int32_t from);
 int32_t ibn_layering_place(layering_job *job, int32_t vls, int avoid, int32_t start);
-/* Functions of paths.c. */
+/* Functions of paths.c: layers for single paths. */
 int64_t ibn_layering_place_paths(layering_job *job, int32_t vls, int avoid, int counted);
-/* Functions of symmetric.c. */
+/* Functions of symmetric.c: layers for pairs of switches. */
 int32_t ibn_layering_path_between(layering_job *job, int32_t a, int32_t b, double *flow);
 void ibn_layering_measure_lengths(layering_job *job);
 int64_t ibn_layering_place_pairs(layering_job *job, int32_t vls, int avoid, int counted);
-/* Functions of unload.c. */
+/* Functions of unload.c: move next hops off the channels with the peak utilisation. */
 void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind);
-/* Functions of rebalance.c. */
+/* Functions of rebalance.c: balance the load of the layers. */
 int ibn_layering_rebalance(layering_job *job);
 
 #endif

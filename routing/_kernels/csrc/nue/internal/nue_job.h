@@ -17,7 +17,7 @@
 
 typedef struct {
     int32_t *used;     /* [slots] number of trees that contain each dependency; the escape tree counts as one */
-    uint16_t *blocked; /* [slots] number of the last epoch in which the dependency would have closed a cycle */
+    uint16_t *blocked; /* [slots] number of the epoch in which each dependency was last found to close a cycle */
     /* number of the current epoch; a new epoch begins when blocked dependencies have to be tested again */
     uint16_t epoch;
     /* whether a used dependency was removed in this epoch, so that blocked dependencies may be allowed again */
@@ -36,7 +36,7 @@ typedef struct {
     /* target_layer: [D] layer of each destination; escaped: [D] number of switches on the escape tree */
     int32_t *target_layer, *escaped;
     layer_t *layer; /* [layers] the layers */
-    int64_t slots;  /* number of dependencies of a layer, used or not */
+    int64_t slots;  /* number of slots of a layer, one for each possible dependency */
 } nue_t;
 
 typedef struct {
@@ -45,10 +45,10 @@ typedef struct {
 
 typedef struct {
     load_account account;
-    hop_t *hop;                                          /* [S] next hops of the tree that is being grown */
-    int32_t *depth;                                      /* [S] wave in which a switch joined the tree, -1: not yet */
-    int64_t *seen;                                       /* [S] number of the last search that visited each switch */
-    int64_t stamp;                                       /* number of the current search, compared with `seen` */
+    hop_t *hop;     /* [S] next hops of the tree that is being grown */
+    int32_t *depth; /* [S] number of the wave in which each switch joined the tree, -1: not yet */
+    int64_t *seen;  /* [S] number of the last search that visited each switch */
+    int64_t stamp;  /* number of the current search, compared with `seen` */
     int32_t *mark, *stack, *forward, *backward, *places; /* [C] scratch of the searches for cycles */
     int32_t search;                                      /* number of the current cycle search, compared with `mark` */
     /* log: [S] slots of the dependencies that were found to be blocked since the log was emptied; logged: their

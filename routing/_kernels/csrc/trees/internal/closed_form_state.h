@@ -14,27 +14,29 @@ typedef struct {
     const ibn_tree_lids *lids;
     int32_t threads;
     uint8_t *lft; /* [S, L] out-port of each switch towards each LID */
-    /* [4] entries that the search chose; entries that were filled in; those of them between leaves; LIDs without a
-     * top */
+    /* [4] number of entries that the search chose; of entries filled in; of those among them between leaves; of LIDs
+     * without a top switch */
     int64_t *counts;
-    int32_t tops;        /* T, number of tops */
-    int32_t *top_number; /* [S] number of each switch among the tops, -1 for other switches */
-    int32_t *top_switch; /* [T] switch of each top */
-    int32_t *top_rank; /* [T] rank of each top: its number among the tops above one switch of the lowest inner level */
-    /* [S, T] first channel of the bundle that leads up to each top, as offset among the switch's channels, or
-     * CF_NONE */
+    int32_t tops;        /* T, number of top switches */
+    int32_t *top_number; /* [S] number of each switch among the top switches, -1 for other switches */
+    int32_t *top_switch; /* [T] row of each top switch */
+    int32_t *top_rank;   /* [T] rank of each top switch: its number among the top switches above one lower switch */
+    /* [S, T] by switch and top switch: first channel of the bundle that leads up to it, as offset among the switch's
+     * channels; CF_NONE: there is none */
     uint8_t *to_top;
-    /* [S, S] bundle that leads down to each switch, as offset of its first channel; CF_SEVERAL: several bundles do;
-     * CF_NONE: none does */
+    /* [S, S] by switch and lower switch: first channel of the bundle that leads down to it, as offset among the
+     * switch's channels; CF_SEVERAL: several bundles do; CF_NONE: none does */
     uint8_t *down;
     /* [C] whether a channel up belongs to a bundle that is about as fast as the fastest bundle of its switch */
     uint8_t *fast;
     uint8_t *slot;     /* [S, 256] offset of the channel at each port among the switch's channels */
     int32_t *by_level; /* [S] switches by level, the highest level first */
-    /* [levels, K] by level of the channel's lower end: the channel up whose reverse LID k's paths take down; or -1 */
+    /* [levels, K] by LID: the chain of channels up whose reverse the paths to the LID take down, by level of a
+     * channel's lower end; -1: none */
     int32_t *chain;
-    int32_t *top_of; /* [K] top over which each LID's paths lead; T: none, every source chooses a path of its own */
-    double *load;    /* [C] flow on each channel */
+    /* [K] by LID: the top switch over which its paths lead; T: none, each source chooses a path of its own */
+    int32_t *top_of;
+    double *load; /* [C] flow on each channel */
 } cf_state;
 
 /* Return the inverse capacity of a cable, in the slower of its two directions. */
@@ -44,7 +46,8 @@ static inline double ibn_cf_inverse_capacity(const ibn_tree *tree, int32_t c)
     return there > back ? there : back;
 }
 
-/* Assign to every LID a top, and a chain of channels from the switch that delivers it up to this top. */
+/* Assign to every LID a top switch, and a chain of channels that leads up to it from the switch that delivers the
+ * LID. */
 int ibn_cf_assign(cf_state *x);
 /* Choose the least loaded path for every entry that the closed form leaves open. may_miss: [G], output: whether some
  * entry towards a LID with flow of the group has no path that leads up and then down. */

@@ -13,7 +13,8 @@
 /* Data of a channel that every comparison of two channels reads.  The struct is small, because most of the time goes
  * into these reads. */
 typedef struct {
-    double meet;   /* weight of the flows on the channel for pairs of flows, times the channel's inverse capacity */
+    /* weight of all flows on the channel (by which pairs of flows are counted), times the channel's inverse capacity */
+    double meet;
     int32_t to;    /* switch where the channel ends */
     int32_t place; /* index of the channel among the channels into that switch */
 } descent_channel;
@@ -64,11 +65,11 @@ typedef struct {
     int32_t *sequence;      /* [S] switches, sorted by position */
     int32_t *shuffled;      /* [S] scratch: indices of the switches at one distance, in random order */
     double *through;        /* [S] scratch: flow of the current destination through each switch */
-    double *meeting;        /* [S] scratch: weight of this flow for pairs of flows */
+    double *meeting;        /* [S] scratch: weight of this flow, by which pairs of flows are counted */
     int is_first;           /* whether the current sweep is the first one, in which slots are preferred */
     int32_t digit;          /* index of the current destination in the order of the first sweep */
     uint8_t *before;        /* [S] scratch: copy of a tree, made before the tree was removed */
-    double discount, price; /* values of the current sweep, see ibn_descent_options */
+    double discount, price; /* discount and price of the current sweep, see ibn_descent_options */
     uint64_t random;        /* state of the random generator */
 } descent_t;
 

@@ -29,7 +29,7 @@ typedef struct {
     /* [S] root of the spanning tree to which each switch belongs; used by the rule of allowed turns only */
     int32_t *part;
     int32_t *family_of; /* [D] family (all LIDs of one port) of each destination */
-    int32_t *order;     /* [F] families in the order of this pass */
+    int32_t *order;     /* [F] families (all LIDs of one port each) in the order of this pass */
     /* block: index in `order` at which the current block begins; squarings: see `weight` in load_account */
     int32_t pass, block, squarings;
     int has_transit; /* whether the fabric has switches without end ports */
@@ -47,14 +47,14 @@ typedef struct {
     double *load;        /* [C] flow on each channel */
     double *weight;      /* [C] cost of each channel: (utilisation / highest utilisation)^(2^squarings) + hop cost */
     double inverse_peak; /* 1 / highest utilisation, as computed at the last merge */
-    double potential;    /* change of the sum of all weights since the last merge */
+    double potential;    /* change of the sum of all channel weights since the last merge */
     double *cost; /* [S] cost of each switch's path, as of the time when it was chosen or flow was last added to it */
     double *estimate; /* [S] estimated cost of the cheapest path of a switch that has no next hop yet */
     uint8_t *carries; /* [S] whether flow to the current destination leaves the switch */
     double *through;  /* [S] flow to a destination through each switch */
     uint8_t *before;  /* [S] copy of a destination's tree, made before the tree was removed */
-    /* [S] scratch. queue: switches to be visited; children: number of children in a tree; level: switches at one
-     * distance */
+    /* [S] scratch arrays. queue: switches to be visited; children: number of children in a tree; level: switches at
+     * one distance */
     int32_t *queue, *children, *level;
     turn_offer *heap;  /* [C] binary heap of offers, the cheapest first; used by the rule of allowed turns only */
     int32_t heap_size; /* length of `heap` */
