@@ -21,6 +21,10 @@ from routing.faults import apply_faults, every_switch
 from routing.reroute import Published, precompute, reroute
 from routing.topologies import generate
 
+MARKS = (
+    "changed_sls", "split_subtrees", "sls_by_source", "pruned_lids", "copied_lids", "traces", "fewest",
+    "proven_by_changes",
+)  # fmt: skip
 CASES = (
     ("torus 10x10x10, 4 CAs", "torus", "10x10x10", 4, ("nue", "dfsssp")),
     ("16-ary 3-tree", "kary-ntree", "16,3", 0, ("updn", "dfsssp")),
@@ -67,7 +71,7 @@ def report(label: str, fabric: Fabric, engine: str, what: str, count: int) -> No
         took.append(1e3 * (time.process_time() - start))
         ratio.append(found.changed / max(1, found.broken))
         broken, changed = broken + found.broken, changed + found.changed
-        for mark in ("levels", "by_parts", "by_source", "cleared", "copied", "exact", "fewest", "proven_by_changes"):
+        for mark in MARKS:
             how[mark] += bool(found.statistics.counts().get(mark))
         how[found.how] += 1
     mid, most = np.median(took), max(took)

@@ -21,7 +21,9 @@ from routing.formats.fabric_files import read_fabric
 from routing.reroute import Published, Stability, precompute, reroute
 
 OPTIONS = EngineOptions(threads=1, effort=0.1)
-MARKS = ("by_parts", "cleared", "copied", "exact", "fewest", "by_source", "rejoined")
+MARKS = (
+    "split_subtrees", "pruned_lids", "copied_lids", "traces", "fewest", "sls_by_source", "order_changed",
+)  # fmt: skip
 
 
 def scan(engine: str, stability: Stability) -> None:

@@ -2,33 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import asdict, dataclass, replace
 from typing import Any
-
-KEYS: Mapping[str, str] = MappingProxyType(
-    {
-        "restored": "healed",
-        "order_changed": "rejoined",
-        "missing": "holes",
-        "repaired": "repaired",
-        "displaced": "moved",
-        "visits": "searches",
-        "copied_lids": "copied",
-        "split_subtrees": "by_parts",
-        "sls_by_source": "by_source",
-        "pruned_lids": "cleared",
-        "traces": "exact",
-        "changed_sls": "levels",
-        "balance_moves": "rebalanced",
-        "moved_for_balance": "moved_for_balance",
-        "proven_by_changes": "proven_by_changes",
-        "fewest": "fewest",
-        "moved_afterwards": "spread",
-    }
-)
-"""Name of each statistic in reports."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +68,5 @@ class RerouteStatistics:
         return replace(self, **sums)
 
     def counts(self) -> dict[str, int]:
-        """Return the values that were counted, as a dictionary by their names in reports."""
-        figures = {key: getattr(self, name) for name, key in KEYS.items()}
-        return {key: int(figure) for key, figure in figures.items() if figure is not None}
+        """Return the values that were counted, as a dictionary by their names."""
+        return {name: int(figure) for name, figure in asdict(self).items() if figure is not None}
