@@ -123,7 +123,7 @@ class Fabric(fabrics.Fabric, Result):
 
     def report(self) -> Report:
         """Return the numbers that describe the fabric, its links, and its picture."""
-        rows = tuple(fabric.facts(fabric.describe(self)))
+        rows = tuple(fabric.facts(self, fabric.describe(self)))
         return Report(self.name, rows, (link_table(self),), lambda: picture_of(self))
 
     def write(self, path: StrPath) -> None:

@@ -10,7 +10,7 @@ import contextlib
 import random
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -120,7 +120,32 @@ class Outcome:
 
     def as_object(self) -> dict[str, object]:
         """Return the result of the checks as plain values for JSON."""
-        return {**asdict(self), "good": self.good}
+        return {
+            "number": self.number,
+            "action": self.action,
+            "fault": self.fault or None,
+            "active_faults": self.active,
+            "ok": self.good,
+            "problem": self.problem or None,
+            "switches": self.switches,
+            "end_ports": self.endports,
+            "links": self.links,
+            "engine": self.engine,
+            "routing_seconds": None if self.routing_ms is None else self.routing_ms / 1000,
+            "sweep_seconds": self.sweep_ms / 1000,
+            "check_seconds": self.look_ms / 1000,
+            "as_cabled": self.as_cabled,
+            "as_dumped": self.as_dumped,
+            "as_planned": self.as_planned,
+            "complete": self.complete,
+            "certified": self.certified,
+            "strength": self.strength,
+            "scope": self.scope,
+            "entries_changed": self.changed,
+            "all_to_all_kept": self.kept,
+            "opensm_kib": self.opensm_kb,
+            "worker_kib": self.worker_kb,
+        }
 
 
 def steps(fabric: Fabric, *, seed: int, host: int, most: int = MOST_AT_ONCE) -> Iterator[Step]:
@@ -370,6 +395,21 @@ class Summary:
     routing_ms: float
     changed: float
     look_ms: tuple[float, float]
+
+    def as_object(self) -> dict[str, object]:
+        """Return the summary as plain values for JSON."""
+        return {
+            "events_total": self.events,
+            "events_ok": self.good,
+            "opensm_kib_second_fifth": self.opensm_kb[0],
+            "opensm_kib_last_fifth": self.opensm_kb[1],
+            "worker_kib_second_fifth": self.worker_kb[0],
+            "worker_kib_last_fifth": self.worker_kb[1],
+            "routing_seconds_median": self.routing_ms / 1000,
+            "entries_changed_median": self.changed,
+            "check_seconds_median": self.look_ms[0] / 1000,
+            "check_seconds_max": self.look_ms[1] / 1000,
+        }
 
 
 def summary(outcomes: Sequence[Outcome]) -> Summary:

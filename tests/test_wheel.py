@@ -36,4 +36,5 @@ def test_the_same_wheel_from_any_folder(tmp_path):
     assert one.read_bytes() == other.read_bytes()
     assert "cp310-abi3" in one.name
     names = set(zipfile.ZipFile(one).namelist())
+    assert {"routing/cli/schemas/common.json", "routing/cli/schemas/check.json"} <= names
     assert {"ibnue/py.typed", "routing/draw/page.js", "routing/draw/page.css", "routing/draw/page.html"} <= names

@@ -12,7 +12,7 @@ import click
 
 from routing.cli import fabric_argument, proof_report
 from routing.cli.command import FINDING
-from routing.cli.output import echo_lines, json_option, print_json, print_rows, print_table, spinner
+from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_rows, print_table, spinner
 from routing.cli.param_types import Number
 from routing.cli.report_options import report_options, write_reports
 from routing.engines import ENGINES
@@ -80,7 +80,8 @@ def advise(
     best = recommend(candidates)
     write_reports(lambda: report_of(subnet, describe_kind(subnet), candidates, refused, best))
     if as_json:
-        print_json(as_object(subnet, describe_kind(subnet), candidates, refused, best))
+        results = as_object(describe_kind(subnet), candidates, refused, best)
+        print_json("ibnue-advise/1", {"fabric": fabric_object(subnet, fabric), **results})
     else:
         print_rows([("fabric", proof_report.fabric_line(subnet)), ("kind", describe_kind(subnet))])
         report(candidates, refused, best, fabric, seed=seed, vls=vls, reversible=reversible)
@@ -181,18 +182,13 @@ def _share(value: float) -> str:
 
 
 def as_object(
-    fabric: Fabric,
-    kind: str,
-    candidates: Sequence[Candidate],
-    refused: Sequence[Refused],
-    best: Recommendation | None,
+    kind: str, candidates: Sequence[Candidate], refused: Sequence[Refused], best: Recommendation | None
 ) -> dict[str, Any]:
     """Return the comparison of the engines as an object for ``--json``."""
     return {
-        "fabric": fabric.name,
         "kind": kind,
         "candidates": [_candidate(each) for each in candidates],
-        "refused": [{"engine": each.engine, "reason": each.reason} for each in refused],
+        "engines_refused": [{"engine": each.engine, "reason": each.reason} for each in refused],
         "recommended": None if best is None else {"engine": best.candidate.engine, "reason": best.reason},
     }
 
@@ -205,6 +201,6 @@ def _candidate(each: Candidate) -> dict[str, Any]:
         "vls": each.routing.vls,
         "quality": each.quality.as_dict(),
         "worst_link_loss": each.worst_loss,
-        "changed": each.changed,
+        "entries_changed": each.changed,
         "seconds": each.seconds,
     }

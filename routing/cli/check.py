@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import is_zipfile
@@ -12,7 +11,7 @@ import click
 
 from routing.cli import fabric_argument, proof_report
 from routing.cli.command import FINDING, UNDECIDED
-from routing.cli.output import echo_lines, json_option, print_json, print_rows, spinner
+from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_rows, spinner
 from routing.cli.report_options import report_options, write_reports
 from routing.errors import FalseCertificate
 from routing.numerals import count_noun
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from routing.fabric import Fabric
     from routing.tables import Routing
 
-STORED_CERTIFICATE = "holds"
+STORED_CERTIFICATE = "valid"
 
 PORT_VLS = (1, 2, 4, 8, 15)
 """Numbers of data VLs that InfiniBand allows a port to support."""
@@ -84,11 +83,12 @@ def check(
         more = {
             "bundle_certificate": carried,
             "required": require,
-            "good": status == 0,
-            **({} if chain is None else {"message_types": chain}),
-            **({} if groups is None else {"multicast": asdict(groups)}),
+            "ok": status == 0,
+            "message_types": chain,
+            "multicast": None if groups is None else multicast_object(groups),
         }
-        print_json({**proof_report.verdict_object(subnet, verdict), **more})
+        shown = {"fabric": fabric_object(subnet, fabric), **proof_report.verdict_object(verdict), **more}
+        print_json("ibnue-check/1", shown)
         return status
     print_rows(rows)
     proof_report.print_verdict(verdict)
@@ -160,6 +160,17 @@ def multicast_verdict(path: Path, fabric: Fabric, routing: Routing, verdict: Ver
     return check_groups(fabric, verdict.proof.cdg, uniform_sl2vl(routing), groups, sl=sl)
 
 
+def multicast_object(groups: MulticastVerdict) -> dict[str, Any]:
+    """Return the verdict about multicast groups as an object for ``--json``."""
+    return {
+        "groups": groups.groups,
+        "vl": groups.vl,
+        "verdict": groups.loops,
+        "credit_loop_lines": groups.loop,
+        "circling_mlids": groups.looping,
+    }
+
+
 def multicast_text(groups: MulticastVerdict) -> str:
     """Format the verdict about multicast groups as one line."""
     number = count_noun(groups.groups, "group")
@@ -181,18 +192,18 @@ def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
     - ``vls_needed``: data VLs of all copies together.
     - ``port_vls``: the smallest of the possible numbers of data VLs of a port that is enough; None if none is.
     - ``strict`` and ``wide``, for adaptive switches: the smallest number of VLs that a message of some type can choose
-      from. See :mod:`routing.deadlock.message_classes`.
+      from, or None. See :mod:`routing.deadlock.message_classes`.
     """
     from routing.deadlock.message_classes import AVOIDANCES, channel_budget, channels_needed
 
     if verdict.vls is None:
-        return {"types": types, "vls_each": None, "vls_needed": None, "port_vls": None}
+        return {"types": types, **dict.fromkeys(("vls_each", "vls_needed", "port_vls", *AVOIDANCES))}
     escape = [verdict.vls] * types
     needed = channels_needed(escape, "strict")
     ports = next((count for count in PORT_VLS if count >= needed), None) if verdict.certified else None
     chain: dict[str, Any] = {"types": types, "vls_each": verdict.vls, "vls_needed": needed, "port_vls": ports}
-    if ports is not None:
-        chain |= {how: min(channel_budget(ports, escape, how).usable) for how in AVOIDANCES}
+    for how in AVOIDANCES:
+        chain[how] = None if ports is None else min(channel_budget(ports, escape, how).usable)
     return chain
 
 

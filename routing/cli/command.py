@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import itertools
+import json
 import os
 import select
 import signal
@@ -16,6 +18,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
@@ -56,6 +59,7 @@ COMMANDS: Mapping[str, str] = {
     "draw": "Draw a fabric, load of its tables, faults, a credit loop.",
     "slurm": "Write the topology file of Slurm.",
     "fabric": "Generate or read a fabric, and describe or write it.",
+    "schema": "Print the JSON Schema of the JSON of a command.",
     "completion": "Print the completion script for a shell.",
 }
 """Help line of each command.
@@ -73,8 +77,32 @@ def one_line(text: str) -> str:
     return escape_control(" ".join(text.split()))
 
 
-def usage_line(error: Any) -> str:
-    """Format a wrong use of a command as one line, which names the command whose ``--help`` explains more."""
+@dataclass(frozen=True)
+class Complaint:
+    """An error as it is reported to the user.
+
+    Attributes
+    ----------
+    message
+        What is wrong.
+    file, line
+        File of the error and its line, counted from 1; None if unknown.
+    remedy
+        What the user can do about it; None if unknown.
+    """
+
+    message: str
+    file: str | None = None
+    line: int | None = None
+    remedy: str | None = None
+
+    def __str__(self) -> str:
+        where = "" if self.file is None else f"{self.file}: " if self.line is None else f"{self.file}:{self.line}: "
+        return one_line(f"{where}{self.message}" + (f" ({self.remedy})" if self.remedy else ""))
+
+
+def usage_complaint(error: Any) -> Complaint:
+    """Return the report of a wrong use of a command, which names the command whose ``--help`` explains more."""
     message = error.format_message()
     for words, plain in RANGES:
         message = message.replace(words, plain)
@@ -83,30 +111,44 @@ def usage_line(error: Any) -> str:
 
         message = separate_words(error.ctx.params["fabric"], message) or message
     path = error.ctx.command_path if error.ctx is not None else "ibnue"
-    return f"{message} (see {path} --help)"
+    return Complaint(message, remedy=f"see {path} --help")
 
 
-def system_line(error: Any) -> str:
-    """Format an OSError as one line: the file, if it is known, and the reason."""
-    where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
-    return f"{where}{error.strerror or error}"
+def input_complaint(error: Any) -> Complaint:
+    """Return the report of an InputError."""
+    return Complaint(error.problem, error.path, error.line, error.remedy)
 
 
-Explanation = Callable[[Any], str]
+def environment_complaint(error: Any) -> Complaint:
+    """Return the report of an EnvironmentProblem: only its first line, as further lines are the end of a log."""
+    return Complaint(str(error).partition("\n")[0])
+
+
+def vls_complaint(error: Any) -> Complaint:
+    """Return the report of NotEnoughVLs."""
+    return Complaint(str(error), remedy="allow more, or use nue or updn, which need only one")
+
+
+def system_complaint(error: Any) -> Complaint:
+    """Return the report of an OSError: the file, if it is known, and the reason."""
+    file = None if error.filename is None else os.fsdecode(error.filename)
+    return Complaint(error.strerror or str(error), file)
+
+
+Explanation = Callable[[Any], Complaint]
 
 EXPLANATIONS: tuple[tuple[tuple[type[BaseException], ...], int, Explanation], ...] = (
-    ((click.UsageError,), WRONG_USE, usage_line),
-    ((click.ClickException,), WRONG_USE, lambda error: error.format_message()),
-    ((InputError,), WRONG_USE, str),
-    # only the first line: the further lines are the end of a log
-    ((EnvironmentProblem,), WRONG_USE, lambda error: str(error).partition("\n")[0]),
-    ((NotEnoughVLs,), FINDING, lambda error: f"{error} (allow more, or use nue or updn, which need only one)"),
-    ((IbnueError,), FINDING, str),
-    ((click.Abort, KeyboardInterrupt), INTERRUPTED, lambda error: "interrupted"),
-    ((OSError,), WRONG_USE, system_line),
-    ((MemoryError,), WRONG_USE, lambda error: "out of memory"),
+    ((click.UsageError,), WRONG_USE, usage_complaint),
+    ((click.ClickException,), WRONG_USE, lambda error: Complaint(error.format_message())),
+    ((InputError,), WRONG_USE, input_complaint),
+    ((EnvironmentProblem,), WRONG_USE, environment_complaint),
+    ((NotEnoughVLs,), FINDING, vls_complaint),
+    ((IbnueError,), FINDING, lambda error: Complaint(str(error))),
+    ((click.Abort, KeyboardInterrupt), INTERRUPTED, lambda error: Complaint("interrupted")),
+    ((OSError,), WRONG_USE, system_complaint),
+    ((MemoryError,), WRONG_USE, lambda error: Complaint("out of memory")),
 )
-"""How exceptions are reported: exception classes, exit status, and function that formats the error line.
+"""How exceptions are reported: exception classes, exit status, and function that returns the report.
 
 The first row with a matching class applies.
 """
@@ -178,21 +220,46 @@ def reported_warnings() -> Iterator[None]:
         yield
 
 
-def explain(error: BaseException) -> tuple[str, int] | None:
-    """Return the line that reports an exception, and the exit status.
+def explain(error: BaseException) -> tuple[Complaint, int] | None:
+    """Return the report of an exception, and the exit status.
 
     Returns
     -------
-    tuple[str, int] or None
-        Line and exit status.  None if the exception is a bug, which is reported with its traceback.
+    tuple[Complaint, int] or None
+        Report and exit status.  None if the exception is a bug, which is reported with its traceback.
     """
     error = _interruption(error) or error
     if isinstance(error, Terminated):
-        return str(error), error.status
-    for classes, status, line in EXPLANATIONS:
+        return Complaint(str(error)), error.status
+    for classes, status, complaint in EXPLANATIONS:
         if isinstance(error, classes):
-            return one_line(line(error)), status
+            return complaint(error), status
     return None
+
+
+def report_error(error: BaseException, *, as_json: bool) -> int:
+    """Print an exception as one line on standard error, and return the exit status.
+
+    A bug is printed with its traceback.  With ``as_json``, the error is printed as a JSON object on standard output
+    too, so that standard output always has one JSON object.
+    """
+    explained = explain(error)
+    if explained is None:  # Python would exit with status 1, which means a finding
+        traceback.print_exception(error)
+        explained = Complaint(f"this is a bug: {one_line(repr(error))}"), BUG
+    else:
+        click.echo(f"ibnue: {explained[0]}", err=True)
+    complaint, status = explained
+    if as_json:
+        texts = {name: " ".join(text.split()) for name, text in asdict(complaint).items() if isinstance(text, str)}
+        record = {"schema": "ibnue-error/1", **asdict(complaint), **texts, "exit_status": status}
+        click.echo(json.dumps(record, indent=2))
+    return status
+
+
+def asks_for_json(args: Sequence[str]) -> bool:
+    """Return whether the arguments of a command line have the option ``--json``."""
+    return "--json" in itertools.takewhile(lambda arg: arg != "--", args)
 
 
 def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
@@ -269,12 +336,11 @@ class CommandGroup(click.Group):
             click.echo(error.format_message())
             sys.exit(WRONG_USE)
         except (Exception, KeyboardInterrupt) as error:
-            explained = explain(error)
-            if explained is None:  # Python would exit with status 1, which means a finding
-                traceback.print_exc()
-                sys.exit(BUG)
-            line, status = explained
-            click.echo(f"ibnue: {line}", err=True)
+            try:
+                status = report_error(error, as_json=asks_for_json(sys.argv[1:] if args is None else args))
+            except BrokenPipeError:
+                discard_stdout()
+                status = OUTPUT_CLOSED
         sys.exit(status if isinstance(status, int) else 0)
 
 

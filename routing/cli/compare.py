@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from routing.cli import fabric_argument
 from routing.cli.command import FINDING
-from routing.cli.output import echo_lines, json_option, print_json, print_rows, spinner
+from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_rows, spinner
 from routing.cli.report_options import report_options, write_reports
 from routing.numerals import count_noun
 
@@ -37,10 +37,12 @@ def compare(*, plan: str, real: str, everything: bool, as_json: bool) -> int:
     from routing.cabling import compare_cabling
 
     with spinner(f"comparing {plan} and {real}"):
-        found = compare_cabling(fabric_argument.read(plan), fabric_argument.read(real))
+        planned, cabled = fabric_argument.read(plan), fabric_argument.read(real)
+        found = compare_cabling(planned, cabled)
     write_reports(lambda: report_of(f"{real} compared with {plan}", found))
     if as_json:
-        print_json({**dataclasses.asdict(found), "edits": found.edits, "same": found.same})
+        fabrics = {"fabric": fabric_object(cabled, real), "plan": fabric_object(planned, plan)}
+        print_json("ibnue-compare/1", {**fabrics, **as_object(found)})
     else:
         show(found, None if everything else MOST_LINES)
     return 0 if found.same else FINDING
@@ -87,6 +89,29 @@ def show(found: Comparison, most: int | None) -> None:
         echo_lines("", *lines[:most])
     if most is not None and len(lines) > most:
         echo_lines(f"... and {len(lines) - most} lines more (--all)")
+
+
+def as_object(found: Comparison) -> dict[str, Any]:
+    """Return a comparison as an object for ``--json``."""
+
+    def pairs(devices: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+        return [{"plan_device": planned, "real_device": real} for planned, real in devices]
+
+    return {
+        "same": found.same,
+        "edits": found.edits,
+        "matched_devices": found.matched,
+        "renamed": pairs(found.renamed),
+        "replaced": pairs(found.replaced),
+        "exchanged": pairs(found.exchanged),
+        "missing_devices": found.missing_devices,
+        "extra_devices": found.extra_devices,
+        "missing_device_cables": found.lost_cables,
+        "extra_device_cables": found.new_cables,
+        "cable_findings": [
+            {"kind": each.kind, "plan_cables": each.planned, "real_cables": each.found} for each in found.cables
+        ],
+    }
 
 
 def describe(finding: CableFinding) -> list[str]:

@@ -10,7 +10,7 @@ import click
 
 from routing.cli import engine_options, fabric_argument
 from routing.cli.command import FINDING
-from routing.cli.output import echo_lines, json_option, print_json, print_table, spinner
+from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_table, spinner
 from routing.cli.param_types import Number
 from routing.cli.report_options import report_options, write_reports
 from routing.engines import DEFAULT, ENGINES
@@ -75,7 +75,7 @@ def compare_designs(
             found.append(evaluate_design(text, fabric, engine, options, prices=prices, links=links))
     write_reports(lambda: report_of(found, prices))
     if as_json:
-        print_json(as_object(found, prices, engine_name))
+        print_json("ibnue-compare-designs/1", as_object(found, prices, engine_name))
     else:
         show(found, prices)
     return FINDING if any(record(design)["refused"] is not None for design in found) else 0
@@ -106,7 +106,7 @@ def record(design: Design) -> dict[str, Any]:
         "switches": design.fabric.switches,
         "cables": design.cables,
         "ca_cables": design.ca_cables,
-        "most_switch_ports": int(design.fabric.switch_ports.max(initial=0)),
+        "switch_ports_max": int(design.fabric.switch_ports.max(initial=0)),
         "cost": design.cost,
         "cost_per_host": design.cost_per_host,
         "all_to_all": None if quality is None else quality.all_to_all,
@@ -120,8 +120,16 @@ def record(design: Design) -> dict[str, Any]:
 
 def as_object(found: Sequence[Design], prices: Prices, engine: str) -> dict[str, Any]:
     """Return the comparison as an object for ``--json``."""
-    stated = {"switch": prices.switch, "cable": prices.cable, "ca_cable": prices.ca_cable}
-    return {"engine": engine, "prices": stated, "designs": [record(design) for design in found]}
+    stated = {"switch_price": prices.switch, "cable_price": prices.cable, "ca_cable_price": prices.ca_cable}
+    return {"engine": engine, "prices": stated, "designs": [design_object(design) for design in found]}
+
+
+def design_object(design: Design) -> dict[str, Any]:
+    """Return a design as an object for ``--json``: its fabric and its figures."""
+    figures = record(design)
+    del figures["fabric"], figures["switches"]
+    refusal = figures.pop("refused")
+    return {"fabric": fabric_object(design.fabric, design.text), **figures, "refusal": refusal}
 
 
 def prices_line(prices: Prices) -> str:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from routing.cli import fabric_argument
 from routing.cli.command import FINDING
-from routing.cli.output import json_option, print_json, print_rows, print_table, spinner
+from routing.cli.output import fabric_object, json_option, print_json, print_rows, print_table, spinner
 from routing.errors import OptionError
 
 if TYPE_CHECKING:
@@ -57,7 +56,9 @@ def diff(
         after = load(b, fabric_b or fabric, lmc, guid2lid)
         found = compare(before, after)
     if as_json:
-        print_json({**dataclasses.asdict(found), "same": found.same})
+        fabrics = (fabric_object_of(before, fabric), fabric_object_of(after, fabric_b or fabric))
+        shown = {"fabric": fabrics[0], "fabric_b": fabrics[1], **as_object(found)}
+        print_json("ibnue-diff/1", shown)
     else:
         print_rows(facts(found))
         if found.changed_by_switch:
@@ -87,6 +88,43 @@ def load(path: Path, fabric: str | None, lmc: int, guid2lid: Path | None) -> Tab
     if bundle.is_file() and not zipfile.is_zipfile(bundle):
         raise OptionError(f"{bundle}: is not a bundle", remedy="name a bundle; for dumps of OpenSM also --fabric")
     return tables_of_bundle(read_bundle(bundle))
+
+
+def fabric_object_of(tables: Tables, source: str | None) -> dict[str, Any] | None:
+    """Return the fabric of tables as an object for ``--json``; None if no fabric is known."""
+    return None if tables.fabric is None else fabric_object(tables.fabric, source)
+
+
+def as_object(found: Difference) -> dict[str, Any]:
+    """Return the differences as an object for ``--json``."""
+    load = (None, None) if found.loads is None else found.loads.most
+    rate = (None, None) if found.loads is None else found.loads.all_to_all
+    return {
+        "same": found.same,
+        "unknown": found.unknown,
+        "entries": found.entries,
+        "entries_changed": found.entries_changed,
+        "entries_changed_by_switch": [
+            {"switch": switch, "entries_changed": count} for switch, count in found.changed_by_switch
+        ],
+        "blocks": found.blocks,
+        "blocks_changed": found.blocks_changed,
+        "sls_changed": found.sls_changed,
+        "sl2vl_differ": found.sl2vl_changed,
+        "vls_before": found.vls[0],
+        "vls_after": found.vls[1],
+        "switches_gone": found.switches_gone,
+        "switches_new": found.switches_new,
+        "lids_gone": found.owners_gone,
+        "lids_new": found.owners_new,
+        "lids_moved": found.lids_moved,
+        "paths": found.paths,
+        "paths_changed": found.paths_changed,
+        "load_max_before": load[0],
+        "load_max_after": load[1],
+        "all_to_all_before": rate[0],
+        "all_to_all_after": rate[1],
+    }
 
 
 def facts(found: Difference) -> Iterator[tuple[str, str]]:

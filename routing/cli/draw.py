@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from routing.cli import fabric_argument, proof_report
-from routing.cli.output import json_option, print_json, print_rows, spinner
+from routing.cli.output import fabric_object, json_option, print_json, print_rows, spinner
 from routing.errors import OptionError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def draw(
         write(report, picture, output, size)
     summary = [*report.summary, ("layout", picture.layout.kind), ("file", str(output))]
     if as_json:
-        print_json({**as_object(whole, picture), "file": str(output)})
+        print_json("ibnue-draw/1", {"fabric": fabric_object(whole, fabric), **as_object(picture), "file": str(output)})
     else:
         print_rows(summary)
     return 0
@@ -104,15 +104,13 @@ def write(report: Report, picture: Picture, output: Path, size: int) -> None:
     write_text_atomically(output, text)
 
 
-def as_object(fabric: Fabric, picture: Picture) -> dict[str, Any]:
+def as_object(picture: Picture) -> dict[str, Any]:
     """Return what was drawn as an object for ``--json``."""
     cables = picture.cables
     return {
-        "fabric": fabric.name,
         "layout": picture.layout.kind,
-        "switches": fabric.switches,
         "cables": len(cables),
         "lost_cables": int(cables.lost.sum()),
         "lost_switches": int(picture.lost_switches.sum()),
-        "credit_loop": len(picture.loop),
+        "credit_loop_channels": len(picture.loop),
     }

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from routing.cli import fabric_argument
-from routing.cli.output import json_option, print_json, print_rows, print_table, spinner
+from routing.cli.output import fabric_object, json_option, print_json, print_rows, print_table, spinner
 from routing.errors import OptionError
 from routing.numerals import count_noun
 
@@ -80,10 +80,23 @@ def fabric(
             write_fabric(subnet, output)
     described = describe(subnet)
     if as_json:
-        print_json({**described, "digest": subnet.digest, "file": None if output is None else str(output)})
+        file = None if output is None else str(output)
+        shown = {"fabric": fabric_object(subnet, source_text(source, arguments, given)), **described, "file": file}
+        print_json("ibnue-fabric-figures/1", shown)
     else:
-        print_rows([*facts(described), *([("file", str(output))] if output is not None else [])])
+        print_rows([*facts(subnet, described), *([("file", str(output))] if output is not None else [])])
     return 0
+
+
+def source_text(source: str, arguments: Sequence[str], given: Mapping[str, Any]) -> str:
+    """Return a generator with its arguments and options as one word, such as "torus:4x4,cas=2"; or the file's name."""
+    made = fabric_argument.generator_of(source)
+    if made is None:
+        return source
+    name, words = made
+    options = [f"{option}={value}" for option, value in given.items() if value is not None]
+    every = [*words, *arguments, *options]
+    return f"{name}:{','.join(every)}" if every else name
 
 
 def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, guid2lid: Path | None) -> Fabric:
@@ -105,60 +118,68 @@ def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, gu
 
 
 def describe(fabric: Fabric) -> dict[str, Any]:
-    """Return the numbers that describe a fabric, by name."""
+    """Return the figures of a fabric as an object for ``--json``, besides those of :func:`fabric_object`."""
     import numpy as np
 
     from routing.fabric_figures import fabric_figures
 
-    inside = int(fabric.aggregation_nodes.sum())
-    kinds = np.bincount(fabric.terminal_kind[~fabric.aggregation_nodes], minlength=3)
-    between = fabric.channels.link
     rates, counts = np.unique(fabric.link_capacity, return_counts=True)
     figures = fabric_figures(fabric)
     bound = figures.bound
     return {
-        "name": fabric.name,
-        "switches": fabric.switches,
-        "CAs": int(kinds[1]),
-        "routers": int(kinds[2]),
-        **({"aggregation nodes": inside} if inside else {}),
-        "links": fabric.links,
-        "links between switches": len(between) // 2,
-        "end ports": fabric.endports,
-        "end ports by class": fabric.port_classes.counts(fabric.endport_class),
-        "LIDs": int((fabric.lids.switch >= 0).sum()),
-        "connected parts": 1 + int(fabric.component.max(initial=-1)) if fabric.switches else 0,
-        "most switch ports": int(fabric.switch_ports.max(initial=0)),
-        "switch ports cabled": figures.ports_used,
-        "switch ports free": figures.ports - figures.ports_used,
-        "link rates in Gb/s": {f"{rate:g}": count for rate, count in zip(rates.tolist(), counts.tolist(), strict=True)},
-        "cables by kind": dict(figures.cables),
-        **({} if figures.diameter is None else {"diameter": figures.diameter}),
-        **({"switches by level": list(figures.levels)} if figures.levels else {}),
-        **({"oversubscription": list(figures.oversubscription)} if figures.levels else {}),
-        "all-to-all bound": None if bound is None else bound.all_to_all,
-        "bound by": None if bound is None else bound.reason,
+        "switch_links": len(fabric.channels.link) // 2,
+        "end_ports_by_class": fabric.port_classes.counts(fabric.endport_class),
+        "lids": int((fabric.lids.switch >= 0).sum()),
+        "switch_ports_max": int(fabric.switch_ports.max(initial=0)),
+        "switch_ports_cabled": figures.ports_used,
+        "switch_ports_free": figures.ports - figures.ports_used,
+        "links_by_rate": [
+            {"rate_gbps": rate, "links": count} for rate, count in zip(rates.tolist(), counts.tolist(), strict=True)
+        ],
+        "cables_by_kind": dict(figures.cables),
+        "diameter": figures.diameter,
+        "switches_by_level": list(figures.levels),
+        "oversubscription": list(figures.oversubscription),
+        "all_to_all_bound": None if bound is None else bound.all_to_all,
+        "bound_reason": None if bound is None else bound.reason,
     }
 
 
-def facts(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the description of a fabric as rows of name and text."""
-    for name, value in described.items():
-        if name == "all-to-all bound":
-            if value is not None:
-                yield name, f"{value:.3f} of the CAs' rate for any tables: {described['bound by']}"
-        elif isinstance(value, dict):
-            yield name, ", ".join(_with_number(name, kind, number) for kind, number in value.items())
-        elif isinstance(value, list):
-            each = (f"{number:.2f}" if isinstance(number, float) else str(number) for number in value)
-            yield name, f"{', '.join(each)}, from the leaves up"
-        elif name != "bound by":
-            yield name, str(value)
+def facts(fabric: Fabric, described: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the description of a fabric (:func:`describe`) as rows of a name and a text."""
+    shown = fabric_object(fabric, None)
+    yield "name", fabric.name
+    yield "switches", str(fabric.switches)
+    yield "CAs", str(shown["cas"])
+    yield "routers", str(shown["routers"])
+    if shown["aggregation_nodes"]:
+        yield "aggregation nodes", str(shown["aggregation_nodes"])
+    yield "links", str(fabric.links)
+    yield "links between switches", str(described["switch_links"])
+    yield "end ports", str(fabric.endports)
+    yield "end ports by class", _by_kind(described["end_ports_by_class"])
+    yield "LIDs", str(described["lids"])
+    yield "connected parts", str(shown["parts"])
+    yield "most switch ports", str(described["switch_ports_max"])
+    yield "switch ports cabled", str(described["switch_ports_cabled"])
+    yield "switch ports free", str(described["switch_ports_free"])
+    rates = (f"{each['rate_gbps']:g} ({count_noun(each['links'], 'link')})" for each in described["links_by_rate"])
+    yield "link rates in Gb/s", ", ".join(rates)
+    yield "cables by kind", _by_kind(described["cables_by_kind"])
+    if described["diameter"] is not None:
+        yield "diameter", str(described["diameter"])
+    if described["switches_by_level"]:
+        levels, ratios = described["switches_by_level"], described["oversubscription"]
+        yield "switches by level", f"{', '.join(map(str, levels))}, from the leaves up"
+        yield "oversubscription", f"{', '.join(f'{ratio:.2f}' for ratio in ratios)}, from the leaves up"
+    if described["all_to_all_bound"] is not None:
+        bound = f"{described['all_to_all_bound']:.3f} of the CAs' rate for any tables"
+        yield "all-to-all bound", f"{bound}: {described['bound_reason']}"
 
 
-def _with_number(name: str, kind: str, number: int) -> str:
-    """Format one kind of links, cables or end ports with its number."""
-    return f"{kind} ({count_noun(number, 'link')})" if name.startswith("link") else f"{number} {kind}"
+def _by_kind(numbers: dict[str, int]) -> str:
+    """Format numbers by kind."""
+    return ", ".join(f"{number} {kind}" for kind, number in numbers.items())
 
 
 def list_generators(as_json: bool) -> None:
@@ -166,7 +187,8 @@ def list_generators(as_json: bool) -> None:
     from routing.topologies import TOPOLOGIES
 
     if as_json:
-        print_json({t.name: {"arguments": t.usage, "summary": t.summary} for t in TOPOLOGIES.values()})
+        known = [{"name": t.name, "arguments": t.usage, "description": t.summary} for t in TOPOLOGIES.values()]
+        print_json("ibnue-fabric-list/1", {"generators": known})
         return
     rows = [(t.name, t.usage, t.summary, f"ibnue fabric {t.example_word}") for t in TOPOLOGIES.values()]
     print_table(["generator", "arguments", "what it makes", "example"], rows, texts=4)

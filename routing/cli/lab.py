@@ -16,7 +16,7 @@ import click
 from routing.cli import engine_options, fabric_argument, proof_report
 from routing.cli.command import FINDING
 from routing.cli.lab_actions import execute, last_sweep, read_actions, validate
-from routing.cli.output import echo_lines, json_option, print_json, print_rows, spinner
+from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_rows, spinner
 from routing.engines import ENGINES, IN_OPENSM
 from routing.errors import InputError
 from routing.names import escape_control
@@ -105,7 +105,10 @@ def lab(
     if soak_length is not None:
         from routing.cli.soak import soak
 
-        return soak(subnet, engine_name, opensm_engine, text=soak_length, seed=seed, ledger=ledger, as_json=as_json)
+        return soak(
+            subnet, engine_name, opensm_engine, source=fabric, text=soak_length, seed=seed, ledger=ledger,
+            as_json=as_json,
+        )  # fmt: skip
     todo = actions or (DEMO_ACTIONS if demo else ())
     for action in todo:
         validate(action, subnet)
@@ -127,7 +130,8 @@ def lab(
     asked = f"OpenSM's own {opensm_engine}" if opensm_engine else f"OpenSM with the plugin, engine {engine_name}"
     run(opensm_engine, iter(todo) if todo else read_actions(), asked)
     if as_json:
-        print_json({"fabric": subnet.name, "states": [state.as_object() for state in states]})
+        shown = fabric_object(subnet, fabric or DEMO_FABRIC)
+        print_json("ibnue-lab/1", {"fabric": shown, "states": [state.as_object() for state in states]})
     return 0 if all(state.proof.certified for state in states) else FINDING
 
 

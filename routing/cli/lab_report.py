@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ibsim_fixtures.installed_tables import installed_routing
+from routing.cli.output import fabric_object
 from routing.deadlock.proof import Proof, prove
 from routing.difference import Difference, compare, tables_of_fabric
 from routing.fabric import Fabric
@@ -67,8 +68,7 @@ class LabState:
             "engine": self.sweep.engine,
             "routing_seconds": self.sweep.routing_seconds,
             "sweep_seconds": self.sweep.seconds,
-            "switches": self.fabric.switches,
-            "links": self.fabric.links,
+            "fabric": fabric_object(self.fabric, None),
             "as_dumped": self.as_dumped,
             "complete": self.proof.complete,
             "certified": self.proof.certified,
@@ -76,10 +76,10 @@ class LabState:
             "scope": self.proof.scope,
             "entries_changed": None if self.since is None else self.since.entries_changed,
             "entries_broken": self.broken,
-            "kept": self.kept,
+            "all_to_all_kept": self.kept,
             "entries": self.routing.lft.size,
             "returned": self.returned,
-            "ports": self.ports,
+            "ports_report": self.ports,
         }
 
 

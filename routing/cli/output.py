@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from routing.names import escape_control
+from routing.names import escape_control, guid_text
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from routing.fabric import Fabric
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 PIPE_WIDTH = 200
@@ -27,7 +29,9 @@ def echo_lines(*lines: str, err: bool = False) -> None:
 
 def json_option(command: Command) -> Command:
     """Add the option ``--json`` to a command, as the parameter ``as_json``."""
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")(command)
+    return click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON object instead of text (see ibnue schema)."
+    )(command)
 
 
 def to_json_types(value: Any) -> Any:
@@ -53,11 +57,61 @@ def input_warnings() -> list[str]:
     return warnings
 
 
-def print_json(value: Mapping[str, Any]) -> None:
-    """Print an object as JSON on standard output.  The key ``warnings`` is added if there were warnings."""
-    warnings = input_warnings()
-    whole = {**value, "warnings": warnings} if warnings else value
+def print_json(schema: str, value: Mapping[str, Any]) -> None:
+    """Print the JSON document of a command on standard output: the envelope, and the results in it.
+
+    The envelope is the key ``schema`` before the results and the key ``warnings`` after them.  The results of a command
+    that has a fabric begin with the key ``fabric`` (:func:`fabric_object`).
+
+    Parameters
+    ----------
+    schema
+        Name and version of the schema, such as "ibnue-check/1": the file ``schemas/check.json`` in this package.
+    value
+        The results by key.
+    """
+    whole = {"schema": schema, **value, "warnings": input_warnings()}
     click.echo(json.dumps(to_json_types(whole), indent=2, allow_nan=False))
+
+
+def fabric_object(fabric: Fabric, source: str | None) -> dict[str, Any]:
+    """Return the object that identifies a fabric, the value of the key ``fabric`` of every JSON document.
+
+    Parameters
+    ----------
+    fabric
+        The fabric.
+    source
+        File or generator that the user named; None if the fabric comes from a bundle.
+    """
+    inside = int(fabric.aggregation_nodes.sum())
+    cas, routers = ((fabric.terminal_kind[~fabric.aggregation_nodes] == kind).sum() for kind in (1, 2))
+    return {
+        "name": fabric.name,
+        "source": source,
+        "digest": fabric.digest,
+        "switches": fabric.switches,
+        "cas": int(cas),
+        "routers": int(routers),
+        "aggregation_nodes": inside,
+        "end_ports": fabric.endports,
+        "links": fabric.links,
+        "parts": 1 + int(fabric.component.max(initial=-1)),
+    }
+
+
+def channel_object(fabric: Fabric, channel: int) -> dict[str, Any]:
+    """Return a channel between two switches as an object for ``--json``: both of its ports."""
+    channels = fabric.channels
+    source, target = int(channels.src[channel]), int(channels.dst[channel])
+    return {
+        "switch_guid": guid_text(int(fabric.switch_guid[source])),
+        "switch_name": fabric.switch_name[source],
+        "port": int(channels.port[channel]),
+        "peer_guid": guid_text(int(fabric.switch_guid[target])),
+        "peer_name": fabric.switch_name[target],
+        "peer_port": int(channels.dst_port[channel]),
+    }
 
 
 def print_rows(summary: Iterable[tuple[str, str]]) -> None:

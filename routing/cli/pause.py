@@ -11,7 +11,7 @@ import click
 
 from routing.cli import fabric_argument, proof_report
 from routing.cli.command import FINDING
-from routing.cli.output import echo_lines, json_option, print_json, print_rows, print_table, spinner
+from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_rows, print_table, spinner
 from routing.numerals import count_noun
 
 if TYPE_CHECKING:
@@ -70,11 +70,13 @@ def pause(
     ):
         raise click.UsageError("give FABRIC TABLES and --flows or --shift, or --paths", click.get_current_context())
     with spinner("reading"):
-        flows, note = _flows(fabric, tables, flow_file, shift, path_file)
+        subnet, flows, note = _flows(fabric, tables, flow_file, shift, path_file)
     with spinner("iterating"):
         found = analyse_pauses(flows)
     if as_json:
-        print_json({**_as_object(found), "assumed": note})
+        shown = None if subnet is None else fabric_object(subnet, fabric)
+        results = {"fabric": shown, **_as_object(found), "assumed": proof_report.assumed(note)}
+        print_json("ibnue-pause/1", results)
     else:
         if note is not None:
             echo_lines(f"assumed: {note}")
@@ -84,11 +86,13 @@ def pause(
 
 def _flows(
     fabric: str | None, tables: Path | None, flow_file: Path | None, shift: int | None, path_file: Path | None
-) -> tuple[Flows, str | None]:
+) -> tuple[Fabric | None, Flows, str | None]:
     """Read the flows and their paths from the files that the user named.
 
     Returns
     -------
+    Fabric or None
+        The fabric; None if the flows come with their paths.
     Flows
         The flows with the links that they use.
     str or None
@@ -99,13 +103,13 @@ def _flows(
     from routing.deadlock.verdict import worst_case
 
     if path_file is not None:
-        return read_paths(path_file), None
+        return None, read_paths(path_file), None
     assert fabric is not None
     assert tables is not None
     subnet = fabric_argument.read(fabric)
     demands = _shifted(subnet, shift) if flow_file is None else read_demands(flow_file, subnet)
     routing = fabric_argument.tables(tables, subnet)
-    return flows_along(subnet, worst_case(routing), demands), proof_report.vl_note(routing)
+    return subnet, flows_along(subnet, worst_case(routing), demands), proof_report.vl_note(routing)
 
 
 def _shifted(fabric: Fabric, shift: int | None) -> list[Demand]:
@@ -185,8 +189,8 @@ def _as_object(found: PauseAnalysis) -> dict[str, Any]:
     return {
         "verdict": found.verdict,
         "cycle": [names[link] for link in found.cycle],
-        "links": list(names),
-        "flows": [{"name": flow.name, "links": list(flow.links)} for flow in found.flows.flows],
+        "link_names": list(names),
+        "flows": [{"name": flow.name, "link_positions": list(flow.links)} for flow in found.flows.flows],
         "iterations": [
             {
                 "fair": [texts(rates) for rates in now.fair],

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import click
 
 from routing.cli import engine_options
-from routing.cli.output import echo_lines, json_option, print_json, spinner
+from routing.cli.output import echo_lines, input_warnings, json_option, print_json, spinner
 from routing.cli.plugin_history import history, rollback
 from routing.cli.plugin_state import check, remove, status
 from routing.engines import ENGINES, IN_OPENSM
@@ -62,7 +61,9 @@ def install(
     with spinner("building"):
         built = build(prefix, libdir=libdir, config=config, engine=engine_name, allow_writable=allow_writable)
     if as_json:
-        print_json(dataclasses.asdict(built))
+        input_warnings().extend(f"{line}, and root's OpenSM would run it" for line in built.warnings)
+        shown = {"library": built.library, "opensm_version": built.opensm_version, "conf_lines": built.conf_lines}
+        print_json("ibnue-plugin-install/1", {**shown, "environment": built.environment})
         return 0
     click.echo(f"{built.library} is built for {built.opensm_version}. Write into opensm.conf:\n")
     for line in built.conf_lines:

@@ -50,7 +50,7 @@ def history(*, config: Path | None, as_json: bool) -> int:
         for entry in entries(folder)
     ]  # fmt: skip
     if as_json:
-        print_json({"folder": os.fspath(folder), "tables": rows})
+        print_json("ibnue-plugin-history/1", {"folder": os.fspath(folder), "tables": rows})
         return 0
     if not rows:
         click.echo(f"{folder} has no tables")
@@ -81,7 +81,7 @@ def rollback(*, number: int | None, off: bool, config: Path | None, as_json: boo
     if number is None:
         removed = unpin(folder)
         if as_json:
-            print_json({"pinned": None, "removed": removed})
+            print_json("ibnue-plugin-rollback/1", {"pinned_number": None, "file": None, "unpinned": removed})
         else:
             click.echo(
                 "the pin is removed, so that tables change again as faults require" if removed else "nothing was pinned"
@@ -89,7 +89,8 @@ def rollback(*, number: int | None, off: bool, config: Path | None, as_json: boo
         return 0
     entry = pin(folder, number)
     if as_json:
-        print_json({"pinned": entry.number, "file": os.fspath(entry.path)})
+        shown = {"pinned_number": entry.number, "file": os.fspath(entry.path), "unpinned": False}
+        print_json("ibnue-plugin-rollback/1", shown)
     else:
         click.echo(
             f"tables {entry.number} of {entry.date} ({entry.engine}) are pinned, and used from the next sweep on;"

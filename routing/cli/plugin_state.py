@@ -49,7 +49,8 @@ def check(
         findings.append(Finding(True, str(problem)))
     wrong = any(finding.wrong for finding in findings)
     if as_json:
-        print_json({"configuration": file, "opensm_conf": conf, "ok": not wrong, "findings": as_table(findings)})
+        shown = {"configuration": file, "opensm_conf": conf, "ok": not wrong, "findings": as_table(findings)}
+        print_json("ibnue-plugin-check/1", shown)
     else:
         echo_lines(*(f"{'wrong' if finding.wrong else 'note '}  {finding.text}" for finding in findings))
         if not wrong:
@@ -82,9 +83,9 @@ def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_
             "library": there.library, "opensm": there.build.opensm, "package": there.build.package,
             "protocol": there.build.protocol, "layout": there.build.layout, "python": there.build.python,
             "problems": there.problems, "running": [dataclasses.asdict(process) for process in processes],
-            "ages": {name.replace(" ", "_"): age for name, age in ages.items()}, "status": last,
+            "age_seconds": {name.replace(" ", "_"): age for name, age in ages.items()}, "status": last,
         }  # fmt: skip
-        print_json(found)
+        print_json("ibnue-plugin-status/1", found)
         return int(bool(there.problems))
     rows = [("library", str(there.library)), ("built for", f"{there.build.opensm}, layout {there.build.layout}")]
     rows += [("wrong", problem) for problem in there.problems]
@@ -116,7 +117,7 @@ def remove(*, libdir: Path | None, prefix: Path | None, force: bool, as_json: bo
     take_away(library, force=force)
     lines = ("event_plugin_name ibnue", "event_plugin_options --config ...", "routing_engine ibnue-...")
     if as_json:
-        print_json({"removed": library, "opensm_conf": lines})
+        print_json("ibnue-plugin-remove/1", {"library": library, "conf_lines": lines})
         return 0
     echo_lines(f"{library} is removed. Take these lines out of opensm.conf, and name another routing_engine:", "")
     echo_lines(*(f"    {line}" for line in lines))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from routing.cli import fabric_argument, proof_report
-from routing.cli.output import echo_lines, json_option, print_json, print_rows, print_table, spinner
+from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_rows, print_table, spinner
 from routing.errors import OptionError
 from routing.numerals import count_noun
 
@@ -95,8 +95,9 @@ def check(*, policy_file: Path, fabric: str, tables: Path | None, as_json: bool)
     ]
     touched, cabled = int(found.touched.sum()), int(facts.cabled.sum())
     if as_json:
-        rules = [{"name": r.name, "line": r.line, "ports": ports, "decides": own} for r, ports, own in rows]
-        print_json({"fabric": subnet.name, "ports": cabled, "set": touched, "rules": rules})
+        rules = [{"name": r.name, "line": r.line, "ports": ports, "ports_decided": own} for r, ports, own in rows]
+        shown = {"fabric": fabric_object(subnet, fabric), "ports": cabled, "ports_with_rule": touched, "rules": rules}
+        print_json("ibnue-policy-check/1", shown)
         return 0
     print_rows(
         [
@@ -129,7 +130,7 @@ def explain(*, policy_file: Path, fabric: str, tables: Path | None, switch: str,
     if not facts.exists[report.row, port]:
         raise OptionError(f"{report.switch} has no port {port}", remedy=f"it has {subnet.switch_ports[report.row]}")
     if as_json:
-        print_json(report.as_object())
+        print_json("ibnue-policy-explain/1", {"fabric": fabric_object(subnet, fabric), **report.as_object()})
         return 0
     rows = [
         ("port", f"{report.switch} port {port}"),
@@ -183,7 +184,9 @@ def suggest(
     if output is not None:
         write_text_atomically(output, text)
     if as_json:
-        print_json({"fabric": subnet.name, "rules": [dataclasses.asdict(one) for one in found], "assumed": note})
+        rules = [dataclasses.asdict(one) for one in found]
+        shown = {"fabric": fabric_object(subnet, fabric), "rules": rules, "assumed": proof_report.assumed(note)}
+        print_json("ibnue-policy-suggest/1", shown)
     elif output is None:
         click.echo(text, nl=False)
     else:

@@ -64,6 +64,11 @@ def vl_note(*tables: Routing) -> str | None:
     return f"all packets share one VL, because {parts} are unknown"
 
 
+def assumed(note: str | None) -> list[str]:
+    """Return the note of :func:`vl_note` as the value of the key ``assumed`` for ``--json``: no or one text."""
+    return [] if note is None else [note]
+
+
 def verdict_rows(verdict: Verdict) -> Iterator[tuple[str, str]]:
     """Yield the verdict about tables as rows of a name and a text.  The SLs or SL2VL tables may be unknown."""
     if not verdict.any_sl and verdict.loops != "unknown":
@@ -141,16 +146,9 @@ def _in_one_line(loop: CreditLoop) -> str:
     return f"only with switch-to-switch traffic there is a credit loop of {count_noun(len(turns), 'channel')}: {named}"
 
 
-def as_object(fabric: Fabric, proof: Proof) -> dict[str, Any]:
+def as_object(proof: Proof) -> dict[str, Any]:
     """Return a proof as an object for ``--json``."""
     return {
-        "fabric": {
-            "name": fabric.name,
-            "digest": fabric.digest,
-            "switches": fabric.switches,
-            "terminals": fabric.terminals,
-            "links": fabric.links,
-        },
         "certified": proof.certified,
         "complete": proof.complete,
         "strength": proof.strength,
@@ -162,12 +160,12 @@ def as_object(fabric: Fabric, proof: Proof) -> dict[str, Any]:
     }
 
 
-def verdict_object(fabric: Fabric, verdict: Verdict) -> dict[str, Any]:
+def verdict_object(verdict: Verdict) -> dict[str, Any]:
     """Return a verdict as an object for ``--json``.
 
     If a result depends on assumptions, the value of its key is None.
     """
-    report = as_object(fabric, verdict.proof)
+    report = as_object(verdict.proof)
     if verdict.loops == "unknown":
         report |= dict.fromkeys(("strength", "scope", "credit_loop", "reversible_loop"))
     if verdict.vls is None:

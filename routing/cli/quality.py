@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from routing.cli import fabric_argument, proof_report
-from routing.cli.output import json_option, print_json, print_rows, print_table, spinner
+from routing.cli.output import channel_object, fabric_object, json_option, print_json, print_rows, print_table, spinner
 from routing.cli.report_options import report_options, write_reports
 from routing.numerals import count_noun
 
@@ -65,7 +65,9 @@ def quality(
         busiest = busiest_channels(subnet, routing, most, threads)
     write_reports(lambda: report_of(subnet, routing, figures, threads))
     if as_json:
-        print_json({"fabric": subnet.name, **figures.as_dict(), "busiest": busiest})
+        channels = [{**channel_object(subnet, channel), "load": load} for channel, load in busiest]
+        shown = {"fabric": fabric_object(subnet, fabric), **figures.as_dict(), "busiest_channels": channels}
+        print_json("ibnue-quality/1", shown)
         return 0
     print_rows(summary(subnet, figures))
     if figures.levels:
@@ -75,7 +77,8 @@ def quality(
         ]
         print_table(["level", "channels", "load mean", "most"], levels)
     if busiest:
-        print_table(["busiest channels", "load"], [(str(row["channel"]), f"{row['load']:.1f}") for row in busiest])
+        rows = [(channel_name(subnet, channel), f"{load:.1f}") for channel, load in busiest]
+        print_table(["busiest channels", "load"], rows)
     return 0
 
 
@@ -155,19 +158,18 @@ def disjoint_facts(found: DisjointPaths | None) -> list[tuple[str, str]]:
     return [("disjoint", f"pairs by their least number of link-disjoint paths: {shares}")]
 
 
-def busiest_channels(fabric: Fabric, routing: Routing, most: int, threads: int) -> list[dict[str, object]]:
-    """Return the ``most`` channels with the highest load under all-to-all traffic, each with its switches and ports."""
+def busiest_channels(fabric: Fabric, routing: Routing, most: int, threads: int) -> list[tuple[int, float]]:
+    """Return the ``most`` channels with the highest load under all-to-all traffic, each with its load."""
     import numpy as np
 
     from routing.quality import channel_loads
 
     loads = channel_loads(fabric, routing, threads=threads)
+    return [(row, float(loads[row])) for row in np.argsort(-loads, kind="stable")[:most].tolist()]
+
+
+def channel_name(fabric: Fabric, channel: int) -> str:
+    """Format a channel with its switches and ports."""
     channels = fabric.channels
-    return [
-        {
-            "channel": f"{fabric.labels[channels.src[row]]}[{channels.port[row]}] -> "
-            f"{fabric.labels[channels.dst[row]]}[{channels.dst_port[row]}]",
-            "load": float(loads[row]),
-        }
-        for row in np.argsort(-loads, kind="stable")[:most].tolist()
-    ]
+    ends = ((channels.src, channels.port), (channels.dst, channels.dst_port))
+    return " -> ".join(f"{fabric.labels[switch[channel]]}[{port[channel]}]" for switch, port in ends)

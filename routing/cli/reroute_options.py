@@ -266,13 +266,14 @@ def facts(found: Rerouted, bisection: float | None) -> Iterator[tuple[str, str]]
     yield "how", f"{found.how}: {found.reason}"
 
 
-def as_object(found: Rerouted) -> dict[str, Any]:
-    """Return the report on a re-route as an object for ``--json``."""
+def as_object(found: Rerouted, bisection: float | None) -> dict[str, Any]:
+    """Return the report on a re-route as an object for ``--json``.  ``bisection`` is that of :func:`facts`."""
     return {
-        "broken": found.broken,
-        "changed": found.changed,
-        "how": found.how,
+        "entries_broken": found.broken,
+        "entries_changed": found.changed,
+        "method": found.how,
         "reason": found.reason,
         "counts": found.statistics.counts(),
-        "kept": found.kept,
+        "all_to_all_kept": found.kept,
+        "bisection_kept": bisection,
     }

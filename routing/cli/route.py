@@ -14,7 +14,7 @@ import click
 
 from routing.cli import engine_options, fabric_argument, proof_report, reroute_options
 from routing.cli.command import FINDING
-from routing.cli.output import hint, json_option, print_json, print_rows, spinner
+from routing.cli.output import fabric_object, hint, json_option, print_json, print_rows, spinner
 from routing.cli.param_types import Number
 from routing.cli.quality import parts_facts
 from routing.engines import ENGINES
@@ -94,7 +94,7 @@ def route(
         bisection = None if tables is None else bisection_share(whole, tables, threads=options.threads)
     result = Result(made, quality, seconds, files, rerouted, bisection)
     if as_json:
-        print_json(as_object(result))
+        print_json("ibnue-route/1", {"fabric": fabric_object(subnet, fabric), **as_object(result)})
     else:
         print_rows(facts(result))
         proof_report.print_findings(made.proof)
@@ -223,18 +223,16 @@ def as_object(result: Result) -> dict[str, Any]:
     """Return the summary of the run as an object for ``--json``."""
     routing = result.tables.routing
     return {
-        **proof_report.as_object(result.tables.fabric, result.tables.proof),
+        **proof_report.as_object(result.tables.proof),
         "engine": routing.provenance.engine,
         "options": routing.provenance.options,
         "vls_needed": routing.vls_needed,
         "vls": routing.vls,
         "replies_at_offset": result.replies_at_offset,
         "quality": result.quality.as_dict(),
-        "seconds": result.seconds,
+        "phase_seconds": result.seconds,
         "files": [str(path) for path in result.files],
-        **(
-            {}
-            if result.rerouted is None
-            else {"rerouted": {**reroute_options.as_object(result.rerouted), "bisection_kept": result.bisection_kept}}
-        ),
+        "rerouted": None
+        if result.rerouted is None
+        else reroute_options.as_object(result.rerouted, result.bisection_kept),
     }

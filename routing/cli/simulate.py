@@ -60,7 +60,7 @@ def simulate(
     if sweep:
         if scenario is None or listing or names or trace:
             raise click.UsageError("--sweep takes a fabric, and neither --list, --case nor --trace", ctx)
-        return sweep_loads(read(scenario), sweeping, plot, as_json=as_json)
+        return sweep_loads(read(scenario), sweeping, plot, source=scenario, as_json=as_json)
     refuse_sweep_options(ctx, sweeping)
     if listing == (scenario is not None):
         raise click.UsageError("give either a scenario or --list", ctx)
@@ -75,7 +75,7 @@ def simulate(
     write_reports(lambda: report_of(chosen, results))
     if as_json:
         cases = [as_dict(result, trace=trace) for result in results]
-        print_json({"scenario": chosen.name, "title": chosen.title, "cases": cases})
+        print_json("ibnue-simulate/1", {"scenario": chosen.name, "title": chosen.title, "case_results": cases})
     else:
         show(chosen, results)
         for result in results if trace else []:
@@ -118,7 +118,8 @@ def show_list(as_json: bool) -> int:
 
     known = [find_scenario(name) for name in scenarios()]
     if as_json:
-        print_json({"scenarios": [{"name": one.name, "title": one.title, "source": one.source} for one in known]})
+        listed = [{"name": one.name, "title": one.title, "source": one.source} for one in known]
+        print_json("ibnue-simulate-list/1", {"scenarios": listed})
     else:
         print_rows([(one.name, one.title) for one in known])
     return 0
@@ -136,13 +137,13 @@ def as_dict(result: Result, *, trace: bool) -> dict[str, Any]:
     """Return the result of a case as an object for ``--json``."""
     return {
         "case": result.case,
-        "right": result.right,
-        "wrong": list(result.wrong),
+        "ok": result.right,
+        "unmet_expectations": list(result.wrong),
         "origin": result.origin,
         "chosen": result.chosen or None,
-        "stated": result.stated,
-        "found": result.found,
-        **({"events": [{"time": time, "what": text} for time, text in result.events]} if trace else {}),
+        "settings": result.stated,
+        "figures": result.found,
+        "trace": [{"time": time, "text": text} for time, text in result.events] if trace else None,
     }
 
 
@@ -184,15 +185,8 @@ def describe_result(result: Result) -> str:
 def show(scenario: Scenario, results: list[Result]) -> None:
     """Print the scenario and the results of its cases as text."""
     print_rows(summary(scenario))
-    print_table(["case", "given", "found", ""], [case_row(result) for result in results], texts=4)
-    source = [("source", scenario.source)] if scenario.source else []
-    print_rows([("scenario", f"{scenario.name}: {scenario.title}"), *source])
-    rows = [
-        (result.case, short({k: v for k, v in result.stated.items() if v != "none"}), describe_result(result),
-         "as expected" if result.right else "OTHERWISE", result.origin or "")
-        for result in results
-    ]  # fmt: skip
     columns = 5 if any(result.origin for result in results) else 4
+    rows = [(*case_row(result), result.origin or "") for result in results]
     print_table(["case", "given", "found", "", "origin"][:columns], [row[:columns] for row in rows], texts=columns)
     for result in results:
         if result.chosen:

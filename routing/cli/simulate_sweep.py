@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from routing.cli.output import echo_lines, print_json, print_rows, print_table, spinner
+from routing.cli.output import echo_lines, fabric_object, print_json, print_rows, print_table, spinner
 from routing.cli.report_options import write_reports
 from routing.errors import OptionError
 from routing.numerals import count_noun
@@ -78,6 +78,16 @@ class Settings:
     packet: int
     speedup: int
 
+    def as_object(self) -> dict[str, Any]:
+        """Return the settings as an object for ``--json``."""
+        return {
+            "process": self.process,
+            "burst_messages": self.burst,
+            "message_bytes": self.message,
+            "packet_bytes": self.packet,
+            "speedup": self.speedup,
+        }
+
 
 def sweep_options(command: Command) -> Command:
     """Add the options of ``--sweep`` to a command, as one parameter ``sweep`` that is a dictionary."""
@@ -123,7 +133,7 @@ DEFAULTS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def sweep_loads(fabric: Fabric, given: dict[str, Any], plot: Path | None, *, as_json: bool) -> int:
+def sweep_loads(fabric: Fabric, given: dict[str, Any], plot: Path | None, *, source: str, as_json: bool) -> int:
     """Simulate all points (curve and load), print the results, and write the CSV file and the chart."""
     options: dict[str, Any] = {name: given[name] or DEFAULTS.get(name) for name in PARAMETERS}
     options["speedup"] = DEFAULTS["speedup"] if given["speedup"] is None else given["speedup"]
@@ -140,7 +150,8 @@ def sweep_loads(fabric: Fabric, given: dict[str, Any], plot: Path | None, *, as_
     if plot is not None:
         write_chart(plot, fabric, rows, settings)
     if as_json:
-        print_json({"fabric": fabric.name, "seeds": seeds, **settings.__dict__, "points": rows})
+        shown = {"fabric": fabric_object(fabric, source), "seeds": seeds, **settings.as_object(), "points": rows}
+        print_json("ibnue-simulate-sweep/1", shown)
     else:
         show_points(fabric, rows, seeds, settings)
     return 0

@@ -6,12 +6,11 @@ import json
 import re
 import tempfile
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from routing.cli.command import FINDING
-from routing.cli.output import echo_lines, print_json, print_rows, spinner
+from routing.cli.output import echo_lines, fabric_object, print_json, print_rows, spinner
 from routing.errors import EnvironmentProblem, OptionError
 from routing.numerals import count_noun
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from ibsim_fixtures.soak import Outcome, Summary
     from routing.fabric import Fabric
 
-LEDGER = "ibnue-soak/1"
+LEDGER = "ibnue-soak-ledger/2"
 _LENGTH = re.compile(r"([0-9]{1,18})(s|min|h)?")
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
 
@@ -67,7 +66,7 @@ def open_ledger(path: Path, head: dict[str, Any]) -> TextIO:
         raise OptionError(f"{path} exists already", remedy="name a new ledger, or remove it") from None
     except OSError as problem:
         raise EnvironmentProblem(f"{path}: cannot be written: {(problem.strerror or str(problem)).lower()}") from None
-    ledger.write(json.dumps({"format": LEDGER, **head}) + "\n")
+    ledger.write(json.dumps({"schema": LEDGER, **head}) + "\n")
     return ledger
 
 
@@ -76,6 +75,7 @@ def soak(
     engine: str,
     opensm_engine: str | None,
     *,
+    source: str | None,
     text: str,
     seed: int,
     ledger: Path | None,
@@ -92,7 +92,7 @@ def soak(
     asked = engine if opensm_engine is None else f"OpenSM's {opensm_engine}"
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="ibnue-soak-") as folder, ExitStack() as stack:
-        head = {"fabric": subnet.name, "engine": asked, "seed": seed, "length": text}
+        head = {"fabric": fabric_object(subnet, source), "engine": asked, "seed": seed, "length": text}
         book = None if ledger is None else stack.enter_context(open_ledger(ledger, head))
         with spinner("building the plugin and starting OpenSM"):
             lab = stack.enter_context(Lab(**opensm_settings(Path(folder), subnet, engine, opensm_engine)))
@@ -106,9 +106,10 @@ def soak(
                     echo_lines(line(outcome))
         found = summary(outcomes)
         if book is not None:
-            book.write(json.dumps({"summary": asdict(found)}) + "\n")
+            book.write(json.dumps({"summary": found.as_object()}) + "\n")
     if as_json:
-        print_json({**head, "events": [outcome.as_object() for outcome in outcomes], "summary": asdict(found)})
+        done = [outcome.as_object() for outcome in outcomes]
+        print_json("ibnue-soak/1", {**head, "events": done, "summary": found.as_object()})
     else:
         echo_lines()
         print_rows(facts(found))

@@ -195,7 +195,7 @@ def sweep(
     report = Report(records, lines(records, by_fabric=by_fabric), compared, ran, seconds)
     write_reports(lambda: page_of(report))
     if as_json:
-        print_json(report.as_object())
+        print_json("ibnue-sweep/1", report.as_object())
     else:
         show(report, by_fabric=by_fabric)
     return FINDING if report.failures or (compared is not None and compared.regressions) else 0

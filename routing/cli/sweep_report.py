@@ -62,15 +62,69 @@ class Report:
     def as_object(self) -> dict[str, Any]:
         """Return the report as an object for ``--json``."""
         return {
-            "tasks": len(self.records),
-            "ran": self.ran,
+            "cases": len(self.records),
+            "cases_run": self.ran,
+            "cases_certified": len(self.records) - len(self.failures),
             "seconds": self.seconds,
             "versions": self.versions,
-            "certified": len(self.records) - len(self.failures),
-            "lines": [dataclasses.asdict(line) for line in self.lines],
-            "failures": [{"about": str(record.task), **dataclasses.asdict(record.result)} for record in self.failures],
-            "comparison": None if self.compared is None else dataclasses.asdict(self.compared),
+            "summary": [_line_object(line) for line in self.lines],
+            "failures": [_failure_object(record) for record in self.failures],
+            "comparison": None if self.compared is None else _comparison_object(self.compared),
         }
+
+
+def _line_object(line: Line) -> dict[str, Any]:
+    return {
+        "fabric_name": line.fabric or None,
+        "engine": line.target,
+        "mode": line.mode,
+        "cases": line.cases,
+        "outcomes": line.outcomes,
+        "vls_needed_max": line.vls_needed,
+        "entries_changed": line.changed,
+        "entries_broken": line.broken,
+        "all_to_all_min": line.a2a_least,
+        "all_to_all_loss_mean": line.loss_mean,
+        "all_to_all_loss_max": line.loss_most,
+        "cut_off_max": line.cut_off,
+        "seconds": line.seconds,
+    }
+
+
+def _failure_object(record: Record) -> dict[str, Any]:
+    task, result = record.task, record.result
+    return {
+        "case": str(task),
+        "id": task.id,
+        "fabric_name": task.fabric,
+        "engine": str(task.target),
+        "mode": task.mode,
+        "seed": task.seed,
+        "fault": task.fault or None,
+        "outcome": result.outcome,
+        "error": result.error,
+        "entries": result.entries,
+        "entries_changed": result.changed,
+        "entries_broken": result.broken,
+        "vls": result.vls,
+        "vls_needed": result.vls_needed,
+        "seconds": result.seconds,
+    }
+
+
+def _comparison_object(compared: Comparison) -> dict[str, Any]:
+    worse = [
+        {"case": each.about, "id": each.task, "property": each.what, "before": each.before, "after": each.after}
+        for each in compared.regressions
+    ]
+    return {
+        "regressions": worse,
+        "cases_same": compared.same,
+        "cases_better": compared.better,
+        "cases_other_tables": compared.other_tables,
+        "cases_only_before": compared.only_before,
+        "cases_only_now": compared.only_now,
+    }
 
 
 def show(report: Report, *, by_fabric: bool) -> None:

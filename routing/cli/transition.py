@@ -11,7 +11,7 @@ import click
 
 from routing.cli import fabric_argument, proof_report
 from routing.cli.command import FINDING, UNDECIDED
-from routing.cli.output import echo_lines, json_option, print_json, print_rows, spinner
+from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_rows, spinner
 from routing.numerals import count_noun
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ def transition(
     if plan_file is not None:
         write_plan(plan_file, sides.fabric, sides.old, sides.new, found)
     if as_json:
-        print_json(as_object(subnet, found, note))
+        fabrics = {"fabric": fabric_object(subnet, fabric), "old_fabric": fabric_object(earlier, old_fabric or fabric)}
+        print_json("ibnue-transition/1", {**fabrics, **as_object(found, note)})
     else:
         show(subnet, found, note)
     return 0 if found.safe else FINDING if note is None else UNDECIDED
@@ -188,29 +189,34 @@ def steps(drain: DoubleScheme | None) -> Iterator[str]:
         yield f"  {step.number}. {step.title}: {sent}; {state}{lost}{wait}"
 
 
-def as_object(fabric: Fabric, found: Transition, note: str | None) -> dict[str, Any]:
+def as_object(found: Transition, note: str | None) -> dict[str, Any]:
     """Return the verdict on a transition as an object for ``--json``."""
     loop, drain = found.loop, found.drain
     return {
-        "fabric": {"name": fabric.name, "digest": fabric.digest},
         "verdict": found.verdict if note is None or found.safe else "unknown",
-        "assumed": note,
+        "assumed": proof_report.assumed(note),
         "safe": found.safe,
         "reason": found.reason,
         "strength": found.strength,
         "scope": found.scope,
-        "entries": found.entries,
-        "lids": found.lids,
-        "blocks": found.blocks,
-        "removed": found.removed,
+        "entries_changed": found.entries,
+        "lids_changed": found.lids,
+        "blocks_changed": found.blocks,
+        "entries_removed": found.removed,
         "sls_differ": found.sls_differ if note is None else None,
         "sl2vl_differ": found.sl2vl_differ if note is None else None,
-        "loop": None if loop is None else [turn.as_object() for turn in loop.turns],
-        "loop_has_lids_in_forwarding_loops": None if loop is None else loop.looping,
+        "any_order_loop": None if loop is None else [turn.as_object() for turn in loop.turns],
+        "any_order_loop_needs_forwarding_loops": None if loop is None else loop.looping,
         "lids_in_forwarding_loops": found.looping,
-        "forwarding_loops": [dataclasses.asdict(cycle) for cycle in found.forwarding_loops],
+        "forwarding_loops": [
+            {"destination": cycle.destination, "lid": cycle.lid, "switch_labels": cycle.switches}
+            for cycle in found.forwarding_loops
+        ],
         "drops": dataclasses.asdict(found.drops),
-        "rounds": [] if found.plan is None else [len(part) for part in found.plan.rounds],
+        "rounds": [
+            {"entries_changed": len(part), "blocks_changed": len(part.blocks)}
+            for part in (() if found.plan is None else found.plan.rounds)
+        ],
         "steps": [] if drain is None else [step_object(drain, number) for number in range(len(drain.steps))],
         "seconds": found.seconds,
     }
@@ -219,5 +225,12 @@ def as_object(fabric: Fabric, found: Transition, note: str | None) -> dict[str, 
 def step_object(drain: DoubleScheme, number: int) -> dict[str, Any]:
     """Return one step of the Double Scheme as an object for ``--json``."""
     step = drain.steps[number]
-    sets = {"send_to": int(step.inject.sum()), "drained": int(step.drained.sum())}
-    return {"number": step.number, "title": step.title, "safe": step.safe, "drop": step.lost, **sets}
+    return {
+        "number": step.number,
+        "title": step.title,
+        "safe": step.safe,
+        "entries_dropping": step.lost,
+        "lids_sent_to": int(step.inject.sum()),
+        "lids_drained": int(step.drained.sum()),
+        "wait": step.wait,
+    }

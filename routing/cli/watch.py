@@ -13,7 +13,7 @@ import click
 
 from routing.cli import fabric_argument, proof_report
 from routing.cli.command import FINDING
-from routing.cli.output import echo_lines, json_option, print_json, print_rows, spinner
+from routing.cli.output import channel_object, echo_lines, fabric_object, json_option, print_json, print_rows, spinner
 from routing.cli.param_types import Number
 from routing.errors import EnvironmentProblem
 from routing.numerals import count_noun
@@ -85,7 +85,8 @@ def watch(
         if report.loops and rounds is None:
             break
     if as_json:
-        print_json({**as_object(subnet, report, unclassified.tolist()), "assumed": note})
+        shown = {"fabric": fabric_object(subnet, fabric), **as_object(subnet, report, unclassified.tolist())}
+        print_json("ibnue-watch/1", {**shown, "assumed": proof_report.assumed(note)})
     elif not len(watched):
         echo_lines("these tables have no credit loop, so there is nothing to watch (--all: everything)")
     return FINDING if report.loops else 0
@@ -163,8 +164,11 @@ def channel_name(fabric: Fabric, channel: int) -> str:
 def as_object(fabric: Fabric, suspects: SuspectTurns, unclassified: Sequence[int]) -> dict[str, Any]:
     """Return the result as an object for ``--json``: the last round in which a loop was found, else the last round."""
     loops = [
-        {"suspected": list(suspect.suspected), "turns": [turn.as_object() for turn in suspect.loop.turns]}
+        {"suspected": list(suspect.suspected), "credit_loop": [turn.as_object() for turn in suspect.loop.turns]}
         for suspect in suspects.loops
     ]
-    others = {"elsewhere": suspects.elsewhere, "unclassified": unclassified}
-    return {"loops": loops, **{what: [channel_name(fabric, number) for number in of] for what, of in others.items()}}
+    others = {"suspected_elsewhere": suspects.elsewhere, "unclassified": unclassified}
+    return {
+        "credit_loops": loops,
+        **{what: [channel_object(fabric, number) for number in of] for what, of in others.items()},
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import time
@@ -16,7 +15,7 @@ import click
 
 from routing.cli import engine_options, fabric_argument, proof_report, reroute_options
 from routing.cli.command import FINDING
-from routing.cli.output import echo_lines, print_rows, print_table, spinner, to_json_types
+from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_rows, print_table, spinner
 from routing.cli.param_types import Number
 from routing.cli.report_options import report_options, write_reports
 from routing.engines import ENGINES
@@ -108,9 +107,9 @@ def kinds_of(ctx: click.Context, param: click.Parameter, value: str) -> tuple[st
 @click.option(
     "-j", "--jobs", type=click.IntRange(1, 1024), metavar="N", help="Number of processes (default: one per core)."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per scenario and line instead of text.")
 @report_options
 @engine_options.engine_options
+@json_option
 def whatif(
     *, fabric: str, lmc: int, guid2lid: Path | None, engine_name: str, tables: Path | None, stability: str,
     beside_fresh: bool, max_loss: float | None, required: tuple[str, ...], worst: int, jobs: int | None,
@@ -148,21 +147,18 @@ def whatif(
         baseline = Baseline.of(
             subnet, engine, options, routing=routing, stability=Stability(stability), beside_fresh=beside_fresh
         )
-    note = proof_report.vl_note(baseline.published.routing)
     limits = Limits(max_loss, "certified" in required, "connected" in required)
     jobs = jobs or cores()
     started = time.perf_counter()
-    effects = []
     with closing(explore(baseline, scenarios, jobs=jobs)) as found:  # closed even if a signal ends this loop early
-        for effect in watched(found, len(scenarios)):
-            effects.append(effect)
-            if as_json:
-                record = {**effect.as_dict(), "exceeded": limits.exceeded(effect), "assumed": note}
-                click.echo(json.dumps(to_json_types(record), allow_nan=False))
+        effects = list(watched(found, len(scenarios)))
     seconds = time.perf_counter() - started
     beyond = [effect for effect in effects if limits.exceeded(effect)]
     write_reports(lambda: report_of(baseline, effects))
-    if not as_json:
+    if as_json:
+        shown = {"fabric": fabric_object(subnet, fabric), **as_object(baseline, tables, effects, limits)}
+        print_json("ibnue-whatif/1", shown)
+    else:
         print_worst(effects, worst, beside_fresh=beside_fresh)
         print_rows([*facts(baseline, effects), pace(len(effects), seconds, min(jobs, max(len(effects), 1)))])
         print_limits(limits, beyond)
@@ -340,6 +336,27 @@ def facts(baseline: Baseline, effects: Sequence[Effect]) -> Iterator[tuple[str, 
         f"{e.kind} {first_of(e.faults)}" + (f" ({e.reason})" if e.how == "failed" else "") for e in worst.values()
     )
     yield "hurts most", "; ".join(report)
+
+
+def as_object(baseline: Baseline, tables: Path | None, effects: Sequence[Effect], limits: Limits) -> dict[str, Any]:
+    """Return the effects of all scenarios as an object for ``--json``."""
+    from routing.whatif import bridges_and_cut_switches
+    from routing.whatif.connectivity import link_names
+
+    before = baseline.published
+    links, switches = bridges_and_cut_switches(before.fabric)
+    return {
+        "tables_file": tables,
+        "tables_engine": before.routing.provenance.engine,
+        "engine": baseline.engine.name,
+        "stability": baseline.stability.value,
+        "assumed": proof_report.assumed(proof_report.vl_note(before.routing)),
+        "vls": before.routing.vls,
+        "all_to_all": baseline.a2a,
+        "bridges": link_names(before.fabric, links),
+        "cut_switches": [before.fabric.labels[row] for row in switches],
+        "scenarios": [{**effect.as_dict(), "limits_exceeded": limits.exceeded(effect)} for effect in effects],
+    }
 
 
 def report_of(baseline: Baseline, effects: Sequence[Effect]) -> Report:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +64,24 @@ class Explanation:
 
     def as_object(self) -> dict[str, Any]:
         """Return the explanation of a port's policy as plain values for JSON."""
-        return dataclasses.asdict(self)
+        return {
+            "switch": self.switch,
+            "port": self.port,
+            "cable": self.cable,
+            "roles": list(self.roles),
+            "properties": [
+                {
+                    "property": setting.what,
+                    "text": setting.text,
+                    "rule": setting.rule,
+                    "line": setting.line,
+                    "overridden": [
+                        {"rule": name, "line": line, "text": text} for name, line, text in setting.overridden
+                    ],
+                }
+                for setting in self.settings
+            ],
+        }
 
 
 def explain_port(found: PortPolicies, fabric: Fabric, facts: PortFacts, switch: str, port: int) -> Explanation:

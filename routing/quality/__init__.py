@@ -112,14 +112,31 @@ class Quality:
 
     def as_dict(self) -> dict[str, object]:
         """Return plain values for JSON; infinity (no channel carries traffic) and NaN become None."""
-        return {name: _plain(value) for name, value in asdict(self).items()}
+        return {_JSON_NAMES.get(name, name): _plain(value) for name, value in asdict(self).items()}
+
+
+_JSON_NAMES = {
+    "endports": "end_ports",
+    "reference_rate": "reference_rate_gbps",
+    "bound": "all_to_all_if_even",
+    "bisection_least": "bisection_min",
+    "shift_least": "shift_min",
+    "permutation_least": "permutation_min",
+    "label": "class",
+    "disjoint": "disjoint_paths",
+    "mean": "ratio_mean",
+    "most": "ratio_max",
+    "more_mean": "extra_mean",
+    "more_most": "extra_max",
+}
+"""Keys of figures in JSON whose names in Python are others.  JSON has one key for one thing over all commands."""
 
 
 def _plain(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+        return {_JSON_NAMES.get(name, name): _plain(each) for name, each in value.items()}
     return [_plain(each) for each in value] if isinstance(value, (tuple, list)) else value
 
 

@@ -113,8 +113,8 @@ def _line(fabric: str, target: str, mode: str, group: list[Record]) -> Line:
 class Regression:
     """Regression of one task compared with an earlier ledger.
 
-    ``what`` is the property that is worse (``outcome``, ``vls``, ``a2a`` or ``tables``), with its value before and
-    after.  ``about`` describes the task.
+    ``what`` is the property that is worse (``outcome``, ``vls``, ``all_to_all`` or ``tables``), with its value before
+    and after.  ``about`` describes the task.
     """
 
     task: str
@@ -182,7 +182,7 @@ def _regressions(old: Record, new: Record, tolerance: float) -> Iterable[Regress
     if was.vls_needed is not None and now.vls_needed is not None and now.vls_needed > was.vls_needed:
         yield worse("vls", was.vls_needed, now.vls_needed)
     if was.a2a is not None and now.a2a is not None and now.a2a < was.a2a * (1.0 - tolerance):
-        yield worse("a2a", f"{was.a2a:.3f}", f"{now.a2a:.3f}")
+        yield worse("all_to_all", f"{was.a2a:.3f}", f"{now.a2a:.3f}")
     both = was.tables is not None and now.tables is not None
     if both and was.tables != now.tables and old.version == new.version:
         yield worse("tables", was.tables, now.tables)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -155,7 +155,27 @@ class Effect:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the effect as plain values for JSON."""
-        return {**asdict(self), "faults": list(self.faults), "cut_off": list(self.cut_off)}
+        return {
+            "faults": list(self.faults),
+            "kind": self.kind,
+            "connected": self.connected,
+            "parts": self.parts,
+            "cut_off": list(self.cut_off),
+            "certified": self.certified,
+            "strength": self.strength,
+            "vls": self.vls,
+            "vls_needed": self.vls_needed,
+            "entries_changed": self.changed,
+            "entries_broken": self.broken,
+            "all_to_all": self.a2a,
+            "all_to_all_loss": self.loss,
+            "bisection": self.bisection,
+            "bisection_loss": self.bisection_loss,
+            "fresh_all_to_all_loss": self.fresh_loss,
+            "fresh_bisection_loss": self.fresh_bisection_loss,
+            "method": self.how,
+            "reason": self.reason,
+        }
 
 
 def evaluate(baseline: Baseline, scenario: Scenario) -> Effect:

@@ -101,7 +101,7 @@ def test_functions_do_what_the_commands_do(site, tmp_path):
     found = json.loads(run("quality", tmp_path / "x.net", tmp_path / "t", "--json").stdout)
     assert found["all_to_all"] == ibnue.measure(fabric, tables).quality.all_to_all
     command = run("route", tmp_path / "x.net", "--fail", "sw0.0/3", "--previous", tmp_path / "t", "--json")
-    assert json.loads(command.stdout)["rerouted"]["changed"] == after.rerouted.changed
+    assert json.loads(command.stdout)["rerouted"]["entries_changed"] == after.rerouted.changed
 
 
 def test_fabrics_are_taken_in_every_form(tmp_path):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from routing.cli.fabric import describe
+from routing.cli.output import fabric_object
 from routing.cli.proof_report import fabric_line
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
@@ -93,9 +94,9 @@ def test_they_are_not_counted_as_cas():
     for each, links in ((fabric, 16), (broken, 11)):
         assert each.aggregation_nodes.sum() == 4
         assert f"8 CAs and routers, 4 aggregation nodes, {links} links" in fabric_line(each)
-        described = describe(each)
-        assert (described["CAs"], described["aggregation nodes"]) == (8, 4)
-        assert sum(described["cables by kind"].values()) == links
-    kinds = describe(fabric)["cables by kind"].items()
+        shown = fabric_object(each, None)
+        assert (shown["cas"], shown["aggregation_nodes"]) == (8, 4)
+        assert sum(describe(each)["cables_by_kind"].values()) == links
+    kinds = describe(fabric)["cables_by_kind"].items()
     assert [count for kind, count in kinds if kind.startswith("switch to aggregation node ")] == [4]
-    assert "aggregation nodes" not in describe(generate("ring", ["4"]))
+    assert fabric_object(generate("ring", ["4"]), None)["aggregation_nodes"] == 0

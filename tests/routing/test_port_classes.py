@@ -162,10 +162,10 @@ def test_the_command_takes_classes(tmp_path):
     (tmp_path / "g").write_text(f"{guid:#x}\n")
     arguments = ["cluster:2x2x2,2x2,aggregation=1"]
     result = run("fabric", *arguments, "--class", "storage=storage*", "--class", "management=man*", "--json")
-    counts = json.loads(result.stdout)["end ports by class"]
+    counts = json.loads(result.stdout)["end_ports_by_class"]
     assert counts["storage"] == counts["management"] == 2 and counts["aggregation"] > 4
     listed = run("fabric", *arguments, "--class-file", f"io={tmp_path}/g", "--json")
-    assert json.loads(listed.stdout)["end ports by class"]["io"] == 1
+    assert json.loads(listed.stdout)["end_ports_by_class"]["io"] == 1
     assert "2 storage" in run("fabric", *arguments, "--class", "storage=storage*").stdout
     assert_refused(run("fabric", *arguments, "--class", "tape=x*"), "unknown class 'tape'", "storage")
     assert_refused(run("fabric", *arguments, "--class", "tape"), "CLASS=PATTERN")

@@ -97,7 +97,7 @@ def test_json_has_the_verdict(tmp_path, dump):
     run("route", "torus:4x4,cas=2", "-e", "updn", "--vls", "1", "-o", tmp_path / "tables")
     result = run("check", "torus:4x4,cas=2", tmp_path / "tables", "--multicast", dump, "--json")
     found = json.loads(result.output)["multicast"]
-    assert (found["groups"], found["vl"], found["loops"], found["looping"]) == (1, 0, "yes", [])
+    assert (found["groups"], found["vl"], found["verdict"], found["circling_mlids"]) == (1, 0, "yes", [])
 
 
 def test_a_group_whose_links_form_a_circle(tmp_path):

@@ -36,7 +36,7 @@ def test_layered_tables_are_proven_only_with_their_sls(routed, engine):
     status, text, reported = checked(folder)
     assert (status, reported["verdict"], reported["assumed"], reported["certified"]) == (0, "none", [], True)
     status, text, reported = checked(folder / LFTS)
-    assert (status, reported["verdict"], reported["certified"], reported["good"]) == (3, "unknown", False, False)
+    assert (status, reported["verdict"], reported["certified"], reported["ok"]) == (3, "unknown", False, False)
     assert (reported["credit_loop"], reported["strength"], reported["vls"]) == (None, None, None)
     assert reported["possible_loop"]
     assert len(reported["assumed"]) == 2
@@ -120,7 +120,7 @@ def test_transition_decides_only_what_no_sl_can_change(routed, tree):
     assert (reported["verdict"], reported["safe"], reported["assumed"], reported["sls_differ"]) == (
         "unknown",
         False,
-        NOTE,
+        [NOTE],
         None,
     )
     assert run("transition", FABRIC, routed / "nue", routed / "nue").exit_code == 0
@@ -134,7 +134,7 @@ def test_every_command_says_what_it_assumes(routed, tree, tmp_path):
     assert reported.exit_code == 0, reported.output
     assert f"assumed       {NOTE}\n" in reported.stdout
     record = json.loads(run("whatif", FABRIC, "--tables", lone, "--fault", "sw0.0/1", "--json").stdout)
-    assert record["assumed"] == NOTE
+    assert record["assumed"] == [NOTE]
     assert f"assumed: {NOTE}\n" in run("pause", FABRIC, lone, "--flows", tmp_path / "flows").stdout
     assert f"# Assumed: {NOTE}.\n" in run("policy", "suggest", FABRIC, lone).stdout
     assert f"assumed: {NOTE}\n" in run("policy", "check", tmp_path / "rules.toml", FABRIC, "--tables", lone).stderr

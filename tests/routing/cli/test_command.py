@@ -82,7 +82,8 @@ def test_wrong_use_is_one_line_and_status_2(args):
     ],
 )
 def test_what_becomes_of_errors(error, line, status):
-    assert explain(error) == (line, status)
+    complaint, found = explain(error)
+    assert (str(complaint), found) == (line, status)
 
 
 def test_a_bug_keeps_its_traceback_and_is_not_taken_for_a_finding(monkeypatch):

@@ -20,7 +20,7 @@ def test_a_swap_and_a_missing_cable_are_named(tmp_path):
     assert sum("ibsw-r3c2/3" in line for line in lines) == 2
     assert sum(line.startswith("missing: ") and "ibsw-r3c3/4" in line for line in lines) == 1
     found = json.loads(run("compare", RACK, found, "--json").output)
-    assert (found["edits"], found["same"], len(found["cables"])) == (2, False, 2)
+    assert (found["edits"], found["same"], len(found["cable_findings"])) == (2, False, 2)
 
 
 def test_the_same_fabric_is_as_planned_whatever_the_format(tmp_path):

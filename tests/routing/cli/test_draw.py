@@ -20,7 +20,7 @@ def test_draws_each_format(tmp_path):
 
 def test_draws_the_possible_loop_of_a_dump(tmp_path):
     found = run("draw", RACK / "ibnetdiscover.txt", RACK / "dump_fts.txt", "-o", tmp_path / "x.svg", "--json")
-    assert json.loads(found.stdout)["credit_loop"] == 4
+    assert json.loads(found.stdout)["credit_loop_channels"] == 4
     assert 'class="arrow"' in (tmp_path / "x.svg").read_text()
 
 

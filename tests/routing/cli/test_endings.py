@@ -10,7 +10,7 @@ from waiting import until
 
 from ibsim_fixtures.processes import missing_packages
 from routing.cli import command
-from routing.cli.command import Terminated, explain, install_signal_handlers
+from routing.cli.command import Complaint, Terminated, explain, install_signal_handlers
 
 COMMANDS = {
     "lab": ["lab", "torus:4x4", *["--do", "show"] * 1000],
@@ -20,7 +20,7 @@ COMMANDS = {
 
 
 def test_a_signal_has_its_status_and_its_name():
-    assert explain(Terminated(signal.SIGTERM)) == ("ended by SIGTERM", 143)
+    assert explain(Terminated(signal.SIGTERM)) == (Complaint("ended by SIGTERM"), 143)
 
 
 def test_an_error_that_follows_an_interrupt_is_reported_as_the_interrupt():
@@ -31,7 +31,7 @@ def test_an_error_that_follows_an_interrupt_is_reported_as_the_interrupt():
         finally:
             raise ValueError("cannot be closed")
     except ValueError as error:
-        assert explain(error) == ("interrupted", 130)
+        assert explain(error) == (Complaint("interrupted"), 130)
     assert explain(ValueError("of its own")) is None
 
 

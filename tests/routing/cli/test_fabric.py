@@ -10,7 +10,7 @@ def test_a_generator_is_described():
     result = run("fabric", "torus", "4x4x4", "--cas", 2, "--json")
     assert result.exit_code == 0
     reported = json.loads(result.stdout)
-    assert (reported["switches"], reported["CAs"], reported["links between switches"]) == (64, 128, 192)
+    assert (reported["fabric"]["switches"], reported["fabric"]["cas"], reported["switch_links"]) == (64, 128, 192)
 
 
 def test_one_word_means_the_same_as_words_and_options():
@@ -22,13 +22,13 @@ def test_one_word_means_the_same_as_words_and_options():
 @pytest.mark.parametrize("name", ["a b", "7", "1e3", "a=b", 'quoted "so"', "\u00fc#x"])
 def test_names_are_as_they_are_given(name):
     for words in (["torus", "4x4", "--name", name], [f"torus:4x4,name={name}"]):
-        assert json.loads(run("fabric", *words, "--json").stdout)["name"] == name
+        assert json.loads(run("fabric", *words, "--json").stdout)["fabric"]["name"] == name
 
 
 def test_written_and_read_again(tmp_path):
     written = json.loads(run("fabric", "random-regular", 12, 3, "--seed", 7, "-o", tmp_path / "f.net", "--json").stdout)
     read = json.loads(run("fabric", tmp_path / "f.net", "--json").stdout)
-    assert read["links"] == written["links"] == 12 * 3 // 2 + 12
+    assert read["fabric"]["links"] == written["fabric"]["links"] == 12 * 3 // 2 + 12
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_file_is_preferred_to_a_generator(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run("fabric", "ring", 5, "-o", "x.net")
     (tmp_path / "x.net").rename(tmp_path / "torus")
-    assert json.loads(run("fabric", "torus", "--json").stdout)["switches"] == 5
+    assert json.loads(run("fabric", "torus", "--json").stdout)["fabric"]["switches"] == 5
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES.values(), ids=lambda t: t.name)

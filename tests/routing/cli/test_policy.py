@@ -35,8 +35,8 @@ def test_check_counts_ports(rules, loop):
     assert "15 cabled ports of switches, 15 with a rule" in result.stdout
     reported = json.loads(run("policy", "check", rules, "ring:5", "--tables", loop, "--json").stdout)
     assert reported["rules"] == [
-        {"name": "cas", "line": 1, "ports": 5, "decides": 5},
-        {"name": "loops", "line": 6, "ports": 10, "decides": 10},
+        {"name": "cas", "line": 1, "ports": 5, "ports_decided": 5},
+        {"name": "loops", "line": 6, "ports": 10, "ports_decided": 10},
     ]
 
 
@@ -45,7 +45,7 @@ def test_explain_names_the_rule(rules, loop):
     assert result.exit_code == 0, result.output
     assert f"9 (drops after 2.097 ms), by loops ({rules}:6)" in result.stdout
     reported = json.loads(run("policy", "explain", rules, "ring:5", "sw1", 1, "--tables", loop, "--json").stdout)
-    assert reported["settings"][0]["rule"] == "cas"
+    assert reported["properties"][0]["rule"] == "cas"
 
 
 def test_suggest_and_check_again(loop, tmp_path):

@@ -43,7 +43,7 @@ def test_adaptive_cases_leave_a_chart_over_load_or_say_that_there_is_none(tmp_pa
     result = run(tmp_path / "mine.toml", "--plot", tmp_path / "charts", "--json")
     assert result.exit_code == 0, result.output
     assert result.stderr == "no chart of one load: the case has no figures over time or load\n"
-    assert len(json.loads(result.stdout)["cases"]) == 2
+    assert len(json.loads(result.stdout)["case_results"]) == 2
     (chart,) = (tmp_path / "charts").iterdir()
     assert chart.name == "mine-c.svg"
     drawn = chart.read_text()
@@ -57,7 +57,7 @@ def test_origins_and_chosen_settings_are_stated():
     assert "program" in result.output
     assert "regression" in result.output
     assert "switch = 1 was chosen for these counts." in result.output
-    cases = json.loads(run("pauses-settle", "--case", "at random", "--json").output)["cases"]
+    cases = json.loads(run("pauses-settle", "--case", "at random", "--json").output)["case_results"]
     assert (cases[0]["origin"], cases[0]["chosen"]) == ("regression", None)
 
 
@@ -67,7 +67,7 @@ def test_another_outcome_is_a_finding(tmp_path):
     result = run(tmp_path / "mine.toml", "--case", "4 packets", "--json")
     assert result.exit_code == 1
     reported = json.loads(result.output)
-    assert reported["cases"][0]["wrong"] == ["stopped is 45.38, expected 60.0"]
+    assert reported["case_results"][0]["unmet_expectations"] == ["stopped is 45.38, expected 60.0"]
 
 
 def test_wrong_use_is_one_line():
@@ -104,8 +104,8 @@ def test_what_is_no_scenario_is_reported_with_what_is_wanted(tmp_path):
 def test_the_trace_tells_the_election_in_order():
     result = run("ring-remedies", "--case", "Loop Breaker", "--trace", "--json")
     assert result.exit_code == 0
-    events = json.loads(result.output)["cases"][0]["events"]
-    reported = [event["what"] for event in events]
+    events = json.loads(result.output)["case_results"][0]["trace"]
+    reported = [event["text"] for event in events]
     words = ("suspected, its", "sent, phase 0", "passes on", "is master of the loop", "goes by port", "without credit")
     steps = [next(n for n, text in enumerate(reported) if word in text) for word in words]
     assert steps == sorted(steps)

@@ -36,9 +36,9 @@ def test_every_single_fault(tmp_path):
     result = run(*args, "--ledger", tmp_path / "l.db", "--json")
     assert result.exit_code == 0, result.output
     found = told(result)
-    assert (found["tasks"], found["ran"], found["certified"], found["failures"]) == (18, 18, 18, [])
-    assert [(line["target"], line["cases"]) for line in found["lines"]] == [("nue:vls=2", 9), ("updn", 9)]
-    assert found["lines"][0]["vls_needed"] <= 2
+    assert (found["cases"], found["cases_run"], found["cases_certified"], found["failures"]) == (18, 18, 18, [])
+    assert [(line["engine"], line["cases"]) for line in found["summary"]] == [("nue:vls=2", 9), ("updn", 9)]
+    assert found["summary"][0]["vls_needed_max"] <= 2
     again = run(*args, "--ledger", tmp_path / "l.db")
     assert again.exit_code == 0
     assert "ran " not in again.stdout
@@ -50,15 +50,15 @@ def test_the_report_says_what_faults_cost():
     """As ibnue whatif does, by engine and stability; the intact fabric does not count."""
     fabric, faults = "random-regular:16,4", ["--links", "all"]
     words = [fabric, "-e", "nue", *faults, "--stability", "full", "--stability", "fresh", "-j", 1]
-    lines = {line["mode"]: line for line in told(run(*words, "--json"))["lines"]}
+    lines = {line["mode"]: line for line in told(run(*words, "--json"))["summary"]}
     for mode in ("full", "fresh"):
-        effects = ibnue("whatif", fabric, "-e", "nue", *faults, "--stability", mode, "--json").stdout.splitlines()
-        losses = [json.loads(line)["loss"] for line in effects]
-        assert lines[mode]["loss_mean"] == pytest.approx(sum(losses) / len(losses))
-        assert lines[mode]["loss_most"] == pytest.approx(max(losses))
-    assert lines["full"]["loss_mean"] > lines["fresh"]["loss_mean"]
+        found = told(ibnue("whatif", fabric, "-e", "nue", *faults, "--stability", mode, "--json"))
+        losses = [scenario["all_to_all_loss"] for scenario in found["scenarios"]]
+        assert lines[mode]["all_to_all_loss_mean"] == pytest.approx(sum(losses) / len(losses))
+        assert lines[mode]["all_to_all_loss_max"] == pytest.approx(max(losses))
+    assert lines["full"]["all_to_all_loss_mean"] > lines["fresh"]["all_to_all_loss_mean"]
     shown = [line.split()[-3:-1] for line in run(*words).stdout.splitlines() if line.startswith(" nue ")]
-    assert shown == [[f"{line['loss_mean']:.1%}", f"{line['loss_most']:.1%}"] for line in lines.values()]
+    assert shown == [[f"{line[f'all_to_all_loss_{what}']:.1%}" for what in ("mean", "max")] for line in lines.values()]
 
 
 def test_losses_that_are_not_known_are_left_out(tmp_path):
@@ -66,8 +66,8 @@ def test_losses_that_are_not_known_are_left_out(tmp_path):
     run("ring:4", "--links", 1, "-j", 1, "--ledger", path)
     with sqlite3.connect(path) as base:
         base.execute("ALTER TABLE results DROP COLUMN kept")
-    (line,) = told(run("--ledger", path, "--json"))["lines"]
-    assert (line["loss_mean"], line["loss_most"]) == (None, None)
+    (line,) = told(run("--ledger", path, "--json"))["summary"]
+    assert (line["all_to_all_loss_mean"], line["all_to_all_loss_max"]) == (None, None)
     assert run("--ledger", path).stdout.splitlines()[3].split()[-3:-1] == ["-", "-"]
 
 
@@ -106,24 +106,24 @@ def test_a_ledger_by_itself(tmp_path):
 
 def test_shards_and_their_merger(tmp_path):
     args = ["ring:5", "--links", "all", "--switches", "all", "-j", 1]
-    whole = told(run(*args, "--json"))["tasks"]
+    whole = told(run(*args, "--json"))["cases"]
     parts = [told(run(*args, "--shard", f"{n}/3", "--ledger", tmp_path / f"{n}.db", "--json")) for n in (1, 2, 3)]
-    assert sum(part["tasks"] for part in parts) == whole == 11
+    assert sum(part["cases"] for part in parts) == whole == 11
     merged = [word for n in (1, 2, 3) for word in ("--merge", tmp_path / f"{n}.db")]
     result = told(run(*args, "--ledger", tmp_path / "all.db", *merged, "--json"))
-    assert (result["tasks"], result["ran"]) == (whole, 0)
+    assert (result["cases"], result["cases_run"]) == (whole, 0)
 
 
 def test_an_empty_shard_leaves_a_ledger_that_can_be_merged(tmp_path):
     shards = [["ring:5", "--shard", f"{n}/2", "--ledger", tmp_path / f"{n}.db", "-j", 1, "--json"] for n in (1, 2)]
-    assert sorted(told(run(*shard))["tasks"] for shard in shards) == [0, 1]
+    assert sorted(told(run(*shard))["cases"] for shard in shards) == [0, 1]
     merged = [word for n in (1, 2) for word in ("--merge", tmp_path / f"{n}.db")]
-    assert told(run("--ledger", tmp_path / "all.db", *merged, "--json"))["tasks"] == 1
+    assert told(run("--ledger", tmp_path / "all.db", *merged, "--json"))["cases"] == 1
 
 
 def test_fabrics_of_one_name_have_lines_of_their_own():
     args = ["ring:5", "ring:5,cas=2", "ring:4", "-j", 1]
-    names = [line["fabric"] for line in told(run(*args, "--by-fabric", "--json"))["lines"]]
+    names = [line["fabric_name"] for line in told(run(*args, "--by-fabric", "--json"))["summary"]]
     assert sorted(name.partition(" (")[0] for name in names) == ["ring-4", "ring-5", "ring-5"]
     assert len(set(names)) == 3
     assert "ring-4" in names
@@ -150,7 +150,7 @@ def test_a_spec(tmp_path):
         """)
     result = run("--spec", spec, "--json", "-j", 2)
     assert result.exit_code == 0, result.output
-    assert told(result)["tasks"] == 2 * 2 * 2 * ((1 + 4 + 5) + (1 + 18 + 5)) + 2
+    assert told(result)["cases"] == 2 * 2 * 2 * ((1 + 4 + 5) + (1 + 18 + 5)) + 2
 
 
 @pytest.mark.parametrize(
@@ -293,8 +293,8 @@ def test_what_became_worse(tmp_path):
         base.execute("UPDATE results SET outcome = 'wrong', error = 'loop' WHERE task = ?", (fourth,))
     result = run(*args, "--ledger", new, "--against", old, "--json")
     assert result.exit_code == 1
-    worse = {entry["task"]: entry["what"] for entry in told(result)["comparison"]["regressions"]}
-    assert worse == {first: "tables", second: "a2a", third: "vls", fourth: "outcome"}
+    worse = {entry["id"]: entry["property"] for entry in told(result)["comparison"]["regressions"]}
+    assert worse == {first: "tables", second: "all_to_all", third: "vls", fourth: "outcome"}
     assert run(*args, "--ledger", new, "--against", old).stdout.count("worse: ") == 4
 
 
@@ -305,8 +305,8 @@ def test_cases_that_take_too_long(tmp_path):
     assert "certified  0 of 3" in result.stdout
     assert "timed out: torus-4x4 auto: intact: took longer than 0.001 s" in result.stdout
     again = told(run(*args, "--timeout", AMPLE, "--json"))
-    assert (again["ran"], again["certified"], again["tasks"]) == (3, 3, 3)
-    assert told(run(*args, "--json"))["ran"] == 0
+    assert (again["cases_run"], again["cases_certified"], again["cases"]) == (3, 3, 3)
+    assert told(run(*args, "--json"))["cases_run"] == 0
 
 
 def test_errors_are_done_again_when_asked_and_kept_until_then(tmp_path):
@@ -319,7 +319,7 @@ def test_errors_are_done_again_when_asked_and_kept_until_then(tmp_path):
     assert kept.exit_code == 1
     assert "error: ring-4 auto: intact: worker" in kept.stdout
     again = told(run(*args, "--retry-errors", "--json"))
-    assert (again["ran"], again["certified"]) == (1, 3)
+    assert (again["cases_run"], again["cases_certified"]) == (1, 3)
     rest = run("--ledger", path)
     assert "certified  5 of 6" in rest.stdout
     assert "error: ring-5 auto: intact: worker" in rest.stdout

@@ -34,18 +34,18 @@ def test_faults_under_a_running_opensm(tmp_path):
     result = run(*args, "--json")
     assert result.exit_code == 0, result.output
     reported = json.loads(result.stdout)
-    assert (reported["tasks"], reported["certified"]) == (5, 5)
-    (line,) = reported["lines"]
+    assert (reported["cases"], reported["cases_certified"]) == (5, 5)
+    (line,) = reported["summary"]
     assert line["mode"] == "lab"
-    assert line["changed"] >= line["broken"] > 0
+    assert line["entries_changed"] >= line["entries_broken"] > 0
     assert line["cut_off"] == 2  # two of the four links of a ring
-    assert json.loads(run(*args, "--json").stdout)["ran"] == 0
+    assert json.loads(run(*args, "--json").stdout)["cases_run"] == 0
 
 
 def test_vls_are_read_back_from_the_running_opensm():
     result = run("torus:3x3", "-e", "nue:vls=2", "--links", 1, "--json")
     assert result.exit_code == 0, result.output
-    (line,) = json.loads(result.stdout)["lines"]
+    (line,) = json.loads(result.stdout)["summary"]
     assert (line["cases"], line["outcomes"]["certified"]) == (2, 2)
 
 

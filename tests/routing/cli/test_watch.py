@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from json_contract import assert_valid
 from waiting import until
 
 import routing
@@ -59,6 +60,13 @@ HOQ, WAIT = "PortXmitDiscardDetails.PortSwHOQLifetimeLimitDiscards", "PortCounte
 DATA, WIDE_DATA = "PortCounters.PortXmitData", "PortCountersExtended.PortXmitData"
 
 
+def assert_nothing_found(output):
+    reported = json.loads(output)
+    assert_valid(reported)
+    assert [reported[key] for key in ("credit_loops", "suspected_elsewhere", "unclassified")] == [[], [], []]
+    assert reported["assumed"] == [ASSUMED]
+
+
 @pytest.mark.lab
 def test_drops_and_waits_round_a_loop_name_it(watched):
     ibsim, start = watched
@@ -82,7 +90,7 @@ def test_only_what_is_added_while_watching_counts(watched):
     quiet = start("--rounds", 2, "--interval", "0.05", "--json")
     output, problem = quiet.communicate()
     assert (quiet.returncode, problem) == (0, "")
-    assert json.loads(output) == {"loops": [], "elsewhere": [], "unclassified": [], "assumed": ASSUMED}
+    assert_nothing_found(output)
     watch = start("--interval", "0.05", "--json")
     value = itertools.cycle(range(8, 0xFFFF))
 
@@ -93,9 +101,10 @@ def test_only_what_is_added_while_watching_counts(watched):
     until(ended)
     output, problem = watch.communicate()
     assert (watch.returncode, problem) == (1, "")
-    (loop,) = json.loads(output)["loops"]
-    assert [turn["switch_name"] for turn, hit in zip(loop["turns"], loop["suspected"], strict=True) if hit] == ["sw4"]
-    assert {turn["port"] for turn in loop["turns"]} == {2}
+    (loop,) = json.loads(output)["credit_loops"]
+    pairs = zip(loop["credit_loop"], loop["suspected"], strict=True)
+    assert [channel["switch_name"] for channel, hit in pairs if hit] == ["sw4"]
+    assert {turn["port"] for turn in loop["credit_loop"]} == {2}
 
 
 @pytest.mark.parametrize(("rounds", "status"), [([(), (2,), ()], 1), ([(), ()], 0), ([(1,), (2,)], 1)])
@@ -112,7 +121,7 @@ def test_a_loop_in_any_round_counts(monkeypatch, tmp_path, rounds, status):
     monkeypatch.setattr(watch, "rounds_of", lambda *_, **__: map(dropped, rounds))
     done = run(main, ["watch", "ring:5", str(tmp_path / "loop"), "--rounds", str(len(rounds)), "--json"])
     assert done.exit_code == status
-    assert [sum(loop["suspected"]) for loop in json.loads(done.stdout)["loops"]] == [1] * status
+    assert [sum(loop["suspected"]) for loop in json.loads(done.stdout)["credit_loops"]] == [1] * status
 
 
 @pytest.mark.lab
@@ -124,7 +133,7 @@ def test_full_counters_are_reported_and_emptied(watched, tmp_path):
     count(ibsim, "sw1", 2, WAIT, 1 << 30)
     output, problem = (watch := start("--once", "--json")).communicate()
     assert (watch.returncode, problem) == (0, "")
-    assert json.loads(output) == {"loops": [], "elsewhere": [], "unclassified": [], "assumed": ASSUMED}
+    assert_nothing_found(output)
     for switch in range(5):
         count(ibsim, f"sw{switch}", 3, WAIT, 0xFFFFFFFF)
     output, problem = (watch := start("--rounds", 1, "--interval", "0.05")).communicate()

@@ -212,4 +212,4 @@ def test_tables_are_repaired_or_computed_again_after_a_fault(stability, tmp_path
     assert made.exit_code == 0
     assert (report["engine"], report["certified"], report["complete"]) == ("disjoint", True, True)
     assert report["replies_at_offset"] or stability != "fresh"
-    assert report["quality"]["disjoint"]["three"] > (0.9 if stability == "fresh" else 0.5)
+    assert report["quality"]["disjoint_paths"]["three"] > (0.9 if stability == "fresh" else 0.5)

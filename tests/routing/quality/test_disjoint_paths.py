@@ -97,7 +97,7 @@ def test_nothing_is_counted_without_several_lids():
     fabric = random_fabric(1, lmc=0)
     routing = ENGINES["minhop"].route(fabric, EngineOptions())
     assert disjoint_paths(fabric, routing.lft) is None
-    assert measure(fabric, routing, bisections=0, shifts=0, permutations=0).as_dict()["disjoint"] is None
+    assert measure(fabric, routing, bisections=0, shifts=0, permutations=0).as_dict()["disjoint_paths"] is None
 
 
 def test_a_mix_of_lmcs():
@@ -119,6 +119,6 @@ def test_the_command_reports_the_shares(tmp_path):
     measured = json.loads(run("quality", "hyperx:3x3,cas=1,lmc=2", tmp_path / "out", "--json").stdout)
     fabric = generate("hyperx", ["3x3"], cas=1, lmc=2)
     found = disjoint_paths(fabric, ENGINES["disjoint"].route(fabric, EngineOptions()).lft)
-    assert measured["disjoint"] == {
+    assert measured["disjoint_paths"] == {
         "pairs": 72, "two": found.two, "three": found.three, "four": pytest.approx(found.four)
     }  # fmt: skip

@@ -111,5 +111,5 @@ def test_the_command_reports_classes_stretch_and_the_thin_leaf(tmp_path):
     text = run("quality", fabric, tables, *classes).stdout
     assert "stretch" in text and "most hops longer than the shortest path" in text
     found = json.loads(run("quality", fabric, tables, *classes, "--json").stdout)
-    assert [own["label"] for own in found["classes"]] == ["compute", "storage", "aggregation"]
-    assert found["classes"][2]["all_to_all"] is None and found["stretch"]["mean"] >= 1
+    assert [own["class"] for own in found["classes"]] == ["compute", "storage", "aggregation"]
+    assert found["classes"][2]["all_to_all"] is None and found["stretch"]["ratio_mean"] >= 1
