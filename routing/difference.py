@@ -56,7 +56,8 @@ class Tables:
 
 @dataclass(frozen=True)
 class Loads:
-    """Load of the channels under all-to-all traffic, in a pair: for the tables before and after the change.
+    """Figures of the channel loads under all-to-all traffic.  Each is a pair of values: for the tables before and after
+    the change.
 
     Attributes
     ----------

@@ -16,7 +16,8 @@ from routing.numerals import parse_decimal
 def attached(fabric: Fabric) -> npt.NDArray[np.int64]:
     """Return the rows of the end ports that take part in traffic, int64[N], ordered by switch and port.
 
-    These are the end ports with a LID and a switch whose class has a positive weight: not those of aggregation nodes.
+    These are the end ports that have a LID, are cabled to a switch, and belong to a class with a positive weight.  So
+    aggregation nodes are left out.
     """
     rows = np.flatnonzero((fabric.endport_switch >= 0) & (fabric.endport_lid > 0) & fabric.counted)
     return rows[np.lexsort((fabric.endport_switch_port[rows], fabric.endport_switch[rows]))]

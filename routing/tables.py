@@ -46,19 +46,19 @@ class Provenance:
 
 
 class SlForm(enum.Enum):
-    """What the SL of a request depends on, besides the LID of its destination."""
+    """Values on which the SL of a request may depend, in addition to the LID of its destination."""
 
     BY_LID = "by destination"
-    """Nothing else: the table is uint8[L]."""
+    """The SL depends on the destination LID alone; the table is uint8[L]."""
     BY_SWITCH = "by switch"
-    """The switch of the sender: the table is uint8[S, L]."""
+    """The SL also depends on the switch of the sender; the table is uint8[S, L]."""
     BY_SOURCE_LID = "by source LID"
-    """The LID of the sender: the table is uint8[L, L]."""
+    """The SL also depends on the LID of the sender; the table is uint8[L, L]."""
 
 
 @dataclass(frozen=True, eq=False)
 class ServiceLevels:
-    """The SLs that path queries return, whatever they depend on.
+    """The SLs that path queries return.
 
     Attributes
     ----------
@@ -73,7 +73,9 @@ class ServiceLevels:
 
     @classmethod
     def of(cls, table: npt.NDArray[np.uint8], switches: int) -> ServiceLevels:
-        """Return the SLs of a table, whose form follows from its shape and the number of switches."""
+        """Return the SLs of a table.  The values on which the SLs depend follow from the table's shape and the number
+        of switches.
+        """
         if table.ndim == 1:
             return cls(table, SlForm.BY_LID)
         return cls(table, SlForm.BY_SWITCH if len(table) == switches else SlForm.BY_SOURCE_LID)
@@ -90,21 +92,23 @@ class ServiceLevels:
 
     @property
     def by_source_lid(self) -> bool:
-        """Return whether the SL depends on the LID of the sender, not only on its switch."""
+        """Return whether the SL depends on the LID of the sender, as opposed to the sender's switch or the destination
+        alone.
+        """
         return self.form is SlForm.BY_SOURCE_LID
 
     @property
     def rows(self) -> int:
-        """Return the number of rows of the table for senders, 0 if the SL depends on the destination alone."""
+        """Return the number of rows that the table has for senders; 0 if the SL depends on the destination alone."""
         return 0 if self.by_lid else len(self.table)
 
     @property
     def matrix(self) -> npt.NDArray[np.uint8]:
-        """Return the table with a row for each sender that :meth:`row_of` returns, uint8[rows or 1, L]."""
+        """Return the table as a matrix, uint8[rows or 1, L].  Each sender has the row that :meth:`row_of` returns."""
         return np.atleast_2d(self.table)
 
     def row_of(self, switch: Rows, lid: Rows) -> Rows:
-        """Return the rows of :attr:`matrix` that apply to senders, given their switches and their LIDs."""
+        """Return the row of :attr:`matrix` for each sender, given the senders' switches and LIDs."""
         if self.by_lid:
             return np.zeros_like(switch)
         return switch if self.by_switch else lid
@@ -117,11 +121,13 @@ class ServiceLevels:
         return found
 
     def with_rows(self, count: int) -> npt.NDArray[np.uint8]:
-        """Return the table with rows for senders; a single row is repeated ``count`` times (a read-only view)."""
+        """Return the table as a matrix with rows for senders.  If it has a single row, this row is repeated ``count``
+        times, as a read-only view.
+        """
         return np.broadcast_to(self.table, (count, self.table.shape[-1])) if self.by_lid else self.table
 
     def of_any_sender(self, differs: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Return bool[L] from a mask of the shape of the table: whether it is set for any sender."""
+        """Reduce a mask of the shape of the table to bool[L]: whether the mask is set for any sender."""
         return np.asarray(np.atleast_2d(differs).any(axis=0))
 
 

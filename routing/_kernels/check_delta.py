@@ -51,7 +51,10 @@ def check_delta(
     hops: npt.NDArray[np.uint8],
     increasing: bool,
 ) -> DeltaCheck:
-    """Check that all packets use channels in topological order, given the dependencies of the unchanged packets.
+    """Check that all packets of changed tables use channels in topological order.
+
+    Only the packets whose path or VL has changed are followed.  The dependencies of all other packets are known from
+    the old tables.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, eq=False)
 class LostLids:
-    """Former owners of the LIDs, as far as needed for traffic that still follows the old tables.
+    """Former owners of LIDs.  Their switches and SLs determine the traffic that still follows the old tables.
 
     Attributes
     ----------

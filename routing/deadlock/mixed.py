@@ -204,7 +204,9 @@ def _distinct(a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
 
 
 def _distinct_sls(fabric: Fabric, old: Routing, new: Routing) -> tuple[ServiceLevels, ...]:
-    """Return the SLs of both tables, or only the old ones if they agree for all LIDs that a port has."""
+    """Return the SLs of the old and of the new tables, or only the old ones if both agree for all LIDs that a port
+    has.
+    """
     a, b = old.service_levels, new.service_levels
     if len(_distinct(a.table, b.table)) == 1:
         return (a,)

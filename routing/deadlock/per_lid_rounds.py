@@ -22,7 +22,9 @@ from routing.deadlock.update_schedule import MOST_ROUNDS, UpdateSchedule
 MOST_FOLLOWED = 1 << 21
 """Largest number of entries (switches times LIDs) that are checked for loops; further LIDs are drained."""
 DRAINED = 64
-"""At most 1/64 of all entries may be removed for some rounds, or as many entries as are broken in the old tables."""
+"""Limit of the entries that may be removed for some rounds: 1/64 of all entries or, if that is more, the number of
+entries that are broken in the old tables.
+"""
 
 Mask = npt.NDArray[np.bool_]
 

@@ -133,7 +133,7 @@ class WaitFor:
     def _holding(self) -> npt.NDArray[np.bool_]:
         """Return for each strongly connected component whether it contains a cycle.
 
-        A component without one is a single vertex that does not wait for itself.
+        A component without a cycle is a single vertex that does not wait for itself.
         """
         inside = self.component[self.waiter] == self.component[self.awaited]
         count = 1 + int(self.component.max(initial=-1))

@@ -70,7 +70,7 @@ class DeadlockFreeSSSP:
     After J. Domke, T. Hoefler, W. E. Nagel, "Deadlock-free oblivious routing for arbitrary topologies", IPDPS 2011.
     Differences: the published algorithm searches for cycles and breaks them.  This engine puts each path, the longest
     first, into the first layer that stays acyclic.  It also selects paths that need few layers
-    (:mod:`routing.engines.path_selection`).  The SL depends on the tables alone.
+    (:mod:`routing.engines.path_selection`).
     """
 
     name = "dfsssp"

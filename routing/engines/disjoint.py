@@ -149,8 +149,8 @@ class _TreeSearch:
         raise NotEnoughVLs(DATA_VLS + 1, have)
 
     def _attempt(self, vls: int, count: int, initial: npt.NDArray[np.uint8] | None) -> Placement | None:
-        """Compute trees whose paths follow a number of orders, and the VLs of the paths.  None if the paths do not fit
-        into the VLs.
+        """Search for trees whose paths lead up and then down in ``count`` switch orders, with the VLs of the paths.
+        None if the paths do not fit into the VLs.
 
         ``initial`` is uint8[S, S], first trees to begin with, or None.
         """

@@ -46,7 +46,7 @@ class VlOrders:
     degree: npt.NDArray[np.uint8]
 
     def allowed(self, channels: Channels) -> npt.NDArray[np.uint8]:
-        """Return uint8[edges], the mask of the orders that allow each CDG edge.  Cost: O(orders x edges)."""
+        """Return uint8[edges], for each CDG edge the switch orders that allow it, as bits.  Cost: O(orders x edges)."""
         before, after = channels.edges.channels()
         masks = np.zeros(channels.edges.count, np.uint8)
         found = np.zeros(len(before), np.uint8)
@@ -88,7 +88,7 @@ def candidate_orders(fabric: Fabric, distance: npt.NDArray[np.uint16], seed: int
 def choose_orders(
     fabric: Fabric, distance: npt.NDArray[np.uint16], *, count: int, wanted: int, most_hops: int, seed: int
 ) -> VlOrders:
-    """Choose orders, one after the other, that together serve most pairs.
+    """Choose switch orders that together serve most pairs of switches.  They are chosen one after the other.
 
     Parameters
     ----------

@@ -55,10 +55,11 @@ def spread_over_trunks(
 def _turn(
     fabric: Fabric, trunk: npt.NDArray[np.int64], first: int, turned: npt.NDArray[np.uint8], *, by_rate: bool
 ) -> None:
-    """Choose, for each channel of a bundle of parallel channels, the channel that replaces it for LIDs of each rank.
+    """Choose replacements in a bundle of parallel channels: LIDs of each rank use another channel instead of a given
+    one.
 
-    ``turned`` is uint8[256, ranks], output: index of the replacement, by index of the channel and rank.  ``trunk``
-    lists the channels of the bundle, and ``first`` is the first channel of the switch.
+    ``trunk`` lists the channels of the bundle, and ``first`` is the first channel of the switch.  The output ``turned``
+    is uint8[256, ranks]: by index of the given channel and by rank, the index of the channel that replaces it.
     """
     channels = fabric.channels
     # The links of a bundle are numbered equally in both directions, so that paths in opposite directions share no link

@@ -37,7 +37,7 @@ class FatTree:
 
     On trees that are not regular, balancing by counts loads some channels more than necessary.  Such trees have leaves
     with different numbers of end ports, or links of different speeds.  For these, tables are also computed by descent
-    (:mod:`routing.trees.descent`).  The tables are taken whose channels exceed the unavoidable load less.
+    (:mod:`routing.trees.descent`), and the better balanced tables are taken.
 
     Pairs of upper switches without a path up and then down have a longer path in one order of the switches.  So the
     tables are complete, and free of credit loops on one VL.  Replies are safe, too.

@@ -95,8 +95,8 @@ class HopClasses:
 def _columns(
     channels: Channels, row: npt.NDArray[np.uint8]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return, for each switch, the channel of a tree and the switch where it ends, int64[S] each; and bool[S], whether
-    the switch has such a channel.
+    """Return the next channel of each switch in a tree, and the switch where this channel ends, int64[S] each; and
+    bool[S], whether the switch has a next channel.
     """
     there = row != NOTHING
     channel = np.where(there, channels.first[:-1] + row.astype(np.int64), 0)
@@ -283,7 +283,7 @@ class _Assignment:
         place = np.empty(len(channels), np.int32)
         place[np.argsort(paths.advancing, kind="stable")] = np.arange(len(channels), dtype=np.int32)
         order = np.tile(place, (vls, 1))
-        # No dependencies are known yet on VLs that have no first class.
+        # VLs that have no first class have no dependencies yet, so irregular paths begin their search there.
         free = np.arange(copies, vls) if vls > copies else np.arange(vls)
         start = free[np.arange(count) % len(free)].astype(np.uint8)
         usable = np.arange(vls) < SLS - first_vl - copies

@@ -21,7 +21,7 @@ MOST_ORDERS = 8
 """Number of orders that are tried for one VL."""
 
 MOST_TRIALS = 200
-"""Number of paths that each order tries to include, or that get an order of their own."""
+"""Limit of the paths that each order tries to include, and of the paths that get an order of their own."""
 
 _AT_TARGET = np.iinfo(np.int32).max
 
@@ -125,8 +125,8 @@ def columns_of(job: Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[Colu
 
 
 def _lacks_path(job: Inner, column: Column) -> npt.NDArray[np.bool_]:
-    """Return bool[S], the inner switches that need a path of the column, but have no path whose channels increase in
-    the order.
+    """Return bool[S], the inner switches that need a path to the column's target but have none with increasing
+    channels.
     """
     has_entry = job.routing.lft[:, job.fabric.switch_lid[column.target]] != NO_PORT
     needed = job.inner & (job.senders | job.senders[column.target]) & has_entry
@@ -194,7 +194,8 @@ def increasing_column(
         usable = np.flatnonzero(open_to & (kept | ~fixed[channels.src]))
         if not len(usable):
             return Column(target, ports, following, fixed, first)
-        # The channel with the last position leaves most room for the paths of other switches.
+        # Among the possible channels, the one that comes last in the order is taken, because it leaves the most room
+        # for the paths of other switches.
         by_source = usable[np.lexsort((order[usable], channels.src[usable]))]
         chosen = by_source[np.append(np.diff(channels.src[by_source]) != 0, True)]
         switches = channels.src[chosen]

@@ -34,8 +34,8 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 TURN_FACTOR = 3
-"""Number of visits that a channel costs in a trial with allowed turns, relative to one in the search for an order of
-the switches.
+"""Number of channel visits that one channel costs in a trial of allowed turns, if it costs one visit in the search for
+an order of the switches.
 """
 
 

@@ -52,7 +52,9 @@ def vls_allowed(options: EngineOptions) -> int:
 
 
 def vl_tables(sl: npt.NDArray[np.uint8], vls: int, options: EngineOptions) -> VlTables:
-    """Return the SL and VL tables for SLs 0..vls-1 (of any shape), shifted up to the first VL."""
+    """Return the SL table and the SL2VL table for paths on SLs 0 to ``vls - 1``, after all VLs were shifted up to the
+    first VL.  ``sl`` may have any shape.
+    """
     return {
         "sl": np.asarray(sl + np.uint8(options.first_vl), np.uint8),
         "sl2vl": identity_sl2vl(options.first_vl + vls),

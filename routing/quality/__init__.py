@@ -1,4 +1,4 @@
-"""Quality of tables: load of the channels, shares of traffic patterns, hops.
+"""Quality figures of tables: channel loads, shares of traffic patterns, and hops.
 
 All figures depend on the forwarding tables alone and are the same on every machine and for any number of threads.  A
 *share* is the rate of a flow relative to the reference rate, which is the most common data rate of the end ports'
@@ -249,14 +249,16 @@ def channel_loads(fabric: Fabric, routing: Table, *, threads: int = 2) -> npt.ND
 def all_to_all_share(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
     """Return the share of the reference rate at which all-to-all traffic saturates the first channel.
 
-    With equal link speeds the share is (N - 1) / largest load for N end ports.  The load of a link of twice the speed
-    counts half.  The share is infinite if no channel carries traffic.
+    If all links have one speed, the share is (N - 1) / largest load for N end ports.  On a link of twice the speed, the
+    load counts half.  The share is infinite if no channel carries traffic.
     """
     return share_of(fabric, loads, len(attached(fabric)))
 
 
 def all_to_all_bound(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
-    """Return the upper bound of :func:`all_to_all_share`: the same total load in proportion to the capacities."""
+    """Return an upper bound of :func:`all_to_all_share`: its value if the total load were spread over the channels in
+    proportion to their capacities.
+    """
     total = math.fsum(loads.tolist())
     if total <= 0:
         return math.inf
@@ -270,9 +272,9 @@ def bisection_share(
 
     The result is NaN with fewer than two end ports.
 
-    In each bisection, the end ports are split at random into two halves, and each of the first sends to one of the
-    second.  A flow gets its share of the most loaded channel on its path: the capacity divided by the number of flows.
-    It never gets more than the links of its two end ports carry.
+    In each bisection, the end ports are split at random into two halves.  Each end port of the first half sends to one
+    of the second half.  A flow gets an equal share of the capacity of the most loaded channel on its path.  Its rate is
+    also limited by the links of its two end ports.
 
     Raises
     ------
@@ -290,7 +292,9 @@ def bisection_share(
 
 
 def tier_loads(fabric: Fabric, loads: npt.NDArray[np.float64]) -> tuple[TierLoad, ...]:
-    """Return the load between levels, lowest first; level n is n channels from the nearest switch with end ports."""
+    """Return the load of the channels between the levels of a tree, lowest level first.  The level of a switch is its
+    distance, in channels, from the nearest switch with end ports.
+    """
     channels = fabric.channels
     level = _levels(fabric)
     low = np.minimum(level[channels.src], level[channels.dst])
@@ -318,7 +322,7 @@ def _levels(fabric: Fabric) -> npt.NDArray[np.int64]:
 
 
 def _mean(values: npt.NDArray[np.float64]) -> float:
-    # NumPy's order of summation depends on the processor, while fsum is exact.
+    # NumPy's order of summation depends on the processor; fsum is exact.
     return math.fsum(values.tolist()) / values.size if values.size else 0.0
 
 

@@ -21,8 +21,9 @@ number.
 class DisjointPaths:
     """Shares of the pairs of end ports with at least two, three and four link-disjoint paths.
 
-    A pair has one path for each LID of the destination.  Its number is the size of the largest set of these paths in
-    which no two use the same cable between switches, in either direction.  Parallel cables are different cables.
+    A pair has one path for each LID of the destination.  Its number of link-disjoint paths is the size of the largest
+    set of these paths in which no two use the same cable between switches, in either direction.  Parallel cables count
+    as different cables.
 
     Attributes
     ----------

@@ -1,4 +1,6 @@
-"""Figures of quality for parts of the traffic: the classes of end ports, a thin leaf, and the stretch of the paths."""
+"""Quality figures for parts of the traffic: for each class of end ports, for a thin leaf, and for the stretch of the
+paths.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,14 @@ from routing.fabric import Fabric
 from routing.quality.flows import Flows
 
 SIGNIFICANT = 1.01
-"""Factor by which the all-to-all share must rise elsewhere for a leaf to count as thin."""
+"""Factor by which the all-to-all share must be higher without a leaf's own links for the leaf to count as thin."""
 
 _LIDS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
 class ClassShare:
-    """All-to-all traffic among the end ports of one class.
+    """Figures of all-to-all traffic among the end ports of one class.
 
     Attributes
     ----------
@@ -90,7 +92,9 @@ def share_of(fabric: Fabric, loads: npt.NDArray[np.float64], endports: int) -> f
 
 
 def class_shares(flows: Flows, all_to_all: float) -> tuple[ClassShare, ...]:
-    """Return the figures of each class that has end ports; ``all_to_all`` is the share of all classes together."""
+    """Return the figures of each class that has end ports.  ``all_to_all`` is the share of all-to-all traffic among the
+    end ports of all classes.
+    """
     fabric = flows.fabric
     there = np.flatnonzero((fabric.endport_switch >= 0) & (fabric.endport_lid > 0))
     found = []
@@ -109,7 +113,8 @@ def class_shares(flows: Flows, all_to_all: float) -> tuple[ClassShare, ...]:
 
 
 def thin_leaf(fabric: Fabric, loads: npt.NDArray[np.float64], endports: int) -> ThinLeaf | None:
-    """Return the switch with end ports at one end of the most utilised channel; None unless it alone limits the share.
+    """Return the thin leaf: the switch with end ports at one end of the most utilised channel.  None unless this switch
+    alone limits the all-to-all share.
 
     Parameters
     ----------
@@ -170,13 +175,15 @@ def stretch(flows: Flows) -> Stretch | None:
 
 
 def _lids_of(fabric: Fabric, rows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
-    """Return the LIDs of end ports, one array for each."""
+    """Return the LIDs of the given end ports, as one array for each end port."""
     base, count = fabric.endport_lid[rows].astype(np.int64), 1 << fabric.endport_lmc[rows].astype(np.int64)
     return [np.arange(low, low + number) for low, number in zip(base.tolist(), count.tolist(), strict=True)]
 
 
 def _hops(flows: Flows, lids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return int64[S, len(lids)], the channels of the path from each switch to each LID; -1 if it does not arrive."""
+    """Return int64[S, len(lids)], the number of channels on the path from each switch to each LID; -1 if the path does
+    not arrive.
+    """
     fabric, channels = flows.fabric, flows.fabric.channels
     lft, root = flows.routes.lft[:, lids], fabric.lids.switch[lids]
     channel = channels.at_port[np.arange(fabric.switches)[:, None], lft]

@@ -26,7 +26,7 @@ Scalar = TypeVar("Scalar", np.int32, np.bool_)
 
 @dataclass(frozen=True, eq=False)
 class PreviousSls:
-    """An earlier SL table, and how its rows and columns map to the present fabric.
+    """An earlier SL table, with the numbers that map its rows and columns to the present fabric.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ typedef struct {
     const int32_t *src;        /* [C]: switch that sends */
     const int32_t *dst;        /* [C]: switch that receives */
     const int32_t *into;       /* [C]: channels sorted by the switch that they enter */
-    const int32_t *into_first; /* [S + 1]: index of each switch's first channel in `into` */
+    const int32_t *into_first; /* [S + 1]: index in `into` of the first channel that enters each switch */
     const int32_t *at_port;    /* [S, 256]: channel out of each port, -1: none */
     const int32_t *slot;       /* [C]: index of the first CDG edge of each channel */
     const int32_t *lid_switch; /* [L]: switch that delivers each LID */

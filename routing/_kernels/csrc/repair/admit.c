@@ -23,7 +23,7 @@ static int32_t turns_of(repair_state *job, int32_t c, int32_t vl, int32_t count)
 }
 
 /* List in `steps` all CDG edges that the subtree's packets on one VL need if the disconnected switch takes channel
- * c.  Unlike turns_of, this includes the edges between switches of the subtree.  Returns the number of edges. */
+ * c, including the edges between switches of the subtree.  Returns the number of edges. */
 static int32_t whole_paths(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;

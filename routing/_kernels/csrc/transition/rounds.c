@@ -164,8 +164,8 @@ static int32_t depth_of(rounds_job *j, int32_t column, int32_t s, bool all)
     return depth;
 }
 
-/* Compute the rounds of an LFT column, and return the number of the last round.  `all`: see `outward` of
- * ibn_transition_rounds. */
+/* Compute the rounds of one LFT column, and return the number of the last round.  With `all`, every changed switch
+ * needs a round of its own on its path (`outward` of ibn_transition_rounds). */
 static uint8_t run_column(rounds_job *j, int32_t column, bool all, uint8_t *round)
 {
     const int32_t switches = j->t->switches;

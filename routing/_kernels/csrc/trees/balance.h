@@ -9,7 +9,7 @@ typedef struct {
     const int32_t *dst;             /* [C], switch that receives */
     const int32_t *src;             /* [C], switch that sends */
     const int32_t *into;            /* [C], channels sorted by the switch that they enter */
-    const int32_t *into_first;      /* [S + 1], index of each switch's first channel in `into` */
+    const int32_t *into_first;      /* [S + 1], index in `into` of the first channel that enters each switch */
     const double *inverse_capacity; /* [C], inverse capacity: utilisation is load times inverse_capacity */
     const double *sources;          /* [S], flow from each switch to every family of destinations */
 } ibn_network;

@@ -22,7 +22,9 @@ typedef struct {
     uint8_t *block;          /* [parts, S, most] entries of all switches towards the LIDs of one switch */
     uint8_t *column;         /* [parts, S] entries of all switches towards one LID */
     int32_t *queue;          /* [parts, S] switches from which some path leads down only to the current destination */
-    uint8_t *towards;        /* [parts, S] offset of the next channel on a path that leads down only, or CF_NONE */
+    /* [parts, S] next channel of each switch on a path that leads down only, as offset among the switch's channels,
+     * or CF_NONE */
+    uint8_t *towards;
 } fill_t;
 
 /* Clear the entries that lead to a switch without an entry, because a longer path may exist for such entries. */

@@ -1,7 +1,7 @@
 #ifndef IBNUE_SYMMETRIC_PATHS_H
 #define IBNUE_SYMMETRIC_PATHS_H
 #include <stdint.h>
-/* Compute paths between switches whose reply paths are their reverses: see symmetric_paths.c. */
+/* Compute paths between switches such that the reply path is the path in reverse: see symmetric_paths.c. */
 int ibn_trees_symmetric_paths(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *reverse,
                               const double *inverse_capacity, const double *sources, int32_t passes, uint64_t seed,
                               uint8_t *next, double *load, double *worst);

@@ -172,8 +172,8 @@ void ibn_repair_collect_subtree(repair_state *job, int32_t root);
 uint32_t ibn_repair_vls_of(const repair_state *job, int32_t s);
 int32_t ibn_repair_common_suffix(repair_state *job, int32_t c, int32_t count);
 
-/* Tests of CDG edges for cycles, and of the channels that a subtree may take; functions that remove added edges
- * again.  Each function is described at its definition. */
+/* Tests whether CDG edges close a cycle, and whether a subtree may take a channel.  Other functions of this group
+ * remove added edges again.  Each function is described at its definition. */
 bool ibn_repair_fits(repair_state *job, int32_t count, int32_t vl);
 void ibn_repair_unblock(repair_state *job, int32_t had);
 bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl);

@@ -82,7 +82,7 @@ static inline double ibn_peak_utilisation(const ibn_network *net, const double *
     return peak;
 }
 
-/* Add flow to a channel, and update its weight and the potential. */
+/* Add flow to a channel, and update its weight and the account's sum of weights (`potential`). */
 static inline void ibn_account_add(const job_t *job, load_account *account, int32_t channel, double flow)
 {
     account->load[channel] += flow;
