@@ -231,7 +231,7 @@ def safe_tree(fabric: Fabric, unicast: Cdg, vl: int, roots: Sequence[int], *, th
     Notes
     -----
     A tree is grown breadth first from a root.  A link that would close a cycle is left out, and its switch waits for
-    another link.  So the result need not exist although another tree would fit.
+    another link.  The search is not exhaustive: it may find no tree although one exists.
     """
     used = (unicast.masks >> vl & 1).astype(np.uint8)
     order = topological_order(fabric.channels, used.astype(np.uint16), 1, threads=threads)

@@ -171,19 +171,19 @@ class Offers:
     Attributes
     ----------
     options
-        Names of the options that it supports, of those that not every engine supports (:attr:`Option.refusal`).
+        Names of the supported options among those that not every engine supports (:attr:`Option.refusal`).
     refusals
         Problem and remedy in the error for an unsupported option, where the option's own text does not suit the engine.
     up_down
-        Whether its paths follow Up*/Down*, so that a repair may use every dependency from up to down.
+        Whether the paths follow Up*/Down*.  Then a repair may use every dependency that leads up and then down.
     needs_vls
-        Whether its tables usually need more than one VL.
+        Whether the engine's tables usually need more than one VL.
     opensm_options
-        Options of opensm.conf that apply to no engine but those that declare them.
+        Options of opensm.conf that the engine reads, among those that only some engines read.
     recomputes
-        Whether it computes tables from the fabric and the options, so that they are worth keeping and repairing.
+        Whether the engine computes tables from fabric and options, so that tables are worth keeping and repairing.
     chooses
-        Whether its tables are always those of another engine of the registry.
+        Whether the engine always returns the tables of another engine of the registry.
     """
 
     options: Collection[str] = ()

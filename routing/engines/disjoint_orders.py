@@ -25,8 +25,9 @@ LANDMARKS = 6
 """Number of switches whose distances, with random factors, are added to give an order by distance."""
 
 FIRST_SHORT, FIRST_RICH, SECOND_RICH = 10, 5, 1
-"""Values by which orders are compared: of a pair with a first shortest path, of a pair with a first rich choice of
-paths, and of a pair with a second rich choice.
+"""Values by which switch orders are compared.  An order gets the first value for each pair of switches to which it is
+the first to give a shortest path.  It gets the second and third value for each pair to which it is the first or the
+second to give a rich choice of paths.
 """
 
 
@@ -136,8 +137,8 @@ def choose_orders(
 def _served(
     offer: Reach, distance: npt.NDArray[np.uint16], counted: npt.NDArray[np.bool_], wanted: int
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return two arrays bool[S, S]: the pairs to which an order gives a shortest path, and the pairs to which it also
-    gives a choice of paths.
+    """Return two arrays bool[S, S]: the pairs of switches to which a switch order gives a shortest path, and the pairs
+    to which it also gives a rich choice of paths.
     """
     short = counted & (offer.hops == distance)
     return short, short & (np.minimum(offer.degree, offer.degree.T) >= wanted)

@@ -171,7 +171,7 @@ def increasing_column(
 ) -> Column:
     """Compute an LFT column whose paths use increasing channels, and in which all entries of paths that count stay.
 
-    Other switches of ``preset`` take the channels that it gives them.
+    A switch in ``preset`` whose entry may change takes the channel that ``preset`` gives it.
     """
     channels, rows = job.fabric.channels, np.arange(job.fabric.switches)
     ports = job.routing.lft[:, job.fabric.switch_lid[target]].copy()

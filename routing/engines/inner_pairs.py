@@ -108,10 +108,10 @@ def _by_pair(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
 
 
 def _mirrored(job: Inner, columns: Mapping[int, Column], order: npt.NDArray[np.int32]) -> dict[int, Column]:
-    """Return the columns with reversed paths where necessary: if a path that counts does not increase in the order, the
-    path in the other direction is its reverse.
+    """Return the columns after paths were reversed where replies require it.  A path from traffic that counts may use
+    channels that do not increase in the order.  Then the path in the other direction becomes its reverse.
 
-    Then the dependencies of both directions are on the VL of the path that counts.
+    So the dependencies of both directions are on the VL of the path that counts.
     """
     channels = job.fabric.channels
     preset: dict[int, dict[int, int]] = {target: {} for target in columns}

@@ -131,6 +131,7 @@ def union_of_proven_dependencies(base: Fabric, tables: Sequence[Published], *, t
         union = functools.reduce(operator.or_, (cdg.onto(base) for cdg in cdgs))
         found = union.sorted(max(len(cdg.order) for cdg in cdgs), threads=threads)
     if found is None or not all("first_switches" in table.routing.provenance.options for table in tables):
-        return found  # The options of tables that follow an Up*/Down* order name the first switches of that order.
+        # Only tables that follow an Up*/Down* order have this option, which names the first switches of the order.
+        return found
     position = found.switch_order()
     return found if position is None else found.along(position)

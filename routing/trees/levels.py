@@ -329,8 +329,9 @@ def _order(
     """Return int32[S], positions of the switches.  First come the hubs with the switches above them, from the bottom
     up; then all other switches, from the top down.
 
-    A switch from which no path up leads to these first switches needs one.  So the highest lower switch that has such a
-    path is placed after the first switches, together with the switches above it, also from the bottom up.
+    Every switch needs a path up to one of these first switches.  If some switch has none, more switches are placed
+    after the first ones: the highest switch that is linked to it and has such a path, with the switches above that
+    switch, also from the bottom up.
     """
     channels, switches = fabric.channels, fabric.switches
     placed: npt.NDArray[np.bool_] = np.zeros(switches, np.bool_)

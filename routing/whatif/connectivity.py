@@ -84,7 +84,7 @@ def _remainders(old_part: npt.NDArray[np.int32], new_part: npt.NDArray[np.int32]
     The result is the number of the new component that has most end ports of the old component; -2 if none is left.
     """
     parts = int(old_part.max(initial=-1)) + 1
-    # -2 cannot be confused with the number of a component, or with -1 (not attached)
+    # The value -2 is neither a component number nor -1, which means that an end port is not attached.
     rest = np.full(parts + 1, -2, np.int32)
     both = (old_part >= 0) & (new_part >= 0)
     for part in range(parts):

@@ -20,7 +20,7 @@ typedef struct {
     uint16_t *dependencies;
     uint8_t *hops;
     int64_t *counts;
-    /* [S] last column or search, by number, that visited each switch */
+    /* [S] number of the last column or search that visited each switch */
     int32_t *queue, *seen;
     int32_t stamp; /* number of the current column or search */
 } job_t;

@@ -25,7 +25,7 @@ typedef struct {
     const int32_t *dst;           /* [C], switch where each channel ends */
     const uint8_t *port;          /* [C], out-port of each channel */
     const int32_t *into;          /* [C], all channels, sorted by the switch where they end */
-    const int32_t *into_first;    /* [S + 1], index of each switch's first channel in `into` */
+    const int32_t *into_first;    /* [S + 1], index in `into` of the first channel that enters each switch */
     const int32_t *at_port;       /* [S, 256], channel at each out-port, -1: none */
     const int32_t *slot;          /* [C], index of the first CDG edge of each channel */
     const uint8_t *alive;         /* [C], 0: the channel is lost */
@@ -46,23 +46,24 @@ typedef struct {
 
 /* Fill the missing entries of LFTs.  An entry is missing if it is 255 although the switch can reach the LID.
  *
- * treatment: uint8 [L], treatment of each column.  0: fill the missing entries.  1: skip the column.  2: fill the
- * missing entries, after all CDG edges are removed that no path uses on the VLs of such columns.  If the column
- * fails even so, all its entries are removed and it is rebuilt.  If that fails too, it copies the column of another
- * LID.
- * lft: uint8 [S, L], filled in place.  A column that fails is as it was, or empty (treatment 2).
+ * treatment: uint8 [L], treatment of each column. 0: fill the missing entries. 1: skip the column. 2: first remove
+ * all CDG edges that no path uses, on the VLs of all columns with this treatment; then fill the missing entries.  If
+ * such a column fails, all its entries are removed and it is rebuilt.  If the rebuild fails too, the column of
+ * another LID is copied.
+ * lft: uint8 [S, L], filled in place.  A column that fails keeps its entries (treatment 0) or is empty (treatment
+ * 2).
  * sl: uint8 [L] or [S, L].  If a path would close a cycle on its own VLs, its packets may get another SL, provided
  * that SLs depend on the source and replies do not count.  A copied column also takes the SLs of the other LID.
  * dependencies: uint16 [slots], VLs on which each CDG edge may be used, as bits; the edges of new paths are added.
  * order: int32 [V, C], position of each channel in a topological order of these CDG edges; updated.
  * load: int64 [C], flow on each channel; updated.  With `withdraw`, the flow of subtrees that lost their path is
  * first subtracted from their previous paths.
- * done: uint8 [L], outcome of each column.  0: nothing was missing.  1: repaired.  2: failed.  3: copied from
- * another LID.
+ * done: uint8 [L], outcome of each column. 0: nothing was missing. 1: repaired. 2: failed. 3: copied from another
+ * LID.
  * counts: int64 [5]: entries that were missing; entries filled; valid entries that were changed; channels that cycle
  * searches visited; subtrees whose parts moved to several VLs.
  *
- * Return 0, or 1 if memory ran out. */
+ * Returns 0, or 1 if memory is exhausted. */
 int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, uint8_t *lft, uint8_t *sl,
                        uint16_t *dependencies, int32_t *order, int64_t *load, uint8_t *done, int64_t *counts);
 

@@ -110,8 +110,9 @@ void ibn_repair_undo(repair_state *job)
     }
 }
 
-/* Record that a CDG edge closes a cycle with edges that may be removed again; then it must be tested again.  If
- * there is no room for the record, the edge is not marked as blocked (known to close a cycle). */
+/* Record a CDG edge that closes a cycle together with edges that may be removed again.  Once they are removed, the
+ * edge has to be tested again.  If there is no room for the record, the edge is not marked as blocked (known to
+ * close a cycle). */
 static void note_blocked(repair_state *job, int32_t dependency, int32_t vl)
 {
     if (!job->on_trial)
