@@ -1,4 +1,4 @@
-"""Conversion of a fabric to the input of the balancing kernel, and of its trees to forwarding tables."""
+"""Convert a fabric to the input of the balancing kernel, and the trees of the kernel to forwarding tables."""
 
 from __future__ import annotations
 

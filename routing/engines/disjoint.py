@@ -1,4 +1,6 @@
-"""Paths of the 2^LMC LIDs of a port that share as few links as the fabric allows, free of credit loops by VLs."""
+"""Compute paths to the 2^LMC LIDs of each port that share as few links as possible, and VLs on which they form no
+credit loop.
+"""
 
 from __future__ import annotations
 
@@ -124,8 +126,8 @@ class _TreeSearch:
     options: EngineOptions
 
     def run(self) -> Placement:
-        """Search for trees, and for VLs of their paths.  Several numbers of orders are tried, until the paths fit into
-        the VLs.
+        """Search for trees, and for VLs of their paths.  Several numbers of switch orders are tried, until the paths
+        fit into the VLs.
 
         Raises
         ------

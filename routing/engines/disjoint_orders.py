@@ -19,10 +19,12 @@ CANDIDATES = 20
 """Number of orders that are generated.  The reversed orders are candidates too."""
 
 BALANCE_STEPS, SMOOTHING_STEPS = 40, 2
-"""Number of attempts to move a switch, per switch: for a random order, and for an order by distance."""
+"""Number of attempts per switch to move it: in a random order of the switches, and in an order by distance."""
 
 LANDMARKS = 6
-"""Number of switches whose distances, with random factors, are added to give an order by distance."""
+"""Number of landmark switches.  An order by distance sorts the switches by the sum of their distances from the
+landmarks, each with a random factor.
+"""
 
 FIRST_SHORT, FIRST_RICH, SECOND_RICH = 10, 5, 1
 """Values by which switch orders are compared.  An order gets the first value for each pair of switches to which it is

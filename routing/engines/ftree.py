@@ -153,7 +153,8 @@ def better_by_descent(
 
 
 def _order(fabric: Fabric, level: npt.NDArray[np.int32]) -> TreeOrder | None:
-    """Return the order for a descent with the given levels (int32[S]); None if there is none, or the tree is regular.
+    """Return the order of the switches for a descent with the given levels (int32[S]).  None if there is no such order,
+    or if the tree is regular, so that no descent is needed.
 
     A tree is regular if no link is missing, all links have one speed, and all leaves the same number of end ports.
     """

@@ -23,7 +23,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class GridRoutes:
-    """Dimension-ordered paths of a fabric.
+    """Dimension-ordered paths of a fabric, with the coordinates from which they follow.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class GridRoutes:
 
     @classmethod
     def of(cls, fabric: Fabric, options: EngineOptions) -> GridRoutes:
-        """Return the paths of a fabric.
+        """Compute the coordinates and the dimension-ordered paths of a fabric.
 
         Raises
         ------
@@ -94,7 +94,7 @@ class GridRoutes:
         return destination[several], switch[several], bundle[several]
 
     def _turns(self, destination: Rows, switch: Rows, bundle: Rows, size: Rows) -> Rows:
-        """Return int64[N], the index of the parallel link that each entry takes in its bundle."""
+        """Return int64[N], for each entry the index of the parallel link that it takes within its bundle."""
         flow = self._flow[self.side[destination], self.destinations.root[destination], switch]
         flow = flow * self.destinations.share[destination]
         turn = _deal_out(bundle, flow, size)
@@ -146,7 +146,7 @@ class GridRoutes:
 
 
 def _deal_out(bundle: Rows, flow: npt.NDArray[np.float64], size: Rows) -> Rows:
-    """Return int64[N], the index of the parallel link that each flow takes in its bundle.
+    """Return int64[N], for each flow the index of the parallel link that it takes within its bundle.
 
     The flows of a bundle are assigned in order of size, the largest first.  They take the links of the bundle in turn,
     forwards and then backwards.
@@ -161,8 +161,8 @@ def _deal_out(bundle: Rows, flow: npt.NDArray[np.float64], size: Rows) -> Rows:
 
 
 def _by_rate(flow: npt.NDArray[np.float64], inverse: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return int64[N], the index of the parallel link that each flow takes, if the links have different capacities.
-    The largest flows are assigned first.
+    """Return int64[N], for each flow the index of the parallel link that it takes, if the links have different
+    capacities.  The largest flows are assigned first.
     """
     load, found = np.zeros(len(inverse)), np.empty(len(flow), np.int64)
     for row in np.argsort(-np.round(flow, 9), kind="stable").tolist():

@@ -1,4 +1,4 @@
-"""VLs by hop class: the VL of a packet at a switch depends on the link on which the packet came.
+"""VLs by hop class: the VL on which a packet leaves a switch depends on the link by which the packet came.
 
 A packet begins in the first class.  Some links are *advancing*: after such a link, a packet is in the second class.
 SL2VL distinguishes the classes by the in-port.
@@ -64,7 +64,7 @@ class HopClasses:
 
     @cached_property
     def irregular(self) -> npt.NDArray[np.bool_]:
-        """Pairs of switches of which some path in either direction is not regular, bool[S, S].  Cost: O(D S)."""
+        """Pairs of switches with a path, in either direction, that is not regular, bool[S, S].  Cost: O(D S)."""
         channels = self.fabric.channels
         found = np.zeros((self.fabric.switches, self.fabric.switches), np.bool_)
         if len(channels) == 0:
@@ -153,8 +153,8 @@ def fallback(engine: Engine, fabric: Fabric, options: EngineOptions, **facts: ob
 
 
 def _assign(paths: HopClasses, lft: npt.NDArray[np.uint8], options: EngineOptions) -> tuple[_Assignment, int]:
-    """Return the assignment of VLs that uses all allowed VLs, and the smallest number of VLs for which an assignment
-    was found.
+    """Assign VLs to hop classes and irregular paths.  Return an assignment that uses all allowed VLs, and the smallest
+    number of VLs for which an assignment was found.
 
     Raises
     ------
@@ -205,7 +205,7 @@ class _Groups:
 
     @classmethod
     def of(cls, paths: HopClasses) -> _Groups:
-        """Return the groups of all irregular pairs."""
+        """Return one group for each pair of switches with an irregular path."""
         fabric, destinations = paths.fabric, paths.destinations
         high, low = np.nonzero(np.tril(paths.irregular, -1))
         has_ports = fabric.terminals_at > 0

@@ -1,5 +1,5 @@
-"""LFT columns of inner switches (switches without traffic that counts).  Their paths use channels of increasing
-positions in an order.
+"""LFT columns of inner switches, which are switches without traffic that counts.  The paths in these columns use
+channels in the direction of a given order of the channels.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from routing.tables import Routing
 from routing.trees.levels import tree_order
 
 MOST_ORDERS = 8
-"""Number of orders that are tried for one VL."""
+"""Number of orders of the channels that are tried for one VL."""
 
 MOST_TRIALS = 200
-"""Limit of the paths that each order tries to include, and of the paths that get an order of their own."""
+"""Limit of the paths that each order of the channels tries to include, and of the paths that get an order of their
+own.
+"""
 
 _AT_TARGET = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True, eq=False)
 class Inner:
-    """Tables, and the inner switches between which paths are missing.
+    """Tables, and the inner switches (switches without end ports that count) between which paths are missing.
 
     Attributes
     ----------
@@ -87,8 +89,8 @@ def of_vls(cdg: Cdg, mask: int) -> Cdg:
 
 
 def bases(fabric: Fabric) -> Iterator[npt.NDArray[np.int32]]:
-    """Yield orders of the channels, int32[C], in which paths that lead up and then down increase.  The second order is
-    that of a tree.
+    """Yield orders of the channels, int32[C], that all paths up and then down follow.  The second order is derived from
+    the levels of a tree.
     """
     top = top_switches(fabric) or [central_switch(fabric)]
     yield is_increasing(fabric.channels, breadth_first(fabric, top))
@@ -98,7 +100,7 @@ def bases(fabric: Fabric) -> Iterator[npt.NDArray[np.int32]]:
 
 
 def columns_of(job: Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[Column] | None:
-    """Return paths to the targets from all inner switches that need them; None if no such paths were found.
+    """Search for paths to the targets from all inner switches that need them.  None if such paths were not found.
 
     The channels of each path increase in an order of the channels, which is that of a tree at first.  Where no such
     path exists, the order is changed: it then allows one more path in addition to those found so far.
@@ -134,7 +136,9 @@ def _lacks_path(job: Inner, column: Column) -> npt.NDArray[np.bool_]:
 
 
 def _admit(fabric: Fabric, masks: npt.NDArray[np.uint16], column: Column, switch: int) -> bool:
-    """Add the edges of a path from a switch to the target of a column, unless they close a cycle with ``masks``."""
+    """Add the CDG edges of a path to the existing edges ``masks``, unless they close a cycle.  The path leads from a
+    switch to the target of a column.
+    """
     channels, edges = fabric.channels, fabric.channels.edges
     choices = np.arange(channels.first[switch], channels.first[switch + 1])
     leads = column.first[channels.dst[choices]] >= 0
@@ -169,7 +173,7 @@ def nearest_order(cdg: Cdg, base: npt.NDArray[np.int32]) -> npt.NDArray[np.int32
 def increasing_column(
     job: Inner, target: int, order: npt.NDArray[np.int32], preset: Mapping[int, int] | None = None
 ) -> Column:
-    """Compute an LFT column whose paths use increasing channels, and in which all entries of paths that count stay.
+    """Compute an LFT column whose paths follow an order of the channels.  The entries of all paths that count stay.
 
     A switch in ``preset`` whose entry may change takes the channel that ``preset`` gives it.
     """
@@ -203,7 +207,9 @@ def increasing_column(
 
 
 def with_columns(job: Inner, columns: list[Column], sl: int | None) -> Routing:
-    """Return the tables with the given paths between inner switches, on the given SL (None: on the SL of the LID)."""
+    """Return the tables with the given paths between inner switches, on SL ``sl`` (None: on the SL of the destination
+    LID).
+    """
     lft, sls = job.routing.lft.copy(), job.routing.sl.copy()
     for column in columns:
         lid, fits = int(job.fabric.switch_lid[column.target]), column.first >= 0

@@ -1,5 +1,5 @@
-"""Paths between inner switches (switches without traffic that counts).  They follow the orders of channels that the
-other paths leave possible.
+"""Compute paths between inner switches, which are switches without traffic that counts, such that no VL gets a
+dependency cycle.
 
 Engines in layers assign VLs to the paths from or to end ports that count.  Two aggregation nodes on inner switches of a
 tree need paths as well, and such a path leads down and then up.  It must not need a further VL.  So this module takes
@@ -35,7 +35,7 @@ from routing.tables import Routing
 def connect_inner_switches(
     fabric: Fabric, routing: Routing, senders: npt.NDArray[np.bool_], *, reversible: bool
 ) -> Routing | None:
-    """Return tables whose paths between inner switches close no cycle, with all other paths unchanged.
+    """Return tables with paths between inner switches that close no cycle.  All other paths stay as they are.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def _on_one_vl(job: Inner, counted: Cdg) -> Routing | None:
 
 
 def _by_pair(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
-    """Return the tables with an SL for each path between inner switches; None if a path fits on none.
+    """Return the tables with a suitable SL for each path between inner switches; None if some path fits on no SL.
 
     With ``replies``, the paths of a pair in both directions have the same SL.  Several orders are tried for the paths.
     Cost: a topological order for each pair whose paths do not follow those of the VLs.
@@ -177,7 +177,7 @@ def _fit_pairs(
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """Dependencies of the paths between two switches, in both directions.
+    """Dependencies of the two paths between two switches, one in each direction.
 
     Attributes
     ----------
@@ -199,11 +199,15 @@ class _Pair:
         return cls(before, after, edges.first[before] + after - edges.after[before])
 
     def increases(self, order: npt.NDArray[np.int32]) -> bool:
-        """Return whether all dependencies lead to a later channel in an order (int32[C])."""
+        """Return whether all dependencies lead from a channel to a later channel in the order (int32[C], position of
+        each channel).
+        """
         return bool((order[self.before] < order[self.after]).all())
 
     def closes_no_cycle(self, fabric: Fabric, masks: npt.NDArray[np.uint16], bit: int) -> bool:
-        """Return whether the dependencies on the VL of a bit close no cycle with those of ``masks``."""
+        """Return whether the dependencies, added to the CDG edges ``masks`` on the VL that ``bit`` stands for, close no
+        cycle.
+        """
         own = (masks & np.uint16(bit) != 0).astype(np.uint16)
         if own[self.edges].all():
             return True

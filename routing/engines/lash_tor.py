@@ -101,7 +101,8 @@ ENGINE = LashTor()
 
 @dataclass(eq=False)
 class _Job:
-    """Search for SLs of all pairs of switches; paths may change to a higher VL at a switch (transition).
+    """Search for SLs of all pairs of switches.  A path may change to a higher VL at a switch, which is called a
+    transition.
 
     Attributes
     ----------
@@ -119,7 +120,7 @@ class _Job:
 
     @classmethod
     def of(cls, fabric: Fabric, options: EngineOptions) -> _Job:
-        """Return the search of a fabric with all candidate paths."""
+        """Prepare the search for a fabric: compute all candidate paths."""
         selector = PathSelector(fabric, Destinations.of(fabric), options)
         found = [selector.any_shortest]
         if selector.sources.any():
@@ -131,7 +132,8 @@ class _Job:
         return cls(selector, sorted(found, key=lambda paths: round(paths.max_utilisation, 6)), visits)
 
     def fewest(self, most: int, limit: float) -> tuple[PathSet, ChangingVls, int] | None:
-        """Return the paths that need the fewest VLs, with their SLs and that number; None if ``most`` are too few.
+        """Search for the paths that need the fewest VLs.  Return the paths, their SLs and the number of VLs; None if
+        more than ``most`` VLs are needed.
 
         Paths whose highest utilisation exceeds ``limit`` are left out.
         """
@@ -213,7 +215,7 @@ class _Job:
 def _sl2vl(fabric: Fabric, levels: ChangingVls, vls: int, first: int) -> npt.NDArray[np.uint8]:
     """Return uint8[S, P, P, 16], the VL of each SL by switch, in-port and out-port (see :class:`Routing`).
 
-    VLs are shifted up to the first VL.  An SL with transitions begins on that VL.
+    All VLs are shifted up by the first VL.  A path on an SL with transitions begins on that VL.
     """
     ports = 1 + int(fabric.switch_ports.max(initial=0))
     row = identity_sl2vl(first + vls)

@@ -135,7 +135,7 @@ class LayerSearch:
         self.visits = round((OPTIONAL_VISITS if self.optional else VISITS_PER_SECOND) * self.options.effort)
 
     def run(self) -> LayeredPaths:
-        """Return the best paths in layers that the search finds.
+        """Search for paths in layers, and return the best that were found.
 
         Raises
         ------
@@ -171,7 +171,7 @@ class LayerSearch:
 
     @property
     def is_best_possible(self) -> bool:
-        """Whether no shortest paths can have a lower utilisation than the best that were found."""
+        """Whether the best paths found have the lowest utilisation that any shortest paths can have."""
         best = min((found.max_utilisation for found in self.found), default=np.inf)
         return best <= self.bound * (1 + 1e-9)
 
@@ -290,7 +290,8 @@ class LayerSearch:
         )
 
     def _seeds(self, paths: PathSet, layers: int) -> Iterator[LayerSeed]:
-        """Yield the seeds for these paths: sets of random orders of the switches, and an empty seed.
+        """Yield initial states (seeds) of the layers for these paths: several sets of random orders of the switches,
+        and a seed without orders.
 
         For dimension-ordered paths and on trees, the unrestricted seed comes first because it is better there.
         """
@@ -412,7 +413,8 @@ class LayerSeed:
 
     @classmethod
     def from_orders(cls, fabric: Fabric, positions: list[npt.NDArray[np.int32]], *, strict: bool = True) -> LayerSeed:
-        """Return the seed for given orders of the switches (int32[S] each): paths lead up, then down.
+        """Return a seed in which each of the first layers has an order of the switches (int32[S] each), and prefers
+        paths up and then down in this order.
 
         If not ``strict``, dependencies that lead down and then up are not avoided.
         """
@@ -428,7 +430,7 @@ class LayerSeed:
 
 
 def random_orders(fabric: Fabric, layers: int, seed: int) -> LayerSeed:
-    """Return a seed from random orders of the switches: maximum cardinality search with random ties
+    """Return a seed whose layers have random orders of the switches, by maximum cardinality search with random ties
     (:mod:`routing.engines.orders`).
 
     A layer takes far more paths if the paths that agree with such an order are added to it first.

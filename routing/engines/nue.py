@@ -209,7 +209,7 @@ def _wholly_escaped(fabric: Fabric, destinations: Destinations, trees: NueTrees)
 
 
 def tree_tops(fabric: Fabric) -> list[int]:
-    """Return the top switches if the fabric is a tree, else an empty list.
+    """Return the top switches of a tree, or an empty list if the fabric is not a tree.
 
     In a tree, every channel leads one level up or down, and only the lowest switches have end ports.
     """

@@ -50,7 +50,8 @@ class Seeds:
 def by_region(
     fabric: Fabric, destinations: Destinations, layer: npt.NDArray[np.int32], layers: int, threads: int
 ) -> Seeds:
-    """Return seeds from the distances to each layer's destinations (``layer``: int32[D]).
+    """Return seeds in which channels are ordered by their distance from the destinations of each layer (``layer``:
+    int32[D]).
 
     Cost: O(C) for each switch that delivers a destination.
     """
@@ -62,7 +63,7 @@ def by_region(
 
 
 def by_order(fabric: Fabric, position: npt.NDArray[np.int32]) -> Seeds:
-    """Return seeds from orders of the switches (int32[layers, S])."""
+    """Return seeds that follow an order of the switches in each layer (int32[layers, S])."""
     src, dst = fabric.channels.src, fabric.channels.dst
     before, after = position[:, src].astype(np.float64), position[:, dst].astype(np.float64)
     rank = np.where(after < before, -before, fabric.switches + before)

@@ -26,14 +26,18 @@ from routing.engines.destinations import Destinations, inverse_capacity
 from routing.fabric import Fabric
 
 HOP_COST = 0.03
-"""Cost of a hop in addition to its load: enough to keep detours short where utilisation is low."""
+"""Cost of each hop, added to the cost of its load.  It is just large enough to keep detours short where the utilisation
+is low.
+"""
 
 CLUSTERED_CANDIDATES = 12
 MOST_STEPS = 400
-"""Maximum number of steps of a search that may visit ``VISITS_PER_SECOND`` channels; it scales with the work limit."""
+"""Maximum number of steps of a search that may visit ``VISITS_PER_SECOND`` channels.  It is scaled by the work limit of
+the search.
+"""
 
 DUEL_PASSES = 3
-"""Refinement passes before the changed order of a tree is compared with the order from which it came."""
+"""Number of refinement passes before a changed order of a tree's switches is compared with the original order."""
 
 VISITS_PER_SECOND = 60_000_000
 """Number of channels that the search for an order may visit, at effort 1."""

@@ -28,7 +28,7 @@ DIRECTED, RING_SYMMETRIC = "directed", "ringed"
 Paths of the second kind fit into the layers of :class:`~routing.engines.torus_rings.Rings`."""
 
 FIRST_FOUND = "first"
-"""Name of the path set of :meth:`PathSelector.first_found`."""
+"""Name of the path set that :meth:`PathSelector.first_found` returns."""
 
 MIRROR_PASSES = 4
 """Number of passes after the first for symmetric paths.  More passes changed nothing in measurements."""
@@ -119,7 +119,9 @@ class PathSelector:
         return tree_paths(self.fabric, self.destinations, self.options)
 
     def up_and_down(self) -> PathSet | None:
-        """Return shortest paths up and then down, with few pairs of flows that meet; None without such paths."""
+        """Return shortest paths up and then down in which few pairs of flows share channels; None if there are no such
+        paths.
+        """
         if self.tree is None:
             return None
         idle = self._idle_trees()

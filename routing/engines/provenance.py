@@ -1,4 +1,4 @@
-"""Record of an engine run."""
+"""Build the record of an engine run."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from routing.names import guid_in, guids_text
 
 
 def named_roots(fabric: Fabric, options: EngineOptions) -> list[int]:
-    """Return the rows of the switches that ``roots`` and ``root_guid_file`` name, in this order; empty without both.
+    """Return the rows of the switches that ``roots`` and ``root_guid_file`` name, in this order.  The result is empty
+    if both options are empty.
 
     Raises
     ------

@@ -88,13 +88,13 @@ class TurnGraph:
 
     @cached_property
     def useful(self) -> npt.NDArray[np.bool_]:
-        """Whether each turn leads on, and not back to the switch before, bool[T]."""
+        """Whether each turn leads to a third switch instead of back to the first one, bool[T]."""
         before, after = self.turns
         return np.asarray(self.dst[after] != self.src[before])
 
     @cached_property
     def turn_of(self) -> npt.NDArray[np.int64]:
-        """The turn between bundles of each CDG edge of the fabric."""
+        """Number of the turn between bundles to which each CDG edge of the fabric belongs."""
         before, after = self.fabric.channels.edges.channels()
         start = np.cumsum(self.edges.degree, dtype=np.int64) - self.edges.degree
         first, second = self.of[before], self.of[after]
@@ -151,7 +151,7 @@ class TurnGraph:
         return max(1, min(round(most * effort), round(TRIAL_TURNS * effort / max(len(self.edges), 1)), most))
 
     def forbidden(self, turns: AllowedTurns) -> int:
-        """Return the number of forbidden turns between bundles that lead on."""
+        """Return the number of turns that are forbidden, without those that lead back to the same switch."""
         allowed = np.zeros(len(self.useful), np.bool_)
         allowed[self.turn_of[turns.allowed != 0]] = True
         return int((self.useful & ~allowed).sum())
