@@ -168,26 +168,6 @@ static void spread_out(tree_t *tree, int32_t head)
     }
 }
 
-/* Return the flow to a destination that passes switch `u`: its own flow, and that of all switches upstream. */
-double ibn_nue_flow_through(const nue_t *nue, grower_t *grower, const uint8_t *next, int32_t target, int32_t u)
-{
-    const ibn_network *net = nue->job.net;
-    double flow = net->sources[u];
-    int32_t tail = 0, *queue = grower->account.children;
-    queue[tail++] = u;
-    for (int32_t head = 0; head < tail; head++) {
-        int32_t v = queue[head];
-        for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
-            int32_t c = net->into[i], w = net->src[c];
-            if (next[w] != NO_CHANNEL && ibn_next_channel(&nue->job, next, w) == c) {
-                flow += net->sources[w];
-                queue[tail++] = w;
-            }
-        }
-    }
-    return flow * nue->job.targets->share[target];
-}
-
 /* Return whether the path of `from` leads through `u`. */
 static int leads_through(const nue_t *nue, const uint8_t *next, int32_t from, int32_t root, int32_t u)
 {
@@ -258,7 +238,7 @@ static int make_room(tree_t *tree, int32_t u, int32_t c)
             continue;
         }
         if (tree->share > 0.0) {
-            double flow = ibn_nue_flow_through(tree->nue, grower, tree->next, tree->target, v);
+            double flow = ibn_tree_flow_through(&tree->nue->job, grower->account.children, tree->next, tree->target, v);
             send(tree, v, -flow);
             take(tree, v, other);
             send(tree, v, flow);

@@ -1,12 +1,10 @@
-/* Local search of Nue: move single next hops off the channel with the peak utilisation.  A move is made if the
- * dependencies of its layer allow it and if it lowers the sum of all channel weights. */
+/* One move of the local search (trees/passes.c): another next hop of one switch towards one destination, if the
+ * dependencies of its layer allow it. */
 #include "nue/internal/nue_job.h"
-
-#define ROUNDS 64
 
 /* Move the next hop of switch `u` towards destination `target` to another channel, if that lowers the sum of all
  * channel weights.  Returns whether it was moved. */
-static int improve(const nue_t *nue, grower_t *grower, int32_t target, int32_t u)
+int ibn_nue_move_next_hop(const nue_t *nue, grower_t *grower, int32_t target, int32_t u)
 {
     const job_t *job = &nue->job;
     const ibn_network *net = job->net;
@@ -15,7 +13,7 @@ static int improve(const nue_t *nue, grower_t *grower, int32_t target, int32_t u
     int32_t root = job->targets->root[target];
     layer_t *layer = &nue->layer[nue->target_layer[target]];
     int32_t taken = ibn_lmc_siblings(job, target, u, net->first[u] + kept);
-    double flow = ibn_nue_flow_through(nue, grower, next, target, u), before = account->potential;
+    double flow = ibn_tree_flow_through(job, account->children, next, target, u), before = account->potential;
     if (flow == 0.0)
         return 0;
     ibn_nue_add_flow(nue, account, next, u, root, -flow);
@@ -47,32 +45,4 @@ static int improve(const nue_t *nue, grower_t *grower, int32_t target, int32_t u
     }
     ibn_nue_add_flow(nue, account, next, u, root, flow);
     return 0;
-}
-
-/* Move the next hop towards one destination off a channel.  Returns whether this was possible. */
-static int relieve(const nue_t *nue, grower_t *grower, int32_t channel)
-{
-    const ibn_network *net = nue->job.net;
-    int32_t u = net->src[channel];
-    uint8_t index = (uint8_t)(channel - net->first[u]);
-    for (int32_t target = 0; target < nue->job.targets->count; target++)
-        if (nue->job.next[(int64_t)target * net->switches + u] == index && improve(nue, grower, target, u))
-            return 1;
-    return 0;
-}
-
-void ibn_nue_local_search(const nue_t *nue, grower_t *grower)
-{
-    const ibn_network *net = nue->job.net;
-    load_account *account = &grower->account;
-    for (int32_t round = 0; round < ROUNDS; round++) {
-        double peak = 0.0;
-        for (int32_t l = 0; l < nue->options->layers; l++)
-            ibn_layer_unblock(nue, &nue->layer[l]);
-        for (int32_t c = 0; c < net->channels; c++)
-            peak = fmax(peak, account->load[c] * net->inverse_capacity[c]);
-        for (int32_t c = 0; c < net->channels; c++)
-            if (account->load[c] * net->inverse_capacity[c] >= peak && !relieve(nue, grower, c))
-                return;
-    }
 }

@@ -1,9 +1,6 @@
-/* Local search: move single next hops off the channel with the peak utilisation, one destination at a time.  A move
- * is made if it lowers the sum of all channel weights.  A pass recomputes whole trees and so may undo good choices;
- * this search does not. */
-#include "trees/internal/load_account.h"
-
-#define ROUNDS 64
+/* One move of the local search (passes.c): another next hop of one switch towards one destination, as the rule of
+ * paths allows it. */
+#include "trees/internal/passes.h"
 
 /* Return whether switch `u` may take channel `c` as its next hop while all other next hops stay. */
 static int allowed(const job_t *job, const uint8_t *next, int32_t target, int32_t u, int32_t c)
@@ -22,33 +19,13 @@ static int allowed(const job_t *job, const uint8_t *next, int32_t target, int32_
     return v == root || (next[v] != NO_CHANNEL && position[net->dst[ibn_next_channel(job, next, v)]] > position[v]);
 }
 
-/* Return the flow to a destination that passes switch `u`: its own flow, and that of all switches upstream. */
-static double flow_through(const job_t *job, load_account *account, const uint8_t *next, int32_t target, int32_t u)
-{
-    const ibn_network *net = job->net;
-    double flow = net->sources[u];
-    int32_t tail = 0;
-    account->queue[tail++] = u;
-    for (int32_t head = 0; head < tail; head++) {
-        int32_t v = account->queue[head];
-        for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
-            int32_t c = net->into[i], w = net->src[c];
-            if (next[w] != NO_CHANNEL && ibn_next_channel(job, next, w) == c) {
-                flow += net->sources[w];
-                account->queue[tail++] = w;
-            }
-        }
-    }
-    return flow * job->targets->share[target];
-}
-
 /* Move the next hop of switch `u` for one destination to another channel, if that lowers the sum of all channel
  * weights.  Returns whether it was moved. */
-static int improve(const job_t *job, load_account *account, int32_t target, int32_t u)
+int ibn_trees_move_next_hop(const job_t *job, load_account *account, int32_t target, int32_t u)
 {
     const ibn_network *net = job->net;
     uint8_t *next = job->next + (int64_t)target * net->switches, kept = next[u];
-    double flow = flow_through(job, account, next, target, u);
+    double flow = ibn_tree_flow_through(job, account->queue, next, target, u);
     if (flow == 0.0)
         return 0;
     double before = account->potential;
@@ -68,31 +45,4 @@ static int improve(const job_t *job, load_account *account, int32_t target, int3
     next[u] = kept;
     ibn_account_add_path(job, account, next, u, target, flow);
     return 0;
-}
-
-/* Move the next hop for one destination off a channel.  Returns whether this was possible. */
-static int relieve(const job_t *job, load_account *account, int32_t channel)
-{
-    const ibn_network *net = job->net;
-    int32_t u = net->src[channel], moved = 0;
-    uint8_t index = (uint8_t)(channel - net->first[u]);
-    for (int32_t target = 0; target < job->targets->count; target++)
-        if (job->next[(int64_t)target * net->switches + u] == index && improve(job, account, target, u)) {
-            moved = 1;
-            break;
-        }
-    return moved;
-}
-
-void ibn_trees_local_search(const job_t *job, load_account *account)
-{
-    const ibn_network *net = job->net;
-    for (int32_t round = 0; round < ROUNDS; round++) {
-        double peak = 0.0;
-        for (int32_t c = 0; c < net->channels; c++)
-            peak = fmax(peak, account->load[c] * net->inverse_capacity[c]);
-        for (int32_t c = 0; c < net->channels; c++)
-            if (account->load[c] * net->inverse_capacity[c] >= peak && !relieve(job, account, c))
-                return; /* No move takes flow off this channel, so the peak utilisation stays. */
-    }
 }

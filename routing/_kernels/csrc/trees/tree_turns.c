@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trees/internal/load_account.h"
+#include "trees/internal/passes.h"
 
 /* Number of times that one tree is grown before all of its switches take the spanning tree. */
 #define MOST_GROWTHS 24

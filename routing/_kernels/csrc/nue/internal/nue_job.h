@@ -13,7 +13,7 @@
 #define IBNUE_INTERNAL_NUE_JOB_H
 
 #include "nue/nue.h"
-#include "trees/internal/load_account.h"
+#include "trees/internal/passes.h"
 
 typedef struct {
     int32_t *used;     /* [slots] number of trees that contain each dependency; the escape tree counts as one */
@@ -105,7 +105,6 @@ void ibn_nue_grow_tree(const nue_t *nue, layer_t *layer, grower_t *grower, int32
 int ibn_nue_move_subtree(const nue_t *nue, layer_t *layer, grower_t *grower, uint8_t *next, int32_t root, int32_t v,
                          int32_t c);
 int32_t ibn_nue_take_escape_path(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target);
-double ibn_nue_flow_through(const nue_t *nue, grower_t *grower, const uint8_t *next, int32_t target, int32_t u);
-void ibn_nue_local_search(const nue_t *nue, grower_t *grower);
+int ibn_nue_move_next_hop(const nue_t *nue, grower_t *grower, int32_t target, int32_t u);
 
 #endif

@@ -209,7 +209,6 @@ void ibn_trees_grow_shortest(const job_t *job, load_account *account, int32_t ta
 int ibn_trees_prepare_shortest(job_t *job);
 void ibn_trees_grow_updown(const job_t *job, load_account *account, int32_t target);
 int ibn_trees_prepare_updown(job_t *job);
-void ibn_account_move_tree(const job_t *job, load_account *account, const uint8_t *next, int32_t target, double sign);
-void ibn_trees_local_search(const job_t *job, load_account *account);
+int ibn_trees_move_next_hop(const job_t *job, load_account *account, int32_t target, int32_t u);
 
 #endif

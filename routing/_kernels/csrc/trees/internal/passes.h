@@ -1,0 +1,63 @@
+/* Passes over the trees of all destinations, as the balancing kernel and Nue make them.
+ *
+ * A pass computes or recomputes the tree of every destination, in blocks of families.  The families are divided
+ * between two load accounts, which are merged after every block.  There are two accounts at any thread count: threads
+ * only decide whether both are processed at the same time.  So the result does not depend on the number of threads.
+ *
+ * The kernel says how a tree is computed, and what else has to be counted when a tree is removed or restored. */
+#ifndef IBNUE_PASSES_H
+#define IBNUE_PASSES_H
+
+#include "core/parallel.h"
+#include "trees/internal/load_account.h"
+
+#define ACCOUNTS 2
+
+/* What a kernel does in a pass.  `which` is the number of a load account, `target` that of a destination. */
+typedef struct {
+    /* Compute the tree of a destination, and add its flow to the account. */
+    void (*grow)(void *kernel, int32_t which, int32_t target);
+    /* Update what the kernel counts besides flow, before a tree is recomputed or after it was restored; NULL: nothing */
+    void (*removed)(void *kernel, int32_t which, int32_t target);
+    void (*restored)(void *kernel, int32_t which, int32_t target);
+    /* Move the next hop of switch `u` towards a destination to another channel, if that lowers the sum of all channel
+     * weights.  Returns whether it was moved.  Uses account 0. */
+    int (*move)(void *kernel, int32_t target, int32_t u);
+    /* Prepare one round of the local search; NULL: nothing to do */
+    void (*begin_round)(void *kernel);
+} pass_steps;
+
+typedef struct {
+    job_t *job;
+    void *kernel;            /* argument of the steps */
+    const pass_steps *steps; /* how the kernel computes, counts and moves */
+    ibn_team *team;          /* threads, one for each account at most */
+    load_account *account[ACCOUNTS];
+    /* queue: [F] families of each account, in the order of this pass; count: their number */
+    int32_t *queue[ACCOUNTS], count[ACCOUNTS];
+    /* [D] number of switches on an escape tree: a tree with more of them is worse at any load; NULL: there is none */
+    int32_t *escaped;
+    /* schedule: [scheduled] number of times that the utilisation is squared in each pass, the last one in all later
+     * passes */
+    const int32_t *schedule;
+    int32_t scheduled;
+    /* number of passes, including the first, that recompute every tree; later passes recompute only trees that use a
+     * channel close to the peak */
+    int32_t full_passes;
+    int searches; /* whether the local search follows each pass but the first */
+} passes_t;
+
+/* Account: allocate the arrays that every kernel needs (1: out of memory), and free all arrays. */
+int ibn_account_prepare(const ibn_network *net, load_account *account);
+void ibn_account_release(load_account *account);
+void ibn_account_move_tree(const job_t *job, load_account *account, const uint8_t *next, int32_t target, double sign);
+
+/* Allocate the queues, and fill the order of families and the family of each destination; 1: out of memory. */
+int ibn_passes_prepare(passes_t *passes);
+void ibn_passes_release(passes_t *passes);
+void ibn_passes_shuffle(passes_t *passes);
+void ibn_passes_run(passes_t *passes, double *load);
+void ibn_passes_merge(passes_t *passes, double *load);
+double ibn_tree_flow_through(const job_t *job, int32_t *scratch, const uint8_t *next, int32_t target, int32_t u);
+
+#endif

@@ -1,0 +1,250 @@
+/* The passes over the trees of all destinations (passes.h), and the local search between two passes. */
+#include "trees/internal/passes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/internal/random.h"
+
+#define BLOCK 16
+#define ROUNDS 64
+#define NEAR_PEAK 0.999 /* utilisation of a channel close to the peak, relative to the peak */
+
+int ibn_account_prepare(const ibn_network *net, load_account *account)
+{
+    size_t switches = (size_t)net->switches + 1, channels = (size_t)net->channels + 1;
+    account->load = calloc(channels, sizeof *account->load);
+    account->weight = calloc(channels, sizeof *account->weight);
+    account->through = calloc(switches, sizeof *account->through);
+    account->before = calloc(switches, sizeof *account->before);
+    account->queue = calloc(switches, sizeof *account->queue);
+    account->children = calloc(switches, sizeof *account->children);
+    account->level = calloc(switches, sizeof *account->level);
+    return !(account->load && account->weight && account->through && account->before && account->queue
+             && account->children && account->level);
+}
+
+void ibn_account_release(load_account *account)
+{
+    void *all[] = {account->load,  account->weight,   account->cost,  account->estimate, account->carries,
+                   account->queue, account->children, account->level, account->through,  account->before,
+                   account->heap,  account->fixed,    account->down};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+}
+
+/* Add (sign 1) or remove (sign -1) a destination's flow on all channels of its tree.  The leaves come first, and
+ * each switch passes the flow that arrives there on to its next hop. */
+void ibn_account_move_tree(const job_t *job, load_account *account, const uint8_t *next, int32_t target, double sign)
+{
+    const ibn_network *net = job->net;
+    int32_t root = job->targets->root[target], tail = 0;
+    memset(account->children, 0, (size_t)net->switches * sizeof *account->children);
+    for (int32_t u = 0; u < net->switches; u++) {
+        account->through[u] = net->sources[u] * job->targets->share[target] * sign;
+        if (next[u] != NO_CHANNEL)
+            account->children[net->dst[ibn_next_channel(job, next, u)]]++;
+    }
+    for (int32_t u = 0; u < net->switches; u++)
+        if (account->children[u] == 0 && next[u] != NO_CHANNEL)
+            account->queue[tail++] = u;
+    for (int32_t head = 0; head < tail; head++) {
+        int32_t u = account->queue[head], c = ibn_next_channel(job, next, u), v = net->dst[c];
+        if (account->through[u] != 0.0)
+            ibn_account_add(job, account, c, account->through[u]);
+        account->through[v] += account->through[u];
+        if (--account->children[v] == 0 && v != root)
+            account->queue[tail++] = v;
+    }
+}
+
+/* Return the flow to a destination that passes switch `u`: its own flow, and that of all switches upstream.
+ * scratch: [S]. */
+double ibn_tree_flow_through(const job_t *job, int32_t *scratch, const uint8_t *next, int32_t target, int32_t u)
+{
+    const ibn_network *net = job->net;
+    double flow = net->sources[u];
+    int32_t tail = 0;
+    scratch[tail++] = u;
+    for (int32_t head = 0; head < tail; head++) {
+        int32_t v = scratch[head];
+        for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
+            int32_t c = net->into[i], w = net->src[c];
+            if (next[w] != NO_CHANNEL && ibn_next_channel(job, next, w) == c) {
+                flow += net->sources[w];
+                scratch[tail++] = w;
+            }
+        }
+    }
+    return flow * job->targets->share[target];
+}
+
+/* Return whether a tree uses a channel whose utilisation, relative to the peak, is at least `near_peak`. */
+static int is_near_peak(const job_t *job, const load_account *account, const uint8_t *next)
+{
+    const ibn_network *net = job->net;
+    for (int32_t u = 0; u < net->switches; u++) {
+        if (next[u] == NO_CHANNEL)
+            continue;
+        int32_t c = ibn_next_channel(job, next, u);
+        if (account->load[c] * net->inverse_capacity[c] * account->inverse_peak >= job->near_peak)
+            return 1;
+    }
+    return 0;
+}
+
+/* Recompute the tree of a destination.  If the new tree is worse (more switches on the escape tree, or a higher sum of
+ * all channel weights), the old tree is restored. */
+static void reroute_target(const passes_t *passes, int32_t which, int32_t target)
+{
+    const job_t *job = passes->job;
+    const pass_steps *steps = passes->steps;
+    load_account *account = passes->account[which];
+    const size_t switches = (size_t)job->net->switches;
+    uint8_t *next = job->next + (size_t)target * switches;
+    int32_t escaped = passes->escaped ? passes->escaped[target] : 0;
+    if (job->targets->share[target] == 0.0 || (!escaped && !is_near_peak(job, account, next)))
+        return;
+    double before = account->potential;
+    memcpy(account->before, next, switches);
+    ibn_account_move_tree(job, account, next, target, -1.0);
+    if (steps->removed)
+        steps->removed(passes->kernel, which, target);
+    steps->grow(passes->kernel, which, target);
+    int32_t now = passes->escaped ? passes->escaped[target] : 0;
+    if (now < escaped || (now == escaped && account->potential <= before))
+        return;
+    ibn_account_move_tree(job, account, next, target, -1.0);
+    if (steps->removed)
+        steps->removed(passes->kernel, which, target);
+    memcpy(next, account->before, switches);
+    if (passes->escaped)
+        passes->escaped[target] = escaped;
+    if (steps->restored)
+        steps->restored(passes->kernel, which, target);
+    ibn_account_move_tree(job, account, next, target, 1.0);
+}
+
+/* Compute the trees of those families of the current block that belong to one load account. */
+static void route_block(void *context, int32_t which)
+{
+    const passes_t *passes = context;
+    const job_t *job = passes->job;
+    for (int32_t place = job->block; place < job->block + BLOCK && place < passes->count[which]; place++) {
+        int32_t family = passes->queue[which][place], first = job->targets->family_first[family];
+        passes->account[which]->random = job->options->seed + ((uint64_t)job->pass << 40) + ((uint64_t)family << 8);
+        for (int32_t target = first; target < job->targets->family_first[family + 1]; target++) {
+            if (job->pass == 0)
+                passes->steps->grow(passes->kernel, which, target);
+            else
+                reroute_target(passes, which, target);
+        }
+    }
+}
+
+/* Add up the changes of both load accounts since the last block.  Both accounts begin the next block with the sum. */
+void ibn_passes_merge(passes_t *passes, double *load)
+{
+    const job_t *job = passes->job;
+    const ibn_network *net = job->net;
+    size_t bytes = (size_t)net->channels * sizeof *load;
+    load_account *one = passes->account[0], *two = passes->account[1];
+    for (int32_t c = 0; c < net->channels; c++)
+        load[c] += (one->load[c] - load[c]) + (two->load[c] - load[c]);
+    memcpy(one->load, load, bytes);
+    memcpy(two->load, load, bytes);
+    one->inverse_peak = two->inverse_peak = 1.0 / fmax(ibn_peak_utilisation(net, load), 1.0);
+    for (int32_t c = 0; c < net->channels; c++)
+        one->weight[c] = ibn_channel_weight(job, one, c, load[c]);
+    memcpy(two->weight, one->weight, bytes);
+    one->potential = two->potential = 0.0;
+}
+
+/* Move the next hop towards one destination off a channel.  Returns whether this was possible. */
+static int unload_channel(const passes_t *passes, int32_t channel)
+{
+    const job_t *job = passes->job;
+    const ibn_network *net = job->net;
+    int32_t u = net->src[channel];
+    uint8_t index = (uint8_t)(channel - net->first[u]);
+    for (int32_t target = 0; target < job->targets->count; target++)
+        if (job->next[(int64_t)target * net->switches + u] == index && passes->steps->move(passes->kernel, target, u))
+            return 1;
+    return 0;
+}
+
+/* Local search: move single next hops off the channels with the peak utilisation, one destination at a time, in
+ * account 0.  A pass recomputes whole trees and so may undo good choices; this search does not. */
+static void search(const passes_t *passes)
+{
+    const ibn_network *net = passes->job->net;
+    const load_account *account = passes->account[0];
+    for (int32_t round = 0; round < ROUNDS; round++) {
+        if (passes->steps->begin_round)
+            passes->steps->begin_round(passes->kernel);
+        double peak = ibn_peak_utilisation(net, account->load);
+        for (int32_t c = 0; c < net->channels; c++)
+            if (account->load[c] * net->inverse_capacity[c] >= peak && !unload_channel(passes, c))
+                return; /* No move takes flow off this channel, so the peak utilisation stays. */
+    }
+}
+
+int ibn_passes_prepare(passes_t *passes)
+{
+    job_t *job = passes->job;
+    size_t families = (size_t)job->targets->families + 1;
+    job->order = malloc(families * sizeof *job->order);
+    job->family_of = malloc(((size_t)job->targets->count + 1) * sizeof *job->family_of);
+    if (!job->order || !job->family_of)
+        return 1;
+    for (int32_t which = 0; which < ACCOUNTS; which++) {
+        passes->queue[which] = malloc(families * sizeof *passes->queue[which]);
+        if (!passes->queue[which] || ibn_account_prepare(job->net, passes->account[which]))
+            return 1;
+    }
+    for (int32_t family = 0; family < job->targets->families; family++) {
+        job->order[family] = family;
+        for (int32_t t = job->targets->family_first[family]; t < job->targets->family_first[family + 1]; t++)
+            job->family_of[t] = family;
+    }
+    return 0;
+}
+
+void ibn_passes_release(passes_t *passes)
+{
+    ibn_team_free(passes->team);
+    for (int32_t which = 0; which < ACCOUNTS; which++) {
+        free(passes->queue[which]);
+        ibn_account_release(passes->account[which]);
+    }
+    free(passes->job->order);
+    free(passes->job->family_of);
+}
+
+/* Shuffle the order of the families for the current pass. */
+void ibn_passes_shuffle(passes_t *passes)
+{
+    const job_t *job = passes->job;
+    uint64_t random = job->options->seed ^ ((uint64_t)(job->pass + 1) * 0xD1342543DE82EF95u);
+    ibn_shuffle(job->order, job->targets->families, &random);
+}
+
+/* Compute the trees of all queued families once.  The local search follows, except after the first pass.
+ * load: [C], flow on each channel, input and output. */
+void ibn_passes_run(passes_t *passes, double *load)
+{
+    job_t *job = passes->job;
+    job->squarings = passes->schedule[job->pass < passes->scheduled ? job->pass : passes->scheduled - 1];
+    job->near_peak = job->pass < passes->full_passes ? 0.0 : NEAR_PEAK;
+    int32_t longest = passes->count[0] > passes->count[1] ? passes->count[0] : passes->count[1];
+    for (job->block = 0; job->block < longest; job->block += BLOCK) {
+        ibn_passes_merge(passes, load);
+        ibn_team_run(passes->team, ACCOUNTS, route_block, passes);
+    }
+    ibn_passes_merge(passes, load);
+    if (job->pass > 0 && passes->searches) {
+        search(passes);
+        memcpy(passes->account[1]->load, load, (size_t)job->net->channels * sizeof *load);
+        ibn_passes_merge(passes, load);
+    }
+}
