@@ -83,8 +83,8 @@ def network_of(channels: Channels, inverse_capacity: npt.NDArray[np.float64], so
 def targets_of(targets: Targets) -> Any:
     """Return the C struct of the destinations.  It points into arrays that the caller must keep alive."""
     aims = ffi.new("ibn_targets *")
-    aims.count, aims.families = len(targets.root), len(targets.lmc_group_first) - 1
-    point(aims, family_first=targets.lmc_group_first, root=targets.root, layer=targets.layer, share=targets.share)
+    aims.count, aims.lmc_groups = len(targets.root), len(targets.lmc_group_first) - 1
+    point(aims, lmc_group_first=targets.lmc_group_first, root=targets.root, layer=targets.layer, share=targets.share)
     return aims
 
 

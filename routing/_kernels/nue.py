@@ -59,7 +59,7 @@ def nue_trees(
     ----------
     channels, inverse_capacity, sources, targets
         As for :func:`routing._kernels.balance.balance`; ``targets.layer`` is the layer of each destination, equal
-        within a family.
+        within an LMC group.
     parent
         int32[layers, S], the escape tree of each layer: the channel of each switch towards the root, -1 at the root.
     rank

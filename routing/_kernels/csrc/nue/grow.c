@@ -273,7 +273,7 @@ static int backtrack(tree_t *tree)
 void ibn_nue_grow_tree(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target)
 {
     const ibn_network *net = nue->job.net;
-    const int32_t *family = nue->job.targets->family_first + nue->job.family_of[target];
+    const int32_t *group = nue->job.targets->lmc_group_first + nue->job.lmc_group_of[target];
     int32_t root = nue->job.targets->root[target];
     uint8_t *next = nue->job.next + (int64_t)target * net->switches;
     tree_t tree = {.nue = nue,
@@ -282,7 +282,7 @@ void ibn_nue_grow_tree(const nue_t *nue, layer_t *layer, grower_t *grower, int32
                    .next = next,
                    .target = target,
                    .root = root,
-                   .has_siblings = family[1] - family[0] > 1,
+                   .has_siblings = group[1] - group[0] > 1,
                    .share = nue->job.targets->share[target],
                    .reached = 1};
     memset(next, NO_CHANNEL, (size_t)net->switches);

@@ -80,18 +80,18 @@ static void unblock_layers(void *kernel)
 static const pass_steps STEPS = {
     .grow = grow, .removed = removed, .restored = restored, .move = move, .begin_round = unblock_layers};
 
-/* Queue the families with flow, or those without, at the load accounts of their layers, in the order of this pass. */
+/* Queue the LMC groups with flow, or those without, at the load accounts of their layers, in the order of this pass. */
 static void deal(run_t *run, int with_flow)
 {
     const nue_t *nue = run->nue;
     passes_t *passes = &run->passes;
     passes->count[0] = passes->count[1] = 0;
-    for (int32_t i = 0; i < nue->job.targets->families; i++) {
-        int32_t family = nue->job.order[i], target = nue->job.targets->family_first[family];
+    for (int32_t i = 0; i < nue->job.targets->lmc_groups; i++) {
+        int32_t group = nue->job.order[i], target = nue->job.targets->lmc_group_first[group];
         if ((nue->job.targets->share[target] > 0.0) != with_flow || nue->target_layer[target] < 0)
             continue;
         int32_t which = nue->target_layer[target] % ACCOUNTS;
-        passes->queue[which][passes->count[which]++] = family;
+        passes->queue[which][passes->count[which]++] = group;
     }
 }
 
@@ -125,7 +125,7 @@ static void release_grower(grower_t *grower)
         free(all[i]);
 }
 
-/* Compute the trees of all families with flow once. */
+/* Compute the trees of all LMC groups with flow once. */
 static void run_pass(run_t *run, double *load)
 {
     ibn_passes_shuffle(&run->passes);

@@ -13,7 +13,7 @@ typedef struct {
     int32_t started; /* whether `next` holds trees to begin with */
     /* cost of each hop, added to the cost of the load; the channel with the peak utilisation costs 1 */
     double hop_cost;
-    uint64_t seed;          /* random seed for the order of families and switches */
+    uint64_t seed;          /* random seed for the order of LMC groups and switches */
     const int32_t *parent;  /* [layers, S], channel of each switch to its parent in the escape tree, -1 at the root */
     const double *rank;     /* [layers, C], initial order of the channels: paths prefer channels of lower ranks */
     const int32_t *reverse; /* [C], channel of the same cable in the opposite direction */

@@ -49,13 +49,13 @@ static int move(void *kernel, int32_t target, int32_t u)
 
 static const pass_steps STEPS = {.grow = grow, .move = move};
 
-/* Compute the trees of all families once.  The families are dealt to the two accounts in turn. */
+/* Compute the trees of all LMC groups once.  The LMC groups are dealt to the two accounts in turn. */
 static void run_pass(passes_t *passes, double *load)
 {
     const job_t *job = passes->job;
     ibn_passes_shuffle(passes);
     passes->count[0] = passes->count[1] = 0;
-    for (int32_t i = 0; i < job->targets->families; i++)
+    for (int32_t i = 0; i < job->targets->lmc_groups; i++)
         passes->queue[i % ACCOUNTS][passes->count[i % ACCOUNTS]++] = job->order[i];
     ibn_passes_run(passes, load);
 }

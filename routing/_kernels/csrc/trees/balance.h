@@ -11,14 +11,14 @@ typedef struct {
     const int32_t *into;            /* [C], channels sorted by the switch that they enter */
     const int32_t *into_first;      /* [S + 1], index in `into` of the first channel that enters each switch */
     const double *inverse_capacity; /* [C], inverse capacity: utilisation is load times inverse_capacity */
-    const double *sources;          /* [S], flow from each switch to every family of destinations */
+    const double *sources;          /* [S], flow from each switch to every LMC group of destinations */
 } ibn_network;
-/* Destinations (LIDs), grouped into families: all LIDs of one port are one family. */
+/* Destinations (LIDs), grouped by port: all LIDs of one port are an LMC group. */
 typedef struct {
-    int32_t count;               /* D, number of destination LIDs */
-    int32_t families;            /* F, number of families, which are ports that own LIDs */
-    const int32_t *family_first; /* [F + 1], first destination of each family */
-    const int32_t *root;         /* [D], switch that delivers each destination */
+    int32_t count;                  /* D, number of destination LIDs */
+    int32_t lmc_groups;             /* F, number of LMC groups, which is that of ports that own LIDs */
+    const int32_t *lmc_group_first; /* [F + 1], first destination of each LMC group */
+    const int32_t *root;            /* [D], switch that delivers each destination */
     /* [D], part of the flow to the port that goes to this LID of the port; 0: hardly any traffic goes there */
     const double *share;
     /* [D], row of `position` that holds the switch order for each destination; used by the up/down rule only */
@@ -32,7 +32,7 @@ typedef struct {
     int32_t bisection;
     /* cost of each hop, added to the cost of the load; the channel with the peak utilisation costs 1 */
     double hop_cost;
-    uint64_t seed; /* random seed for the order of families and switches */
+    uint64_t seed; /* random seed for the order of LMC groups and switches */
     /* [layers, S], position of each switch in an order: selects the up/down rule; NULL: shortest paths */
     const int32_t *position;
     const uint8_t

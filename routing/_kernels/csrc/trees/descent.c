@@ -44,7 +44,7 @@ static void release(descent_t *descent, tree_survey *survey)
     free(descent->turn);
     free(descent->paths);
     free(descent->root_row);
-    free(descent->family_of);
+    free(descent->lmc_group_of);
     free(descent->sequence);
     free(descent->shuffled);
     free(descent->load);
@@ -84,7 +84,7 @@ static int allocate(descent_t *descent, tree_survey *survey)
     descent->turn = calloc(turns, sizeof *descent->turn);
     descent->paths = calloc(switches, sizeof *descent->paths);
     descent->root_row = malloc(switches * sizeof *descent->root_row);
-    descent->family_of = calloc((size_t)descent->targets->count + 1, sizeof *descent->family_of);
+    descent->lmc_group_of = calloc((size_t)descent->targets->count + 1, sizeof *descent->lmc_group_of);
     descent->sequence = calloc(switches, sizeof *descent->sequence);
     descent->shuffled = calloc(switches, sizeof *descent->shuffled);
     descent->load = calloc(channels, sizeof *descent->load);
@@ -99,7 +99,7 @@ static int allocate(descent_t *descent, tree_survey *survey)
     survey->queue = calloc(switches, sizeof *survey->queue);
     if (descent->root_row)
         memset(descent->root_row, -1, switches * sizeof *descent->root_row);
-    return !(descent->channel && descent->turn && descent->paths && descent->root_row && descent->family_of
+    return !(descent->channel && descent->turn && descent->paths && descent->root_row && descent->lmc_group_of
              && descent->sequence && descent->shuffled && descent->load && descent->turn_first && descent->path
              && descent->through && descent->meeting && descent->before && survey->hops && survey->below
              && survey->direction && survey->queue);
@@ -122,9 +122,9 @@ static int prepare(descent_t *descent, tree_survey *survey)
     count_turns(net, descent->turn_first);
     for (int32_t u = 0; u < net->switches; u++)
         descent->sequence[descent->options->position[u]] = u;
-    for (int32_t family = 0; family < targets->families; family++)
-        for (int32_t t = targets->family_first[family]; t < targets->family_first[family + 1]; t++)
-            descent->family_of[t] = family;
+    for (int32_t group = 0; group < targets->lmc_groups; group++)
+        for (int32_t t = targets->lmc_group_first[group]; t < targets->lmc_group_first[group + 1]; t++)
+            descent->lmc_group_of[t] = group;
     survey->net = net;
     survey->position = descent->options->position;
     survey->sequence = descent->sequence;

@@ -115,8 +115,8 @@ static int32_t siblings(const descent_t *descent, int32_t target, int32_t u, int
 {
     const ibn_network *net = descent->net;
     const ibn_targets *targets = descent->targets;
-    int32_t family = descent->family_of[target], found = 0;
-    for (int32_t t = targets->family_first[family]; t < targets->family_first[family + 1]; t++) {
+    int32_t group = descent->lmc_group_of[target], found = 0;
+    for (int32_t t = targets->lmc_group_first[group]; t < targets->lmc_group_first[group + 1]; t++) {
         uint8_t taken = descent->next[(int64_t)t * net->switches + u];
         found += t != target && taken != NO_CHANNEL && net->dst[net->first[u] + taken] == v;
     }
@@ -207,8 +207,8 @@ static void choose(descent_t *descent, int32_t target, const descent_paths *path
 void ibn_descent_route(descent_t *descent, int32_t target, const descent_paths *paths)
 {
     const ibn_targets *targets = descent->targets;
-    int32_t family = descent->family_of[target], *places = descent->shuffled;
-    int has_siblings = targets->family_first[family + 1] - targets->family_first[family] > 1;
+    int32_t group = descent->lmc_group_of[target], *places = descent->shuffled;
+    int has_siblings = targets->lmc_group_first[group + 1] - targets->lmc_group_first[group] > 1;
     memset(descent->next + (int64_t)target * descent->net->switches, NO_CHANNEL, (size_t)descent->net->switches);
     descent->path[targets->root[target]] = (descent_path){0.0, -1, 0};
     for (int32_t begin = 0; begin < paths->count;) {

@@ -125,15 +125,15 @@ static void reroute_target(const passes_t *passes, int32_t which, int32_t target
     ibn_account_move_tree(job, account, next, target, 1.0);
 }
 
-/* Compute the trees of those families of the current block that belong to one load account. */
+/* Compute the trees of those LMC groups of the current block that belong to one load account. */
 static void route_block(void *context, int32_t which)
 {
     const passes_t *passes = context;
     const job_t *job = passes->job;
     for (int32_t place = job->block; place < job->block + BLOCK && place < passes->count[which]; place++) {
-        int32_t family = passes->queue[which][place], first = job->targets->family_first[family];
-        passes->account[which]->random = job->options->seed + ((uint64_t)job->pass << 40) + ((uint64_t)family << 8);
-        for (int32_t target = first; target < job->targets->family_first[family + 1]; target++) {
+        int32_t group = passes->queue[which][place], first = job->targets->lmc_group_first[group];
+        passes->account[which]->random = job->options->seed + ((uint64_t)job->pass << 40) + ((uint64_t)group << 8);
+        for (int32_t target = first; target < job->targets->lmc_group_first[group + 1]; target++) {
             if (job->pass == 0)
                 passes->steps->grow(passes->kernel, which, target);
             else
@@ -192,20 +192,20 @@ static void search(const passes_t *passes)
 int ibn_passes_prepare(passes_t *passes)
 {
     job_t *job = passes->job;
-    size_t families = (size_t)job->targets->families + 1;
-    job->order = malloc(families * sizeof *job->order);
-    job->family_of = malloc(((size_t)job->targets->count + 1) * sizeof *job->family_of);
-    if (!job->order || !job->family_of)
+    size_t groups = (size_t)job->targets->lmc_groups + 1;
+    job->order = malloc(groups * sizeof *job->order);
+    job->lmc_group_of = malloc(((size_t)job->targets->count + 1) * sizeof *job->lmc_group_of);
+    if (!job->order || !job->lmc_group_of)
         return 1;
     for (int32_t which = 0; which < ACCOUNTS; which++) {
-        passes->queue[which] = malloc(families * sizeof *passes->queue[which]);
+        passes->queue[which] = malloc(groups * sizeof *passes->queue[which]);
         if (!passes->queue[which] || ibn_account_prepare(job->net, passes->account[which]))
             return 1;
     }
-    for (int32_t family = 0; family < job->targets->families; family++) {
-        job->order[family] = family;
-        for (int32_t t = job->targets->family_first[family]; t < job->targets->family_first[family + 1]; t++)
-            job->family_of[t] = family;
+    for (int32_t group = 0; group < job->targets->lmc_groups; group++) {
+        job->order[group] = group;
+        for (int32_t t = job->targets->lmc_group_first[group]; t < job->targets->lmc_group_first[group + 1]; t++)
+            job->lmc_group_of[t] = group;
     }
     return 0;
 }
@@ -218,18 +218,18 @@ void ibn_passes_release(passes_t *passes)
         ibn_account_release(passes->account[which]);
     }
     free(passes->job->order);
-    free(passes->job->family_of);
+    free(passes->job->lmc_group_of);
 }
 
-/* Shuffle the order of the families for the current pass. */
+/* Shuffle the order of the LMC groups for the current pass. */
 void ibn_passes_shuffle(passes_t *passes)
 {
     const job_t *job = passes->job;
     uint64_t random = job->options->seed ^ ((uint64_t)(job->pass + 1) * 0xD1342543DE82EF95u);
-    ibn_shuffle(job->order, job->targets->families, &random);
+    ibn_shuffle(job->order, job->targets->lmc_groups, &random);
 }
 
-/* Compute the trees of all queued families once.  The local search follows, except after the first pass.
+/* Compute the trees of all queued LMC groups once.  The local search follows, except after the first pass.
  * load: [C], flow on each channel, input and output. */
 void ibn_passes_run(passes_t *passes, double *load)
 {

@@ -61,7 +61,7 @@ typedef struct {
     uint8_t *next;          /* [D, S] index of the chosen next channel among the switch's channels */
     descent_paths *paths;   /* [roots] paths and allowed channels towards each root */
     int32_t *root_row;      /* [S] index of each root in `paths`; -1: the switch delivers no destination with flow */
-    int32_t *family_of;     /* [D] family (all LIDs of one port) of each destination */
+    int32_t *lmc_group_of;  /* [D] LMC group (all LIDs of one port) of each destination */
     int32_t *sequence;      /* [S] switches, sorted by position */
     int32_t *shuffled;      /* [S] scratch: indices of the switches at one distance, in random order */
     double *through;        /* [S] scratch: flow of the current destination through each switch */

@@ -28,8 +28,8 @@ typedef struct {
     int32_t *turn_first; /* [C + 1] number of each channel's first CDG edge; used by the rule of allowed turns only */
     /* [S] root of the spanning tree to which each switch belongs; used by the rule of allowed turns only */
     int32_t *part;
-    int32_t *family_of; /* [D] family (all LIDs of one port) of each destination */
-    int32_t *order;     /* [F] families (all LIDs of one port each) in the order of this pass */
+    int32_t *lmc_group_of; /* [D] LMC group (all LIDs of one port) of each destination */
+    int32_t *order;        /* [F] LMC groups (all LIDs of one port each) in the order of this pass */
     /* block: index in `order` at which the current block begins; squarings: see `weight` in load_account */
     int32_t pass, block, squarings;
     int has_transit; /* whether the fabric has switches without end ports */
@@ -136,9 +136,9 @@ static inline void ibn_account_add_path(const job_t *job, load_account *account,
 static inline int32_t ibn_lmc_siblings(const job_t *job, int32_t target, int32_t u, int32_t c)
 {
     const ibn_network *net = job->net;
-    const int32_t *family = job->targets->family_first + job->family_of[target];
+    const int32_t *group = job->targets->lmc_group_first + job->lmc_group_of[target];
     int32_t taken = 0;
-    for (int32_t other = family[0]; other < family[1]; other++) {
+    for (int32_t other = group[0]; other < group[1]; other++) {
         uint8_t index = other == target ? NO_CHANNEL : job->next[(int64_t)other * net->switches + u];
         taken += index != NO_CHANNEL && net->dst[net->first[u] + index] == net->dst[c];
     }

@@ -1,6 +1,6 @@
 /* Passes over the trees of all destinations, as the balancing kernel and Nue make them.
  *
- * A pass computes or recomputes the tree of every destination, in blocks of families.  The families are divided
+ * A pass computes or recomputes the tree of every destination, in blocks of LMC groups.  The LMC groups are divided
  * between two load accounts, which are merged after every block.  There are two accounts at any thread count: threads
  * only decide whether both are processed at the same time.  So the result does not depend on the number of threads.
  *
@@ -33,7 +33,7 @@ typedef struct {
     const pass_steps *steps; /* how the kernel computes, counts and moves */
     ibn_team *team;          /* threads, one for each account at most */
     load_account *account[ACCOUNTS];
-    /* queue: [F] families of each account, in the order of this pass; count: their number */
+    /* queue: [F] LMC groups of each account, in the order of this pass; count: their number */
     int32_t *queue[ACCOUNTS], count[ACCOUNTS];
     /* [D] number of switches on an escape tree: a tree with more of them is worse at any load; NULL: there is none */
     int32_t *escaped;
@@ -52,7 +52,7 @@ int ibn_account_prepare(const ibn_network *net, load_account *account);
 void ibn_account_release(load_account *account);
 void ibn_account_move_tree(const job_t *job, load_account *account, const uint8_t *next, int32_t target, double sign);
 
-/* Allocate the queues, and fill the order of families and the family of each destination; 1: out of memory. */
+/* Allocate the queues, and fill the order of LMC groups and the LMC group of each destination; 1: out of memory. */
 int ibn_passes_prepare(passes_t *passes);
 void ibn_passes_release(passes_t *passes);
 void ibn_passes_shuffle(passes_t *passes);
