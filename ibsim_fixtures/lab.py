@@ -16,6 +16,7 @@ from ibsim_fixtures.processes import TIMEOUT_SECONDS
 from ibsim_fixtures.readback import Owner
 from ibsim_fixtures.records import NAME as RECORDS
 from ibsim_fixtures.records import Records, checked_records
+from routing.collect.mads import Request
 from routing.fabric import Fabric
 from routing.formats.fabric_files import read_fabric
 from routing.formats.table_files import read_tables
@@ -161,7 +162,7 @@ class Lab:
         """
         return self._sls([owner.lid for owner in self.owners() if owner.kind == "CA"], (sl, pkey, service))
 
-    def _sls(self, lids: list[int], request: mad_client.Request = (None, None, None)) -> dict[tuple[int, int], int]:
+    def _sls(self, lids: list[int], request: Request = (None, None, None)) -> dict[tuple[int, int], int]:
         pairs = [(source, to) for source in lids for to in lids if source != to]
         sls, _ = mad_client.ask(self.ibsim, sm_lid=self.sm_lid(), paths=pairs, request=request)
         return {pair: sl for pair, sl in zip(pairs, sls, strict=True) if sl is not None}

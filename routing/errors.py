@@ -69,6 +69,10 @@ class TableError(InputError):
     """Tables do not fit the fabric, such as a bundle of another fabric, wrong shapes or an out-port without a cable."""
 
 
+class NotCollected(InputError):
+    """A snapshot lacks a part without which the question cannot be decided."""
+
+
 class EnvironmentProblem(IbnueError, RuntimeError):
     """A program, a header or another thing on the machine is missing or fails, or a folder is not writable."""
 

@@ -1,14 +1,25 @@
 """``ibnue`` as it is typed, in this process."""
 
 import json
+import os
+import sys
+from pathlib import Path
 
 from click.testing import CliRunner
 
+import routing
 from routing.cli import main
 
 
 def run(*args, **options):
     return CliRunner().invoke(main, [str(arg) for arg in args], **options)
+
+
+def collect(ibsim, folder, *words):
+    """Run ``ibnue collect`` as a program that is connected to ibsim, and return the manifest that it prints."""
+    paths = [str(Path(routing.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    program = ("env", f"PYTHONPATH={os.pathsep.join(paths)}", sys.executable, "-m", "routing.cli")
+    return json.loads(ibsim.run(*program, "collect", "-o", folder, "--json", *words, timeout=300))
 
 
 def assert_refused(result, *expected, status=2):

@@ -31,7 +31,7 @@ PORT_VLS = (1, 2, 4, 8, 15)
 
 @click.command()
 @fabric_argument.fabric_argument
-@click.argument("tables", type=click.Path(path_type=Path))
+@fabric_argument.tables_argument
 @fabric_argument.sl_options
 @click.option("--require", type=click.Choice(["forward", "reversible"]), default="forward", show_default=True,
               help="Required strength of the proof: forward covers requests, reversible also replies.")  # fmt: skip

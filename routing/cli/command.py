@@ -25,7 +25,7 @@ import click
 
 from routing import __version__
 from routing.cli.output import input_warnings
-from routing.errors import EnvironmentProblem, IbnueError, InputError, InputWarning, NotEnoughVLs
+from routing.errors import EnvironmentProblem, IbnueError, InputError, InputWarning, NotCollected, NotEnoughVLs
 from routing.names import escape_control
 
 FINDING = 1
@@ -40,6 +40,7 @@ TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a command as Ctrl-C does, so that the command can clean up first."""
 
 COMMANDS: Mapping[str, str] = {
+    "collect": "Collect topology, tables, SLs of a live fabric; read only.",
     "route": "Compute the tables of a fabric, prove and write them.",
     "check": "Check whether tables are complete and free of credit loops.",
     "quality": "Measure hops, loads of channels, rates of patterns.",
@@ -140,6 +141,7 @@ Explanation = Callable[[Any], Complaint]
 EXPLANATIONS: tuple[tuple[tuple[type[BaseException], ...], int, Explanation], ...] = (
     ((click.UsageError,), WRONG_USE, usage_complaint),
     ((click.ClickException,), WRONG_USE, lambda error: Complaint(error.format_message())),
+    ((NotCollected,), UNDECIDED, input_complaint),
     ((InputError,), WRONG_USE, input_complaint),
     ((EnvironmentProblem,), WRONG_USE, environment_complaint),
     ((NotEnoughVLs,), FINDING, vls_complaint),

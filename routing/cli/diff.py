@@ -40,8 +40,8 @@ def diff(
 ) -> int:
     """Report what differs between the tables A and B: entries, service levels and, with the fabric, paths and load.
 
-    A and B are bundles, or folders that ibnue wrote; with --fabric also folders with OpenSM's dump files.  Switches and
-    LIDs are matched by GUID.  Exit status 1 if anything differs.
+    A and B are bundles, folders that ibnue wrote, or snapshots; with --fabric also dump files.  Switches and LIDs are
+    matched by GUID.  Exit status 1 if anything differs.
     """
     from routing.difference import compare
 
@@ -79,6 +79,8 @@ def load(path: Path, fabric: str | None, lmc: int, guid2lid: Path | None) -> Tab
     from routing.formats.bundle import read_bundle
     from routing.formats.table_files import BUNDLE, read_tables
 
+    if fabric is None and has_fabric(path):
+        fabric = str(path)
     if fabric is not None:
         subnet = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
         return tables_of_fabric(subnet, read_tables(path, subnet))
@@ -125,6 +127,14 @@ def as_object(found: Difference) -> dict[str, Any]:
         "all_to_all_before": rate[0],
         "all_to_all_after": rate[1],
     }
+
+
+def has_fabric(path: Path) -> bool:
+    """Return whether a folder has tables and their fabric, as a snapshot of ``ibnue collect`` has."""
+    from routing.formats.snapshot import FABRIC_FILES, first_of
+    from routing.formats.table_files import BUNDLE
+
+    return path.is_dir() and not (path / BUNDLE).exists() and first_of(path, FABRIC_FILES) is not None
 
 
 def facts(found: Difference) -> Iterator[tuple[str, str]]:

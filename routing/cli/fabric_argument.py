@@ -90,6 +90,25 @@ def fabric_argument(command: Command) -> Command:
     return click.argument("fabric", shell_complete=complete)(command)
 
 
+def tables_argument(command: Command) -> Command:
+    """Add the argument TABLES to a command.  It may be left out if FABRIC is a folder with tables."""
+
+    def default(ctx: click.Context, _: click.Parameter, path: Path | None) -> Path:
+        found = path or tables_beside(ctx.params.get("fabric"))
+        if found is None:
+            raise click.UsageError(
+                "TABLES is missing: only a snapshot of `ibnue collect` is both FABRIC and TABLES", ctx
+            )
+        return found
+
+    return click.argument("tables", type=click.Path(path_type=Path), required=False, callback=default)(command)
+
+
+def tables_beside(fabric: str | None) -> Path | None:
+    """Return the tables that come with a FABRIC, which are in its folder; None if FABRIC is not a folder."""
+    return Path(fabric) if fabric is not None and Path(fabric).is_dir() else None
+
+
 def fault_options(command: Command) -> Command:
     """Add ``--fail`` and ``--faults`` to a command.  They name parts that are removed from the fabric before its
     use.

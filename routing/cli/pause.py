@@ -61,6 +61,7 @@ def pause(
     """
     from routing.deadlock.pause import analyse_pauses
 
+    tables = tables or fabric_argument.tables_beside(fabric)
     with_fabric = fabric is not None and tables is not None and (flow_file is None) != (shift is None)
     without = fabric is None and flow_file is None and shift is None and path_file is not None
     if (

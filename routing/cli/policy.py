@@ -148,7 +148,7 @@ def explain(*, policy_file: Path, fabric: str, tables: Path | None, switch: str,
 
 @policy.command(short_help="Propose rules from tables.")
 @click.argument("fabric", shell_complete=fabric_argument.complete)
-@click.argument("tables", type=click.Path(path_type=Path))
+@fabric_argument.tables_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the rules to this file.")
 @click.option("--mtu", type=click.IntRange(256, 10240), default=4096, show_default=True, metavar="BYTES",
               help="Size of the largest packet.")  # fmt: skip

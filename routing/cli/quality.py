@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @fabric_argument.fabric_argument
-@click.argument("tables", type=click.Path(path_type=Path))
+@fabric_argument.tables_argument
 @click.option("--links", "most", type=click.IntRange(0), default=10, show_default=True, metavar="N",
               help="List the N channels with the highest load.")  # fmt: skip
 @click.option("--patterns", type=click.IntRange(0, 100_000), default=100, show_default=True, metavar="N",

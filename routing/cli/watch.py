@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("fabric", shell_complete=fabric_argument.complete)
-@click.argument("tables", type=click.Path(path_type=Path))
+@fabric_argument.tables_argument
 @fabric_argument.sl_options
 @click.option("--interval", type=Number(0.01, 86400), default=1.0, show_default=True, metavar="SECONDS",
               help="Time between two readings.")  # fmt: skip

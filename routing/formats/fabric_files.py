@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from routing.errors import OptionError, ParseError
+from routing.errors import InputWarning, OptionError, ParseError
 from routing.fabric import Fabric
 from routing.formats.atomic import atomic_write
 from routing.formats.fabric_graphml import graphml_text, parse_graphml
@@ -22,6 +24,7 @@ from routing.formats.ibsim_net import is_net, parse_net
 from routing.formats.ibsim_net_write import net_text
 from routing.formats.known_kinds import kind_of
 from routing.formats.ndt import is_ndt, parse_ndt
+from routing.formats.snapshot import fabric_file, read_manifest
 from routing.formats.subnet_lst import is_subnet_lst, parse_subnet_lst
 from routing.formats.text import STANDARD_INPUT, read_text
 
@@ -58,7 +61,8 @@ def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None =
     path
         The file, plain or compressed by gzip; ``-`` is standard input.  Its content decides which format it is: ibsim
         net file, output of ``ibnetdiscover`` (also with ``-p``) or ``iblinkinfo``, ``opensm-subnet.lst``,
-        ``ibdiagnet2.db_csv``, topology file of IBDM, cabling plan as CSV, or ibnue's JSON or GraphML.
+        ``ibdiagnet2.db_csv``, topology file of IBDM, cabling plan as CSV, or ibnue's JSON or GraphML.  A folder is a
+        snapshot of ``ibnue collect``, or has dumps of OpenSM or ibdiagnet: its fabric file is read.
     lmc
         LMC (0 to 7) of the end ports for which the file states no LID.  For formats that have base LIDs only, such as
         ``opensm-subnet.lst``, it is the LMC of all end ports.
@@ -74,9 +78,21 @@ def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None =
     """
     if not 0 <= lmc <= 7:
         raise OptionError(f"LMC {lmc} is out of range", remedy="LMC is 0 to 7")
+    if str(path) != STANDARD_INPUT and Path(path).is_dir():
+        return _from_folder(Path(path), lmc, guid2lid)
     shown = "standard input" if str(path) == STANDARD_INPUT else path
     fabric = _parse(read_text(path), shown, lmc)
     return fabric if guid2lid is None else apply_guid2lid(fabric, read_guid2lid(guid2lid), lmc=lmc)
+
+
+def _from_folder(folder: Path, lmc: int, guid2lid: str | Path | None) -> Fabric:
+    """Read the fabric file of a folder.  The fabric has the name of the folder."""
+    fabric = read_fabric(fabric_file(folder), lmc=lmc, guid2lid=guid2lid)
+    manifest = read_manifest(folder)
+    reason = None if manifest is None else manifest.reason("topology")
+    if reason is not None:
+        warnings.warn(f"{folder}: the topology may be incomplete: {reason}", InputWarning, stacklevel=2)
+    return dataclasses.replace(fabric, name=folder.resolve().name)
 
 
 def _parse(text: str, path: str | Path, lmc: int) -> Fabric:

@@ -9,6 +9,7 @@ one exception: by `` portguid 0x...`` OpenSM's ``file`` engine finds the current
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,14 @@ _GRAMMAR = Grammar(
 )
 
 
-def write(path: str | Path, fabric: Fabric, lft: npt.NDArray[np.uint8], *, named: bool = True) -> None:
+def write(
+    path: str | Path,
+    fabric: Fabric,
+    lft: npt.NDArray[np.uint8],
+    *,
+    named: bool = True,
+    without: Collection[int] = (),
+) -> None:
     """Write the forwarding tables of all switches as one text file.
 
     Parameters
@@ -46,6 +54,8 @@ def write(path: str | Path, fabric: Fabric, lft: npt.NDArray[np.uint8], *, named
         True: write exactly the bytes of OpenSM's dump, about 65 per entry.  False: write LID and port only, 11 bytes
         per entry.  OpenSM can load this form too, but then cannot match ports by GUID.  LIDs must therefore stay
         unchanged, for instance by ``guid2lid``.
+    without
+        Rows of switches whose LFT is unknown, which the file leaves out.
 
     Raises
     ------
@@ -59,6 +69,8 @@ def write(path: str | Path, fabric: Fabric, lft: npt.NDArray[np.uint8], *, named
     template = _Template(fabric, lft, named)
     with atomic_write(path) as file:
         for row in opensm_order(fabric.switch_guid).tolist():
+            if row in without:
+                continue
             name = encode(fabric.switch_name[row])
             file.write(
                 b"Unicast lids [0-%d] of switch Lid %d guid 0x%016x ('%s'):\n"

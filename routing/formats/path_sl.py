@@ -125,6 +125,31 @@ def write_path_records(
             file.write(b"\n")
 
 
+def write_stated(path: str | Path, fabric: Fabric, sl: npt.NDArray[np.uint8]) -> None:
+    """Write SLs as they were stated for each source, in the format of OpenSM's ``dump_pr`` plugin without its rates.
+
+    Parameters
+    ----------
+    path
+        The file to write.
+    fabric
+        Fabric with GUIDs, names and LIDs.
+    sl
+        uint8[S + E, L], the SLs as :func:`read_stated` returns them; 255 for a path that the file leaves out.
+
+    Raises
+    ------
+    EnvironmentProblem
+        The file cannot be written.
+    """
+    with atomic_write(path) as file:
+        for source, row in enumerate(sl):
+            lids = np.flatnonzero(row != UNKNOWN)
+            file.write(_source_line(fabric, source))
+            file.writelines(b"0x%04X : %d\n" % pair for pair in zip(lids.tolist(), row[lids].tolist(), strict=True))
+            file.write(b"\n")
+
+
 def _source_line(fabric: Fabric, source: int) -> bytes:
     end = source - fabric.switches
     if end < 0:

@@ -34,7 +34,14 @@ def row_of(sl2vl: npt.NDArray[np.uint8], switch: int, ports: int) -> npt.NDArray
     return sl2vl[switch, : ports + 1, : ports + 1]
 
 
-def write(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8], ca_sl2vl: npt.NDArray[np.uint8]) -> None:
+def write(
+    path: str | Path,
+    fabric: Fabric,
+    sl2vl: npt.NDArray[np.uint8],
+    ca_sl2vl: npt.NDArray[np.uint8],
+    *,
+    cabled_only: bool = False,
+) -> None:
     """Write the SL2VL tables of all cabled ports in OpenSM's format.
 
     Parameters
@@ -46,7 +53,10 @@ def write(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8], ca_sl2
     sl2vl
         uint8[16] for all switches, or uint8[S, P, P, 16] by switch, in-port, out-port and SL.
     ca_sl2vl
-        uint8[16], the table of every CA and router.
+        The table of every CA and router, uint8[16], or uint8[T, 16] by row of the CA or router.  A table of 255 is
+        unknown, and left out.
+    cabled_only
+        Whether to leave out the tables of in-ports without a cable, which OpenSM writes as well.
 
     Raises
     ------
@@ -59,17 +69,19 @@ def write(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8], ca_sl2
     """
     guid = np.concatenate([fabric.switch_guid, fabric.endport_guid])
     cabled = cabled_ports(fabric)
-    alone = b"0   0   :" + b"".join(b" %-2d" % vl for vl in ca_sl2vl.tolist()) + b"\n"
+    of_terminal = np.broadcast_to(ca_sl2vl, (fabric.terminals, SLS))
     with atomic_write(path) as file:
         for row in opensm_order(guid).tolist():
             end = row - fabric.switches
             if end >= 0:
                 kind, lid, name = endport_kind(fabric, end), fabric.endport_lid[end], fabric.endport_name[end]
-                text = alone
+                text = _own_row(of_terminal[fabric.endport_terminal[end]])
             else:
                 kind, lid, name = "Switch", fabric.switch_lid[row], fabric.switch_name[row]
                 ports = int(fabric.switch_ports[row])
-                text = _rows(row_of(sl2vl, row, ports), cabled[row, : ports + 1])
+                out = np.flatnonzero(cabled[row, : ports + 1])
+                ins = np.concatenate([[0], out]) if cabled_only else np.arange(ports + 1)
+                text = _rows(row_of(sl2vl, row, ports), ins, out)
             file.write(b'%s 0x%016x, base LID %d, "%s"\n' % (kind.encode(), guid[row], lid, encode(name)))
             file.write(_HEAD + text + _RULE + b"\n")
 
@@ -83,13 +95,19 @@ def cabled_ports(fabric: Fabric) -> npt.NDArray[np.bool_]:
     return cabled
 
 
-def _rows(table: npt.NDArray[np.uint8], cabled: npt.NDArray[np.bool_]) -> bytes:
-    out = np.flatnonzero(cabled)
-    ins = np.arange(len(table))
+def _own_row(vls: npt.NDArray[np.uint8]) -> bytes:
+    """Return the row of a CA or router; nothing if its table is unknown."""
+    if vls.max() >= SLS:
+        return b""
+    return b"0   0   :" + b"".join(b" %-2d" % vl for vl in vls.tolist()) + b"\n"
+
+
+def _rows(table: npt.NDArray[np.uint8], ins: npt.NDArray[np.int64], out: npt.NDArray[np.int64]) -> bytes:
+    """Return the rows of a switch's table from some in-ports to some out-ports."""
     text = np.empty((len(out), len(ins), 9 + 3 * SLS + 1), np.uint8)
     text[..., 0:4], text[..., 4:8] = _PORT[ins][None], _PORT[out][:, None]
     text[..., 8], text[..., -1] = ord(":"), ord("\n")
-    text[..., 9:-1] = _VL[table[:, out].swapaxes(0, 1)].reshape(len(out), len(ins), 3 * SLS)
+    text[..., 9:-1] = _VL[table[ins][:, out].swapaxes(0, 1)].reshape(len(out), len(ins), 3 * SLS)
     return text.tobytes()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import tempfile
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +13,14 @@ from types import MappingProxyType
 
 import numpy as np
 
-from routing.errors import EnvironmentProblem, InputError, OptionError
+from routing.errors import EnvironmentProblem, InputError, InputWarning, NotCollected, OptionError
 from routing.fabric import Fabric
 from routing.formats import fdbs, guid_lists, lfts, lid_matrix, path_sl, sl2vl_dump
 from routing.formats.atomic import atomic_directory, write_text_atomically
 from routing.formats.bundle import bundle_routing, read_bundle, write_bundle
 from routing.formats.lft_files import read_lft_file
 from routing.formats.proven import Proven
+from routing.formats.snapshot import Manifest, Part, first_of, read_manifest
 from routing.formats.text import STANDARD_INPUT, standard_input
 from routing.numerals import count_noun
 from routing.tables import DATA_VLS, Provenance, Routing, Unknown, identity_sl2vl
@@ -236,12 +238,16 @@ def read_tables(path: str | Path, fabric: Fabric, given: SlFiles | None = None) 
     if path.is_dir():
         if (path / BUNDLE).exists():
             return _from_bundle(path / BUNDLE, fabric, given)
-        dump = _first_of(path, LFTS, *FDBS)
+        manifest = read_manifest(path)
+        _refuse_incomplete(path, manifest)
+        dump = first_of(path, (LFTS, *FDBS))
         if dump is None:
             raise InputError(
                 f"has neither {BUNDLE} nor {LFTS}", path=path, remedy="run OpenSM with -D 0x43 to dump its tables"
             )
-        return _from_dumps(dump, path, fabric, given)
+        for remark in () if manifest is None else manifest.remarks:
+            warnings.warn(f"{path}: {remark}", InputWarning, stacklevel=2)
+        return _from_dumps(dump, path, fabric, given, manifest)
     if not path.is_file():  # a pipe could not be read twice
         raise InputError("is not a regular file", path=path, remedy="copy it into a regular file")
     if _is_zip(path):
@@ -265,14 +271,29 @@ def _from_bundle(path: Path, fabric: Fabric, given: SlFiles) -> Routing:
     return bundle_routing(read_bundle(path), fabric)
 
 
-def _from_dumps(lft_file: Path, folder: Path | None, fabric: Fabric, given: SlFiles) -> Routing:
+def _refuse_incomplete(folder: Path, manifest: Manifest | None) -> None:
+    """Raise NotCollected if a snapshot lacks LFTs, or devices: then a loop may exist where the snapshot shows none."""
+    parts: tuple[tuple[Part, str], ...] = (("topology", "the topology may be incomplete"), ("LFT", "LFTs are missing"))
+    for part, problem in parts:
+        reason = None if manifest is None else manifest.reason(part)
+        if reason is not None:
+            raise NotCollected(
+                f"not decidable, as {problem}: {reason}",
+                path=folder,
+                remedy="collect the snapshot again, or name its files one by one",
+            )
+
+
+def _from_dumps(
+    lft_file: Path, folder: Path | None, fabric: Fabric, given: SlFiles, manifest: Manifest | None = None
+) -> Routing:
     lft = read_lft_file(lft_file, fabric)
     assumed: dict[Unknown, str] = {}
-    sl_file = given.sl or _first_of(folder, PATH_RECORDS, PSL)
-    sl2vl_file = given.sl2vl or _first_of(folder, SL2VL, SLVL)
+    sl_file = given.sl or (folder and first_of(folder, (PATH_RECORDS, PSL)))
+    sl2vl_file = given.sl2vl or (folder and first_of(folder, (SL2VL, SLVL)))
     sl, sl2vl = np.zeros(lft.shape[1], np.uint8), identity_sl2vl(DEFAULT_VLS)
     if sl_file is None:
-        assumed["SL"] = "SL 0 for every path"
+        assumed["SL"] = "SL 0 for every path" + _why(manifest, "SL")
     else:
         stated = path_sl.read_stated(sl_file, fabric)
         sl, missing = path_sl.smallest_form(fabric, stated), path_sl.unstated_pairs(fabric, lft, stated)
@@ -282,7 +303,7 @@ def _from_dumps(lft_file: Path, folder: Path | None, fabric: Fabric, given: SlFi
                 f"{paths} without a stated SL in {sl_file.name} use the SLs of other paths, or SL 0 if there are none"
             )
     if sl2vl_file is None:
-        assumed["SL2VL"] = f"SL n uses VL n modulo {DEFAULT_VLS}"
+        assumed["SL2VL"] = f"SL n uses VL n modulo {DEFAULT_VLS}" + _why(manifest, "SL2VL")
     else:
         sl2vl = sl2vl_dump.read(sl2vl_file, fabric)
     used = sl2vl[..., np.unique(sl)]
@@ -319,5 +340,7 @@ def _from_standard_input(fabric: Fabric, given: SlFiles) -> Routing:
     return dataclasses.replace(routing, provenance=dataclasses.replace(routing.provenance, options=options))
 
 
-def _first_of(folder: Path | None, *names: str) -> Path | None:
-    return None if folder is None else next((folder / name for name in names if (folder / name).exists()), None)
+def _why(manifest: Manifest | None, part: Part) -> str:
+    """Return why a snapshot lacks a part, in parentheses; an empty text if that is not known."""
+    reason = None if manifest is None else manifest.reason(part)
+    return "" if reason is None else f" (not collected: {reason})"

@@ -1,10 +1,11 @@
 """Tables of OpenSM's own layered engines: judged without SLs, with its dumps, and with what its SA answers."""
 
 import json
+import re
 from itertools import pairwise
 
 import pytest
-from command_runs import run
+from command_runs import collect, run
 from loop_check import cables, has_loop, walk_layers
 
 from ibsim_fixtures.lab import Lab
@@ -20,6 +21,17 @@ def answers(lab, sls, path):
     node = {owner.lid: owner.guid for owner in lab.owners()}
     path.write_text("".join(f"0x{node[source]:016x} {lid} {sl}\n" for (source, lid), sl in sorted(sls.items())))
     return path
+
+
+def snapshot_sls(folder):
+    """SLs by source and destination LID in the file of a snapshot."""
+    found, source = {}, 0
+    for line in (folder / "opensm-path-records.dump").read_text().splitlines():
+        if head := re.search(r"base LID (\d+),", line):
+            source = int(head[1])
+        elif record := re.fullmatch(r"0x([0-9A-F]{4}) : (\d+)", line):
+            found[source, int(record[1], 16)] = int(record[2])
+    return found
 
 
 def checked(*words):
@@ -72,10 +84,20 @@ def test_the_sas_answers_decide_and_not_the_assumption(engine, tmp_path):
         given, wrong = answers(lab, sls, tmp_path / "sa"), answers(lab, zero, tmp_path / "zero")
         graph = walk_layers(lab, lab.ca_sls())
         tables, sl2vl = lab.opensm.folder / LFTS, lab.opensm.folder / SL2VL
+        collect(lab.ibsim, tmp_path / "snapshot")
+        collected = checked(tmp_path / "snapshot")
         alone = checked(tmp_path / "live", tables)
         real = checked(tmp_path / "live", tables, "--sl", given, "--sl2vl", sl2vl)
         false = checked(tmp_path / "live", tables, "--sl", wrong, "--sl2vl", sl2vl)
     assert max(sls.values()) > 0
+    found = snapshot_sls(tmp_path / "snapshot")
+    assert found.keys() == sls.keys()
+    # OpenSM's dfsssp answers one of several SLs at random
+    assert found == sls or engine == "dfsssp"
+    assert (collected[0], collected[1]["verdict"]) in {(0, "none"), (1, "yes")}
+    assert collected[1]["assumed"] == []
+    assert collected[1]["verdict"] == real[1]["verdict"] or engine == "dfsssp"
+    assert collected[1]["verdict"] == "none" or packets.confirm(collected[1]["credit_loop"], found)
     assert not has_loop(graph)
     assert (alone[0], alone[1]["verdict"], alone[1]["credit_loop"]) == (3, "unknown", None)
     assert not packets.confirm(alone[1]["possible_loop"], sls)

@@ -106,10 +106,15 @@ def test_damaged_gzip(tmp_path):
             read_fabric(tmp_path / "a.net.gz")
 
 
-@pytest.mark.parametrize("path", ["nothing", ".", "a\x00b"])
+@pytest.mark.parametrize("path", ["nothing", "a\x00b"])
 def test_no_file(tmp_path, path):
     with pytest.raises(EnvironmentProblem):
         read_fabric(tmp_path / path)
+
+
+def test_a_folder_without_a_fabric_file(tmp_path):
+    with pytest.raises(InputError, match="no fabric file"):
+        read_fabric(tmp_path)
 
 
 def test_lmc_out_of_range(tmp_path):

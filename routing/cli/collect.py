@@ -1,0 +1,74 @@
+"""``ibnue collect``: collect a snapshot of a live fabric, or of a folder of dumps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from routing.cli.output import echo_lines, json_option, print_json, print_rows, progress_bar
+from routing.errors import OptionError
+
+
+@click.command()
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, metavar="SNAPSHOT",
+              help="Folder to write.  It may be new, empty, or an earlier snapshot.")  # fmt: skip
+@click.option("--from", "source", type=click.Path(path_type=Path), metavar="DIR",
+              help="Take the files of this folder, written by OpenSM or ibdiagnet, not a live fabric.")  # fmt: skip
+@click.option("-C", "--ca", metavar="CA", help="Send from this CA, such as mlx5_0.")
+@click.option("-P", "--port", type=click.IntRange(1, 254), metavar="PORT", help="Send from this port of the CA.")
+@click.option("--without", type=click.Choice(["path-sls", "vl-arbitration", "counters"]), multiple=True,
+              help="Leave out a part; repeatable.")  # fmt: skip
+@click.option("--paths", type=click.IntRange(0), metavar="N", default=4_000_000, show_default=True,
+              help="Ask the SA for the SLs of at most N paths; with more, path SLs are left out.")  # fmt: skip
+@click.option("--timeout", type=click.IntRange(10, 60_000), default=1000, show_default=True, metavar="MS",
+              help="Send a query again after this time; after three attempts it counts as unanswered.")  # fmt: skip
+@json_option
+def collect(
+    *,
+    output: Path,
+    source: Path | None,
+    ca: str | None,
+    port: int | None,
+    without: tuple[str, ...],
+    paths: int,
+    timeout: int,
+    as_json: bool,
+) -> int:
+    """Collect what a proof needs from a live fabric: topology, LFTs, SL2VL, VL arbitration, path SLs, counters.
+
+    Only reads: no query changes the fabric.  Run it as root on a host with an active InfiniBand port.  Every command
+    takes the folder SNAPSHOT as FABRIC, and as TABLES; `ibnue check SNAPSHOT` uses it for both.  What cannot be
+    collected is named, and stays unknown.
+    """
+    from routing.collect.files import collect_files
+    from routing.collect.live import Request, collect_live
+    from routing.formats.atomic import atomic_directory, make_parents, write_text_atomically
+    from routing.formats.snapshot import FILES, MANIFEST
+
+    if source is not None and (ca or port or without):
+        raise OptionError("--from takes files", remedy="leave out -C, -P and --without")
+    make_parents(output)
+    with atomic_directory(output, marker=MANIFEST, known=FILES) as folder:
+        if source is None:
+            parts = [{"path-sls": "SL", "vl-arbitration": "VL arbitration"}.get(name, name) for name in without]
+            manifest = collect_live(folder, Request(ca, port or 0, parts, paths, timeout), progress_bar)
+        else:
+            manifest = collect_files(source, folder)
+        value = manifest.as_object()
+        write_text_atomically(folder / MANIFEST, json.dumps(value, indent=2) + "\n")
+    if as_json:
+        print_json({**value, "snapshot": str(output)})
+        return 0
+    print_rows([
+        ("snapshot", str(output)),
+        *((name, f"{part.contents} ({part.file})" if part.file else "NOT collected")
+          for name, part in manifest.parts.items()),
+    ])  # fmt: skip
+    for name, part in manifest.parts.items():
+        if part.reason:
+            echo_lines(f"unknown: {name}: {part.reason}")
+    for remark in manifest.remarks:
+        echo_lines(f"note: {remark}")
+    return 0

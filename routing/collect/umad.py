@@ -1,0 +1,202 @@
+"""Send management queries (MADs) through libibumad, many at a time, and receive their answers.
+
+The module imports nothing but the standard library, so that a separate program starts with it in a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+Answer = TypeVar("Answer")
+
+MAD = 256
+"""Size in bytes of a MAD."""
+GET, GET_TABLE = 0x01, 0x12
+"""Methods of queries: neither of them changes anything."""
+DIRECTED, SUBNET, SUBNET_ADMINISTRATION, PERFORMANCE = (0x81, 1), (0x01, 1), (0x03, 2), (0x04, 1)
+"""Management classes, each with its version.  Directed queries follow a list of ports, and need no LFT."""
+PERMISSIVE_LID = 0xFFFF
+AHEAD = 8
+"""Largest number of unanswered queries at a time, because a Linux socket (to ibsim) buffers only ten packets."""
+_QKEY = 0x80010000
+_RMPP = 1
+"""Version of the protocol (RMPP) in which answers of several MADs arrive; the kernel assembles these answers."""
+_RETRIES = 2
+
+
+class Query(NamedTuple):
+    """One query.
+
+    Attributes
+    ----------
+    kind
+        Management class and its version.
+    lid
+        LID of the device that answers; :data:`PERMISSIVE_LID` for directed queries.
+    attribute, modifier
+        Attribute and attribute modifier.
+    body
+        The bytes after the MAD header of 24 bytes.
+    route
+        Directed queries: out-ports to take from the local port on.
+    method
+        :data:`GET` or :data:`GET_TABLE`.
+    sl
+        SL of the packet.
+    """
+
+    kind: tuple[int, int]
+    lid: int
+    attribute: int
+    modifier: int = 0
+    body: bytes = b""
+    route: bytes = b""
+    method: int = GET
+    sl: int = 0
+
+
+def directed(route: bytes, attribute: int, modifier: int = 0) -> Query:
+    """Return the query that follows a list of out-ports from the local port on."""
+    return Query(DIRECTED, PERMISSIVE_LID, attribute, modifier, route=route)
+
+
+class Umad:
+    """Port of a CA through which queries are sent.
+
+    Parameters
+    ----------
+    ca
+        Name of the CA, such as mlx5_0; None: the first with an active port.
+    port
+        Port of the CA; 0: the first that is active.
+    timeout_ms
+        Time in milliseconds after which a query is sent again; it is given up after two more attempts.
+
+    Raises
+    ------
+    OSError
+        libibumad is not installed, or there is no such port, or the user may not open it.
+    """
+
+    def __init__(self, ca: str | None = None, port: int = 0, *, timeout_ms: int = 2000) -> None:
+        self._library = ctypes.CDLL("libibumad.so.3")
+        self._library.umad_get_mad.restype = ctypes.c_void_p
+        self._library.umad_get_mad.argtypes = [ctypes.c_void_p]
+        self._library.umad_size.restype = ctypes.c_size_t
+        self._agents: dict[tuple[int, int], int] = {}
+        self._transaction, self._timeout = 0, timeout_ms
+        self._library.umad_init()
+        self._port = self._library.umad_open_port(None if ca is None else ca.encode(), port)
+        if self._port < 0:
+            raise OSError(-self._port, os.strerror(-self._port))
+        self._reserve(MAD)
+
+    def close(self) -> None:
+        """Close the port."""
+        self._library.umad_close_port(self._port)
+
+    def _reserve(self, size: int) -> None:
+        """Allocate the buffer for MADs of up to ``size`` bytes."""
+        # libibumad knows the size of its header only after a port is open.
+        self._buffer = ctypes.create_string_buffer(self._library.umad_size() + size)
+        self._mad, self._size = self._library.umad_get_mad(self._buffer), size
+
+    def get_all(
+        self,
+        questions: Iterable[Query],
+        read: Callable[[bytes], Answer],
+        done: Callable[[int], None] = lambda _: None,
+        *,
+        ahead: int = AHEAD,
+    ) -> list[Answer | None]:
+        """Send queries, several at a time, and return their answers in order.
+
+        Parameters
+        ----------
+        questions
+            The queries.
+        read
+            Function that extracts the result from the bytes of an answer.
+        done
+            Function that is called with the number of queries that were finished since the last call.
+        ahead
+            Largest number of unanswered queries at a time.
+
+        Returns
+        -------
+        list
+            One result for each query.  It is None if the answer did not arrive or was an error.
+        """
+        answers: list[Answer | None] = []
+        waiting: dict[int, int] = {}
+        for position, question in enumerate(questions):
+            answers.append(None)
+            if (transaction := self._send(question)) is not None:
+                waiting[transaction] = position
+            if len(waiting) == ahead:
+                self._receive(waiting, answers, read)
+            if position % 256 == 255:
+                done(256)
+        while waiting:
+            self._receive(waiting, answers, read)
+        done(len(answers) % 256)
+        return answers
+
+    def get(self, question: Query, read: Callable[[bytes], Answer]) -> Answer | None:
+        """Return the answer to one query, as :meth:`get_all` does."""
+        return self.get_all([question], read)[0]
+
+    def _agent(self, kind: tuple[int, int]) -> int:
+        if kind not in self._agents:
+            version = _RMPP if kind == SUBNET_ADMINISTRATION else 0
+            self._agents[kind] = self._library.umad_register(self._port, *kind, version, None)
+        return self._agents[kind]
+
+    def _send(self, question: Query) -> int | None:
+        """Send one query; return the transaction number that its answer will have, or None if it cannot be sent."""
+        agent = self._agent(question.kind)
+        self._transaction += 1
+        ctypes.memset(self._buffer, 0, len(self._buffer))
+        ctypes.memmove(self._mad, packet(question, self._transaction), MAD)
+        pair, key = (0, 0) if question.kind in (DIRECTED, SUBNET) else (1, _QKEY)
+        self._library.umad_set_addr(self._buffer, question.lid, pair, question.sl, ctypes.c_uint32(key))
+        if self._library.umad_send(self._port, agent, self._buffer, MAD, self._timeout, _RETRIES) < 0:
+            return None
+        return self._transaction & 0xFFFFFFFF
+
+    def _receive(self, waiting: dict[int, int], answers: list[Any], read: Callable[[bytes], Any]) -> None:
+        """Wait for one answer and store it; if none arrives in time, give up all unanswered queries."""
+        length = ctypes.c_int(self._size)
+        wait_ms = (_RETRIES + 1) * self._timeout
+        found = self._library.umad_recv(self._port, self._buffer, ctypes.byref(length), wait_ms)
+        if found == -errno.ENOSPC and length.value > self._size:  # the answer stays there for a larger buffer
+            self._reserve(length.value)
+            return
+        if found < 0:
+            waiting.clear()
+            return
+        mad = ctypes.string_at(self._mad, min(max(length.value, MAD), self._size))
+        # An answer may arrive after its query was given up.  Its transaction number then matches no waiting query.
+        position = waiting.pop(struct.unpack_from(">I", mad, 12)[0], None)
+        failed = self._library.umad_status(self._buffer) or struct.unpack_from(">H", mad, 4)[0] & 0x7FFF
+        if position is not None and not failed:
+            answers[position] = read(mad)
+
+
+def packet(question: Query, transaction: int) -> bytes:
+    """Return the bytes of a query as a MAD of 256 bytes."""
+    head = struct.pack(
+        ">BBBBHBBQHHI",
+        1, *question.kind, question.method, 0, 0, len(question.route), transaction, question.attribute, 0,
+        question.modifier,
+    )  # fmt: skip
+    body = question.body
+    if question.kind == DIRECTED:
+        # M_Key, then the two permissive LIDs of a route without LID-routed parts; the route begins at byte 128
+        body = struct.pack(">QHH", 0, PERMISSIVE_LID, PERMISSIVE_LID).ljust(104, b"\0") + b"\0" + question.route
+    return (head + body).ljust(MAD, b"\0")

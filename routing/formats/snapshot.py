@@ -1,0 +1,166 @@
+"""Folders that hold a fabric with its tables: snapshots of ``ibnue collect``, and folders of dumps.
+
+A snapshot has the files of a folder of dumps, and a manifest that names what could not be collected and why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from routing.errors import InputError, ParseError
+from routing.formats.text import read_text
+
+MANIFEST = "manifest.json"
+SCHEMA = "ibnue-snapshot/1"
+TOPOLOGY = "fabric.ibnetdiscover"
+PORTS, COUNTERS = "ports.csv", "counters.csv"
+FABRIC_FILES = (TOPOLOGY, "ibnetdiscover.out", "opensm-subnet.lst", "ibdiagnet2.db_csv", "ibdiagnet2.lst")
+"""Names of fabric files in a folder, in the order of preference."""
+
+FILES = frozenset({
+    MANIFEST, PORTS, COUNTERS, *FABRIC_FILES, "opensm-lfts.dump", "opensm.fdbs", "ibdiagnet2.fdbs", "opensm-sl2vl.dump",
+    "opensm-path-records.dump", "ibdmchk.psl", "ibdmchk.slvl", "opensm.mcfdbs", "guid2lid",
+})  # fmt: skip
+"""Names of all files that a snapshot may contain."""
+
+Part = Literal["topology", "LFT", "SL2VL", "VL arbitration", "SL", "counters"]
+State = Literal["collected", "incomplete", "missing"]
+
+
+@dataclass(frozen=True)
+class PartState:
+    """One part of a snapshot: its file, and what is missing of it.
+
+    Attributes
+    ----------
+    state
+        "collected", "incomplete" or "missing".
+    file
+        Name of the file; None if the part is missing.
+    contents
+        What was collected, such as "20 switches".
+    reason
+        Why something is missing; None if nothing is.
+    seconds
+        Time that it took.
+    """
+
+    state: State
+    file: str | None = None
+    contents: str = ""
+    reason: str | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Contents of a snapshot.
+
+    Attributes
+    ----------
+    source
+        Where the snapshot comes from: "fabric" with the CA, port and SM, or "files" with the folder.
+    began, ended
+        Times of the collection in UTC, ISO 8601.
+    versions
+        Versions of the programs that took part.
+    parts
+        State of each part.
+    remarks
+        What was noticed about the values themselves, such as VLs that a port does not operate.
+    """
+
+    source: Mapping[str, Any]
+    began: str
+    ended: str
+    versions: Mapping[str, str]
+    parts: Mapping[str, PartState] = field(default_factory=dict)
+    remarks: Sequence[str] = ()
+
+    def as_object(self) -> dict[str, Any]:
+        """Return the manifest as an object of JSON types."""
+        parts = {name: asdict(part) for name, part in self.parts.items()}
+        return {
+            "schema": SCHEMA, "source": dict(self.source), "began": self.began, "ended": self.ended,
+            "versions": dict(self.versions), "parts": parts, "remarks": list(self.remarks),
+        }  # fmt: skip
+
+    def reason(self, part: Part) -> str | None:
+        """Return why a part is missing or incomplete; None if it was collected, or if the manifest does not name it."""
+        known = self.parts.get(part)
+        return None if known is None else known.reason
+
+
+def read_manifest(folder: str | Path) -> Manifest | None:
+    """Read the manifest of a snapshot; None if the folder has no manifest of a snapshot.
+
+    Raises
+    ------
+    ParseError
+        The manifest is damaged, or of another version.
+    InputError, EnvironmentProblem
+        The manifest cannot be read.
+    """
+    path = Path(folder) / MANIFEST
+    if not path.is_file():
+        return None
+    try:
+        value = json.loads(read_text(path))
+    except (ValueError, RecursionError):
+        raise ParseError("this is not JSON", path=path, remedy="collect the snapshot again") from None
+    schema = value.get("schema") if isinstance(value, dict) else None
+    if not isinstance(schema, str) or not schema.startswith("ibnue-snapshot/"):
+        return None
+    if schema != SCHEMA:
+        raise ParseError(f"a snapshot of format {schema[:40]!r}, wanted {SCHEMA!r}", path=path, remedy="collect again")
+    try:
+        return Manifest(
+            source=dict(value["source"]),
+            began=str(value["began"]),
+            ended=str(value["ended"]),
+            versions=dict(value["versions"]),
+            parts={str(name): _part(part) for name, part in value["parts"].items()},
+            remarks=tuple(map(str, value["remarks"])),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise ParseError("the manifest is damaged", path=path, remedy="collect the snapshot again") from None
+
+
+def _part(value: Mapping[str, Any]) -> PartState:
+    state = value["state"]
+    if state not in ("collected", "incomplete", "missing"):
+        raise ValueError(state)
+    reason, file = value.get("reason"), value.get("file")
+    return PartState(
+        state,
+        None if file is None else str(file),
+        str(value.get("contents", "")),
+        None if reason is None else str(reason),
+    )
+
+
+def fabric_file(folder: str | Path) -> Path:
+    """Return the fabric file in a folder: a snapshot, or a folder with dumps of OpenSM or ibdiagnet.
+
+    Raises
+    ------
+    InputError
+        The folder has no fabric file.
+    """
+    found = first_of(Path(folder), FABRIC_FILES)
+    if found is None:
+        raise InputError(
+            "the folder has no fabric file",
+            path=folder,
+            remedy=f"name a fabric file, or a folder with {', '.join(FABRIC_FILES[:-2])} or {FABRIC_FILES[-2]}",
+        )
+    return found
+
+
+def first_of(folder: Path, names: Sequence[str]) -> Path | None:
+    """Return the first file of a folder that has one of the names; None if there is none."""
+    return next((folder / name for name in names if (folder / name).exists()), None)
