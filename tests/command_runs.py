@@ -22,6 +22,11 @@ def collect(ibsim, folder, *words):
     return json.loads(ibsim.run(*program, "collect", "-o", folder, "--json", *words, timeout=300))
 
 
+def parts_of(manifest):
+    """The parts of a snapshot by name, from what :func:`collect` returns."""
+    return {part["part"]: part for part in manifest["collected"]}
+
+
 def assert_refused(result, *expected, status=2):
     """No result on standard output, and on standard error one line that holds these words."""
     assert result.exit_code == status, result.output

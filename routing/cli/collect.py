@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import warnings
 from pathlib import Path
 
 import click
 
-from routing.cli.output import echo_lines, json_option, print_json, print_rows, progress_bar
-from routing.errors import OptionError
+from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_rows, progress_bar
+from routing.errors import InputWarning, OptionError
 
 
 @click.command()
@@ -45,7 +45,8 @@ def collect(
     from routing.collect.files import collect_files
     from routing.collect.live import Request, collect_live
     from routing.formats.atomic import atomic_directory, make_parents, write_text_atomically
-    from routing.formats.snapshot import FILES, MANIFEST
+    from routing.formats.fabric_files import read_fabric
+    from routing.formats.snapshot import FILES, MANIFEST, manifest_text
 
     if source is not None and (ca or port or without):
         raise OptionError("--from takes files", remedy="leave out -C, -P and --without")
@@ -56,14 +57,16 @@ def collect(
             manifest = collect_live(folder, Request(ca, port or 0, parts, paths, timeout), progress_bar)
         else:
             manifest = collect_files(source, folder)
-        value = manifest.as_object()
-        write_text_atomically(folder / MANIFEST, json.dumps(value, indent=2) + "\n")
+        write_text_atomically(folder / MANIFEST, manifest_text(manifest))
     if as_json:
-        print_json({**value, "snapshot": str(output)})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)  # the collection has printed the same warnings
+            subnet = fabric_object(read_fabric(output), str(output))
+        print_json("ibnue-collect/1", {"fabric": subnet, "snapshot": str(output), **manifest.as_object()})
         return 0
     print_rows([
         ("snapshot", str(output)),
-        *((name, f"{part.contents} ({part.file})" if part.file else "NOT collected")
+        *((name, f"{part.amount} ({part.file})" if part.file else "NOT collected")
           for name, part in manifest.parts.items()),
     ])  # fmt: skip
     for name, part in manifest.parts.items():

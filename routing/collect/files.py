@@ -58,11 +58,11 @@ def collect_files(source: str | Path, folder: Path) -> Manifest:
         parts["topology"] = PartState("collected", parts["topology"].file, _size(fabric))
         if (file := parts["LFT"].file) is not None:
             lft = read_tables(folder, fabric).lft
-            parts["LFT"] = PartState("collected", file, f"{count_noun(len(lft), 'switch')}, {parts['LFT'].contents}")
+            parts["LFT"] = PartState("collected", file, f"{count_noun(len(lft), 'switch')}, {parts['LFT'].amount}")
     except InputError as error:
         where = error.path.replace(str(folder), str(source)) if error.path else None
         raise type(error)(error.problem, path=where, line=error.line, remedy=error.remedy) from None
-    return Manifest({"files": str(source)}, began, _time(None), {"ibnue": __version__}, parts)
+    return Manifest(str(source), None, None, None, began, _time(None), {"ibnue": __version__}, parts)
 
 
 def _size(fabric: Fabric) -> str:

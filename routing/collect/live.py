@@ -72,7 +72,7 @@ class _Writer:
     remarks: list[str] = field(default_factory=list)
     clock: float = field(default_factory=time.monotonic)
 
-    def note(self, part: str, file: str | None, contents: str, reasons: Sequence[str] = ()) -> None:
+    def note(self, part: str, file: str | None, amount: str, reasons: Sequence[str] = ()) -> None:
         """Note the state of a part, which has just been collected.
 
         ``file`` is None if the part is missing; ``reasons`` says what is missing and why.
@@ -80,7 +80,7 @@ class _Writer:
         now = time.monotonic()
         state: snapshot.State = "missing" if file is None else "incomplete" if reasons else "collected"
         seconds = round(now - self.clock, 3)
-        self.parts[part] = PartState(state, file, contents, "; ".join(reasons) or None, seconds)
+        self.parts[part] = PartState(state, file, amount, "; ".join(reasons) or None, seconds)
         self.clock = now
 
 
@@ -122,8 +122,8 @@ def collect_live(folder: Path, request: Request, progress: Progress) -> Manifest
         _refuse_changed(reader, lft, again)
     finally:
         umad.close()
-    source = {"fabric": {"ca": request.ca, "port": request.port, "sm_lid": info.sm_lid}}
-    return Manifest(source, began, _now(), _versions(), writer.parts, writer.remarks)
+    place = (request.ca, request.port or None, info.sm_lid or None)
+    return Manifest(None, *place, began, _now(), _versions(), writer.parts, writer.remarks)
 
 
 def _now() -> str:
@@ -160,12 +160,12 @@ def _topology(writer: _Writer, request: Request) -> Fabric:
     path = writer.folder / snapshot.TOPOLOGY
     path.write_bytes(done.stdout)
     fabric = read_fabric(path)
-    contents = ", ".join(
+    amount = ", ".join(
         (count_noun(fabric.switches, "switch"), count_noun(fabric.terminals, "CA or router", "CAs and routers"),
          count_noun(fabric.links, "link"))
     )  # fmt: skip
     reasons = [f"ibnetdiscover printed {count_noun(len(errors), 'error')}, such as: {errors[0]}"] if errors else []
-    writer.note("topology", snapshot.TOPOLOGY, contents, reasons)
+    writer.note("topology", snapshot.TOPOLOGY, amount, reasons)
     return fabric
 
 
@@ -218,17 +218,17 @@ def _sl2vl(
     needed = enters[:, :, None] & cabled[:, None, :]
     lost = np.argwhere(needed & (tables[..., 0] == UNKNOWN))
     count = int(needed.sum())
-    contents = f"{count - len(lost)} of {count_noun(count, 'table')} of switches"
+    amount = f"{count - len(lost)} of {count_noun(count, 'table')} of switches"
     if len(lost):
         row, entry, leave = lost[0].tolist()
         example = f"such as of {reader.name(row)} from port {entry} to port {leave}"
         reason = f"{count_noun(len(lost), 'table')} of switches {'was' if len(lost) == 1 else 'were'} not answered"
-        writer.note("SL2VL", None, contents, [f"{reason}, {example}"])
+        writer.note("SL2VL", None, amount, [f"{reason}, {example}"])
         return tables
     sl2vl_dump.write(writer.folder / SL2VL, fabric, tables, own, cabled_only=True)
     silent = [reader.name(fabric.switches + row) for row in np.flatnonzero(own[:, 0] == UNKNOWN).tolist()]
     reasons = [f"tables of {_some(silent, 'CA or router')} were not answered"] if silent else []
-    writer.note("SL2VL", SL2VL, contents, reasons)
+    writer.note("SL2VL", SL2VL, amount, reasons)
     return tables
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,7 +41,7 @@ class PartState:
         "collected", "incomplete" or "missing".
     file
         Name of the file; None if the part is missing.
-    contents
+    amount
         What was collected, such as "20 switches".
     reason
         Why something is missing; None if nothing is.
@@ -51,7 +51,7 @@ class PartState:
 
     state: State
     file: str | None = None
-    contents: str = ""
+    amount: str = ""
     reason: str | None = None
     seconds: float = 0.0
 
@@ -62,11 +62,13 @@ class Manifest:
 
     Attributes
     ----------
-    source
-        Where the snapshot comes from: "fabric" with the CA, port and SM, or "files" with the folder.
+    folder
+        Folder of the files from which the snapshot was collected; None for a live fabric.
+    ca, port, sm_lid
+        Live fabric: CA and port that sent the queries, if the user named them, and LID of the subnet manager.
     began, ended
         Times of the collection in UTC, ISO 8601.
-    versions
+    programs
         Versions of the programs that took part.
     parts
         State of each part.
@@ -74,25 +76,34 @@ class Manifest:
         What was noticed about the values themselves, such as VLs that a port does not operate.
     """
 
-    source: Mapping[str, Any]
+    folder: str | None
+    ca: str | None
+    port: int | None
+    sm_lid: int | None
     began: str
     ended: str
-    versions: Mapping[str, str]
-    parts: Mapping[str, PartState] = field(default_factory=dict)
+    programs: Mapping[str, str]
+    parts: Mapping[str, PartState]
     remarks: Sequence[str] = ()
 
     def as_object(self) -> dict[str, Any]:
-        """Return the manifest as an object of JSON types."""
-        parts = {name: asdict(part) for name, part in self.parts.items()}
+        """Return the manifest as an object of JSON types, without the key of the schema."""
         return {
-            "schema": SCHEMA, "source": dict(self.source), "began": self.began, "ended": self.ended,
-            "versions": dict(self.versions), "parts": parts, "remarks": list(self.remarks),
-        }  # fmt: skip
+            **{name: getattr(self, name) for name in ("folder", "ca", "port", "sm_lid", "began", "ended")},
+            "programs": [{"name": name, "version": version} for name, version in self.programs.items()],
+            "collected": [{"part": name, **asdict(part)} for name, part in self.parts.items()],
+            "remarks": list(self.remarks),
+        }
 
     def reason(self, part: Part) -> str | None:
         """Return why a part is missing or incomplete; None if it was collected, or if the manifest does not name it."""
         known = self.parts.get(part)
         return None if known is None else known.reason
+
+
+def manifest_text(manifest: Manifest) -> str:
+    """Return the text of the file :data:`MANIFEST`."""
+    return json.dumps({"schema": SCHEMA, **manifest.as_object()}, indent=2) + "\n"
 
 
 def read_manifest(folder: str | Path) -> Manifest | None:
@@ -118,12 +129,11 @@ def read_manifest(folder: str | Path) -> Manifest | None:
     if schema != SCHEMA:
         raise ParseError(f"a snapshot of format {schema[:40]!r}, wanted {SCHEMA!r}", path=path, remedy="collect again")
     try:
+        plain = {name: value[name] for name in ("folder", "ca", "port", "sm_lid", "began", "ended")}
         return Manifest(
-            source=dict(value["source"]),
-            began=str(value["began"]),
-            ended=str(value["ended"]),
-            versions=dict(value["versions"]),
-            parts={str(name): _part(part) for name, part in value["parts"].items()},
+            **plain,
+            programs={str(program["name"]): str(program["version"]) for program in value["programs"]},
+            parts={str(part["part"]): _part(part) for part in value["collected"]},
             remarks=tuple(map(str, value["remarks"])),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -134,13 +144,8 @@ def _part(value: Mapping[str, Any]) -> PartState:
     state = value["state"]
     if state not in ("collected", "incomplete", "missing"):
         raise ValueError(state)
-    reason, file = value.get("reason"), value.get("file")
-    return PartState(
-        state,
-        None if file is None else str(file),
-        str(value.get("contents", "")),
-        None if reason is None else str(reason),
-    )
+    file, reason = (None if value[key] is None else str(value[key]) for key in ("file", "reason"))
+    return PartState(state, file, str(value["amount"]), reason, float(value["seconds"]))
 
 
 def fabric_file(folder: str | Path) -> Path:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from command_runs import collect, run
+from command_runs import collect, parts_of, run
 
 pytestmark = pytest.mark.lab
 
@@ -47,7 +47,7 @@ def test_a_snapshot_is_judged_like_the_bundle_and_nothing_changes(live, nets, tm
         assert lab.opensm.log_path.read_text().removeprefix(log) == ""
         assert everything(lab) == before
         (tmp_path / "live").write_text(lab.ibsim.run("ibnetdiscover"))
-    assert {name: part["state"] for name, part in manifest["parts"].items()} == dict.fromkeys(
+    assert {name: part["state"] for name, part in parts_of(manifest).items()} == dict.fromkeys(
         ("topology", "LFT", "SL2VL", "VL arbitration", "SL", "counters"), "collected"
     )
     ours = checked(tmp_path / "live", state)

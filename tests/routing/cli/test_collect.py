@@ -5,7 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command_runs import assert_refused, collect, run
+from command_runs import assert_refused, collect, parts_of, run
+from json_contract import assert_valid
 
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM
@@ -38,7 +39,7 @@ def snapshot(dumps, tmp_path):
 def edited(snapshot, part, **values):
     """The snapshot after a change in its manifest."""
     manifest = json.loads((snapshot / MANIFEST).read_text())
-    manifest["parts"][part] |= values
+    next(each for each in manifest["collected"] if each["part"] == part).update(values)
     (snapshot / MANIFEST).write_text(json.dumps(manifest))
     return snapshot
 
@@ -50,8 +51,7 @@ def test_the_missing_parts_are_named_with_their_origin(dumps, tmp_path):
     assert f"unknown: SL: {dumps} has no opensm-path-records.dump" in result.stdout
     assert "unknown: counters: no file of OpenSM has them\n" in result.stdout
     found = json.loads(run("collect", "--from", dumps, "-o", tmp_path / "snapshot", "--json").stdout)
-    assert found["parts"]["LFT"]["state"] == "collected"
-    assert found["parts"]["SL2VL"]["state"] == "missing"
+    assert (parts_of(found)["LFT"]["state"], parts_of(found)["SL2VL"]["state"]) == ("collected", "missing")
     assert sorted(entry.name for entry in (tmp_path / "snapshot").iterdir()) == [
         MANIFEST, "opensm-lfts.dump", "opensm-subnet.lst"
     ]  # fmt: skip
@@ -77,6 +77,11 @@ def test_two_snapshots_are_compared_without_naming_their_fabrics(snapshot):
 
 def test_without_a_folder_tables_have_to_be_named(dumps):
     assert_refused(run("check", dumps / "opensm-subnet.lst"), "TABLES is missing", "ibnue collect")
+
+
+def test_the_manifest_fits_its_schema(snapshot):
+    pytest.importorskip("jsonschema")
+    assert_valid(json.loads((snapshot / MANIFEST).read_text()))
 
 
 @pytest.mark.parametrize("part", ["LFT", "topology"])
@@ -121,10 +126,10 @@ def test_what_a_live_fabric_does_not_answer_is_named(tmp_path):
         ibsim.error("sw1", 100, attribute=18)
         ibsim.error("sw2", 100, attribute=23)
         silent = collect(ibsim, tmp_path / "silent", "--timeout", "50")
-    assert few["parts"]["SL"]["reason"].endswith("(--paths 90 asks for them)")
-    assert few["parts"]["counters"]["reason"] == "left out, as was asked for"
-    assert few["parts"]["LFT"]["state"] == few["parts"]["SL2VL"]["state"] == "collected"
+    assert parts_of(few)["SL"]["reason"].endswith("(--paths 90 asks for them)")
+    assert parts_of(few)["counters"]["reason"] == "left out, as was asked for"
+    assert parts_of(few)["LFT"]["state"] == parts_of(few)["SL2VL"]["state"] == "collected"
     assert run("check", tmp_path / "few").exit_code == 3
-    assert silent["parts"]["LFT"]["reason"] == "1 switch (sw1) did not answer"
-    assert "tables of switches were not answered, such as of sw2 from" in silent["parts"]["SL2VL"]["reason"]
+    assert parts_of(silent)["LFT"]["reason"] == "1 switch (sw1) did not answer"
+    assert "tables of switches were not answered, such as of sw2 from" in parts_of(silent)["SL2VL"]["reason"]
     assert run("check", tmp_path / "silent").exit_code == 3

@@ -17,7 +17,7 @@ from routing.cli.json_schemas import load_schema, schema_name, schema_names
 jsonschema = pytest.importorskip("jsonschema")
 FOLDER = files("routing.cli") / "schemas"
 SOURCES = [path.read_text() for path in FOLDER.parent.rglob("*.py")]
-FILES = {"error", "soak-ledger"}
+FILES = {"error", "snapshot", "soak-ledger"}
 """Schemas of documents that no command prints with ``print_json``."""
 
 
