@@ -25,11 +25,11 @@ AGREEING = 40
 FIRST_ATTEMPTS = 5
 """Number of attempts after which the search ends if no coordinates were found, or if too many links do not fit."""
 BAD = 0.12
-"""Share of links that do not fit, from which on they are too many."""
+"""Share of links that do not fit above which there are too many of them."""
 MOST_RANDOM = 300
 """Maximum number of attempts with random choices, which follow the attempts without."""
 GOOD = 0.25
-"""Cost of coordinates (:meth:`Growth.cost`) per link, up to which no other start is tried."""
+"""If the coordinates have at most this cost (:meth:`Growth.cost`) per link, no other start is tried."""
 MOST_MISFITS = 0.05
 """Largest share of links that may be miscabled."""
 LEAST_PRESENT = 0.7

@@ -113,8 +113,8 @@ def _spans_square(near: Neighbours, origin: int, a: int, b: int) -> bool:
 
 
 def _is_linked_elsewhere(near: Neighbours, origin: int, a: int, b: int) -> bool:
-    """Return whether the switches parallel to two neighbours of a switch are linked at least twice.  Then the
-    neighbours lie in one dimension.
+    """Return whether two neighbours of a switch lie in one dimension because parallel switches do.  The switches
+    parallel to the two neighbours must be linked to each other at least twice.
 
     In this case it does not matter if the link between the two neighbours themselves is missing.
     """
@@ -125,8 +125,8 @@ def _is_linked_elsewhere(near: Neighbours, origin: int, a: int, b: int) -> bool:
 
 
 def _shifted(near: Neighbours, origin: int, pair: tuple[int, int], c: int) -> list[tuple[int, int]]:
-    """Return the switches parallel to a pair of neighbours, shifted by the step from the origin to its neighbour ``c``.
-    They are the fourth corners of the squares of origin, ``c`` and each neighbour of the pair.
+    """Return the switches parallel to a pair of neighbours of the origin, as seen from a third neighbour ``c``.  They
+    complete the squares of origin, ``c`` and each neighbour of the pair.
     """
     one, other = (near[neighbour] & near[c] - {origin} for neighbour in pair)
     if len(one) != 1 or len(other) != 1:

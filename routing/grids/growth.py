@@ -20,12 +20,14 @@ HOLE = 3
 BORDER = 4
 """Cost of a position beyond a border of the mesh, where switches have no further neighbours."""
 CLEAR = 3
-"""Difference in cost between the best and the second best position, from which on the best one is certain."""
+"""The best position of a switch is certain if its cost is at least this much below the cost of the second best one."""
 MOST_WRONG = 0.25
-"""Share of links that do not fit, from which on the fabric has no coordinates.  A few links are always allowed."""
+"""Share of links that do not fit at which the search ends, because the fabric has no coordinates.  A few such links are
+always allowed.
+"""
 MOST_FORCED = 0.15
-"""Share of switches without a certain position, from which on the fabric has no coordinates.  A few switches are always
-allowed.
+"""Share of switches without a certain position at which the search ends, because the fabric has no coordinates.  A few
+such switches are always allowed.
 """
 FEW = 12
 SHORTEST_RING = 3
@@ -175,8 +177,8 @@ class Growth:
                 self.has_failed |= self._wrong > FEW + MOST_WRONG * self._joined
 
     def _best(self, switch: int) -> tuple[int, Position | None]:
-        """Return the best free position of a switch, after the difference in cost between the second best position and
-        this one.
+        """Return two values for a switch: by how much the cost of its best free position is below that of the second
+        best, and the best position (None if there is none).
         """
         placed = [self.position[other] for other in self.near[switch] if other in self.position]
         votes: Counter[Position] = Counter(

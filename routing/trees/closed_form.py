@@ -25,7 +25,7 @@ MOST_LONGER = 0.41
 not a tree.
 """
 FEW_LONGER = 0.25
-"""Share of the entries between leaves without a path up and down, up to which no other levels are tried."""
+"""If the share of the entries between leaves without a path up and down is at most this, no other levels are tried."""
 
 REMEDY = "use updn or nue, or name the roots"
 

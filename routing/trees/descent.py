@@ -232,8 +232,8 @@ def ceilings(
 
 
 def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:
-    """Return the slots of the switches.  A slot is the number of a switch among the upper switches that links to the
-    level below connect with each other.
+    """Return the slots of the switches: their numbers within groups.  A group is the switches of one level that are
+    connected with each other by links to the level below.
 
     Consecutive destinations take the slots above the leaves in turn.  When all of these were taken once, the next slot
     above the next level is taken, and so on.

@@ -18,7 +18,7 @@ MOST_ABOVE = 0.25
 LEAST_SHORTEST = 0.9
 """Smallest share of pairs of senders in a tree whose path up and then down is a shortest path."""
 MOST_HUBS = 6
-"""Number of orders that are compared."""
+"""Maximum number of orders that are compared."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,7 +348,7 @@ def _order(
     while True:
         joined: npt.NDArray[np.bool_] = np.logical_or.reduce(
             below[placed]
-        )  # The result has the switches from which a path up leads to the switches placed so far.
+        )  # A switch is joined if a path up leads from it to one of the switches placed so far.
         apart = ~joined
         if not apart.any():
             break

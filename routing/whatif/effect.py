@@ -86,7 +86,9 @@ class Baseline:
 
     @cached_property
     def separation(self) -> ConnectivityLoss:
-        """Connectivity of the current fabric, before any fault.  The faults of scenarios are compared with it."""
+        """Connectivity of the current fabric, before any fault.  The connectivity after each scenario is compared with
+        it.
+        """
         return connectivity_loss(self.published.fabric, self.published.fabric)
 
 
