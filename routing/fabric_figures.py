@@ -1,5 +1,5 @@
-"""Figures of a fabric that do not depend on tables: cables, ports, diameter, levels, and upper bounds of the rate of
-any tables.
+"""Figures of a fabric that do not depend on tables: cables, ports, diameter, levels, and upper bounds of the all-to-all
+rate.
 """
 
 from __future__ import annotations

@@ -110,7 +110,9 @@ class DeferredSignals:
 
     @contextlib.contextmanager
     def delivered(self) -> Iterator[None]:
-        """Run signal handlers at once inside this context, for parts in which the thread only waits."""
+        """Run signal handlers without delay inside this context.  Enter it only around code in which the thread does
+        nothing but wait.
+        """
         self._open = True
         try:
             self._deliver()

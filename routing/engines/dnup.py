@@ -34,9 +34,9 @@ class DownUp:
     roots first, and then towards them.  So traffic does not meet at the roots, and end ports at the roots or above
     other switches have paths.  OpenSM's engine of this name has the same purpose.  Differences from OpenSM's:
 
-    - Ranks alone leave pairs without a path, where no switch lies below both.  Here the switches have an order: the
-      switch farthest from the roots comes last, and every other one has a neighbour behind it.  So every pair has a
-      path, and one VL is free of credit loops on every fabric.
+    - Ranks alone leave some pairs of switches without a path, because no switch lies below both.  Here the switches
+      have an order: the switch farthest from the roots comes last, and every other switch has a neighbour after it.
+      So every pair has a path, and one VL is free of credit loops on every fabric.
     - Paths balance the load, with a small cost per hop.  Without named roots, several are tried.
 
     If several VLs are allowed, the destinations are spread over them, with one order.

@@ -88,7 +88,8 @@ def _complete(
     _reach(before, hops, root)
     ended = [switch for switch in members if switch not in hops and hop[switch] == NONE]
     while len(hops) < len(members):
-        # Switches at which a path ends come first; others change their next hop only if nothing else helps.
+        # First, only switches at which a path ends may change their next hop.  Other switches may do so only if no
+        # switch at an end has a neighbour with a path.
         choices = _attachments(ended, hops, first, dst) or _attachments(members, hops, first, dst)
         length, switch, index = min(choices)
         if hop[switch] != NONE:

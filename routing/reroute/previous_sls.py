@@ -128,8 +128,8 @@ class PreviousSls:
         return self._filled(reindex(self._by_number(), rows, 0, 0), np.flatnonzero(rows < 0), filler)
 
     def _filled(self, table: Bytes, rows: npt.NDArray[np.int64], filler: Bytes | None) -> Bytes:
-        """Return an SL table in which the given rows, and the columns of new LIDs, are taken from the new SL table
-        (``filler``).
+        """Return an SL table after some values were replaced: the given rows, and the columns of new LIDs, take their
+        values from the new SL table (``filler``).
         """
         fresh = np.flatnonzero((self.fabric.lids.switch >= 0) & (self._had < 0))
         if filler is None or not (len(rows) or len(fresh)):

@@ -272,7 +272,9 @@ static void finish(job_t *j, worker_t *workers, int32_t threads, uint32_t *dep)
         if (t->lid_switch[lid] < 0)
             for (int32_t s = 0; s < t->switches; s++)
                 j->hops[(size_t)s * t->lids + lid] = LOST;
-        else /* Slot 0 of each row (see trace.h) collects the VLs of all LIDs of its kind, for expand(). */
+        /* The VLs of all LIDs of one kind are collected in slot 0 of the row, which callers ignore (see trace.h).
+         * expand() reads them there. */
+        else
             dep[t->lid_port[lid] ? 0 : t->slots] |= vls;
     }
     for (int32_t i = 0; i < threads; i++)

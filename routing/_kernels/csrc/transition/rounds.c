@@ -58,9 +58,9 @@ static void spread(transition_round *g, const transition_paths *w, const uint8_t
     }
 }
 
-/* List the dependencies that end on the channels of old entries at the switches written in round r.  After this
- * round, no packet takes these channels any more.  With r = 0, list the dependencies that end on the channels of
- * unchanged and new entries. */
+/* List dependencies on the channels of old entries, for the switches written in round r.  This is the last round in
+ * which packets take these channels.  With r = 0, list the dependencies on the channels of unchanged and new entries
+ * instead. */
 static int32_t list(const transition_round *g, const transition_paths *w, const uint8_t *round, int r,
                     round_dependency *dependency)
 {

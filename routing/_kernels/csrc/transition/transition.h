@@ -51,7 +51,8 @@ int ibn_transition_trace(const transition_tables *tables, const uint32_t *enter,
 int ibn_transition_trace_vls(const transition_tables *tables, const transition_vls *vls, const uint16_t *enter,
                              uint16_t *dep, uint8_t *loops);
 
-/* The channels, and an acyclic CDG with its topological orders, for packets that keep their VL along a path. */
+/* Input for LFT columns that are to be admitted one by one: the channels, and an acyclic CDG with its topological
+ * orders.  Packets must keep their VL along a path. */
 typedef struct {
     int32_t channels; /* C: number of channels */
     int32_t vls;      /* V, at most 32: number of VLs; bits V and above of `enter` and `dep` are unused */

@@ -249,8 +249,8 @@ static void number(cf_state *x)
     }
 }
 
-/* Compute the rank of each top switch u.  Take the first switch, on the lowest level above the leaves, that reaches
- * u: the rank is the number of u among all top switches that this switch reaches. */
+/* Compute the rank of each top switch: its number among all top switches that are above one lower switch.  This
+ * lower switch is the first one, on the lowest level above the leaves, from which the top switch can be reached. */
 static void rank(cf_state *x)
 {
     for (int32_t u = 0; u < x->tops; u++)

@@ -305,8 +305,8 @@ static int search_group(search_t *s, int32_t g, int32_t pass)
     return CF_OK;
 }
 
-/* Return whether no channel is utilised more than necessary.  The bound follows from the switch with end ports that
- * has the least link capacity for the flow of its end ports. */
+/* Return whether no channel has a higher utilisation than necessary.  The bound is the traffic of a switch with end
+ * ports divided by the capacity of its links, for the switch where this value is highest. */
 static int is_even(const cf_state *x, const double *senders)
 {
     const ibn_tree *tree = x->tree;
