@@ -72,7 +72,11 @@ class AllowedTurns:
 
 
 def network_of(channels: Channels, inverse_capacity: npt.NDArray[np.float64], sources: npt.NDArray[np.float64]) -> Any:
-    """Return the C struct of the channels and the sources.  It points into arrays that the caller must keep alive."""
+    """Return the C struct of the channels and the sources.  It points into arrays that the caller must keep alive.
+
+    ``inverse_capacity`` (float64[C]) is the inverse capacity of each channel, and ``sources`` (float64[S]) the flow
+    from each switch to every LMC group.
+    """
     network = ffi.new("ibn_network *")
     network.switches, network.channels = len(sources), len(channels)
     point(network, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)

@@ -36,9 +36,10 @@ def order(first: npt.NDArray[np.int32], to: npt.NDArray[np.int32]) -> tuple[npt.
 def shortest_cycle(first: npt.NDArray[np.int32], to: npt.NDArray[np.int32], *, enough: int = 0) -> list[int]:
     """Return the vertices of a shortest cycle, or an empty list if there is no cycle.
 
-    Among several shortest cycles, the one with the lowest start vertex is returned.  ``enough`` is a lower bound of the
-    length: the search ends at the first cycle of this length.  Cost: a breadth-first search from every vertex on a
-    cycle or between cycles, no deeper than the shortest cycle found so far.
+    The successors of vertex ``v`` are ``to[first[v]:first[v+1]]``.  Among several shortest cycles, the one with the
+    lowest start vertex is returned.  ``enough`` is a lower bound of the length: the search ends at the first cycle of
+    this length.  Cost: a breadth-first search from every vertex on a cycle or between cycles, no deeper than the
+    shortest cycle found so far.
     """
     n = len(first) - 1
     cycle, length = np.empty(n, np.int32), ffi.new("int32_t *")

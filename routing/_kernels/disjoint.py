@@ -220,7 +220,8 @@ def follow_first(
 ) -> npt.NDArray[np.uint8]:
     """Replace the paths of given pairs of switches in all trees by their paths in the first tree.
 
-    ``source`` and ``target`` hold the two switches of each pair.  Returns the next channels, uint8[S, K, S].
+    ``next_channel`` is uint8[S, K, S], the next channels by destination, tree and switch.  ``source`` and ``target``
+    (int32[pairs] each) hold the two switches of each pair.  The result is a new array of next channels.
     """
     struct, alive = _struct(request)
     changed = next_channel.copy()

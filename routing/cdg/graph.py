@@ -54,7 +54,11 @@ class DependencyGraph:
     def of(
         cls, channels: int, vls: int, source: npt.NDArray[np.int64], target: npt.NDArray[np.int64]
     ) -> DependencyGraph:
-        """Build the graph from distinct edges, sorted by source, then by target.  Cost: O(D + V C)."""
+        """Build the graph from its edges, which must be distinct and sorted by source, then by target.  Cost: O(D + V
+        C).
+
+        ``source`` and ``target`` are the numbers of the vertices that each edge joins (int64[D] each).
+        """
         first = np.zeros(channels * vls + 1, np.int32)
         np.cumsum(np.bincount(source, minlength=channels * vls), out=first[1:])
         return cls(channels, vls, first, target.astype(np.int32))

@@ -105,7 +105,7 @@ def trace_acyclic_cdg(
 
 
 def vl_masks(dep: npt.NDArray[np.uint32], *, replies: bool) -> npt.NDArray[np.uint16]:
-    """Extract from a trace (uint32[edges]) the VLs on which each CDG edge is used, with or without replies."""
+    """Extract from a trace (``dep``, uint32[edges]) the VLs on which each CDG edge is used, with or without replies."""
     return (dep >> np.uint32(REPLIES if replies else 0)).astype(np.uint16)
 
 

@@ -118,7 +118,8 @@ class Mixture:
     def removed(self, switch: npt.NDArray[np.int64], lid: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return bool[N], which of N entries the new tables only remove, because their LID is gone or unreachable.
 
-        Removing an entry adds no dependencies: a part of the old routes remains.  So it is safe at any time.
+        The entries are named by ``switch`` and ``lid``.  Removing an entry adds no dependencies, because a part of the
+        old routes remains.  So it is safe at any time.
         """
         target, part = self.fabric.lids.switch[lid], self.fabric.component
         apart = (target < 0) | (part[switch] != part[target])
@@ -186,8 +187,8 @@ def leads_nowhere(
 ) -> npt.NDArray[np.bool_]:
     """Return bool[N], which of N entries neither deliver their LID nor lead to a switch.
 
-    Such entries hold 255, a port without a cable, or the port of a CA that does not have the LID.  ``switches`` and
-    ``lids`` name the entries, int64[N] each.  Cost: O(N).
+    Such entries of the LFTs ``lft`` (uint8[S, L]) hold 255, a port without a cable, or the port of a CA that does not
+    have the LID.  ``switches`` and ``lids`` name the entries, int64[N] each.  Cost: O(N).
     """
     entry = lft[switches, lids]
     delivers = (switches == fabric.lids.switch[lids]) & (entry == fabric.lids.port[lids])

@@ -296,7 +296,7 @@ def black_holes(
     """Return bool[N], which of N entries drop packets although a switch of the same connected component delivers the
     LID.
 
-    ``switches`` and ``lids`` name the entries, int64[N] each.  Cost: O(N).
+    ``lft`` is uint8[S, L].  ``switches`` and ``lids`` name the entries, int64[N] each.  Cost: O(N).
     """
     target, part = fabric.lids.switch[lids], fabric.component
     near = (target >= 0) & (part[switches] == part[target])

@@ -66,6 +66,8 @@ def candidate_orders(fabric: Fabric, distance: npt.NDArray[np.uint16], seed: int
 
     Random orders are balanced: each switch has about as many neighbours before it as after it.  Each order is followed
     by the reversed order.
+
+    ``distance`` is uint16[S, S], hops between switches.
     """
     channels, switches = fabric.channels, fabric.switches
     rng = np.random.default_rng(seed)

@@ -101,7 +101,10 @@ class Segments:
         return np.array([max(len(part) - 2, 0) // 2 for part in self.segments], np.int64)
 
     def moved(self, places: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Return the places of the forbidden turns, with those of a few random segments moved."""
+        """Return the places of the forbidden turns, with those of a few random segments moved.
+
+        ``places`` (int64) is the place of the forbidden turn of each segment, see :meth:`turns`.
+        """
         found = places.copy()
         for number in rng.integers(0, len(self.segments), int(rng.integers(1, MOVED + 1))).tolist():
             size = len(self.segments[number])

@@ -152,7 +152,11 @@ def balanced_in_orders(
     position: npt.NDArray[np.int32],
     options: EngineOptions,
 ) -> Balanced:
-    """Return the trees in the order of each layer (int32[layers, S])."""
+    """Compute balanced trees that follow an order of the switches in each layer.
+
+    ``layer`` (int32[D]) is the layer of each destination.  ``position`` (int32[layers, S]) is the position of each
+    switch in the order of each layer.
+    """
     return balance(
         fabric.channels,
         inverse_capacity(fabric, options.link_weights),

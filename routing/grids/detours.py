@@ -47,6 +47,9 @@ def add_detours(
 def next_switches(bundles: LinkBundles, hop: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     """Return int64[S, S], the next switch by destination and switch.  It is the destination itself at the destination,
     and S where there is no next switch.
+
+    ``hop`` is uint8[S, S] by destination and switch: index of the bundle of parallel links, 255 where there is no next
+    hop.
     """
     switches = hop.shape[1]
     there = np.append(bundles.dst, 0)[np.minimum(bundles.first[:-1][None, :] + hop, len(bundles.dst))]

@@ -249,8 +249,9 @@ def channel_loads(fabric: Fabric, routing: Table, *, threads: int = 2) -> npt.ND
 def all_to_all_share(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
     """Return the share of the reference rate at which all-to-all traffic saturates the first channel.
 
-    If all links have one speed, the share is (N - 1) / largest load for N end ports.  On a link of twice the speed, the
-    load counts half.  The share is infinite if no channel carries traffic.
+    ``loads`` (float64[C]) is the result of :func:`channel_loads`.  If all links have one speed, the share is (N - 1) /
+    largest load for N end ports.  On a link of twice the speed, the load counts half.  The share is infinite if no
+    channel carries traffic.
     """
     return share_of(fabric, loads, len(attached(fabric)))
 
@@ -294,6 +295,8 @@ def bisection_share(
 def tier_loads(fabric: Fabric, loads: npt.NDArray[np.float64]) -> tuple[TierLoad, ...]:
     """Return the load of the channels between the levels of a tree, lowest level first.  The level of a switch is its
     distance, in channels, from the nearest switch with end ports.
+
+    ``loads`` (float64[C]) is the result of :func:`channel_loads`.
     """
     channels = fabric.channels
     level = _levels(fabric)

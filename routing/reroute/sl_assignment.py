@@ -164,8 +164,8 @@ class _VlSearch:
     def groups(self, at: npt.NDArray[np.int32], lid: npt.NDArray[np.int32], start: npt.NDArray[np.uint8]) -> PathGroups:
         """Return the groups of paths that must use the same VL.
 
-        Each group has a path from a switch to a LID.  If the certificate covers replies, it also has the paths from the
-        LID's switch to each LID of the source switch.
+        Group number i is for the path from switch ``at[i]`` to ``lid[i]``, and tries VL ``start[i]`` first.  If the
+        certificate covers replies, the group also has the paths from the LID's switch to each LID of switch ``at[i]``.
         """
         if self.certificate.strength == "forward":
             return PathGroups(np.arange(len(at) + 1, dtype=np.int32), at, lid, start)

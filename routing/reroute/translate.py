@@ -190,7 +190,10 @@ def _drop_lost_channels(
 def lost_ports(
     row: npt.NDArray[np.int32], old_fabric: Fabric, fabric: Fabric
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-    """Return the switch (present row) and the port of each earlier channel that is gone or leads elsewhere now."""
+    """Return the switch (present row) and the port of each earlier channel that is gone or leads elsewhere now.
+
+    ``row`` (int32[S]) is the row of each present switch in the earlier fabric, -1 for a new switch.
+    """
     old, now = old_fabric.channels, fabric.channels
     to_now = np.full(old_fabric.switches, -1, np.int32)
     to_now[row[row >= 0]] = np.flatnonzero(row >= 0)
@@ -284,7 +287,8 @@ def _with_neighbours(fabric: Fabric, row: npt.NDArray[np.int32]) -> npt.NDArray[
 def take_sl2vl(routing: Routing, fabric: Fabric, row: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
     """Return the SL2VL tables with a row for each present switch, and with as many ports as the present fabric needs.
 
-    A new switch (row -1) takes the table of the first earlier switch.
+    ``row`` (int32[S]) is the row of each present switch in the earlier tables.  A new switch (-1) takes the table of
+    the first earlier switch.
     """
     table = routing.sl2vl
     if table.ndim == 1:

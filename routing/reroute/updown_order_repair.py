@@ -46,7 +46,10 @@ def reconnect_order(frame: BaseNumbering, dependencies: AcyclicCdg) -> AcyclicCd
 
 
 def orphan_roots(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
-    """Return the switches without an upward link that are not the root of their connected part, in Up*/Down* order."""
+    """Return the switches without an upward link that are not the root of their connected part, in Up*/Down* order.
+
+    ``position`` (int32[S]) is the position of each switch in this order.
+    """
     channels = repair_fabric.channels
     up = (repair_fabric.alive != 0) & (position[channels.dst] < position[channels.src])
     is_top = repair_fabric.part >= 0
@@ -100,7 +103,11 @@ def _attach_via_child(
 
 
 def cut_off(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return bool[S], whether a switch has no path of upward links to the root of its connected part."""
+    """Return bool[S], whether a switch has no path of upward links to the root of its connected part.
+
+    ``position`` (int32[S]) is the position of each switch in the Up*/Down* order.  A link leads upward if it leads to a
+    lower position.
+    """
     channels = repair_fabric.channels
     up = np.flatnonzero((repair_fabric.alive != 0) & (position[channels.dst] < position[channels.src]))
     there = repair_fabric.part < 0

@@ -92,6 +92,8 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
 def reaches_all(fabric: Fabric, position: npt.NDArray[np.int32]) -> bool:
     """Return whether every switch, except the first of each component, has a neighbour before it in the order.  Then
     each switch reaches all others of its component.
+
+    ``position`` (int32[S]) is the position of each switch in the order.
     """
     channels = fabric.channels
     has_earlier = (
