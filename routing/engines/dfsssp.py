@@ -15,9 +15,13 @@ from routing.engines.layered import LayeredPaths, LayerSearch
 from routing.engines.path_selection import FIRST_FOUND
 from routing.engines.provenance import provenance
 from routing.engines.uncounted import without_uncounted
-from routing.engines.vl_assignment import vl_tables
+from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
+from routing.errors import NotEnoughVLs
 from routing.fabric import Fabric
 from routing.tables import Routing
+
+TREE_FALLBACK = "paths up and then down a tree, of which some are longer than the shortest"
+"""Description of the paths of a tree that are used if shortest paths do not fit into the VLs."""
 
 FALLBACK_PATHS = {"mirrored": "mirrored shortest paths", FIRST_FOUND: "shortest paths without balance, as in LASH"}
 """Description, by the name of the path set, of the paths that are used if no others fit into the VLs."""
@@ -37,9 +41,57 @@ def route_in_layers(engine: Engine, fabric: Fabric, options: EngineOptions, *, m
     """
     refuse_unsupported(engine, options)
     start = time.perf_counter()
-    destinations = Destinations.of(fabric)
-    best = LayerSearch(fabric, destinations, options, mutual).run()
+    search = LayerSearch(fabric, Destinations.of(fabric), options, mutual)
+    if search.is_tree_enough:
+        return tree_tables(engine, search, start)
+    try:
+        best = search.run()
+    except NotEnoughVLs:
+        if search.tree is None:
+            raise
+        return tree_tables(engine, search, start, fallback=TREE_FALLBACK)
     return layered_tables(engine, fabric, options, best, mutual=mutual, start=start)
+
+
+def tree_tables(engine: Engine, search: LayerSearch, start: float, **found: str) -> Routing:
+    """Return the tables of a tree on one VL, spread over all VLs that may be used.
+
+    Parameters
+    ----------
+    engine, search
+        The engine, and its search, which has found the fabric to be a tree.
+    start
+        Time at which the engine began, in seconds.
+    found
+        Further values of the provenance.
+
+    Notes
+    -----
+    All VLs share one order of the switches, so that any SL is safe.  With ``mutual``, two switches have one SL in both
+    directions; else the SL depends on the LID alone.
+    """
+    assert search.tree is not None
+    fabric, options, destinations = search.fabric, search.options, search.destinations
+    vls = vls_allowed(options)
+    sl = round_robin_sls(destinations, len(fabric.lids), vls)
+    if search.mutual and vls > 1:
+        sl = np.zeros((fabric.switches, len(fabric.lids)), np.uint8)
+        numbers = np.arange(fabric.switches)
+        sl[:, destinations.lid] = (numbers[:, None] + destinations.root) % vls
+    return Routing(
+        lft=search.tree.lft,
+        **vl_tables(sl, vls, options),
+        vls_needed=1,
+        provenance=provenance(
+            engine.name,
+            fabric,
+            options,
+            {"route": time.perf_counter() - start},
+            paths="tree",
+            left_to_chance=0,
+            **found,
+        ),
+    )
 
 
 def layered_tables(

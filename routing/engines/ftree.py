@@ -16,6 +16,7 @@ from routing.engines.tree_paths import TOLERANCE, excess_utilisation, may_descen
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
 from routing.formats.guid_files import read_guid_list
+from routing.quality import channel_loads
 from routing.tables import Routing
 from routing.trees.closed_form import Leaves, route_tree
 from routing.trees.descent import affordable_sweeps, is_whole, tree_slots, tree_tables
@@ -134,7 +135,8 @@ def better_by_descent(
     order = _order(fabric, level)
     if order is None:
         return None
-    given = excess_utilisation(fabric, destinations, lft, level, options)
+    load = channel_loads(fabric, lft, threads=options.threads)
+    given = excess_utilisation(fabric, destinations, load, level, options)
     if given.max(initial=0.0) <= TOLERANCE:
         return None
     trees = tree_tables(
@@ -146,9 +148,12 @@ def better_by_descent(
         sources=sources,
         sweeps=sweeps if options.passes is None else options.passes + 1,
         seed=options.seed,
+        start=None if is_whole(fabric, tree_slots(fabric, order)) else lft,
     )
     found = forwarding_tables(fabric, destinations, trees)
-    left = excess_utilisation(fabric, destinations, found, level, options)
+    left = excess_utilisation(
+        fabric, destinations, channel_loads(fabric, found, threads=options.threads), level, options
+    )
     return found if float(left.sum()) < float(given.sum()) * (1.0 - 1e-9) else None
 
 

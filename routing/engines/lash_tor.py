@@ -13,8 +13,9 @@ from routing._kernels.balance import Balanced
 from routing._kernels.layering import ChangingVls, changing_vls
 from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables
-from routing.engines.dfsssp import layered_tables
-from routing.engines.layered import LayerSearch, LayerSeed, random_orders
+from routing.engines.dfsssp import layered_tables, tree_tables
+from routing.engines.layer_seeds import LayerSeed, random_orders
+from routing.engines.layered import LayerSearch
 from routing.engines.path_selection import PathSelector, PathSet
 from routing.engines.provenance import provenance
 from routing.engines.uncounted import without_uncounted
@@ -76,9 +77,12 @@ class LashTor:
         start = time.perf_counter()
         minimal = options.vls == "min"
         have = DATA_VLS - options.first_vl if minimal else vls_allowed(options)
+        search = LayerSearch(fabric, Destinations.of(fabric), options, mutual=True)
+        if search.is_tree_enough:
+            return tree_tables(self, search, start)
         job = _Job.of(fabric, options)
         try:
-            lash = LayerSearch(fabric, job.selector.destinations, options, mutual=True).run()
+            lash = search.run()
         except NotEnoughVLs:
             lash = None
         limit = FAIR * job.paths[0].max_utilisation * (1 + 1e-9)

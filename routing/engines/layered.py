@@ -6,17 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.layering import MOST_LAYERS, Layers, layering
-from routing._kernels.order import build_order
-from routing._kernels.up_down import is_increasing
 from routing.engines.base import AUTO_VLS, EngineOptions, Objective
 from routing.engines.destinations import Destinations
+from routing.engines.layer_seeds import LayerSeed, random_orders
 from routing.engines.orders import breadth_first, top_switches
-from routing.engines.path_selection import DIRECTED, RING_SYMMETRIC, TREE, PathSelector, PathSet
+from routing.engines.path_selection import DIRECTED, RING_SYMMETRIC, PathSelector, PathSet
+from routing.engines.tree_paths import TOLERANCE as TREE_TOLERANCE
+from routing.engines.tree_paths import TreePaths, excess_utilisation, may_descend, tree_paths
 from routing.engines.vl_assignment import vls_allowed
 from routing.errors import NotEnoughVLs
 from routing.fabric import Fabric
@@ -169,6 +171,30 @@ class LayerSearch:
             return self._simple_paths(AUTO_VLS, 1) or best
         return best
 
+    @cached_property
+    def tree(self) -> TreePaths | None:
+        """Paths of a tree in one order of its switches, which need no layers; None if the fabric is not a tree."""
+        if self.options.objective is Objective.BISECTION or self.options.partition == "metis":
+            return None
+        return tree_paths(self.fabric, self.destinations, self.options)
+
+    @property
+    def is_tree_enough(self) -> bool:
+        """Whether the paths of the tree are shortest between end ports, and their balance is as good as any.
+
+        On large trees the paths of the best balance are not computed, which takes minutes.
+        """
+        if self.tree is None or self.tree.order.longer > 0:
+            return False
+        if not may_descend(self.fabric, self.destinations, self.options):
+            return True
+        load, level = self.tree.load, self.tree.order.level
+        excess = excess_utilisation(self.fabric, self.destinations, load, level, self.options)
+        if excess.max(initial=0.0) <= TREE_TOLERANCE:
+            return True
+        peak = float((load * self.maker.inverse_capacity).max(initial=0.0))
+        return peak <= TOLERANCE * self.maker.any_shortest.max_utilisation
+
     @property
     def is_best_possible(self) -> bool:
         """Whether the best paths found have the lowest utilisation that any shortest paths can have."""
@@ -180,9 +206,6 @@ class LayerSearch:
         if self.options.objective is Objective.BISECTION or not self.maker.sources.any():
             yield self.maker.any_shortest
             return
-        up_and_down = self.maker.up_and_down()
-        if up_and_down is not None:
-            yield up_and_down
         if top_switches(self.fabric):
             yield self.maker.any_shortest
         if self.mutual and self.maker.rings is not None:
@@ -283,7 +306,7 @@ class LayerSearch:
             have=have,
             mutual=self.mutual,
             rechoose=True,
-            unload_rounds=0 if bisection or paths.name == TREE else UNLOAD_ROUNDS,
+            unload_rounds=0 if bisection else UNLOAD_ROUNDS,
             region=regions(self.fabric, most, seed=self.options.seed) if metis else None,
             budget=budget,
             spare=round(SPARE_VISITS * self.options.effort),
@@ -298,9 +321,6 @@ class LayerSearch:
         if paths.name == RING_SYMMETRIC and self.maker.rings is not None:
             if self.maker.rings.layers <= layers:
                 yield LayerSeed(*self.maker.rings.cuts(self.fabric))
-            return
-        if paths.name == TREE and self.maker.tree is not None:
-            yield LayerSeed.from_orders(self.fabric, [self.maker.tree.order.position], strict=False)
             return
         tops = top_switches(self.fabric)
         plain = LayerSeed(None, None)
@@ -393,48 +413,3 @@ class LayerSearch:
 
     def _max_utilisation(self, layers: Layers) -> float:
         return float((layers.load * self.maker.inverse_capacity).max(initial=0.0))
-
-
-@dataclass(frozen=True, eq=False)
-class LayerSeed:
-    """Initial state of the layers.
-
-    Attributes
-    ----------
-    avoid
-        uint32[T], for each possible CDG edge the mask of the layers that avoid it at first, because it leads down and
-        then up in the layer's order of the switches.  None: no edge is avoided.
-    order
-        int32[layers, C], a topological order of all other CDG edges of each layer, or None.
-    """
-
-    avoid: npt.NDArray[np.uint32] | None
-    order: npt.NDArray[np.int32] | None
-
-    @classmethod
-    def from_orders(cls, fabric: Fabric, positions: list[npt.NDArray[np.int32]], *, strict: bool = True) -> LayerSeed:
-        """Return a seed in which each of the first layers has an order of the switches (int32[S] each), and prefers
-        paths up and then down in this order.
-
-        If not ``strict``, dependencies that lead down and then up are not avoided.
-        """
-        channels = fabric.channels
-        before, after = channels.edges.channels()
-        avoided = np.zeros(len(before), np.uint32)
-        order = np.empty((len(positions), len(channels)), np.int32)
-        for layer, position in enumerate(positions):
-            rises = position[channels.dst] < position[channels.src]
-            avoided |= (~rises[before] & rises[after]).astype(np.uint32) << np.uint32(layer)
-            order[layer] = is_increasing(channels, position)
-        return cls(avoided if strict else None, order)
-
-
-def random_orders(fabric: Fabric, layers: int, seed: int) -> LayerSeed:
-    """Return a seed whose layers have random orders of the switches, by maximum cardinality search with random ties
-    (:mod:`routing.engines.orders`).
-
-    A layer takes far more paths if the paths that agree with such an order are added to it first.
-    """
-    rng = np.random.default_rng(seed)
-    keys = [rng.random(fabric.switches) for _ in range(layers)]
-    return LayerSeed.from_orders(fabric, [build_order(fabric.channels, key, pull=1.0) for key in keys])

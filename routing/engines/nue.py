@@ -126,7 +126,7 @@ class Nue:
         """
         vls = vls_allowed(options)
         return Routing(
-            lft=forwarding_tables(fabric, destinations, paths.trees),
+            lft=paths.lft,
             **vl_tables(round_robin_sls(destinations, len(fabric.lids), vls), vls, options),
             vls_needed=1,
             provenance=provenance(

@@ -16,11 +16,7 @@ from routing.engines.effort import refinement_passes
 from routing.engines.minhop import NEW_CHANNEL_COST
 from routing.engines.torus_dimensions import directions
 from routing.engines.torus_rings import Rings
-from routing.engines.tree_paths import TreePaths, only_shortest, tree_paths
 from routing.fabric import Fabric
-
-TREE = "tree"
-"""Name of the path set of trees, whose paths lead up and then down in one order."""
 
 DIRECTED, RING_SYMMETRIC = "directed", "ringed"
 """Names of the path sets of grids and tori.
@@ -110,34 +106,6 @@ class PathSelector:
     def rings(self) -> Rings | None:
         """The rings of a torus; None if the fabric has no rings."""
         return None if self.rank is None else Rings.of(self.fabric, self.rank)
-
-    @cached_property
-    def tree(self) -> TreePaths | None:
-        """The paths of a tree in one order of its switches; None if the fabric is not a tree."""
-        if self.options.objective is Objective.BISECTION or self.options.partition == "metis":
-            return None
-        return tree_paths(self.fabric, self.destinations, self.options)
-
-    def up_and_down(self) -> PathSet | None:
-        """Return shortest paths up and then down in which few pairs of flows share channels; None if there are no such
-        paths.
-        """
-        if self.tree is None:
-            return None
-        idle = self._idle_trees()
-        trees = only_shortest(self.fabric, self.destinations, self.tree, idle)
-        return None if trees is None else self._path_set(TREE, trees.next_channel, trees.load)
-
-    def _idle_trees(self) -> npt.NDArray[np.uint8]:
-        """Return uint8[D, S], arbitrary shortest paths to the destinations without flow; 255 for all other
-        destinations.
-        """
-        idle = np.flatnonzero(self.destinations.share == 0.0)
-        rows, root = np.arange(len(idle) + 1, dtype=np.int32), self.destinations.root[idle]
-        trees = np.full((len(self.destinations.root), self.fabric.switches), 255, np.uint8)
-        targets = Targets(rows, root, np.zeros(len(idle)), np.zeros_like(root))
-        trees[idle] = self._trees(targets, None, 0).next_channel
-        return trees
 
     def dimension_ordered(self) -> PathSet | None:
         """Return paths of grids, tori and hypercubes that use one direction after the other; None without directions.

@@ -70,7 +70,7 @@ class UpDown:
         paths = None if _names_order(options) else tree_paths(fabric, destinations, options)
         if paths is not None:
             found = time.perf_counter()
-            trees, position = paths.trees, paths.order.position[None]
+            lft, position = paths.lft, paths.order.position[None]
         else:
             layers = vls if _wants_layers(options) else 1
             layer = _layers(fabric, destinations, layers, options.seed)
@@ -79,7 +79,7 @@ class UpDown:
             trees = balanced_in_orders(fabric, destinations, layer, position, options)
             if layers > 1:
                 sl[destinations.lid] = layer
-        lft = forwarding_tables(fabric, destinations, trees)
+            lft = forwarding_tables(fabric, destinations, trees)
         seconds = {"order": found - start, "balance": time.perf_counter() - found}
         first = {"first_switches": [fabric.labels[int(order.argmin())] for order in position if order.size]}
         if roots := named_roots(fabric, options):

@@ -11,7 +11,7 @@ from routing._kernels.balance import Balanced, Targets
 from routing._kernels.descent import DescentCosts, TreeSlots, descend
 from routing.endports import reference_rate
 from routing.fabric import Fabric
-from routing.trees.closed_form import Leaves, NotATree, channel_indices, route_tree
+from routing.trees.closed_form import channel_indices
 from routing.trees.levels import TreeOrder
 
 FIRST_PRICE, LAST_PRICE = 0.03, 1.0
@@ -47,8 +47,6 @@ last one.
 """
 FEW_SWEEPS = 8
 """Number of sweeps below which slots, or tables in closed form, are a better start on any tree."""
-START_PASSES = 2
-"""Number of passes of the closed form over entries that it leaves open, when it provides the start of few sweeps."""
 MOST_TURNS = 1 << 28
 """Largest number of turns (pairs of a channel and the next one) for which the descent is used."""
 
@@ -63,6 +61,7 @@ def tree_tables(
     sources: npt.NDArray[np.float64],
     sweeps: int,
     seed: int,
+    start: npt.NDArray[np.uint8] | None = None,
 ) -> Balanced:
     """Compute trees in which few pairs of flows share channels.  Ceilings limit the utilisation to what cuts of the
     fabric make necessary.
@@ -81,6 +80,9 @@ def tree_tables(
         Passes over all destinations.
     seed
         Random seed.
+    start
+        uint8[S, L], tables from which fewer than :data:`FEW_SWEEPS` sweeps begin.  None: they begin from slots, which
+        few sweeps balance only on trees without missing links.
 
     Notes
     -----
@@ -107,30 +109,8 @@ def tree_tables(
             price=price * float(mass.sum()),
         ),
         seed=seed,
-        start=_start_tables(fabric, order, lid, inverse_capacity) if sweeps < FEW_SWEEPS else None,
+        start=channel_indices(fabric, start, lid) if start is not None and sweeps < FEW_SWEEPS else None,
     )
-
-
-def _start_tables(
-    fabric: Fabric,
-    order: TreeOrder,
-    lid: npt.NDArray[np.int32],
-    inverse_capacity: npt.NDArray[np.float64],
-) -> npt.NDArray[np.uint8] | None:
-    """Return tables in closed form with which the first sweep starts, if links of the tree are missing.  None on whole
-    trees, and on fabrics that are not trees.
-
-    The result is uint8[D, S], the index of the next channel among each switch's channels.  A few sweeps that start from
-    slots could not balance such a tree.
-    """
-    if is_whole(fabric, tree_slots(fabric, order)):
-        return None
-    leaves = Leaves(np.ones(fabric.endports, bool))
-    try:
-        tables, _ = route_tree(fabric, leaves, inverse_capacity, passes=START_PASSES, threads=1)
-    except NotATree:
-        return None
-    return channel_indices(fabric, tables.lft, lid)
 
 
 def _schedule(sweeps: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

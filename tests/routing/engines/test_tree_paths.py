@@ -8,11 +8,12 @@ from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.engines.destinations import Destinations
-from routing.engines.tree_paths import CLOSED_FORM_PASSES, _all_shortest, _up_then_down, may_descend
+from routing.engines.tree_paths import CLOSED_FORM_PASSES, _all_shortest, may_descend
 from routing.fabric import NodeKind
-from routing.quality import channel_loads, measure
+from routing.flows import Flows
+from routing.quality import all_to_all_share, channel_loads, measure
+from routing.quality_parts import stretch
 from routing.topologies import generate
-from routing.trees.closed_form import channel_indices
 from routing.trees.levels import tree_order
 
 SMALL_EFFORT = EngineOptions(effort=1e-6)
@@ -24,14 +25,24 @@ def broken():
     return pull_links(generate("kary-ntree", ["4", "3"]), 4, 0.03)
 
 
-@pytest.mark.parametrize("engine", ["updn", "nue"])
+def without_links(arguments, missing, seed):
+    """Return a k-ary n-tree without a share of its links between switches."""
+    fabric = generate("kary-ntree", [arguments])
+    links = np.unique(fabric.channels.link)
+    return fabric.without_links(
+        np.random.default_rng(seed).choice(links, round(missing * len(links)), replace=False).tolist()
+    )
+
+
+@pytest.mark.parametrize("engine", ["updn", "nue", "dfsssp", "lash"])
 def test_tables_are_those_of_ftree_where_the_effort_forbids_a_descent(broken, engine):
     assert not may_descend(broken, Destinations.of(broken), SMALL_EFFORT)
     assert may_descend(broken, Destinations.of(broken), EngineOptions())
     routing = ENGINES[engine].route(broken, SMALL_EFFORT)
     closed = ENGINES["ftree"].route(broken, EngineOptions(effort=1e-6, passes=CLOSED_FORM_PASSES)).lft
     assert np.array_equal(routing.lft, closed)
-    assert prove(broken, routing).certified
+    assert routing.vls_needed == 1
+    assert prove(broken, routing).strength == "reversible"
     leaves = broken.endport_switch
     distance = np.array(broken.graph.distances())[np.ix_(leaves, leaves)]
     mean = distance.sum() / (len(leaves) * (len(leaves) - 1))
@@ -46,16 +57,35 @@ def test_a_longer_path_is_noticed(broken):
     assert not _all_shortest(broken, destinations, load)
 
 
-def test_a_path_down_and_then_up_is_noticed(broken):
-    destinations, position = Destinations.of(broken), tree_order(broken).position
-    lft = ENGINES["updn"].route(broken, EngineOptions()).lft
-    found = channel_indices(broken, lft, destinations.lid)
-    assert _up_then_down(broken, found, position)
-    assert not _up_then_down(broken, found, position.max() - position)
-
-
 def test_switches_without_cas_are_routed():
     sketch = Sketch()
     sketch.cable(sketch.add(NodeKind.SWITCH), sketch.add(NodeKind.SWITCH))
     fabric = sketch.build()
     assert prove(fabric, ENGINES["updn"].route(fabric, EngineOptions(effort=1e-9))).certified
+
+
+def leaf_limit(fabric):
+    """All-to-all share that the links of the leaf with the fewest allow; all links have one speed."""
+    at, links = fabric.terminals_at, np.diff(fabric.channels.first)
+    flow = at * (at.sum() - at)
+    return (links[at > 0] / flow[at > 0]).min() * (at.sum() - 1)
+
+
+def test_the_closed_form_replaces_a_descent_with_a_higher_peak():
+    fabric = without_links("8,3", 0.05, seed=4)
+    routing = ENGINES["updn"].route(fabric, EngineOptions())
+    assert prove(fabric, routing).certified
+    share = all_to_all_share(fabric, channel_loads(fabric, routing))
+    assert share > 0.97 * leaf_limit(fabric)  # by descent alone: .9545
+
+
+def test_layered_engines_take_longer_paths_of_a_tree_if_shortest_paths_do_not_fit():
+    fabric = without_links("3,3", 0.25, seed=3)
+    order = tree_order(fabric)
+    assert order is not None
+    assert order.longer == 2
+    routing = ENGINES["dfsssp"].route(fabric, EngineOptions(vls=1))
+    assert prove(fabric, routing).strength == "reversible"
+    assert "longer" in routing.provenance.options["fallback"]
+    assert stretch(Flows.of(fabric, routing, 1)).more_most == 2
+    assert "fallback" not in ENGINES["dfsssp"].route(fabric, EngineOptions()).provenance.options

@@ -1,0 +1,57 @@
+"""Initial states of layers: orders of the switches in which paths lead up and then down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.order import build_order
+from routing._kernels.up_down import is_increasing
+from routing.fabric import Fabric
+
+
+@dataclass(frozen=True, eq=False)
+class LayerSeed:
+    """Initial state of the layers.
+
+    Attributes
+    ----------
+    avoid
+        uint32[T], for each possible CDG edge the mask of the layers that avoid it at first, because it leads down and
+        then up in the layer's order of the switches.  None: no edge is avoided.
+    order
+        int32[layers, C], a topological order of all other CDG edges of each layer, or None.
+    """
+
+    avoid: npt.NDArray[np.uint32] | None
+    order: npt.NDArray[np.int32] | None
+
+    @classmethod
+    def from_orders(cls, fabric: Fabric, positions: list[npt.NDArray[np.int32]], *, strict: bool = True) -> LayerSeed:
+        """Return a seed in which each of the first layers has an order of the switches (int32[S] each), and prefers
+        paths up and then down in this order.
+
+        If not ``strict``, dependencies that lead down and then up are not avoided.
+        """
+        channels = fabric.channels
+        before, after = channels.edges.channels()
+        avoided = np.zeros(len(before), np.uint32)
+        order = np.empty((len(positions), len(channels)), np.int32)
+        for layer, position in enumerate(positions):
+            rises = position[channels.dst] < position[channels.src]
+            avoided |= (~rises[before] & rises[after]).astype(np.uint32) << np.uint32(layer)
+            order[layer] = is_increasing(channels, position)
+        return cls(avoided if strict else None, order)
+
+
+def random_orders(fabric: Fabric, layers: int, seed: int) -> LayerSeed:
+    """Return a seed whose layers have random orders of the switches, by maximum cardinality search with random ties
+    (:mod:`routing.engines.orders`).
+
+    A layer takes far more paths if the paths that agree with such an order are added to it first.
+    """
+    rng = np.random.default_rng(seed)
+    keys = [rng.random(fabric.switches) for _ in range(layers)]
+    return LayerSeed.from_orders(fabric, [build_order(fabric.channels, key, pull=1.0) for key in keys])
