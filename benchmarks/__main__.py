@@ -25,6 +25,7 @@ NAMES = (
     "sweep_scale",
     "quality_table",
     "real_fabrics",
+    "degraded_trees",
     "nue_curve",
     "nue_tori",
     "simulate",
