@@ -77,6 +77,10 @@ class _ClosedForm:
     load: npt.NDArray[np.float64]
     is_shortest: bool
 
+    def peak(self, inverse_rate: npt.NDArray[np.float64]) -> float:
+        """Return the highest utilisation; ``inverse_rate`` is the inverse capacity of each channel, float64[C]."""
+        return float((self.load * inverse_rate).max(initial=0.0))
+
 
 def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOptions) -> TreePaths | None:
     """Return paths that suit both all-to-all traffic and bisections; None if the fabric is not a tree, or is too large.
@@ -113,9 +117,12 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
         seed=options.seed,
         start=None if closed is None else closed.lft,
     )
-    if may_replace and closed is not None and closed.is_shortest:
+    if may_replace:
+        excess = excess_utilisation(fabric, destinations, trees.load, order.level, options)
+        if closed is None and excess.max(initial=0.0) > TOLERANCE:
+            closed = _closed_form(fabric, destinations, inverse_rate, options.threads)
         peak = float((trees.load * inverse_rate).max(initial=0.0))
-        if float((closed.load * inverse_rate).max(initial=0.0)) * LOWER_PEAK < peak:
+        if closed is not None and closed.is_shortest and closed.peak(inverse_rate) * LOWER_PEAK < peak:
             return _as_paths(fabric, closed, inverse_rate)
     return TreePaths(order, forwarding_tables(fabric, destinations, trees), trees.load)
 
