@@ -32,9 +32,9 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import IbnueError
 from routing.fabric import Fabric
-from routing.flows import Flows
 from routing.quality import all_to_all_share, channel_loads
-from routing.quality_parts import stretch
+from routing.quality.flows import Flows
+from routing.quality.parts import stretch
 
 FABRICS = ("kary-ntree:16,3",)
 HEAD = (

@@ -10,9 +10,9 @@ from routing.engines.base import EngineOptions
 from routing.engines.destinations import Destinations
 from routing.engines.tree_paths import CLOSED_FORM_PASSES, _all_shortest, may_descend
 from routing.fabric import NodeKind
-from routing.flows import Flows
 from routing.quality import all_to_all_share, channel_loads, measure
-from routing.quality_parts import stretch
+from routing.quality.flows import Flows
+from routing.quality.parts import stretch
 from routing.topologies import generate
 from routing.trees.levels import tree_order
 
