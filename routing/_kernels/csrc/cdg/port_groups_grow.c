@@ -1,0 +1,272 @@
+/* Port groups for adaptive routing: enlarge the groups while the dependencies stay acyclic.
+ *
+ * Each group begins with the channel of the tables.  A channel is a candidate if it leads to a switch that has fewer
+ * hops to the target by the tables.  So every hop leads nearer, whichever channels packets take.  A candidate joins its
+ * group if all dependencies that it adds fit into the acyclic graphs of their VLs. */
+#include "cdg/port_groups.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/internal/acyclic.h"
+
+enum { NONE = -1, UNKNOWN = -2 };
+
+typedef struct {
+    const ibn_port_groups *g;
+    acyclic graph;
+    int32_t *next;       /* [S]: channel of the tables towards the target, or NONE */
+    int32_t *hops;       /* [S]: hops to the target by the tables, or NONE */
+    int32_t *sorted;     /* [S]: switches by hops, those without a path left out */
+    int32_t routed;      /* switches in `sorted` */
+    int32_t *count;      /* [S + 1]: scratch of the sort */
+    int32_t *stack;      /* [S]: switches to visit */
+    uint32_t *seen;      /* [S]: last search that visited each switch */
+    uint32_t stamp;      /* number of the current search */
+    uint16_t *flow;      /* [S]: VLs of the packets to the target that pass each switch, as bits */
+    uint8_t *member;     /* [row]: channels in groups of the target */
+    acyclic_step *steps; /* [edges]: dependencies that a candidate adds on one VL */
+    int32_t added;       /* dependencies in `steps` */
+} grower;
+
+static int has(const uint8_t *set, int32_t c)
+{
+    return set[c >> 3] >> (c & 7) & 1;
+}
+
+static void put(uint8_t *set, int32_t c)
+{
+    set[c >> 3] |= (uint8_t)(1u << (c & 7));
+}
+
+static int prepare(grower *w, const ibn_port_groups *g, const acyclic_net *net, const int32_t *order)
+{
+    size_t switches = (size_t)g->switches + 1;
+    *w = (grower){.g = g};
+    if (ibn_acyclic_prepare(&w->graph, net) || ibn_acyclic_open(&w->graph, g->vls - 1, order, g->vls))
+        return 1;
+    w->next = malloc(switches * sizeof *w->next);
+    w->hops = malloc(switches * sizeof *w->hops);
+    w->sorted = malloc(switches * sizeof *w->sorted);
+    w->count = malloc((switches + 1) * sizeof *w->count);
+    w->stack = malloc(switches * sizeof *w->stack);
+    w->seen = calloc(switches, sizeof *w->seen);
+    w->flow = malloc(switches * sizeof *w->flow);
+    w->steps = malloc(((size_t)w->graph.turn_first[g->channels] + 1) * sizeof *w->steps);
+    return !w->next || !w->hops || !w->sorted || !w->count || !w->stack || !w->seen || !w->flow || !w->steps;
+}
+
+static void dispose(grower *w)
+{
+    ibn_acyclic_dispose(&w->graph);
+    free(w->next);
+    free(w->hops);
+    free(w->sorted);
+    free(w->count);
+    free(w->stack);
+    free(w->seen);
+    free(w->flow);
+    free(w->steps);
+}
+
+/* Count the hops from every switch to the target.  A switch whose path ends elsewhere, or never, has none. */
+static void count_hops(grower *w, int32_t goal)
+{
+    const ibn_port_groups *g = w->g;
+    for (int32_t s = 0; s < g->switches; s++)
+        w->hops[s] = UNKNOWN;
+    w->hops[goal] = 0;
+    for (int32_t s = 0; s < g->switches; s++) {
+        int32_t at = s, depth = 0;
+        while (at != NONE && w->hops[at] == UNKNOWN && depth < g->switches) {
+            w->stack[depth++] = at;
+            at = w->next[at] == NONE ? NONE : g->dst[w->next[at]];
+        }
+        int32_t hops = at == NONE || w->hops[at] < 0 ? NONE : w->hops[at];
+        while (depth > 0) {
+            hops = hops == NONE ? NONE : hops + 1;
+            w->hops[w->stack[--depth]] = hops;
+        }
+    }
+}
+
+static void sort_by_hops(grower *w)
+{
+    int32_t switches = w->g->switches;
+    memset(w->count, 0, ((size_t)switches + 2) * sizeof *w->count);
+    for (int32_t s = 0; s < switches; s++)
+        if (w->hops[s] >= 0)
+            w->count[w->hops[s] + 1]++;
+    for (int32_t h = 0; h < switches; h++)
+        w->count[h + 1] += w->count[h];
+    w->routed = w->count[switches];
+    for (int32_t s = 0; s < switches; s++)
+        if (w->hops[s] >= 0)
+            w->sorted[w->count[w->hops[s]]++] = s;
+}
+
+/* Read the tables of one target: next channels, hops, and the VLs of the packets that pass each switch. */
+static void load_target(grower *w, int32_t t, uint8_t *member)
+{
+    const ibn_port_groups *g = w->g;
+    const int32_t lid = g->target[t], goal = g->lid_switch[lid];
+    w->member = member + (int64_t)t * g->row;
+    for (int32_t s = 0; s < g->switches; s++)
+        w->next[s] = s == goal ? NONE : g->at_port[s * 256 + g->lft[(int64_t)s * g->lids + lid]];
+    count_hops(w, goal);
+    sort_by_hops(w);
+    memset(w->flow, 0, (size_t)g->switches * sizeof *w->flow);
+    for (int32_t i = w->routed - 1; i > 0; i--) {
+        const int32_t s = w->sorted[i];
+        w->flow[s] |= g->enter[(int64_t)t * g->switches + s];
+        w->flow[g->dst[w->next[s]]] |= w->flow[s];
+    }
+}
+
+static int32_t edge(const grower *w, int32_t c, int32_t following)
+{
+    return w->graph.turn_first[c] + following - w->g->first[w->g->dst[c]];
+}
+
+/* Record the dependencies of the tables themselves, which the initial topological order allows. */
+static void use_tables(grower *w)
+{
+    for (int32_t i = 1; i < w->routed; i++) {
+        const int32_t s = w->sorted[i], c = w->next[s], far = w->g->dst[c];
+        if (w->flow[s] == 0)
+            continue;
+        put(w->member, c);
+        if (w->hops[far] > 0)
+            w->graph.used[edge(w, c, w->next[far])] |= w->flow[s];
+    }
+}
+
+/* Note the dependency of channel c on a following channel.  Returns 0 if it is known to close a cycle. */
+static int need(grower *w, int32_t vl, int32_t c, int32_t following)
+{
+    const int32_t dependency = edge(w, c, following);
+    if (w->graph.blocked[dependency] >> vl & 1)
+        return 0;
+    if (!(w->graph.used[dependency] >> vl & 1))
+        w->steps[w->added++] = (acyclic_step){.channel = c, .dependency = dependency};
+    return 1;
+}
+
+/* Note the dependencies of a packet that has come by channel c, at the switch where c ends. */
+static int need_after(grower *w, int32_t vl, int32_t c)
+{
+    const ibn_port_groups *g = w->g;
+    const int32_t s = g->dst[c];
+    if (w->hops[s] == 0)
+        return 1;
+    if (!g->commit)
+        return need(w, vl, c, w->next[s]);
+    for (int32_t n = g->first[s]; n < g->first[s + 1]; n++)
+        if ((has(w->member, n) || n == w->next[s]) && !need(w, vl, c, n))
+            return 0;
+    return 1;
+}
+
+static void visit(grower *w, int32_t s, int32_t *top)
+{
+    if (w->seen[s] != w->stamp) {
+        w->seen[s] = w->stamp;
+        w->stack[(*top)++] = s;
+    }
+}
+
+/* Note the dependencies that candidate c of switch s adds on a VL.  Returns 0 if one is known to close a cycle.
+ *
+ * Packets on the VL may reach switches by c where no packet on this VL was before, and continue from there. */
+static int collect(grower *w, int32_t vl, int32_t s, int32_t c)
+{
+    const ibn_port_groups *g = w->g;
+    int32_t top = 0;
+    w->added = 0;
+    for (int32_t i = g->into_first[s]; g->commit && i < g->into_first[s + 1]; i++) {
+        const int32_t before = g->into[i], near = g->src[before];
+        if (w->next[near] == before && w->hops[near] > 0 && w->flow[near] >> vl & 1 && !need(w, vl, before, c))
+            return 0;
+    }
+    if (!need_after(w, vl, c))
+        return 0;
+    w->stamp++;
+    if (!(w->flow[g->dst[c]] >> vl & 1))
+        visit(w, g->dst[c], &top);
+    while (top > 0) {
+        const int32_t at = w->stack[--top];
+        for (int32_t n = g->first[at]; n < g->first[at + 1]; n++) {
+            if (w->hops[at] == 0 || !(has(w->member, n) || n == w->next[at]))
+                continue;
+            if (!need_after(w, vl, n))
+                return 0;
+            if (!(w->flow[g->dst[n]] >> vl & 1))
+                visit(w, g->dst[n], &top);
+        }
+    }
+    return 1;
+}
+
+/* Add VLs to the packets that pass a switch, and to all switches that these packets can reach. */
+static void spread(grower *w, int32_t from, uint16_t vls)
+{
+    const ibn_port_groups *g = w->g;
+    int32_t top = 0;
+    w->stamp++;
+    visit(w, from, &top);
+    while (top > 0) {
+        const int32_t at = w->stack[--top];
+        if (w->hops[at] == 0 || (w->flow[at] & vls) == vls)
+            continue;
+        w->flow[at] |= vls;
+        put(w->member, w->next[at]);
+        for (int32_t n = g->first[at]; n < g->first[at + 1]; n++)
+            if (has(w->member, n))
+                visit(w, g->dst[n], &top);
+    }
+}
+
+/* Add candidate c to the group of switch s if its dependencies fit on every VL.  If they do not fit on a later VL, those
+ * on the earlier VLs stay reserved: no dependency is then missing from the graph. */
+static void join(grower *w, int32_t s, int32_t c)
+{
+    for (int32_t vl = 0; vl < w->g->vls; vl++)
+        if (w->flow[s] >> vl & 1)
+            if (!collect(w, vl, s, c) || !ibn_acyclic_fits(&w->graph, vl, w->steps, w->added))
+                return;
+    put(w->member, c);
+    spread(w, w->g->dst[c], w->flow[s]);
+}
+
+/* Enlarge the groups of one target, from the switches near to the target to those far away. */
+static void enlarge(grower *w, int32_t t)
+{
+    const ibn_port_groups *g = w->g;
+    for (int32_t i = 1; i < w->routed; i++) {
+        const int32_t s = w->sorted[i], degree = g->first[s + 1] - g->first[s];
+        if (w->flow[s] == 0)
+            continue;
+        for (int32_t k = 0; k < degree; k++) {
+            const int32_t c = g->first[s] + (k + t) % degree, far = g->dst[c];
+            if (w->hops[far] >= 0 && w->hops[far] < w->hops[s] && c != w->next[s])
+                join(w, s, c);
+        }
+    }
+}
+
+int ibn_cdg_grow_port_groups(const ibn_port_groups *g, const int32_t *order, uint8_t *member)
+{
+    const acyclic_net net = {g->switches, g->channels, g->first, g->src, g->dst, g->into, g->into_first};
+    grower w;
+    int failed = prepare(&w, g, &net, order);
+    for (int32_t t = 0; !failed && t < g->targets; t++) {
+        load_target(&w, t, member);
+        use_tables(&w);
+    }
+    for (int32_t t = 0; !failed && t < g->grown; t++) {
+        load_target(&w, t, member);
+        enlarge(&w, t);
+    }
+    dispose(&w);
+    return failed;
+}

@@ -1,0 +1,154 @@
+"""Kernel wrapper: compute port groups for adaptive routing, and trace the dependencies of packets that follow them."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.native import check, ffi, lib, point, pointer
+from routing.fabric import Fabric
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTrace:
+    """Dependencies of packets that follow port groups, and faults of the groups.
+
+    Attributes
+    ----------
+    masks
+        uint16[edges], VLs on which each CDG edge is used, as bits.
+    groups, ports, choices
+        Number of groups at switches where packets arrive, of ports in these groups, and of groups with two ports or
+        more.
+    dead_ends, without_table, circulating
+        Number of pairs (LID, switch) where packets arrive but no group has a port; of groups without the port of the
+        forwarding table; of LIDs whose packets can circulate.
+    first_fault
+        (index of the LID, switch) of the first fault; None without fault.
+    """
+
+    masks: npt.NDArray[np.uint16]
+    groups: int
+    ports: int
+    choices: int
+    dead_ends: int
+    without_table: int
+    circulating: int
+    first_fault: tuple[int, int] | None
+
+
+class _Arguments:
+    """C struct of a fabric, its tables and some target LIDs; the object keeps its arrays alive."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        lft: npt.NDArray[np.uint8],
+        lids: npt.NDArray[np.int32],
+        enter: npt.NDArray[np.uint16],
+        *,
+        commit: bool,
+    ) -> None:
+        channels = fabric.channels
+        self.c = ffi.new("ibn_port_groups *")
+        self.c.switches, self.c.channels, self.c.lids = fabric.switches, len(channels), len(fabric.lids)
+        self.c.targets, self.c.grown = len(lids), len(lids)
+        self.c.row, self.c.commit = (len(channels) + 7) // 8, int(commit)
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "first": channels.first,
+            "src": channels.src,
+            "dst": channels.dst,
+            "into": channels.into,
+            "into_first": channels.into_first,
+            "at_port": channels.at_port,
+            "edge_first": channels.edges.first,
+            "lid_switch": fabric.lids.switch,
+            "lft": lft,
+            "target": lids,
+            "enter": enter,
+        }
+        self.kept = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        point(self.c, **self.kept)
+
+
+def grow_port_groups(
+    fabric: Fabric,
+    lft: npt.NDArray[np.uint8],
+    lids: npt.NDArray[np.int32],
+    enter: npt.NDArray[np.uint16],
+    order: npt.NDArray[np.int32],
+    *,
+    grown: int,
+    commit: bool,
+) -> npt.NDArray[np.uint8]:
+    """Compute port groups that are as large as the groups of earlier LIDs allow.
+
+    Parameters
+    ----------
+    fabric, lft
+        The fabric and its forwarding tables, uint8[S, L].
+    lids
+        int32[T], the LIDs, each delivered by a switch.
+    enter
+        uint16[T, S], VLs of the packets to each LID that enter at each switch, as bits.
+    order
+        int32[V, C], a topological order of the tables' dependencies on each VL.
+    grown
+        Number of LIDs, from the first, whose groups may have more ports than that of the forwarding table.
+    commit
+        Whether a packet may have to wait for any one port of its group.  If not, it always waits for the table's port
+        too.
+
+    Returns
+    -------
+    uint8[T, (C + 7) // 8]
+        The channels in groups of each LID, as bits (channel ``c`` is bit ``c % 8`` of byte ``c // 8``).
+
+    Notes
+    -----
+    Cost: O(T C) candidates, each with a search in the part of the dependency graph between its ends.
+    """
+    arguments = _Arguments(fabric, lft, lids, enter, commit=commit)
+    arguments.c.vls, arguments.c.grown = len(order), grown
+    member = np.zeros((len(lids), arguments.c.row), np.uint8)
+    check(lib.ibn_cdg_grow_port_groups(arguments.c, pointer(np.ascontiguousarray(order)), pointer(member)))
+    return member
+
+
+def trace_port_groups(
+    fabric: Fabric,
+    lft: npt.NDArray[np.uint8],
+    lids: npt.NDArray[np.int32],
+    enter: npt.NDArray[np.uint16],
+    member: npt.NDArray[np.uint8],
+    *,
+    commit: bool,
+    threads: int,
+) -> GroupTrace:
+    """Follow all packets by given port groups, and collect their dependencies.
+
+    The arguments are those of :func:`grow_port_groups`, and ``member`` is its result, or groups from a file.
+
+    Cost: O(T C).
+    """
+    bounds = np.linspace(0, len(lids), max(1, threads) + 1).astype(np.int64)
+
+    def part(low: int, high: int) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64], tuple[int, int] | None]:
+        arguments = _Arguments(fabric, lft, lids[low:high], enter[low:high], commit=commit)
+        masks, counts = np.zeros(fabric.channels.edges.count, np.uint16), np.zeros(6, np.int64)
+        first = np.zeros(2, np.int32)
+        rows = np.ascontiguousarray(member[low:high])
+        check(
+            lib.ibn_cdg_trace_port_groups(arguments.c, pointer(rows), pointer(masks), pointer(counts), pointer(first))
+        )
+        return masks, counts, None if first[0] < 0 else (low + int(first[0]), int(first[1]))
+
+    with ThreadPoolExecutor(max(1, threads)) as pool:
+        found = list(pool.map(part, bounds[:-1].tolist(), bounds[1:].tolist()))
+    masks = np.bitwise_or.reduce([one[0] for one in found])
+    counts = np.sum([one[1] for one in found], axis=0).tolist()
+    return GroupTrace(masks, *counts, next((one[2] for one in found if one[2] is not None), None))

@@ -1,0 +1,221 @@
+"""Port groups for adaptive routing, with a proof that packets which follow them cannot deadlock.
+
+A switch with adaptive routing may send a packet by any port of a group, which belongs to the packet's destination LID.
+A group has the port of the forwarding table, and further ports that lead nearer.  Two rules cover what switches do:
+
+- ``Rule.COMMIT``: the switch chooses a port once, and the packet may have to wait for it.  There is no deadlock if the
+  dependencies of all choices together are acyclic (W. J. Dally, C. L. Seitz, IEEE Trans. Computers C-36, 1987).
+- ``Rule.ESCAPE``: a packet that waits takes whichever port of its group has room first.  The table's ports are then the
+  escape paths of J. Duato (IEEE Trans. Parallel and Distributed Systems 4, 1993).  A buffer of InfiniBand takes whole
+  packets, so that a packet waits from one buffer only.  So there is no deadlock if the dependencies of each channel, by
+  whichever choice a packet came by it, on the table's next channel are acyclic.
+
+The published theory lets an escape packet change its VL.  In InfiniBand the SL of a packet fixes its VL, so adaptive
+packets and escape packets share their VLs here.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.port_groups import GroupTrace, grow_port_groups, trace_port_groups
+from routing.cdg.acyclic import AcyclicCdg, Cdg
+from routing.cdg.injection import InjectionPoints, injected_traffic
+from routing.cdg.trace import uniform_sl2vl, vl_bits
+from routing.deadlock.proof import Proof
+from routing.errors import RoutingError, TableError
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+
+class Rule(enum.Enum):
+    """What a switch does with a packet that has to wait."""
+
+    COMMIT = "commit"
+    """The packet waits for the port that the switch has chosen."""
+    ESCAPE = "escape"
+    """The packet takes whichever port of its group has room first."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PortGroups:
+    """Ports by which packets may leave each switch, for some LIDs of tables.
+
+    Attributes
+    ----------
+    fabric, routing
+        The fabric, and the tables that the groups extend.
+    rule
+        What a switch does with a packet that has to wait.
+    lids
+        int32[T], the LIDs, ascending.
+    member
+        uint8[T, (C + 7) // 8], the channels in groups of each LID, as bits: channel ``c`` is bit ``c % 8`` of byte
+        ``c // 8``.
+    """
+
+    fabric: Fabric
+    routing: Routing
+    rule: Rule
+    lids: npt.NDArray[np.int32]
+    member: npt.NDArray[np.uint8]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self.lids)} LIDs, {self.fabric.switches} switches, {self.rule.value}>"
+
+    def channels(self, row: int) -> npt.NDArray[np.bool_]:
+        """Return bool[C], the channels in groups of the LID ``lids[row]``."""
+        bits = np.unpackbits(self.member[row], count=len(self.fabric.channels), bitorder="little")
+        return bits.astype(np.bool_)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupProof:
+    """Verdict on port groups.
+
+    Attributes
+    ----------
+    trace
+        Counts of the groups, and their faults.
+    cdg
+        The dependencies of all packets with a topological order, which proves that no deadlock is possible; None if the
+        dependencies have a cycle.
+    cycle
+        A shortest cycle of dependencies, as pairs (channel, VL); empty if there is none.
+    """
+
+    trace: GroupTrace
+    cdg: AcyclicCdg | None
+    cycle: tuple[tuple[int, int], ...]
+
+    @property
+    def certified(self) -> bool:
+        """Return whether packets that follow the groups always arrive, and cannot deadlock."""
+        found = self.trace
+        return self.cdg is not None and found.dead_ends == found.without_table == found.circulating == 0
+
+
+def grouped_lids(fabric: Fabric) -> npt.NDArray[np.int32]:
+    """Return int32[T], the LIDs that switches deliver, ascending."""
+    return np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
+
+
+def compute_port_groups(fabric: Fabric, routing: Routing, proof: Proof, rule: Rule = Rule.COMMIT) -> PortGroups:
+    """Extend tables by port groups that are as large as freedom from deadlock allows.
+
+    Every port of a group leads to a switch from which the tables take fewer hops.  So packets cannot circulate, and no
+    path has more hops than the tables' path from the same switch.  Only LIDs of CAs and routers get further ports.
+
+    Parameters
+    ----------
+    fabric, routing, proof
+        The fabric, its tables, and their proof.  The groups are made for the traffic that its certificate covers.
+    rule
+        What a switch does with a packet that has to wait.
+
+    Raises
+    ------
+    RoutingError
+        The tables have a credit loop.
+    TableError
+        VLs depend on the port (SL2VL tables differ).
+
+    Notes
+    -----
+    Ports are added one by one, LID by LID, each unless it would close a cycle with those before it; the result depends
+    on this order.  Cost: O(L C) candidates, each with a search in a part of the dependency graph.
+    """
+    if proof.certificate is None or proof.cdg is None:
+        _uniform_row(routing)
+        raise RoutingError("the tables have a credit loop, so that no group can be proven")
+    lids = grouped_lids(fabric)
+    endport = fabric.lids.endport[lids] >= 0
+    order = _by_turns(fabric, lids[endport])
+    targets = np.concatenate([order, lids[~endport]])
+    member = grow_port_groups(
+        fabric,
+        routing.lft,
+        targets,
+        entering_vls(fabric, routing, proof, targets),
+        proof.cdg.order,
+        grown=len(order),
+        commit=rule is Rule.COMMIT,
+    )
+    return PortGroups(fabric, routing, rule, lids, member[np.argsort(targets, kind="stable")])
+
+
+def prove_port_groups(groups: PortGroups, proof: Proof, *, threads: int = 2) -> GroupProof:
+    """Check port groups from the groups and the tables alone.
+
+    The check shares no code with :func:`compute_port_groups`, so groups from anywhere can be checked.
+
+    Parameters
+    ----------
+    groups
+        The port groups.
+    proof
+        Proof of the tables.  The check covers the traffic that its certificate covers.
+    threads
+        Worker threads; the result is the same with any number.
+
+    Raises
+    ------
+    TableError
+        VLs depend on the port (SL2VL tables differ).
+
+    Notes
+    -----
+    Cost: O(L C).
+    """
+    fabric, routing = groups.fabric, groups.routing
+    enter = entering_vls(fabric, routing, proof, groups.lids)
+    commit = groups.rule is Rule.COMMIT
+    trace = trace_port_groups(fabric, routing.lft, groups.lids, enter, groups.member, commit=commit, threads=threads)
+    cdg = Cdg(fabric, trace.masks)
+    acyclic = cdg.sorted(max(1, int(np.bitwise_or.reduce(trace.masks, initial=0)).bit_length()), threads=threads)
+    cycle = () if acyclic is not None else tuple(cdg.graph().shortest_cycle(fabric))
+    return GroupProof(trace, acyclic, cycle)
+
+
+def entering_vls(fabric: Fabric, routing: Routing, proof: Proof, lids: npt.NDArray[np.int32]) -> npt.NDArray[np.uint16]:
+    """Return uint16[T, S], VLs of the packets to each LID that enter at each switch, as bits.
+
+    They include the traffic that the proof's certificate covers, as far as the tables deliver it.
+
+    Raises
+    ------
+    TableError
+        VLs depend on the port.
+    """
+    bits, entries = vl_bits(_uniform_row(routing)), InjectionPoints.by_switch(fabric)
+    enter = np.zeros((len(lids), fabric.switches), np.uint16)
+    for kept, pairs in ((fabric.lids.port[lids] > 0, True), (fabric.lids.port[lids] == 0, proof.scope == "all")):
+        columns = lids[kept].astype(np.int64)
+        requests, replies = injected_traffic(fabric, entries, [routing.sl], bits, columns, switch_pairs=pairs)
+        enter[kept] = requests | replies if proof.strength == "reversible" else requests
+    delivered = proof.hops[:, lids].T != 255
+    return np.where(delivered, enter, np.uint16(0))
+
+
+def _uniform_row(routing: Routing) -> npt.NDArray[np.uint8]:
+    row = uniform_sl2vl(routing)
+    if row is None:
+        raise TableError(
+            "SL2VL tables differ between ports, so that the VL of a packet depends on its path",
+            remedy="use an engine with one SL2VL table, such as nue or updn",
+        )
+    return row
+
+
+def _by_turns(fabric: Fabric, lids: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return the LIDs in an order that takes one LID of each switch, then a second one of each, and so on."""
+    switch = fabric.lids.switch[lids]
+    by_switch = np.argsort(switch, kind="stable")
+    start = np.searchsorted(switch[by_switch], switch[by_switch])
+    turn = np.empty(len(lids), np.int64)
+    turn[by_switch] = np.arange(len(lids)) - start
+    return lids[np.lexsort((switch, turn))]
