@@ -12,7 +12,7 @@ from slow_numbers import key_of, number
 from slow_simulate.kinds import INJECT
 from slow_simulate.sources import Sources
 
-NONE, ESCAPE, TOKEN, BUBBLE = range(4)
+NONE, ESCAPE, TOKEN, BUBBLE, GROUPS = range(5)
 
 
 class SlowAdaptive(Sources):
@@ -68,7 +68,8 @@ class SlowAdaptive(Sources):
 
     def enqueue(self, packet, channel, vl, index):
         packet.flow.packet = packet
-        packet.sl = 0
+        switch = self.dst[channel]
+        packet.sl = int(self.opt.enter_sl[switch, packet.lid]) if switch < self.net.switches else 0
 
     def later(self, time, order, function, *args):
         assert time > self.now
@@ -131,6 +132,11 @@ class SlowAdaptive(Sources):
     def vcs_of(self, channel, vls=None):
         return range(channel * self.vls, channel * self.vls + (self.vls if vls is None else vls))
 
+    def vcs_for(self, channel, packet, vls=None):
+        """The VLs of a channel that a packet may take: all of the first, or only its own."""
+        vcs = self.vcs_of(channel, vls)
+        return [vcs[int(self.net.sl2vl[packet.sl])]] if self.opt.scheme == GROUPS else vcs
+
     def vcs_into(self, switch):
         return self.into[switch]
 
@@ -138,7 +144,7 @@ class SlowAdaptive(Sources):
         return int(self.net.lid_switch[packet.lid])
 
     def paths(self, switch, packet):
-        row = switch * self.net.switches + self.destination_switch(packet)
+        row = switch * self.opt.columns + int(self.opt.lid_column[packet.lid])
         return [int(c) for c in self.opt.choice[self.opt.choice_first[row] : self.opt.choice_first[row + 1]]]
 
     def marked(self, channel):
@@ -176,13 +182,13 @@ class SlowAdaptive(Sources):
     def choose(self, packet, vc, switch):
         """The VL to take and whether it is an escape VL, or None."""
         if self.destination_switch(packet) == switch:
-            vcs = list(self.vcs_of(int(self.opt.lid_channel[packet.lid])))
+            vcs = list(self.vcs_for(int(self.opt.lid_channel[packet.lid]), packet))
         else:
             candidate = self.paths(switch, packet)
             start = self.sends[switch] % len(candidate)
             free = [c for c in candidate[start:] + candidate[:start] if not self.kept(c, packet)]
             stays = self.opt.stay and self.on_escape(vc)
-            vcs = [] if stays else [at for c in free for at in self.vcs_of(c, self.opt.adaptive_vls)]
+            vcs = [] if stays else [at for c in free for at in self.vcs_for(c, packet, self.opt.adaptive_vls)]
         vcs = [at for at in vcs if self.fits(at, packet)]
         if vcs:
             return max(vcs, key=lambda at: (self.vc[at].credits, -vcs.index(at))), None
@@ -295,7 +301,8 @@ class SlowAdaptive(Sources):
         start = self.turn[device]
         for flow in flows[start:] + flows[:start]:
             packet = flow.packet
-            vcs = [] if packet is None else self.vcs_of(flow.channel, self.opt.ca_vls)
+            most = None if self.opt.scheme == GROUPS else self.opt.ca_vls
+            vcs = [] if packet is None else self.vcs_for(flow.channel, packet, most)
             vcs = [at for at in vcs if self.fits(at, packet)]
             if not vcs:
                 continue
@@ -420,7 +427,7 @@ class SlowAdaptive(Sources):
                 continue
             stays = self.opt.stay and self.on_escape(vc)
             candidate = [] if stays else self.paths(switch, packet)
-            vcs = [at for c in candidate for at in self.vcs_of(c, self.opt.adaptive_vls)]
+            vcs = [at for c in candidate for at in self.vcs_for(c, packet, self.opt.adaptive_vls)]
             if self.opt.scheme == ESCAPE:
                 vcs.append(self.escape(packet, vc, switch)[0])
             full = [at for at in vcs if self.vc[at].credits + self.vc[at].returning < packet.blocks]

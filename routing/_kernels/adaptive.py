@@ -25,7 +25,7 @@ class AdaptiveArrays:
     Attributes
     ----------
     scheme
-        Handling of deadlock; 0: none, 1: escape VLs, 2: token, 3: pings and bubbles.
+        Handling of deadlock; 0: none, 1: escape VLs, 2: token, 3: pings and bubbles, 4: port groups.
     adaptive_vls
         Number A of adaptive VLs.  VLs 0 to A - 1 can be used on any shortest path; escape VL n is VL A + n.
     ca_vls
@@ -47,10 +47,14 @@ class AdaptiveArrays:
     step
         Ticks of the token from one switch to the next.
     enter_sl, enter_port
-        uint8[S, L] and uint8[S]: SL of a packet that enters the escape VLs at a switch, and its in-port for SL2VL.
+        uint8[S, L] and uint8[S]: SL of a packet that enters the escape VLs (or, with port groups, the fabric) at a
+        switch, and its in-port for SL2VL.
+    columns, lid_column
+        Number of destinations that have choices of their own, and int32[L]: the destination to which a LID belongs, or
+        -1.
     choice_first, choice
-        int32[S^2 + 1] and int32[...]: channels on shortest paths, and where those of each pair of switches begin.  The
-        pair (switch, last switch) has the index switch x S + last switch.
+        int32[S x columns + 1] and int32[...]: channels by which packets may leave a switch, and where those of each
+        switch and destination begin.  The pair (switch, destination) has the index switch x columns + destination.
     lid_channel
         int32[L]: channel from the last switch to the owner of a LID, or -1.
     """
@@ -69,6 +73,8 @@ class AdaptiveArrays:
     step: int
     enter_sl: npt.NDArray[np.uint8]
     enter_port: npt.NDArray[np.uint8]
+    columns: int
+    lid_column: npt.NDArray[np.int32]
     choice_first: npt.NDArray[np.int32]
     choice: npt.NDArray[np.int32]
     lid_channel: npt.NDArray[np.int32]

@@ -150,5 +150,6 @@ def trace_port_groups(
     with ThreadPoolExecutor(max(1, threads)) as pool:
         found = list(pool.map(part, bounds[:-1].tolist(), bounds[1:].tolist()))
     masks = np.bitwise_or.reduce([one[0] for one in found])
-    counts = np.sum([one[1] for one in found], axis=0).tolist()
-    return GroupTrace(masks, *counts, next((one[2] for one in found if one[2] is not None), None))
+    groups, ports, choices, dead_ends, without_table, circulating = np.sum([one[1] for one in found], axis=0).tolist()
+    first_fault = next((one[2] for one in found if one[2] is not None), None)
+    return GroupTrace(masks, groups, ports, choices, dead_ends, without_table, circulating, first_fault)

@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, str] = {
     "collect": "Collect topology, tables, SLs of a live fabric; read only.",
     "route": "Compute the tables of a fabric, prove and write them.",
     "check": "Check whether tables are complete and free of credit loops.",
+    "adaptive": "Compute and prove port groups for adaptive routing.",
     "quality": "Measure hops, loads of channels, rates of patterns.",
     "pause": "Find the links that given flows pause, and their rates.",
     "watch": "Check whether counters of switches point at a credit loop.",

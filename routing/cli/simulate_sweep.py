@@ -104,7 +104,7 @@ _OPTIONS = (
     _option("-e", "--engine", "engines", multiple=True, metavar="ENGINE",
             help="tables to compare (default: updn and nue); may be given several times."),
     _option("--vls", type=click.IntRange(1, 15), metavar="N", help="data VLs (default: 8)."),
-    _option("--scheme", "schemes", multiple=True, type=click.Choice(["escape", "token", "bubble", "none"]),
+    _option("--scheme", "schemes", multiple=True, type=click.Choice(["escape", "groups", "token", "bubble", "none"]),
             help="adaptive routing, with escape paths of updn on one VL; may be given several times."),
     _option("--pattern", "patterns", multiple=True, metavar="PATTERN",
             help="uniform (default), permutation, neighbour, tornado, transpose, bit-complement, bit-reverse, hotspot "

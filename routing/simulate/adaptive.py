@@ -1,11 +1,14 @@
-"""Simulation of adaptive routing: at every switch a packet may take any channel on a shortest path, on any VL with
-room.
+"""Simulation of adaptive routing: at every switch a packet may take one of several channels, whichever has room.
+
+Usually these are all channels on shortest paths, on any VL.
 
 The *scheme* is the method that handles deadlock:
 
 - Escape VLs (Duato): some VLs have acyclic dependencies, and every packet may enter these VLs.
 - Token (Disha): the one packet that holds the token moves to its destination through spare buffers.
 - Ping and Bubble: pings find a cycle of waiting packets, and one packet of the cycle moves to a spare buffer.
+- Port groups: a packet keeps its VL, and takes any port of a group that is proven free of deadlock
+  (:mod:`routing.deadlock.port_groups`).
 - None.
 
 Source: Pinkston, Deadlock characterization and resolution in interconnection networks, 13.3.1 B and D.
@@ -20,6 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.adaptive import CHANNEL_COUNTERS, AdaptiveArrays, AdaptiveHandle
+from routing.cdg.trace import uniform_sl2vl
+from routing.deadlock.port_groups import Rule, compute_port_groups
+from routing.deadlock.proof import prove
 from routing.deadlock.waitfor import WaitFor
 from routing.errors import KernelError, OptionError
 from routing.simulate.bounds import LONGEST, is_int_in
@@ -44,6 +50,8 @@ class Scheme(enum.IntEnum):
     BUBBLE = 3
     """All VLs are adaptive; pings find cycles of waiting packets.  One packet of a cycle moves to a spare buffer, and
     the room that it leaves lets the other packets of the cycle advance."""
+    GROUPS = 4
+    """Packets keep the VL of their SL, and take any port of the proven port groups of the network's tables."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +104,7 @@ class Adaptive:
 
 
 def _shortest(network: Network) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """List the channels on shortest paths, grouped by pair of switches.
+    """List the channels on shortest paths, by switch and last switch.
 
     The pair (switch, last switch of the path) has the index switch x S + last switch.
 
@@ -115,6 +123,39 @@ def _shortest(network: Network) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.i
     order = np.lexsort((inside[channel], key))
     first = np.searchsorted(key[order], np.arange(arrays.switches**2 + 1))
     return first.astype(np.int32), inside[channel][order].astype(np.int32)
+
+
+def _grouped_ports(network: Network) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """List the channels of the port groups of the network's tables, by switch and LID, as :func:`_shortest` does.
+
+    The switches of the simulation let a waiting packet take any port of its group (``Rule.ESCAPE``).
+
+    Raises
+    ------
+    OptionError
+        The SL depends on the sender's LID, or the tables do not use the VLs by one SL2VL table.
+    RoutingError
+        The tables have a credit loop.
+    """
+    fabric, routing, arrays = network.fabric, network.routing, network.arrays
+    if routing.sl.ndim == 2 and len(routing.sl) != fabric.switches:
+        raise OptionError("the SL depends on the sender's LID", remedy="use tables with SLs by LID or by switch")
+    if uniform_sl2vl(routing) is None:
+        raise OptionError("SL2VL tables differ between ports", remedy="use tables of nue or updn")
+    groups = compute_port_groups(fabric, routing, prove(fabric, routing), Rule.ESCAPE)
+    number = {at: c for c, at in enumerate(zip(arrays.src.tolist(), arrays.src_port.tolist(), strict=True))}
+    channels = fabric.channels
+    ports = zip(channels.src.tolist(), channels.port.tolist(), strict=True)
+    own = np.array([number[at] for at in ports], np.int32)
+    keys, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+    for row, lid in enumerate(groups.lids.tolist()):
+        chosen = np.flatnonzero(groups.channels(row))
+        keys.append(channels.src[chosen].astype(np.int64) * len(fabric.lids) + lid)
+        values.append(own[chosen])
+    key, value = np.concatenate(keys), np.concatenate(values)
+    order = np.lexsort((value, key))
+    first = np.searchsorted(key[order], np.arange(fabric.switches * len(fabric.lids) + 1))
+    return first.astype(np.int32), value[order]
 
 
 def _lid_channels(network: Network) -> npt.NDArray[np.int32]:
@@ -169,7 +210,12 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
     if adaptive.scheme is Scheme.ESCAPE:
         check_escape(network, count, stay=adaptive.stay)
     enter_sl, enter_port = injection_points(network)
-    first, paths = _shortest(network)
+    if adaptive.scheme is Scheme.GROUPS:
+        columns, column = len(network.fabric.lids), np.arange(len(network.fabric.lids), dtype=np.int32)
+        first, choice = _grouped_ports(network)
+    else:
+        columns, column = network.arrays.switches, network.arrays.lid_switch
+        first, choice = _shortest(network)
     return AdaptiveArrays(
         scheme=int(adaptive.scheme),
         adaptive_vls=count,
@@ -185,8 +231,10 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
         step=adaptive.step,
         enter_sl=enter_sl,
         enter_port=enter_port,
+        columns=columns,
+        lid_column=column,
         choice_first=first,
-        choice=paths,
+        choice=choice,
         lid_channel=_lid_channels(network),
     )
 

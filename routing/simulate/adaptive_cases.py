@@ -117,7 +117,7 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
         for name, scheme in schemes.items():
             simulation = _simulation(scenario, case, network, traffic, scheme)
             curves[name][f"{load:g}"] = round(_accepted(simulation, start, until), 4)
-            if scheme in (None, Scheme.NONE, Scheme.ESCAPE) and simulation.wait_graph().deadlocks:
+            if scheme in (None, Scheme.NONE, Scheme.ESCAPE, Scheme.GROUPS) and simulation.wait_graph().deadlocks:
                 deadlocked.add(name)
     accepted = {name: list(curve.values())[-1] for name, curve in curves.items()}
     found: dict[str, Any] = {

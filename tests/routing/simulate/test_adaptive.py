@@ -1,5 +1,6 @@
 """Adaptive routing: what each scheme does under more traffic than fits, and what cannot be."""
 
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -15,8 +16,9 @@ from routing.simulate.adaptive import Adaptive, Scheme, simulate_adaptive
 from routing.simulate.handmade import literal_fabric, tables_from_paths
 from routing.simulate.network import Timing, build_network
 from routing.simulate.options import Arbitration
+from routing.simulate.run import simulate
 from routing.simulate.state import StopReason
-from routing.simulate.traffic import Process, all_to_all, uniform
+from routing.simulate.traffic import Process, all_to_all, permutation, uniform
 from routing.topologies import generate
 
 BLOCKS = 4
@@ -42,8 +44,11 @@ def share(simulation, until=4000, since=1000):
     return (simulation.totals()["delivered_bytes"] - before) / 64 / (until - since) / simulation.network.fabric.endports
 
 
+ON_ANY_VL = [scheme for scheme in Scheme if scheme is not Scheme.GROUPS]
+
+
 def test_without_load_every_scheme_takes_what_comes():
-    for scheme in Scheme:
+    for scheme in ON_ANY_VL:
         assert share(overload(scheme, load=0.2)) == pytest.approx(0.2, rel=0.05)
 
 
@@ -64,7 +69,7 @@ def test_schemes_under_overload():
 
 def test_few_packets_in_front_of_switches_do_not_lock():
     """What locks is injection that leaves transit no room."""
-    for scheme in Scheme:
+    for scheme in ON_ANY_VL:
         assert share(overload(scheme, ca_vls=1)) > 0.5
 
 
@@ -101,7 +106,7 @@ def test_running_in_steps_changes_nothing():
     assert whole.totals() == parts.totals()
 
 
-@pytest.mark.parametrize("scheme", list(Scheme)[1:])
+@pytest.mark.parametrize("scheme", ON_ANY_VL[1:])
 def test_every_packet_of_an_exchange_arrives(scheme):
     network = torus(4, buffer=BLOCKS)
     simulation = simulate_adaptive(
@@ -214,3 +219,34 @@ def test_time_goes_on():
     simulation.run(10)
     with pytest.raises(OptionError, match="cannot run to tick 5"):
         simulation.run(5)
+
+
+def routed(fabric, engine, vls):
+    routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls, threads=1))
+    return build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, 2 * BLOCKS), vls=routing.vls)
+
+
+@pytest.mark.parametrize(("name", "size", "engine", "vls"), [("torus", "4x4", "nue", 2), ("hypercube", "4", "updn", 1)])
+def test_port_groups_never_lock_under_overload(name, size, engine, vls):
+    simulation = overload(Scheme.GROUPS, network=routed(generate(name, [size], cas=3), engine, vls))
+    for until in range(500, 5001, 500):
+        assert simulation.run(until).reason is not StopReason.STANDSTILL
+        assert not simulation.wait_graph().deadlocks
+
+
+def test_port_groups_of_a_tree_carry_a_permutation_that_fixed_paths_do_not():
+    """Fixed tables lead several of the flows over one link; the links of a whole tree would be enough for all.
+
+    With one VL, a packet that waits at the head of its queue stops those behind it, and nothing is gained.
+    """
+    fabric = generate("kary-ntree", ["4,2"])
+    network, partner = routed(fabric, "nue", 4), list(range(fabric.endports))
+    random.Random(1).shuffle(partner)
+    traffic = permutation(fabric, partner, bytes=BYTES, mtu=BYTES)
+    by_tables, by_groups = simulate(network, traffic), simulate_adaptive(network, traffic, Adaptive(Scheme.GROUPS))
+    assert share(by_groups) > 1.1 * share(by_tables)
+
+
+def test_port_groups_need_one_vl_for_each_path():
+    with pytest.raises(OptionError, match="SL2VL tables differ between ports"):
+        overload(Scheme.GROUPS, network=torus(4))

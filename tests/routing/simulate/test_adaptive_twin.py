@@ -54,7 +54,9 @@ def any_network(rng, scheme, blocks):
         rng.choice([1.0, 2.5, 0.7]),
         blocks * rng.choice([1, 1, 2, 4]),
     )
-    if name == "torus" and rng.random() < 0.7:
+    if scheme is Scheme.GROUPS:
+        routing, least = ENGINES["nue"].route(fabric, EngineOptions(vls=rng.choice([1, 2, 3]), threads=1)), 2
+    elif name == "torus" and rng.random() < 0.7:
         routing, least = dimension_order(fabric), 3
     else:
         routing, least = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1)), 2

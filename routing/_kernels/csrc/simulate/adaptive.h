@@ -3,7 +3,8 @@
 #include "simulate/sim.h"
 /* Options of adaptive routing: choice of VCs and handling of deadlock. */
 typedef struct {
-    int32_t scheme;              /* handling of deadlock; 0: none, 1: escape VLs, 2: token, 3: pings and bubbles */
+    int32_t scheme;              /* handling of deadlock; 0: none, 1: escape VLs, 2: token, 3: pings and bubbles,
+                                    4: port groups, where each packet keeps its VL */
     int32_t adaptive_vls;        /* number of adaptive VLs, which are the first ones; escape VL n is adaptive_vls + n */
     int32_t ca_vls;              /* number of VLs that CAs send on, from VL 0 */
     int32_t stay;                /* 1: a packet on an escape VL stays on escape VLs, 0: it may leave them */
@@ -15,10 +16,12 @@ typedef struct {
     int64_t hold;                /* ticks until a locked mark expires */
     int64_t sample;              /* ticks between two searches for suspected packets (scheme 3) */
     int64_t step;                /* ticks of the token from one switch to the next (scheme 2) */
-    const uint8_t *enter_sl;     /* [switches][lids] SL of a packet that enters the escape VLs at a switch */
+    int32_t columns;             /* number of destinations that have choices of their own: switches, or LIDs */
+    const uint8_t *enter_sl;     /* [switches][lids] SL of a packet that enters the escape VLs, or the fabric, there */
     const uint8_t *enter_port;   /* [switches] in-port for the SL2VL table of such a packet */
-    const int32_t *choice_first; /* [switches^2 + 1] start in `choice` for switch x switches + last switch */
-    const int32_t *choice;       /* [choice_first[switches^2]] channels on shortest paths */
+    const int32_t *lid_column;   /* [lids] destination to which a LID belongs, or -1 */
+    const int32_t *choice_first; /* [switches x columns + 1] start in `choice` for switch x columns + destination */
+    const int32_t *choice;       /* channels by which a packet may leave a switch, grouped as choice_first says */
     const int32_t *lid_channel;  /* [lids] channel from the last switch to the owner of a LID, or -1 */
 } ibn_adaptive_options;
 typedef struct ibn_adaptive ibn_adaptive;

@@ -18,14 +18,24 @@ int ibn_av_for_other(const ibn_adaptive *sim, int32_t c, int32_t p)
     return ibn_av_marked(sim, c) && sim->channel[c].mark.packet != ibn_av_serial(sim, p);
 }
 
-/* Return the VC with the most credits among `best` and the VCs of channel c on VLs below `vls`.
+/* Return the only VL of packet p if packets keep their VL (scheme GROUPS), else 0.
+ *
+ * The VL is that of the packet's SL, which its CA has set. */
+int32_t ibn_av_first_vl(const ibn_adaptive *sim, int32_t p)
+{
+    return sim->options.scheme == SCHEME_GROUPS ? sim->sl2vl[sim->packet[p].sl] : 0;
+}
+
+/* Return the VC with the most credits among `best` and the VCs of channel c on VLs below `vls`.  If packets keep their
+ * VL, only the VC on the VL of packet p counts.
  *
  * On equal credits the earlier VC wins.  The result is IBN_NONE if packet p does not fit the credits of any of these
  * VCs. */
 int32_t ibn_av_better(const ibn_adaptive *sim, int32_t best, int32_t c, int32_t vls, int32_t p)
 {
     int32_t most = best == IBN_NONE ? sim->packet[p].blocks - 1 : sim->vc[best].credits;
-    for (int32_t l = c * sim->vls; l < c * sim->vls + vls; l++) {
+    int32_t first = ibn_av_first_vl(sim, p), end = sim->options.scheme == SCHEME_GROUPS ? first + 1 : vls;
+    for (int32_t l = c * sim->vls + first; l < c * sim->vls + end; l++) {
         if (sim->vc[l].credits > most) {
             most = sim->vc[l].credits;
             best = l;

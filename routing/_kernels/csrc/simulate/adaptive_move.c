@@ -283,7 +283,8 @@ void ibn_av_prepare(ibn_adaptive *sim, int32_t f)
     ibn_packet *packet = &sim->packet[p];
     ibn_flow_cut(flow, f, packet, p, sim->now);
     packet->next = IBN_NONE;
-    packet->sl = 0;
+    int32_t s = sim->channel[flow->channel].dst;
+    packet->sl = s < sim->switches ? sim->enter_sl[(int64_t)s * sim->lids + packet->lid] : 0;
     packet->headed = (int64_t)f << 40 | (flow->sent_packets & 0xFFFFFFFFFF);
     ibn_av_touch(sim, sim->channel[flow->channel].src);
 }

@@ -19,13 +19,14 @@ static void *copy(ibn_adaptive *sim, const void *from, int64_t bytes)
 
 static void copy_tables(ibn_adaptive *sim, const ibn_sim_network *network, const ibn_adaptive_options *options)
 {
-    int64_t ports = sim->sl2vl_ports, rows = (int64_t)sim->switches * sim->switches;
+    int64_t ports = sim->sl2vl_ports, rows = (int64_t)sim->switches * options->columns;
     sim->lft = copy(sim, network->lft, (int64_t)sim->switches * sim->lids);
     sim->sl2vl = copy(sim, network->sl2vl, ports ? 16 * sim->switches * ports * ports : 16);
     sim->enter_sl = copy(sim, options->enter_sl, (int64_t)sim->switches * sim->lids);
     sim->enter_port = copy(sim, options->enter_port, sim->switches);
     sim->lid_switch = copy(sim, network->lid_switch, 4LL * sim->lids);
     sim->lid_channel = copy(sim, options->lid_channel, 4LL * sim->lids);
+    sim->lid_column = copy(sim, options->lid_column, 4LL * sim->lids);
     sim->choice_first = copy(sim, options->choice_first, 4 * (rows + 1));
     sim->choice = copy(sim, options->choice, 4LL * options->choice_first[rows]);
 }
@@ -138,7 +139,7 @@ void ibn_adaptive_free(ibn_adaptive *sim)
 {
     void *parts[] = {
         sim->channel,    sim->vc,       sim->device,     sim->out_first,    sim->at_port, sim->lft,
-        sim->sl2vl,      sim->enter_sl, sim->enter_port, sim->choice_first, sim->choice,  sim->lid_channel,
+        sim->sl2vl,      sim->enter_sl, sim->enter_port, sim->choice_first, sim->choice,  sim->lid_channel, sim->lid_column,
         sim->lid_switch, sim->flow,     sim->by_device,  sim->lists,        sim->trace,   sim->event,
         sim->later,      sim->touched,  sim->order,      sim->rank,         sim->packet,  sim->ping,
     };

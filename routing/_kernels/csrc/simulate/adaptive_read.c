@@ -105,9 +105,10 @@ static int may_continue(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t
     if (sim->lid_switch[sim->packet[p].lid] == s || p == sim->holder)
         return 1;
     const int32_t *choice = ibn_av_choices(sim, s, p, &count);
-    int vls = ibn_av_only_escape(sim, from) ? 0 : sim->options.adaptive_vls;
+    int first = ibn_av_first_vl(sim, p), end = sim->options.scheme == SCHEME_GROUPS ? first + 1 : sim->options.adaptive_vls;
+    end = ibn_av_only_escape(sim, from) ? 0 : end;
     for (int32_t i = 0; i < count; i++)
-        for (int vl = 0; vl < vls; vl++)
+        for (int vl = first; vl < end; vl++)
             goes |= may_enter(sim, wait_edges, vertex, p, choice[i] * sim->vls + vl);
     uint8_t sl;
     if (sim->options.scheme == SCHEME_ESCAPE)

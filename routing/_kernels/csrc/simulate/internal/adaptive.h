@@ -12,7 +12,7 @@
 #include "simulate/adaptive.h"
 #include "simulate/internal/flow.h"
 
-enum { SCHEME_NONE, SCHEME_ESCAPE, SCHEME_TOKEN, SCHEME_BUBBLE };
+enum { SCHEME_NONE, SCHEME_ESCAPE, SCHEME_TOKEN, SCHEME_BUBBLE, SCHEME_GROUPS };
 enum {
     AV_CREDIT,           /* credits reach the sender of a VC; subject: VC, value: blocks */
     AV_ARRIVE,           /* the head of a packet can be forwarded; subject: packet */
@@ -125,8 +125,9 @@ struct ibn_adaptive {
         *sl2vl,         /* [16] or [switches][in-port][out-port][16] VL of an SL */
         *enter_sl,      /* [switches][lids] SL of a packet that enters the escape VLs at a switch */
         *enter_port;    /* [switches] in-port for `sl2vl` of a packet that enters the escape VLs at a switch */
-    int32_t *choice_first,     /* [switches^2 + 1] start in `choice` for each pair (switch, last switch) */
-        *choice,               /* channels on shortest paths, grouped by pair (switch, last switch) */
+    int32_t *choice_first,     /* [switches x columns + 1] start in `choice` for each switch and destination */
+        *choice,               /* channels by which packets may leave a switch, by switch and destination */
+        *lid_column,           /* [lids] destination to which a LID belongs, or -1 */
         *lid_channel,          /* [lids] channel from the last switch to the owner of a LID, or -1 */
         *lid_switch;           /* [lids] switch that delivers to a LID, or -1 */
     ibn_flow *flow;            /* [flows] state of each flow */
@@ -180,6 +181,7 @@ int32_t ibn_av_new_ping(ibn_adaptive *sim);
 void ibn_av_free_ping(ibn_adaptive *sim, int32_t ping);
 /* Functions of adaptive_choose.c: choice of the VC on which a packet continues. */
 int32_t ibn_av_better(const ibn_adaptive *sim, int32_t best, int32_t c, int32_t vls, int32_t p);
+int32_t ibn_av_first_vl(const ibn_adaptive *sim, int32_t p);
 int32_t ibn_av_choose(const ibn_adaptive *sim, int32_t p, int32_t from);
 int32_t ibn_av_choose_saved(const ibn_adaptive *sim, int32_t p, int32_t s);
 int32_t ibn_av_escape(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t s, uint8_t *sl);
@@ -227,12 +229,12 @@ static inline int64_t ibn_av_serial(const ibn_adaptive *sim, int32_t p)
     return p == IBN_NONE ? -1 : sim->packet[p].headed;
 }
 
-/* Return the channels by which packet p may continue from switch s to another switch on a shortest path.
+/* Return the channels by which packet p may continue from switch s to another switch.
  *
  * Their number is stored in *count. */
 static inline const int32_t *ibn_av_choices(const ibn_adaptive *sim, int32_t s, int32_t p, int32_t *count)
 {
-    int64_t row = (int64_t)s * sim->switches + sim->lid_switch[sim->packet[p].lid];
+    int64_t row = (int64_t)s * sim->options.columns + sim->lid_column[sim->packet[p].lid];
     *count = sim->choice_first[row + 1] - sim->choice_first[row];
     return sim->choice + sim->choice_first[row];
 }

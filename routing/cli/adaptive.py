@@ -1,0 +1,156 @@
+"""``ibnue adaptive``: compute or check port groups for adaptive routing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from routing.cli import fabric_argument, proof_report
+from routing.cli.command import FINDING
+from routing.cli.output import echo_lines, json_option, print_json, print_rows, spinner
+from routing.errors import OptionError
+from routing.numerals import count_noun
+
+if TYPE_CHECKING:
+    from routing.deadlock.port_groups import GroupProof, PortGroups
+    from routing.deadlock.proof import Proof
+
+RULES = {
+    "commit": "a packet waits for the port that the switch has chosen",
+    "escape": "a packet takes whichever port of its group has room first",
+}
+
+
+@click.command()
+@fabric_argument.fabric_argument
+@click.argument("tables", type=click.Path(path_type=Path))
+@fabric_argument.sl_options
+@click.option("--rule", type=click.Choice(list(RULES)),
+              help="What a switch does with a packet that has to wait. commit (the default): the packet waits for the"
+                   " port that the switch has chosen. escape: it takes whichever port has room first.")  # fmt: skip
+@click.option("--groups", "given", type=click.Path(path_type=Path), metavar="FILE",
+              help="Check the port groups in FILE instead of computing some.")  # fmt: skip
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the port groups.")
+@click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
+@json_option
+def adaptive(
+    *,
+    fabric: str,
+    tables: Path,
+    lmc: int,
+    guid2lid: Path | None,
+    rule: str | None,
+    given: Path | None,
+    output: Path | None,
+    threads: int,
+    as_json: bool,
+) -> int:
+    """Compute port groups by which switches may route adaptively, and prove that packets cannot deadlock.
+
+    TABLES are proven tables of FABRIC.  A group has the port of the tables, and further ports that lead nearer.  Exit
+    status 1 if packets that follow the groups can deadlock, circulate, or find no port.
+    """
+    from routing.deadlock.port_groups import Rule, compute_port_groups, prove_port_groups
+    from routing.deadlock.proof import prove
+    from routing.deadlock.verdict import on_one_vl
+    from routing.formats.port_groups import read_port_groups, write_port_groups
+
+    if given is not None and (rule is not None or output is not None):
+        name = "--rule" if rule is not None else "--output"
+        raise OptionError(f"{name} has no effect with --groups", remedy="leave out one of them")
+    with spinner("reading"):
+        subnet = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
+        routing = fabric_argument.tables(tables, subnet)
+    note = proof_report.vl_note(routing)
+    routing = routing if note is None else on_one_vl(routing)
+    with spinner("computing"):
+        proof = prove(subnet, routing, threads=threads)
+        if given is None:
+            groups = compute_port_groups(subnet, routing, proof, Rule(rule or "commit"))
+        else:
+            groups = read_port_groups(given, subnet, routing)
+        found = prove_port_groups(groups, proof, threads=threads)
+    if output is not None and found.certified:
+        write_port_groups(output, groups)
+    if as_json:
+        print_json(as_object(groups, proof, found, note))
+    else:
+        print_rows(summary(groups, proof, found, note))
+        for line in cycle_lines(groups, found):
+            echo_lines(line)
+    return 0 if found.certified else FINDING
+
+
+def summary(groups: PortGroups, proof: Proof, found: GroupProof, note: str | None) -> Iterator[tuple[str, str]]:
+    """Yield the verdict on port groups as rows of a name and a text."""
+    trace = found.trace
+    yield "fabric", proof_report.fabric_line(groups.fabric)
+    yield "rule", f"{groups.rule.value}: {RULES[groups.rule.value]}"
+    if note is not None:
+        yield "assumed", note
+    yield (
+        "groups",
+        f"{count_noun(trace.groups, 'group')} with {trace.ports / max(trace.groups, 1):.2f} ports on average",
+    )
+    yield "choices", f"{trace.choices / max(trace.groups, 1):.1%} of the groups have two ports or more"
+    yield "VLs", str(proof.vls)
+    for name, count in faults(found):
+        yield name, str(count)
+    if found.cdg is None:
+        yield "deadlock", "POSSIBLE"
+    elif not found.certified:
+        yield "deadlock", "none, but packets do not arrive"
+    else:
+        also = ", also with replies" if proof.strength == "reversible" else ""
+        yield "deadlock", f"none{also}: every packet arrives, whichever ports it takes"
+
+
+def faults(found: GroupProof) -> Iterator[tuple[str, int]]:
+    """Yield the name of each kind of fault that the groups have, and the number of these faults."""
+    trace = found.trace
+    kinds = {
+        "without a port": trace.dead_ends,
+        "without the port of the tables": trace.without_table,
+        "LIDs whose packets can circulate": trace.circulating,
+    }
+    yield from ((name, count) for name, count in kinds.items() if count)
+
+
+def cycle_lines(groups: PortGroups, found: GroupProof) -> Iterator[str]:
+    """Yield a description of the cycle of dependencies, and of the first fault of the groups, if there are any."""
+    fabric, channels = groups.fabric, groups.fabric.channels
+    if found.trace.first_fault is not None:
+        row, switch = found.trace.first_fault
+        yield f"first fault: at {fabric.labels[switch]}, of packets to LID {int(groups.lids[row])}"
+    if found.cycle:
+        yield f"cycle of {count_noun(len(found.cycle), 'channel')}, each waits for the next:"
+    for channel, vl in found.cycle:
+        ends = fabric.labels[int(channels.src[channel])], fabric.labels[int(channels.dst[channel])]
+        ports = int(channels.port[channel]), int(channels.dst_port[channel])
+        yield f"  {ends[0]} port {ports[0]} -> {ends[1]} port {ports[1]}, VL {vl}"
+
+
+def as_object(groups: PortGroups, proof: Proof, found: GroupProof, note: str | None) -> dict[str, Any]:
+    """Return the verdict on port groups as an object for ``--json``."""
+    fabric, channels, trace = groups.fabric, groups.fabric.channels, found.trace
+    return {
+        "rule": groups.rule.value,
+        "certified": found.certified,
+        "strength": proof.strength,
+        "scope": proof.scope,
+        "vls": proof.vls,
+        "assumed": note,
+        "groups": trace.groups,
+        "ports": trace.ports,
+        "groups_with_choice": trace.choices,
+        "dead_ends": trace.dead_ends,
+        "without_table_port": trace.without_table,
+        "circulating_lids": trace.circulating,
+        "cycle": [
+            {"switch": fabric.labels[int(channels.src[channel])], "port": int(channels.port[channel]), "vl": vl}
+            for channel, vl in found.cycle
+        ],
+    }
