@@ -28,6 +28,7 @@ NAMES = (
     "degraded_trees",
     "nue_curve",
     "nue_tori",
+    "port_groups",
     "simulate",
     "swapped_cables",
     "whatif",

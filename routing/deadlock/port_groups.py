@@ -195,7 +195,9 @@ def entering_vls(fabric: Fabric, routing: Routing, proof: Proof, lids: npt.NDArr
     enter = np.zeros((len(lids), fabric.switches), np.uint16)
     for kept, pairs in ((fabric.lids.port[lids] > 0, True), (fabric.lids.port[lids] == 0, proof.scope == "all")):
         columns = lids[kept].astype(np.int64)
-        requests, replies = injected_traffic(fabric, entries, [routing.sl], bits, columns, switch_pairs=pairs)
+        requests, replies = injected_traffic(
+            fabric, entries, [routing.service_levels], bits, columns, switch_pairs=pairs
+        )
         enter[kept] = requests | replies if proof.strength == "reversible" else requests
     delivered = proof.hops[:, lids].T != 255
     return np.where(delivered, enter, np.uint16(0))

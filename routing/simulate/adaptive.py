@@ -138,7 +138,7 @@ def _grouped_ports(network: Network) -> tuple[npt.NDArray[np.int32], npt.NDArray
         The tables have a credit loop.
     """
     fabric, routing, arrays = network.fabric, network.routing, network.arrays
-    if routing.sl.ndim == 2 and len(routing.sl) != fabric.switches:
+    if routing.service_levels.by_source_lid:
         raise OptionError("the SL depends on the sender's LID", remedy="use tables with SLs by LID or by switch")
     if uniform_sl2vl(routing) is None:
         raise OptionError("SL2VL tables differ between ports", remedy="use tables of nue or updn")
