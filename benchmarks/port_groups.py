@@ -11,8 +11,9 @@ import time
 from collections.abc import Sequence
 
 from benchmarks.usage import parser_of
+from routing.cdg.port_groups import Rule
 from routing.cli.fabric_argument import read
-from routing.deadlock.port_groups import Rule, compute_port_groups, prove_port_groups
+from routing.deadlock.port_groups import compute_port_groups, prove_port_groups
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions

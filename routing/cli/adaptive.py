@@ -15,7 +15,8 @@ from routing.errors import OptionError
 from routing.numerals import count_noun
 
 if TYPE_CHECKING:
-    from routing.deadlock.port_groups import GroupProof, PortGroups
+    from routing.cdg.port_groups import PortGroups
+    from routing.deadlock.port_groups import GroupProof
     from routing.deadlock.proof import Proof
 
 RULES = {
@@ -53,7 +54,8 @@ def adaptive(
     TABLES are proven tables of FABRIC.  A group has the port of the tables, and further ports that lead nearer.  Exit
     status 1 if packets that follow the groups can deadlock, circulate, or find no port.
     """
-    from routing.deadlock.port_groups import Rule, compute_port_groups, prove_port_groups
+    from routing.cdg.port_groups import Rule
+    from routing.deadlock.port_groups import compute_port_groups, prove_port_groups
     from routing.deadlock.proof import prove
     from routing.deadlock.verdict import on_one_vl
     from routing.formats.port_groups import read_port_groups, write_port_groups

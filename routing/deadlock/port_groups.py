@@ -16,7 +16,6 @@ packets and escape packets share their VLs here.
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,52 +24,12 @@ import numpy.typing as npt
 from routing._kernels.port_groups import GroupTrace, grow_port_groups, trace_port_groups
 from routing.cdg.acyclic import AcyclicCdg, Cdg
 from routing.cdg.injection import InjectionPoints, injected_traffic
+from routing.cdg.port_groups import PortGroups, Rule, grouped_lids
 from routing.cdg.trace import uniform_sl2vl, vl_bits
 from routing.deadlock.proof import Proof
 from routing.errors import RoutingError, TableError
 from routing.fabric import Fabric
 from routing.tables import Routing
-
-
-class Rule(enum.Enum):
-    """What a switch does with a packet that has to wait."""
-
-    COMMIT = "commit"
-    """The packet waits for the port that the switch has chosen."""
-    ESCAPE = "escape"
-    """The packet takes whichever port of its group has room first."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PortGroups:
-    """Ports by which packets may leave each switch, for some LIDs of tables.
-
-    Attributes
-    ----------
-    fabric, routing
-        The fabric, and the tables that the groups extend.
-    rule
-        What a switch does with a packet that has to wait.
-    lids
-        int32[T], the LIDs, ascending.
-    member
-        uint8[T, (C + 7) // 8], the channels in groups of each LID, as bits: channel ``c`` is bit ``c % 8`` of byte
-        ``c // 8``.
-    """
-
-    fabric: Fabric
-    routing: Routing
-    rule: Rule
-    lids: npt.NDArray[np.int32]
-    member: npt.NDArray[np.uint8]
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {len(self.lids)} LIDs, {self.fabric.switches} switches, {self.rule.value}>"
-
-    def channels(self, row: int) -> npt.NDArray[np.bool_]:
-        """Return bool[C], the channels in groups of the LID ``lids[row]``."""
-        bits = np.unpackbits(self.member[row], count=len(self.fabric.channels), bitorder="little")
-        return bits.astype(np.bool_)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,11 +56,6 @@ class GroupProof:
         """Return whether packets that follow the groups always arrive, and cannot deadlock."""
         found = self.trace
         return self.cdg is not None and found.dead_ends == found.without_table == found.circulating == 0
-
-
-def grouped_lids(fabric: Fabric) -> npt.NDArray[np.int32]:
-    """Return int32[T], the LIDs that switches deliver, ascending."""
-    return np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
 
 
 def compute_port_groups(fabric: Fabric, routing: Routing, proof: Proof, rule: Rule = Rule.COMMIT) -> PortGroups:

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.port_groups import PortGroups, Rule, grouped_lids
+from routing.cdg.port_groups import PortGroups, Rule, grouped_lids
 from routing.errors import ParseError
 from routing.fabric import Fabric
 from routing.formats.atomic import write_text_atomically

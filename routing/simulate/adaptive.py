@@ -23,8 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.adaptive import CHANNEL_COUNTERS, AdaptiveArrays, AdaptiveHandle
+from routing.cdg.port_groups import Rule
 from routing.cdg.trace import uniform_sl2vl
-from routing.deadlock.port_groups import Rule, compute_port_groups
+from routing.deadlock.port_groups import compute_port_groups
 from routing.deadlock.proof import prove
 from routing.deadlock.waitfor import WaitFor
 from routing.errors import KernelError, OptionError
