@@ -11,13 +11,13 @@ import time
 from collections.abc import Sequence
 
 from benchmarks.usage import parser_of
-from routing.cdg.port_groups import Rule
 from routing.cli.fabric_argument import read
 from routing.deadlock.port_groups import compute_port_groups, prove_port_groups
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.fabric import Fabric
+from routing.port_groups import Rule
 from routing.simulate.adaptive import Adaptive, AdaptiveSimulation, Scheme, simulate_adaptive
 from routing.simulate.network import BLOCK, Timing, build_network
 from routing.simulate.run import Simulation, simulate

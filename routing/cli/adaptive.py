@@ -10,14 +10,14 @@ import click
 
 from routing.cli import fabric_argument, proof_report
 from routing.cli.command import FINDING
-from routing.cli.output import echo_lines, json_option, print_json, print_rows, spinner
+from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_rows, spinner
 from routing.errors import OptionError
 from routing.numerals import count_noun
 
 if TYPE_CHECKING:
-    from routing.cdg.port_groups import PortGroups
     from routing.deadlock.port_groups import GroupProof
     from routing.deadlock.proof import Proof
+    from routing.port_groups import PortGroups
 
 RULES = {
     "commit": "a packet waits for the port that the switch has chosen",
@@ -54,11 +54,11 @@ def adaptive(
     TABLES are proven tables of FABRIC.  A group has the port of the tables, and further ports that lead nearer.  Exit
     status 1 if packets that follow the groups can deadlock, circulate, or find no port.
     """
-    from routing.cdg.port_groups import Rule
     from routing.deadlock.port_groups import compute_port_groups, prove_port_groups
     from routing.deadlock.proof import prove
     from routing.deadlock.verdict import on_one_vl
     from routing.formats.port_groups import read_port_groups, write_port_groups
+    from routing.port_groups import Rule
 
     if given is not None and (rule is not None or output is not None):
         name = "--rule" if rule is not None else "--output"
@@ -78,7 +78,9 @@ def adaptive(
     if output is not None and found.certified:
         write_port_groups(output, groups)
     if as_json:
-        print_json(as_object(groups, proof, found, note))
+        print_json(
+            "ibnue-adaptive/1", {"fabric": fabric_object(subnet, fabric), **as_object(groups, proof, found, note)}
+        )
     else:
         print_rows(summary(groups, proof, found, note))
         for line in cycle_lines(groups, found):
@@ -140,18 +142,18 @@ def as_object(groups: PortGroups, proof: Proof, found: GroupProof, note: str | N
     fabric, channels, trace = groups.fabric, groups.fabric.channels, found.trace
     return {
         "rule": groups.rule.value,
-        "certified": found.certified,
+        "ok": found.certified,
         "strength": proof.strength,
         "scope": proof.scope,
         "vls": proof.vls,
-        "assumed": note,
+        "assumed": [] if note is None else [note],
         "groups": trace.groups,
-        "ports": trace.ports,
+        "ports_mean": trace.ports / max(trace.groups, 1),
         "groups_with_choice": trace.choices,
-        "dead_ends": trace.dead_ends,
-        "without_table_port": trace.without_table,
-        "circulating_lids": trace.circulating,
-        "cycle": [
+        "groups_missing": trace.dead_ends,
+        "groups_without_table_port": trace.without_table,
+        "lids_circulating": trace.circulating,
+        "dependency_cycle": [
             {"switch": fabric.labels[int(channels.src[channel])], "port": int(channels.port[channel]), "vl": vl}
             for channel, vl in found.cycle
         ],

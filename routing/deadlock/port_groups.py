@@ -24,11 +24,11 @@ import numpy.typing as npt
 from routing._kernels.port_groups import GroupTrace, grow_port_groups, trace_port_groups
 from routing.cdg.acyclic import AcyclicCdg, Cdg
 from routing.cdg.injection import InjectionPoints, injected_traffic
-from routing.cdg.port_groups import PortGroups, Rule, grouped_lids
 from routing.cdg.trace import uniform_sl2vl, vl_bits
 from routing.deadlock.proof import Proof
 from routing.errors import RoutingError, TableError
 from routing.fabric import Fabric
+from routing.port_groups import PortGroups, Rule, grouped_lids
 from routing.tables import Routing
 
 

@@ -20,13 +20,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from routing.cdg.port_groups import PortGroups, Rule, grouped_lids
 from routing.errors import ParseError
 from routing.fabric import Fabric
 from routing.formats.atomic import write_text_atomically
 from routing.formats.opensm_order import opensm_order
 from routing.formats.text import read_text
 from routing.names import escape_control
+from routing.port_groups import PortGroups, Rule, grouped_lids
 from routing.tables import Routing
 
 _HEAD = re.compile(r"# ibnue port groups 1, rule (\w+)\s*$")

@@ -23,12 +23,12 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.adaptive import CHANNEL_COUNTERS, AdaptiveArrays, AdaptiveHandle
-from routing.cdg.port_groups import Rule
 from routing.cdg.trace import uniform_sl2vl
 from routing.deadlock.port_groups import compute_port_groups
 from routing.deadlock.proof import prove
 from routing.deadlock.waitfor import WaitFor
 from routing.errors import KernelError, OptionError
+from routing.port_groups import Rule
 from routing.simulate.bounds import LONGEST, is_int_in
 from routing.simulate.escape import FAR, check_escape, injection_points
 from routing.simulate.network import Network, data_vls

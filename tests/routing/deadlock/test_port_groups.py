@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics, ring_fabric
 
-from routing.cdg.port_groups import PortGroups, Rule
 from routing.deadlock.port_groups import compute_port_groups, prove_port_groups
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import RoutingError, TableError
+from routing.port_groups import PortGroups, Rule
 from routing.topologies import from_words
 
 
