@@ -242,8 +242,8 @@ def _common_columns(before: Tables, after: Tables) -> tuple[npt.NDArray[np.int64
     Returns
     -------
     before, after : int64[N]
-        The same port's LID in either tables, matched by owner GUID and offset from the base LID, ascending by
-        ``before``.
+        LIDs before the change, in ascending order, and the LIDs of the same ports after it.  Two LIDs match if owner
+        GUID and offset from the base LID are equal.
     """
     kind = np.dtype([("guid", np.uint64), ("offset", np.uint8)])
 

@@ -87,8 +87,8 @@ class NotEnoughVLs(RoutingError):
     Parameters
     ----------
     needed
-        Number of VLs that the engine needs, or the smallest number with which its search succeeded.  None if the search
-        succeeded with no number of VLs.
+        Number of VLs that the engine needs, or the smallest number with which its search succeeded.  None: no such
+        number is known.
     have
         Number of VLs that was allowed.
     proven

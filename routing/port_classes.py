@@ -77,7 +77,7 @@ class PortClasses:
                 raise OptionError(problem, remedy="an end port has one class")
 
     def with_rules_of(self, rules: PortClasses) -> PortClasses:
-        """Return the rules of another value, combined with the recognised devices of this one."""
+        """Return ``rules`` (GUIDs, patterns, weights) with the recognised devices of this object instead of its own."""
         return replace(rules, recognised=self.recognised)
 
     def of_devices(self, names: Sequence[str], guids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:

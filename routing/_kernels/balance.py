@@ -121,8 +121,8 @@ def balance(
     targets
         The destinations.
     position
-        int32[layers, S], position of each switch in the order of each layer: the up/down rule.  None: all shortest
-        paths.
+        int32[layers, S], position of each switch in the order of each layer; paths lead up and then down in this
+        order.  None: paths are all shortest paths.
     passes
         Refinement passes after the first.
     seed
@@ -138,8 +138,7 @@ def balance(
     rank
         int32[C], shortest paths only: of the channels that lead one hop nearer, a switch uses one of the lowest rank.
     rank_from
-        Number of hops to the destination from which on ranks count.
-
+        Number of hops to the destination from which on ranks are used.
     turns
         The turns that paths may take, instead of an order of the switches.
 

@@ -31,11 +31,11 @@ class Layers:
     layer
         uint8[D, S] by target and source; with ``mutual`` uint8[S, S], symmetric.
     needed
-        Layers that the paths which count need.
+        Layers that the counted paths need.
     used
         Layers over which the paths are spread: ``have``, or ``needed`` if that is more.
     left, left_uncounted
-        Paths that count and found no layer (then ``layer`` is not valid); other paths that found no layer (they are in
+        Counted paths that found no layer (then ``layer`` is not valid); other paths that found no layer (they are in
         layer 0).
     rechosen, unloaded, visited
         Paths that took another first hop; next hops moved off the channels with the highest utilisation; channels that
@@ -85,7 +85,7 @@ def layering(
     next_channel, load
         uint8[D, S], float64[C]: the trees and their loads; the arrays are not changed.
     counted
-        bool[S]: a path counts if the switch at one of its ends is marked.
+        bool[S]: the counted paths are those with a marked switch at either end.  They are placed first.
     avoid
         uint32[T], for each CDG edge, ordered as in :meth:`~routing.edges.Edges.channels`, the mask of the layers that a
         first round does not use for it.  A second round places the remaining paths without this restriction.
@@ -106,7 +106,7 @@ def layering(
         int32[layers, C], initial positions of the channels in the first layers, each a permutation.  It changes only
         the run time.
     budget, spare
-        Work limits in visited channels: for the paths that count, and then for the others.  Beyond a limit, no more
+        Work limits in visited channels: for the counted paths, and then for the others.  Beyond a limit, no more
         paths are placed.
 
     Notes

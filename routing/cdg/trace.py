@@ -78,7 +78,7 @@ def trace_cdg(
 
     Notes
     -----
-    Cost: that of a proof.
+    Cost: as for :func:`routing.deadlock.proof.prove`.
     """
     slots = Slots.of(fabric)
     found = trace(fabric, routing, slots, vl_bit, threads=threads)

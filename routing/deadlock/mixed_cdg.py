@@ -95,10 +95,12 @@ class MixedDependencies:
         return dependencies
 
     def unchanged(self, lids: npt.NDArray[np.int64]) -> Masks:
-        """Return uint32[edges], the CDG edges of all LFT columns except those of ``lids``.  Cost: that of a proof.
+        """Return uint32[edges], the CDG edges of all LFT columns except those of ``lids``.
 
         Columns of LIDs that no port has are never traced, so ``lids`` must contain those of
         :attr:`Mixture.misdirected`.
+
+        Cost: as for :func:`routing.deadlock.proof.prove`.
         """
         lft, fabric, plain = self.mixture.before.copy(), self.mixture.fabric, self.mixture.plain()
         lft[:, lids] = NO_PORT

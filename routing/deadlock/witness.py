@@ -175,7 +175,7 @@ def credit_loop(
 ) -> CreditLoop:
     """Describe a cycle of (channel, VL) as a credit loop, and find traffic for each of its dependencies.
 
-    ``replies`` and ``scope`` state which traffic may be used: that of the check that found the cycle.
+    ``replies`` and ``scope`` state which traffic is searched.  They must be those of the check that found the cycle.
 
     Raises
     ------

@@ -1,5 +1,5 @@
-"""LFT columns of inner switches, which are switches without traffic that counts.  The paths in these columns use
-channels in the direction of a given order of the channels.
+"""LFT columns of inner switches: switches without end ports that count in traffic patterns.  The paths in
+these columns use channels in the direction of a given order of the channels.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ _AT_TARGET = np.iinfo(np.int32).max
 
 @dataclass(frozen=True, eq=False)
 class Inner:
-    """Tables, and the inner switches (switches without end ports that count) between which paths are missing.
+    """Tables, and the inner switches between which paths are missing.
+
+    An end port counts if it has a positive weight in traffic patterns; an aggregation node, for example, does not.
 
     Attributes
     ----------
@@ -60,7 +62,7 @@ class Column:
     ports, following
         uint8[S], int64[S]: the out-ports, and their channels (-1: none).
     fixed
-        bool[S], switches whose entries stay, because paths that count use them.
+        bool[S], switches whose entries stay, because paths between end ports that count use them.
     first
         int64[S], position of the first channel of each path whose channels increase in the order; -1 for others.
     """
@@ -173,7 +175,8 @@ def nearest_order(cdg: Cdg, base: npt.NDArray[np.int32]) -> npt.NDArray[np.int32
 def increasing_column(
     job: Inner, target: int, order: npt.NDArray[np.int32], preset: Mapping[int, int] | None = None
 ) -> Column:
-    """Compute an LFT column whose paths follow an order of the channels.  The entries of all paths that count stay.
+    """Compute an LFT column whose paths follow an order of the channels.  Entries on paths between end ports
+    that count stay.
 
     A switch in ``preset`` whose entry may change takes the channel that ``preset`` gives it.
     """

@@ -167,7 +167,8 @@ class OrderSearch:
     threads: int
 
     def best(self, families: npt.NDArray[np.int64], searches: int = 1) -> npt.NDArray[np.int32]:
-        """Return int32[S], the order with the best balance towards the given families (int64 row numbers).
+        """Return int32[S], the order with the best balance towards the given LMC groups (``families``: int64, numbers
+        of groups in ``destinations``).
 
         All candidates are tried.  The remaining visits go into a local search from the best candidate: a step moves a
         few switches forward or back, and is kept if the balance is not worse.  ``searches`` is the number of searches

@@ -25,7 +25,7 @@ Route = Callable[[Self, Fabric, EngineOptions], Routing]
 
 @dataclass(frozen=True, eq=False)
 class Uncounted:
-    """LIDs of end ports that count in no traffic, and the LIDs whose routes they take.
+    """LIDs of end ports that count in no traffic pattern, and the LIDs whose routes they take.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Uncounted:
 
     @classmethod
     def of(cls, fabric: Fabric) -> Uncounted | None:
-        """Return the LIDs of a fabric that count in no traffic; None if there are none.
+        """Return the LIDs of end ports that count in no traffic pattern; None if the fabric has none.
 
         An uncounted end port stays in the fabric if its switch delivers no other LID.
         """

@@ -35,7 +35,7 @@ class TierLoad:
     Attributes
     ----------
     level
-        Level of the lower switch: channels to the nearest switch with end ports.
+        Level of the lower switch, which is its distance in channels to the nearest switch with end ports.
     direction
         "up" (away from the end ports), "down", or "across" (same level).
     channels

@@ -28,7 +28,7 @@ class ClassShare:
     Attributes
     ----------
     label
-        The class.
+        Name of the class.
     endports
         Number of its end ports with a LID on a switch.
     counted
@@ -51,7 +51,7 @@ class ThinLeaf:
     Attributes
     ----------
     switch, endports
-        Its name, and the number of its end ports that count.
+        Name of the switch, and the number of its end ports with a positive weight in traffic patterns.
     all_to_all_without
         All-to-all share at which the first channel is saturated that does not lead to or from this switch.
     """

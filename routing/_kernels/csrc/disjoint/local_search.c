@@ -31,7 +31,7 @@ typedef struct {
     double *cost;        /* [candidates]: cost of each candidate next hop; negative: the next hop is not possible */
     /* unit in which loads are measured; index 0: for loads of the first trees, 1: for loads of all trees together */
     double typical[2];
-    double scale;        /* factor of the cost of load, in the sum with the other costs */
+    double scale;        /* factor of the cost of load when it is added to the other costs of a move */
     double highest;      /* highest load, while only the first trees are balanced; else 0 */
     /* whether loads below the highest load have a cost too; used only while the first trees are balanced */
     bool smooth;

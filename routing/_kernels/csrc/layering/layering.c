@@ -7,14 +7,15 @@
  *
  * With `mutual`, the unit of assignment is all paths between two switches, in both directions.
  *
- * The paths that count are placed first.  The others, between switches that both have no end ports, follow as far as
- * they fit.  In the end, every path moves to the least loaded of the layers that have all of its dependencies. */
+ * The counted paths (see layering.h) are placed first.  The others, between switches that both have no end ports,
+ * follow as far as they fit.  In the end, every path moves to the least loaded of the layers that have all of its
+ * dependencies. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "layering/internal/layering_job.h"
 
-/* Place the units that have no layer yet; with `counted`, only those that count.  Returns the number of units that
+/* Place the units that have no layer yet; with `counted`, only counted paths.  Returns the number of units that
  * fit into no layer. */
 static int64_t place_all(layering_job *job, int32_t vls, int avoid, int counted)
 {

@@ -17,7 +17,8 @@ typedef struct {
     const double *share;            /* [D], part of the flow to an end port that goes to this LID of the end port */
     const int32_t *at_first;        /* [S + 1], index in `at` of each switch's first target */
     const int32_t *at;              /* [D], targets sorted by the switch that delivers them */
-    const uint8_t *counted; /* [S], whether paths from or to the switch count; the others may fail to get a layer */
+    /* [S], 1: paths from or to the switch are counted paths, which must all get a layer; others may fail to get one */
+    const uint8_t *counted;
     /* [CDG edges]: for each edge the layers, as bits, that must not use it in a first round; NULL: no such round */
     const uint32_t *avoid;
     /* [orders, C]: initial position of each channel in the topological order of each of the first layers */
@@ -25,8 +26,8 @@ typedef struct {
     int32_t orders; /* number of rows in `order` */
     /* [S]: number of the layer that is tried first for the paths to each switch; NULL: always layer 0 */
     const int32_t *region;
-    int64_t budget;        /* limit of the channels that cycle searches visit for the paths that count */
-    int64_t spare;         /* further channels that cycle searches may visit for the other paths */
+    int64_t budget;        /* limit of the channels that cycle searches visit for counted paths (see `counted`) */
+    int64_t spare;         /* further channels that cycle searches may visit for paths that are not counted */
     int32_t most;          /* largest allowed number of layers, up to 32 */
     int32_t have;          /* number of layers over which the load is spread */
     int32_t mutual;        /* 1: all paths between two switches, in both directions, are put into one layer */
@@ -35,11 +36,11 @@ typedef struct {
 } ibn_path_set;
 /* Statistics of the assignment. */
 typedef struct {
-    int32_t needed; /* number of layers that the paths that count need */
+    int32_t needed; /* number of layers that the counted paths need */
     int32_t used;   /* number of layers over which the paths are spread in the end */
-    /* number of paths that count and fit into no layer; with `mutual`, number of such pairs of switches */
+    /* number of counted paths that fit into no layer; with `mutual`, number of such pairs of switches */
     int64_t left;
-    int64_t left_uncounted; /* number of other paths that fit into no layer */
+    int64_t left_uncounted; /* number of paths that are not counted and fit into no layer */
     int64_t rechosen;       /* number of paths that got another first hop */
     int64_t unloaded;       /* number of next hops that were moved off the channels with the peak utilisation */
     int64_t visited;        /* number of channels that cycle searches visited */

@@ -4,7 +4,7 @@
 #include "layering/layering.h"
 /* Statistics of the assignment. */
 typedef struct {
-    int64_t left;           /* pairs of switches that count and fit on no SL; 1 means one or more */
+    int64_t left;           /* pairs of switches with counted paths that fit on no SL; 1 means one or more */
     int64_t left_uncounted; /* other pairs that fit on no SL; they get SL 0 */
     int64_t changing;       /* pairs on an SL whose packets may move to higher VLs */
     int64_t visited;        /* number of channels that cycle searches and attempts visited */

@@ -76,8 +76,8 @@ static void fill(repair_state *job, int32_t c, int32_t vl)
 }
 
 /* Split the subtree's packets on one VL over several VLs, if the disconnected switch takes channel c.  As many
- * packets as possible stay on their VL.  Returns whether all packets found a VL.  The CDG edges that are added on
- * later VLs may have to be removed again. */
+ * packets as possible stay on their VL.  Returns whether all packets found a VL.  After the first VL that gets new
+ * CDG edges, job->on_trial is set, because these edges may be removed again. */
 bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;

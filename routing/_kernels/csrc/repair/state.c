@@ -133,8 +133,8 @@ void ibn_repair_unblock(repair_state *job, int32_t had)
     }
 }
 
-/* Return whether a CDG edge alone closes a cycle; if so, mark it as blocked.  The search goes on from both ends of
- * the edge, so it finds most cycles with little work. */
+/* Return whether a CDG edge alone closes a cycle; if so, mark it as blocked.  The search proceeds from both ends of
+ * the edge in turn, so it finds most cycles with little work. */
 static bool closes_cycle(repair_state *job, acyclic_step step, int32_t vl)
 {
     const int32_t s = job->f->dst[step.channel],
