@@ -70,7 +70,7 @@ class TableError(InputError):
 
 
 class NotCollected(InputError):
-    """A snapshot lacks a part without which the question cannot be decided."""
+    """A snapshot lacks data that are necessary to decide the question."""
 
 
 class EnvironmentProblem(IbnueError, RuntimeError):

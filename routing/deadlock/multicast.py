@@ -127,7 +127,7 @@ class MulticastVerdict:
 
     @property
     def good(self) -> bool:
-        """Return whether there is neither a credit loop nor a circle of links."""
+        """Return whether there is neither a credit loop nor a group whose links form a circle."""
         return self.loops == "none" and not self.looping
 
 

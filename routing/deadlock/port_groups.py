@@ -7,8 +7,8 @@ A group has the port of the forwarding table, and further ports that lead nearer
   dependencies of all choices together are acyclic (W. J. Dally, C. L. Seitz, IEEE Trans. Computers C-36, 1987).
 - ``Rule.ESCAPE``: a packet that waits takes whichever port of its group has room first.  The table's ports are then the
   escape paths of J. Duato (IEEE Trans. Parallel and Distributed Systems 4, 1993).  A buffer of InfiniBand takes whole
-  packets, so that a packet waits from one buffer only.  So there is no deadlock if the dependencies of each channel, by
-  whichever choice a packet came by it, on the table's next channel are acyclic.
+  packets, so that a packet waits from one buffer only.  So there is no deadlock if these
+  dependencies are acyclic: from every channel that a packet may have taken to the table's next channel.
 
 The published theory lets an escape packet change its VL.  In InfiniBand the SL of a packet fixes its VL, so adaptive
 packets and escape packets share their VLs here.
@@ -80,8 +80,8 @@ def compute_port_groups(fabric: Fabric, routing: Routing, proof: Proof, rule: Ru
 
     Notes
     -----
-    Ports are added one by one, LID by LID, each unless it would close a cycle with those before it; the result depends
-    on this order.  Cost: O(L C) candidates, each with a search in a part of the dependency graph.
+    Ports are added one by one, LID by LID.  A port is left out if it would close a cycle with the ports before it, so
+    the result depends on this order.  Cost: O(L C) candidates, each with a search in a part of the dependency graph.
     """
     if proof.certificate is None or proof.cdg is None:
         _uniform_row(routing)
@@ -138,7 +138,7 @@ def prove_port_groups(groups: PortGroups, proof: Proof, *, threads: int = 2) -> 
 def entering_vls(fabric: Fabric, routing: Routing, proof: Proof, lids: npt.NDArray[np.int32]) -> npt.NDArray[np.uint16]:
     """Return uint16[T, S], VLs of the packets to each LID that enter at each switch, as bits.
 
-    They include the traffic that the proof's certificate covers, as far as the tables deliver it.
+    The packets are those that the proof's certificate covers.  Packets that the tables do not deliver are left out.
 
     Raises
     ------

@@ -182,7 +182,7 @@ class LayerSearch:
     def is_tree_enough(self) -> bool:
         """Whether the paths of the tree are shortest between end ports, and their balance is as good as any.
 
-        On large trees the paths of the best balance are not computed, which takes minutes.
+        On large trees, the paths of the best balance are not computed for comparison, because this takes minutes.
         """
         if self.tree is None or self.tree.order.longer > 0:
             return False

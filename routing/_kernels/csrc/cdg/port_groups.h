@@ -12,11 +12,12 @@ typedef struct {
     int32_t channels;
     int32_t lids;
     int32_t targets;
-    int32_t grown;             /* the first so many targets get larger groups, the others keep the tables' channels */
+    int32_t grown;             /* number of targets, from the first, whose groups are enlarged */
     int32_t vls;
-    int32_t row;               /* bytes of a set of channels */
-    int32_t commit;            /* 1: a packet may wait for any one channel of its group; 0: it always waits for the
-                                  channel of the tables too, and takes whichever has room first */
+    int32_t row;               /* number of bytes of a set of channels */
+    /* 1: a packet may have to wait for any one channel of its group; 0: it always waits for the channel of the tables
+     * too, and takes the first channel that has room */
+    int32_t commit;
     const int32_t *first;      /* [S + 1]: first channel out of each switch */
     const int32_t *src;        /* [C]: switch where each channel begins */
     const int32_t *dst;        /* [C]: switch where each channel ends */
@@ -42,8 +43,8 @@ int ibn_cdg_grow_port_groups(const ibn_port_groups *groups, const int32_t *order
  * member: uint8 [targets, row], the union of each target's groups as a set of channels.
  * masks: uint16 [edges], VLs on which each CDG edge is used, as bits; the caller zeroes the array.
  * counts: int64 [6], summed over the groups of switches where packets arrive: groups; channels in groups; groups of two
- * channels or more; packets' ends without a group (pairs of switch and target); groups without the channel of the
- * tables; targets for which packets can circulate.
+ * channels or more; empty groups (pairs of switch and target); groups without the channel of the tables; targets for
+ * which packets can circulate.
  * first: int32 [2], target and switch of the first fault (one of the last three counts), or -1.
  * Returns 0, or 1 if memory has run out. */
 int ibn_cdg_trace_port_groups(const ibn_port_groups *groups, const uint8_t *member, uint16_t *masks, int64_t *counts,

@@ -17,16 +17,16 @@ typedef struct {
     acyclic graph;
     int32_t *next;       /* [S]: channel of the tables towards the target, or NONE */
     int32_t *hops;       /* [S]: hops to the target by the tables, or NONE */
-    int32_t *sorted;     /* [S]: switches by hops, those without a path left out */
-    int32_t routed;      /* switches in `sorted` */
+    int32_t *sorted;     /* [S]: switches that have a path to the target, sorted by hops */
+    int32_t routed;      /* number of switches in `sorted` */
     int32_t *count;      /* [S + 1]: scratch of the sort */
     int32_t *stack;      /* [S]: switches to visit */
-    uint32_t *seen;      /* [S]: last search that visited each switch */
+    uint32_t *seen;      /* [S]: number of the last search that visited each switch */
     uint32_t stamp;      /* number of the current search */
     uint16_t *flow;      /* [S]: VLs of the packets to the target that pass each switch, as bits */
     uint8_t *member;     /* [row]: channels in groups of the target */
     acyclic_step *steps; /* [edges]: dependencies that a candidate adds on one VL */
-    int32_t added;       /* dependencies in `steps` */
+    int32_t added;       /* number of dependencies in `steps` */
 } grower;
 
 static int has(const uint8_t *set, int32_t c)
@@ -128,7 +128,8 @@ static int32_t edge(const grower *w, int32_t c, int32_t following)
     return w->graph.turn_first[c] + following - w->g->first[w->g->dst[c]];
 }
 
-/* Record the dependencies of the tables themselves, which the initial topological order allows. */
+/* Add the dependencies of the current target's LFT column to the acyclic graphs.  The initial topological orders allow
+ * them. */
 static void use_tables(grower *w)
 {
     for (int32_t i = 1; i < w->routed; i++) {
@@ -141,7 +142,8 @@ static void use_tables(grower *w)
     }
 }
 
-/* Note the dependency of channel c on a following channel.  Returns 0 if it is known to close a cycle. */
+/* List in `steps` the dependency of channel c on a following channel, unless the graph has it already.  Returns 0 if it
+ * is known to close a cycle. */
 static int need(grower *w, int32_t vl, int32_t c, int32_t following)
 {
     const int32_t dependency = edge(w, c, following);
@@ -152,7 +154,8 @@ static int need(grower *w, int32_t vl, int32_t c, int32_t following)
     return 1;
 }
 
-/* Note the dependencies of a packet that has come by channel c, at the switch where c ends. */
+/* List in `steps` the dependencies of channel c on the channels of the next switch's group; with `commit` 0, only on
+ * the channel of the tables.  Returns 0 if one of them is known to close a cycle. */
 static int need_after(grower *w, int32_t vl, int32_t c)
 {
     const ibn_port_groups *g = w->g;
@@ -175,9 +178,11 @@ static void visit(grower *w, int32_t s, int32_t *top)
     }
 }
 
-/* Note the dependencies that candidate c of switch s adds on a VL.  Returns 0 if one is known to close a cycle.
+/* List in `steps` the dependencies that candidate c of switch s adds on a VL.  Returns 0 if one of them is known to
+ * close a cycle.
  *
- * Packets on the VL may reach switches by c where no packet on this VL was before, and continue from there. */
+ * Over channel c, packets on the VL may reach switches where no packet on this VL arrived before.  The dependencies of
+ * their further paths are listed too. */
 static int collect(grower *w, int32_t vl, int32_t s, int32_t c)
 {
     const ibn_port_groups *g = w->g;
@@ -207,7 +212,8 @@ static int collect(grower *w, int32_t vl, int32_t s, int32_t c)
     return 1;
 }
 
-/* Add VLs to the packets that pass a switch, and to all switches that these packets can reach. */
+/* Record that packets to the target pass a switch on further VLs.  They also pass all switches that they can reach from
+ * there. */
 static void spread(grower *w, int32_t from, uint16_t vls)
 {
     const ibn_port_groups *g = w->g;
@@ -226,8 +232,9 @@ static void spread(grower *w, int32_t from, uint16_t vls)
     }
 }
 
-/* Add candidate c to the group of switch s if its dependencies fit on every VL.  If they do not fit on a later VL, those
- * on the earlier VLs stay reserved: no dependency is then missing from the graph. */
+/* Add candidate c to the group of switch s if its dependencies fit on every VL.  If they do not fit on a VL, the
+ * candidate is rejected.  Its dependencies stay in the graphs of the VLs tried before.  This does no harm except that
+ * these graphs allow fewer further dependencies. */
 static void join(grower *w, int32_t s, int32_t c)
 {
     for (int32_t vl = 0; vl < w->g->vls; vl++)

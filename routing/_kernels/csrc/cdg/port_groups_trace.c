@@ -1,7 +1,7 @@
 /* Port groups for adaptive routing: collect the dependencies of packets that follow given groups.
  *
- * This shares nothing with the code that computes groups.  For each target the channels of all groups have to be free of
- * circuits, so that packets cannot circulate.  Packets are then followed in a topological order of the switches. */
+ * This file shares no code with the computation of groups.  For each target, the channels of all groups must form no
+ * cycle, so that packets cannot circulate.  Packets are then followed in a topological order of the switches. */
 #include "cdg/port_groups.h"
 
 #include <stdlib.h>
@@ -12,12 +12,12 @@ enum { GROUPS, MEMBERS, CHOICES, DEAD_ENDS, WITHOUT_TABLE, CIRCULATING };
 typedef struct {
     const ibn_port_groups *g;
     const uint8_t *member; /* [row]: channels in groups of the target */
-    int32_t *missing;      /* [S]: channels of groups into each switch whose packets have not been followed yet */
-    int32_t *queue;        /* [S]: switches in topological order */
-    uint16_t *flow;        /* [S]: VLs of the packets to the target that pass each switch, as bits */
-    uint16_t *masks;       /* [edges]: VLs on which each CDG edge is used, as bits */
-    int64_t *counts;       /* see port_groups.h */
-    int32_t *first;        /* see port_groups.h */
+    int32_t *missing; /* [S]: number of channels of groups into each switch whose packets have not been followed yet */
+    int32_t *queue;   /* [S]: switches in topological order */
+    uint16_t *flow;   /* [S]: VLs of the packets to the target that pass each switch, as bits */
+    uint16_t *masks;  /* [edges]: VLs on which each CDG edge is used, as bits */
+    int64_t *counts;  /* see port_groups.h */
+    int32_t *first;   /* see port_groups.h */
 } tracer;
 
 static int in_group(const tracer *w, int32_t c)
@@ -34,7 +34,8 @@ static void fault(tracer *w, int kind, int32_t t, int32_t s)
     w->counts[kind]++;
 }
 
-/* Mark the dependencies of packets that come by channel c on `vls`, and go on from the switch where c ends. */
+/* Record the dependencies, on `vls`, of channel c on the channels of the next switch's group; with `commit` 0, only on
+ * the channel of the tables. */
 static void follow(tracer *w, int32_t c, uint16_t vls, int32_t goal, int32_t lid)
 {
     const ibn_port_groups *g = w->g;
@@ -45,7 +46,8 @@ static void follow(tracer *w, int32_t c, uint16_t vls, int32_t goal, int32_t lid
             w->masks[g->edge_first[c] + n - g->first[s]] |= vls;
 }
 
-/* Visit a switch whose incoming packets are all known: count its group, and send the packets on. */
+/* Visit a switch for which the VLs of all arriving packets are known: count its group, and follow the packets over each
+ * channel of the group. */
 static void pass(tracer *w, int32_t t, int32_t s, int32_t *tail)
 {
     const ibn_port_groups *g = w->g;

@@ -37,7 +37,8 @@ static const uint8_t *tree_of(const nue_t *nue, int32_t target)
     return nue->job.next + (int64_t)target * nue->job.net->switches;
 }
 
-/* Compute the tree of a destination.  If it had a tree before, dependencies may be allowed again that were blocked. */
+/* Compute the tree of a destination.  After the first pass, the blocked dependencies of its layer may be
+ * used again if they close no cycle any more, because trees were removed. */
 static void grow(void *kernel, int32_t which, int32_t target)
 {
     run_t *run = kernel;
@@ -47,7 +48,7 @@ static void grow(void *kernel, int32_t which, int32_t target)
     ibn_nue_grow_tree(nue, layer_of(nue, target), &run->grower[which], target);
 }
 
-/* Remove the dependencies of a tree from the counts. */
+/* Subtract the tree of a destination from the number of trees that use each dependency of its layer. */
 static void removed(void *kernel, int32_t which, int32_t target)
 {
     const nue_t *nue = ((run_t *)kernel)->nue;
@@ -55,7 +56,7 @@ static void removed(void *kernel, int32_t which, int32_t target)
     ibn_layer_count(nue, layer_of(nue, target), tree_of(nue, target), nue->job.targets->root[target], -1);
 }
 
-/* Count the dependencies of a restored tree again. */
+/* Add the restored tree of a destination to the number of trees that use each dependency of its layer. */
 static void restored(void *kernel, int32_t which, int32_t target)
 {
     run_t *run = kernel;
@@ -80,7 +81,8 @@ static void unblock_layers(void *kernel)
 static const pass_steps STEPS = {
     .grow = grow, .removed = removed, .restored = restored, .move = move, .begin_round = unblock_layers};
 
-/* Queue the LMC groups with flow, or those without, at the load accounts of their layers, in the order of this pass. */
+/* Fill the queues of the two load accounts with LMC groups, in the order of this pass: each group goes to the account
+ * of its layer.  Only groups with flow are queued or, if with_flow is 0, only groups without flow. */
 static void deal(run_t *run, int with_flow)
 {
     const nue_t *nue = run->nue;

@@ -16,7 +16,7 @@ typedef struct {
 /* Destinations (LIDs), grouped by port: all LIDs of one port are an LMC group. */
 typedef struct {
     int32_t count;                  /* D, number of destination LIDs */
-    int32_t lmc_groups;             /* F, number of LMC groups, which is that of ports that own LIDs */
+    int32_t lmc_groups;             /* F, number of LMC groups: one for each port that owns LIDs */
     const int32_t *lmc_group_first; /* [F + 1], first destination of each LMC group */
     const int32_t *root;            /* [D], switch that delivers each destination */
     /* [D], part of the flow to the port that goes to this LID of the port; 0: hardly any traffic goes there */

@@ -4,7 +4,8 @@
  * between two load accounts, which are merged after every block.  There are two accounts at any thread count: threads
  * only decide whether both are processed at the same time.  So the result does not depend on the number of threads.
  *
- * The kernel says how a tree is computed, and what else has to be counted when a tree is removed or restored. */
+ * The kernel provides functions that compute a tree, and that update its other counts when a tree is removed or
+ * restored. */
 #ifndef IBNUE_PASSES_H
 #define IBNUE_PASSES_H
 
@@ -13,11 +14,12 @@
 
 #define ACCOUNTS 2
 
-/* What a kernel does in a pass.  `which` is the number of a load account, `target` that of a destination. */
+/* Functions that a kernel provides for the passes.  `which` is the number of a load account, `target` the number of a
+ * destination. */
 typedef struct {
     /* Compute the tree of a destination, and add its flow to the account. */
     void (*grow)(void *kernel, int32_t which, int32_t target);
-    /* Update what the kernel counts besides flow, before a tree is recomputed or after it was restored; NULL: nothing */
+    /* Update the kernel's other counts before a tree is recomputed, and after it was restored; NULL: nothing to do */
     void (*removed)(void *kernel, int32_t which, int32_t target);
     void (*restored)(void *kernel, int32_t which, int32_t target);
     /* Move the next hop of switch `u` towards a destination to another channel, if that lowers the sum of all channel
@@ -29,13 +31,14 @@ typedef struct {
 
 typedef struct {
     job_t *job;
-    void *kernel;            /* argument of the steps */
-    const pass_steps *steps; /* how the kernel computes, counts and moves */
-    ibn_team *team;          /* threads, one for each account at most */
+    void *kernel;            /* first argument of the functions in `steps` */
+    const pass_steps *steps; /* functions of the kernel */
+    ibn_team *team;          /* at most one thread for each account */
     load_account *account[ACCOUNTS];
     /* queue: [F] LMC groups of each account, in the order of this pass; count: their number */
     int32_t *queue[ACCOUNTS], count[ACCOUNTS];
-    /* [D] number of switches on an escape tree: a tree with more of them is worse at any load; NULL: there is none */
+    /* [D] number of switches on an escape tree: a tree with more of them is worse at any load.
+     * NULL: the kernel has no escape trees */
     int32_t *escaped;
     /* schedule: [scheduled] number of times that the utilisation is squared in each pass, the last one in all later
      * passes */
