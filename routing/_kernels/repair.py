@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -228,7 +228,8 @@ class Rebalanced:
     lft, masks, order, load
         The tables, CDG edges, topological orders and loads of :func:`rebalance`, with the moves applied.
     spent
-        Number of entries that differ from the previous tables because of the moves.
+        Number of entries that differ from the previous tables because of the moves; negative if more entries returned
+        to them.
     work
         Hops followed along paths, and channels visited by cycle searches.
     moves
@@ -242,6 +243,10 @@ class Rebalanced:
     spent: int
     work: int
     moves: int
+
+    def followed_by(self, more: Rebalanced) -> Rebalanced:
+        """Return the result of a further search, with the counts of both."""
+        return replace(more, spent=self.spent + more.spent, work=self.work + more.work, moves=self.moves + more.moves)
 
     def peak(self, fabric: RepairFabric) -> int:
         """Return the highest utilisation of a channel: load times inverse capacity."""
@@ -263,7 +268,8 @@ def rebalance(
     """Move entries of complete tables (uint8[S, L]) off the channels with the highest utilisation.
 
     A move gives a switch another next hop towards one LID.  The new path is at most two hops longer than the shortest
-    path that the next hops of its neighbours offer.  A move is made only if its CDG edges close no cycle with the edges
+    path that the next hops of its neighbours offer.  At the end, entries return to ``before`` where no channel needs
+    the move.  A move is made only if its CDG edges close no cycle with the edges
     in ``masks``.  Edges of replaced entries stay in ``masks``, so that most mixtures of old and new entries are free of
     credit loops too.
 

@@ -22,17 +22,21 @@ from routing.reroute.values import Published
 from routing.tables import Routing
 
 FURTHER_CHANGES = 6
-"""Limit of changed entries per missing entry, if the first moves leave the highest utilisation too high."""
+"""Limit of changed entries per missing entry in the last search, if the loss stays high with fewer."""
 MOST_OF_TABLE = 100
 """Divisor of the number of table entries: at most 1 % of all entries may move.  If :data:`FEW_ENTRIES` is more, that
 many may move.
 """
 FEW_ENTRIES = 256
-TOLERANCE, FURTHER_TOLERANCE = 0.0075, 0.01
-"""Fractions by which the highest utilisation may exceed its goal.  A smaller excess is not worth a change of entries.
+TOLERANCE = 0.0075
+"""Fraction by which the highest utilisation may exceed its goal.  A smaller excess is not worth a change of entries.
 """
+ENOUGH = (0.01, 0.02)
+"""Fractions above the goal: beyond them the second and the third search follow, which may change more entries."""
+FURTHER_TOLERANCE = 0.01
+"""Fraction above the goal at which the second and the third search end."""
 FURTHER_GAIN = 0.005
-"""Fraction by which a second search must lower the highest utilisation; else its moves are discarded."""
+"""Fraction by which a further search must lower the highest utilisation; else its moves are discarded."""
 LEAST_GAIN = 0.01
 """Fraction by which the all-to-all rate must grow before entries move in a fabric without broken entries."""
 LEAST_WORK, MOST_WORK = 4_000_000, 20_000_000
@@ -152,10 +156,10 @@ def balance_repaired(
 ) -> tuple[Routing, Rebalanced]:
     """Move entries of repaired tables off the most loaded channels.
 
-    The first search may raise the number of changed entries to ``changes`` per missing entry.  A second search with the
-    higher limit :data:`FURTHER_CHANGES` follows if the first one used up its limit and the highest utilisation is still
-    more than 1 % above the goal.  In this search, up to :data:`FEW_ENTRIES` may change even if few entries are missing,
-    because a few entries can carry much flow.
+    Up to three searches follow each other.  The first one may raise the number of changed entries to ``changes`` per
+    missing entry.  If the highest utilisation stays more than 1 % above the goal, the second one may change half an
+    entry more.  If it stays more than 2 % above the goal, the third one may change :data:`FURTHER_CHANGES`, or
+    :data:`FEW_ENTRIES` in total if few entries are missing, because a few entries can carry much flow.
 
     Parameters
     ----------
@@ -171,33 +175,41 @@ def balance_repaired(
     tables : Routing
         The tables with the moves.
     found : Rebalanced
-        Result of the kernel, over both searches.
+        Result of the kernel, over all searches.
     """
     size, missing = translated.lft.size, repaired.missing
     work = max(LEAST_WORK, size, min(WORK_FOR_ENTRY * missing, MOST_WORK))
     most = max(size // MOST_OF_TABLE, FEW_ENTRIES)
-    budget = min(max(0, changes * missing - repaired.changed), most)
     tables, found = move_entries(
-        frame, traffic, translated, earlier, dependencies=dependencies, now=now, budget=budget, work=work
-    )
-    peak, enough = found.peak(frame.repair_fabric), now.goal * (1 + FURTHER_TOLERANCE)
-    further = max(FURTHER_CHANGES * missing, min(size // MOST_OF_TABLE, FEW_ENTRIES)) - repaired.changed - found.spent
-    if not changes or found.spent < budget or peak <= enough or further <= 0:
-        return tables, found
-    moved, more = move_entries(
         frame,
         traffic,
-        tables,
+        translated,
         earlier,
-        dependencies=dependencies.grown(found.masks, found.order),
-        now=Utilisation(found.load, now.goal),
-        budget=min(further, most),
-        tolerance=FURTHER_TOLERANCE,
-        work=work - found.work,
+        dependencies=dependencies,
+        now=now,
+        budget=min(max(0, changes * missing - repaired.changed), most),
+        work=work,
     )
-    if more.peak(frame.repair_fabric) > (1 - FURTHER_GAIN) * peak:
-        return tables, found
-    return moved, replace(more, spent=found.spent + more.spent, moves=found.moves + more.moves)
+    last = max(FURTHER_CHANGES * missing, min(size // MOST_OF_TABLE, FEW_ENTRIES))
+    limits = (changes * missing + missing // 2, last) if changes else ()
+    for limit, enough in zip(limits, ENOUGH, strict=False):
+        peak, further = found.peak(frame.repair_fabric), limit - repaired.changed - found.spent
+        if peak <= now.goal * (1 + enough) or further <= 0:
+            continue
+        moved, more = move_entries(
+            frame,
+            traffic,
+            tables,
+            earlier,
+            dependencies=dependencies.grown(found.masks, found.order),
+            now=Utilisation(found.load, now.goal),
+            budget=min(further, most),
+            tolerance=FURTHER_TOLERANCE,
+            work=work - found.work,
+        )
+        if more.peak(frame.repair_fabric) <= (1 - FURTHER_GAIN) * peak:
+            tables, found = moved, found.followed_by(more)
+    return tables, found
 
 
 def move_entries(

@@ -72,11 +72,11 @@ def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Bal
         repaired=Repaired(missing, changed),
         changes=budget.changes if may_move else 0,
     )
-    statistics = replace(progress.statistics, balance_moves=found.moves, moved_for_balance=found.spent)
+    statistics = replace(progress.statistics, balance_moves=found.moves, moved_for_balance=max(0, found.spent))
     dependencies = progress.dependencies.grown(found.masks, found.order)
     done = replace(progress, tables=tables, dependencies=dependencies, statistics=statistics)
     kept = kept_share(request.before, numbering.base.channels, found.load)
-    return Balanced(done, found.moves, found.spent, kept)
+    return Balanced(done, found.moves, max(0, found.spent), kept)
 
 
 def spread(context: RerouteContext, most: int) -> Candidate | Refusal:

@@ -8,13 +8,12 @@
  * it.  It makes those moves first that most reduce the objective: the sum, over all channels, of the squared excess
  * of the utilisation over the goal. */
 #include "repair/repair.h"
-#include "repair/internal/repair_state.h"
+#include "repair/internal/rebalance_search.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { OK, NO_MEMORY };
-enum { SPENT, WORK, MOVES };
 enum {
     MORE_HOPS = 2, /* largest number of hops by which a new path may exceed the shortest path of the switch */
     /* percent of a channel's excess over the goal that may stay before the search turns to other channels */
@@ -24,80 +23,25 @@ enum {
     /* second attempt, made if the first one finds no useful move: number of LIDs; the next line: number of switches */
     MOST_USERS = 96,
     MOST_UPSTREAM = 24,
+    MOST_PASSES = 3, /* limit of searches: each further one has as many entries as were restored after the last */
     ROOM = MOST_USERS * MOST_UPSTREAM * 16,
 };
 
-/* A LID whose paths use a channel. */
-typedef struct {
-    int32_t lid;
-    int32_t hops; /* hops from the channel to the LID, as computed when the LID was listed */
-    /* number of changed entries towards the LID at the time when `flow` was computed; -1: `flow` is not yet computed */
-    int32_t version;
-    int64_t flow; /* flow on the channel that goes to the LID */
-} channel_user;
-
-typedef struct {
-    channel_user *user; /* [room]: LIDs whose paths use the channel */
-    int32_t count, room;
-} user_list;
-
-typedef struct {
-    /* lid, at, channel: the move lets switch `at` send packets to this LID over this channel */
-    int32_t lid, at, channel;
-    int32_t hops; /* length of the new path, in hops */
-    /* decrease of the objective, which is the sum of the squared excess of the utilisation over the goal */
-    double gain;
-    bool costs; /* whether the move changes an entry that was equal to that of the previous tables */
-} entry_move;
-
-typedef struct {
-    repair_state *state; /* state of the repair kernel, with the tables */
-    int64_t goal;        /* utilisation up to which a channel may stay loaded */
-    int64_t budget;      /* number of further entries that may differ from the previous tables */
-    int64_t work;        /* remaining work limit, in hops followed and channels visited */
-    int64_t *counts;     /* [3]: further entries that differ from the previous tables; steps of work; moves */
-    int32_t *version;    /* [L]: number of entries towards each LID that this kernel has changed so far */
-    user_list *users;    /* [C]: LIDs whose paths use each channel; the list is empty (room 0) until it is needed */
-    /* [L]: 1 + the last channel in whose list the LID was found; it detects LIDs that are listed twice */
-    int32_t *listed;
-    /* old_path, new_path: [C], marks of the channels on a switch's present path, and on a new path that is compared
-     * with it */
-    uint32_t *old_path, *new_path;
-    uint32_t old_stamp, new_stamp;
-    uint8_t *is_near_peak,
-        /* [C]: whether a channel is listed in `near_peak`, and whether it is given up because no move takes flow off
-         * it */
-        *given_up;
-    /* near_peak: [C], channels with a utilisation above the goal; near_peak_count: their number */
-    int32_t *near_peak, near_peak_count;
-    entry_move *moves; /* [ROOM] moves that take flow off the current channel */
-    int32_t move_count;
-    bool failed; /* set when memory is exhausted */
-} search;
-
-/* Return the utilisation of a channel: load times inverse capacity. */
-static int64_t utilisation(const search *look, int32_t c)
-{
-    return look->state->load[c] * look->state->f->inverse_capacity[c];
-}
-
-/* Make a LID the current LID, for which moves are searched next. */
-static void open_column(search *look, int32_t lid)
+void ibn_rebalance_open_column(rebalance_search *look, int32_t lid)
 {
     look->state->column++;
     look->state->saved_count = look->state->changed_sl_count = 0;
     ibn_repair_begin_column(look->state, lid);
 }
 
-/* List in state->queue a switch and all switches whose paths lead through it, and count the work. */
-static void gather(search *look, int32_t s)
+void ibn_rebalance_collect(rebalance_search *look, int32_t s)
 {
     ibn_repair_collect_subtree(look->state, s);
     look->work -= 4 * look->state->subtree_size;
 }
 
 /* Append a LID to the list of the LIDs that use a channel. */
-static void add_user(search *look, int32_t c, int32_t lid)
+static void add_user(rebalance_search *look, int32_t c, int32_t lid)
 {
     user_list *list = &look->users[c];
     if (list->count == list->room) {
@@ -128,7 +72,7 @@ static int by_hops(const void *one, const void *other)
 }
 
 /* Return the number of hops from a switch to a LID. */
-static int32_t hops_to(search *look, int32_t s, int32_t lid)
+static int32_t hops_to(rebalance_search *look, int32_t s, int32_t lid)
 {
     const repair_fabric *f = look->state->f;
     int32_t hops = 0;
@@ -145,7 +89,7 @@ static int32_t hops_to(search *look, int32_t s, int32_t lid)
 
 /* List the LIDs whose paths use a channel.  The LIDs with the fewest hops from the channel come first, because they
  * tend to have the most flow on it. */
-static void list_users(search *look, int32_t c)
+static void list_users(rebalance_search *look, int32_t c)
 {
     const repair_fabric *f = look->state->f;
     const int32_t s = f->src[c];
@@ -163,7 +107,7 @@ static void list_users(search *look, int32_t c)
 
 /* Compute the flow on a channel of up to `most` LIDs that use it.  Moves these LIDs to the front of the channel's
  * list, sorted by flow, and returns their number. */
-static int32_t users_of(search *look, int32_t c, int32_t most)
+static int32_t users_of(rebalance_search *look, int32_t c, int32_t most)
 {
     repair_state *state = look->state;
     const repair_fabric *f = state->f;
@@ -178,8 +122,8 @@ static int32_t users_of(search *look, int32_t c, int32_t most)
             continue; /* Skip the LID if its paths do not use the channel any more, or if it is listed twice. */
         look->listed[user.lid] = c + 1;
         if (known < most && user.version != look->version[user.lid]) {
-            open_column(look, user.lid);
-            gather(look, f->src[c]);
+            ibn_rebalance_open_column(look, user.lid);
+            ibn_rebalance_collect(look, f->src[c]);
             user.version = look->version[user.lid];
             user.flow = state->flow[0];
         }
@@ -198,9 +142,7 @@ static int32_t users_of(search *look, int32_t c, int32_t most)
     return known;
 }
 
-/* Mark the channels of the present path from a switch to the current LID.  Returns the number of hops, or -1 if the
- * LID is not reached. */
-static int32_t mark_old_path(search *look, int32_t s)
+int32_t ibn_rebalance_mark_path(rebalance_search *look, int32_t s)
 {
     repair_state *state = look->state;
     int32_t hops = 0;
@@ -216,7 +158,7 @@ static int32_t mark_old_path(search *look, int32_t s)
 }
 
 /* Return the square of the excess of a channel's utilisation over the goal, after `flow` was added to its load. */
-static double excess(const search *look, int32_t c, int64_t flow)
+static double excess(const rebalance_search *look, int32_t c, int64_t flow)
 {
     const double over = (double)((look->state->load[c] + flow) * look->state->f->inverse_capacity[c] - look->goal);
     return over > 0 ? over * over : 0;
@@ -225,11 +167,11 @@ static double excess(const search *look, int32_t c, int64_t flow)
 /* Check the path of switch s over channel c to the current LID.  Returns its number of hops, or -1 if it is not
  * allowed.  It may have at most `most` hops, and must not return to s or use channel `off`.  With the moved flow,
  * none of its new channels may reach the present utilisation of channel `off`. */
-static int32_t try_path(search *look, int32_t s, int32_t c, int32_t off, int64_t flow, int32_t most)
+static int32_t try_path(rebalance_search *look, int32_t s, int32_t c, int32_t off, int64_t flow, int32_t most)
 {
     repair_state *state = look->state;
     const repair_fabric *f = state->f;
-    const int64_t full = utilisation(look, off);
+    const int64_t full = ibn_rebalance_utilisation(look, off);
     for (int32_t hops = 1; hops <= most && c >= 0 && c != off; hops++) {
         if (look->old_path[c] != look->old_stamp && (state->load[c] + flow) * f->inverse_capacity[c] >= full)
             return -1;
@@ -245,7 +187,7 @@ static int32_t try_path(search *look, int32_t s, int32_t c, int32_t off, int64_t
 
 /* Compute how much the objective decreases if a switch, whose present path is marked, takes channel c.  The
  * objective is the sum, over all channels, of the squared excess of the utilisation over the goal. */
-static double gain_of(search *look, int32_t at, int32_t c, int64_t flow)
+static double gain_of(rebalance_search *look, int32_t at, int32_t c, int64_t flow)
 {
     repair_state *state = look->state;
     const repair_fabric *f = state->f;
@@ -269,7 +211,7 @@ static double gain_of(search *look, int32_t at, int32_t c, int64_t flow)
 }
 
 /* List the other next hops of a switch towards the current LID that take its flow off channel `off`. */
-static void list_moves(search *look, int32_t at, int32_t off, int64_t flow)
+static void list_moves(rebalance_search *look, int32_t at, int32_t off, int64_t flow)
 {
     repair_state *state = look->state;
     const repair_fabric *f = state->f;
@@ -278,7 +220,7 @@ static void list_moves(search *look, int32_t at, int32_t off, int64_t flow)
     if (flow == 0 || (costs && look->budget <= 0))
         return;
     const int32_t had = look->move_count, now = ibn_repair_next_channel(state, at);
-    int32_t shortest = mark_old_path(look, at);
+    int32_t shortest = ibn_rebalance_mark_path(look, at);
     if (shortest < 0)
         return;
     look->work -= shortest + f->first[at + 1] - f->first[at];
@@ -316,14 +258,14 @@ static int by_gain(const void *one, const void *other)
 
 /* List the moves that take flow off channel c.  Each move gives another next hop either to the switch where c
  * begins, or to a switch upstream of it. */
-static void collect_moves(search *look, int32_t c, int32_t users, int32_t upstream)
+static void collect_moves(rebalance_search *look, int32_t c, int32_t users, int32_t upstream)
 {
     repair_state *state = look->state;
     const int32_t s = state->f->src[c], known = users_of(look, c, users);
     look->move_count = 0;
     for (int32_t i = 0; i < known && look->work > 0; i++) {
-        open_column(look, look->users[c].user[i].lid);
-        gather(look, s);
+        ibn_rebalance_open_column(look, look->users[c].user[i].lid);
+        ibn_rebalance_collect(look, s);
         /* Switches near the channel have the most flow on it, but may have no alternative: in a tree, only leaf
          * switches can avoid a spine switch.  So the second attempt also tries switches farther upstream. */
         const int32_t near = upstream < MOST_UPSTREAM ? MOST_UPSTREAM : INT32_MAX;
@@ -339,7 +281,7 @@ static void collect_moves(search *look, int32_t c, int32_t users, int32_t upstre
 
 /* Add flow to the channels of a switch's path.  Also update the lists of LIDs by channel, and the list of channels
  * with a utilisation above the goal. */
-static void add_flow(search *look, int32_t s, int64_t flow)
+static void add_flow(rebalance_search *look, int32_t s, int64_t flow)
 {
     repair_state *state = look->state;
     for (; s != state->target; s = state->f->dst[ibn_repair_next_channel(state, s)]) {
@@ -347,15 +289,25 @@ static void add_flow(search *look, int32_t s, int64_t flow)
         state->load[c] += flow;
         if (flow > 0 && look->users[c].room)
             add_user(look, c, state->lid);
-        if (!look->is_near_peak[c] && utilisation(look, c) > look->goal) {
+        if (!look->is_near_peak[c] && ibn_rebalance_utilisation(look, c) > look->goal) {
             look->is_near_peak[c] = 1;
             look->near_peak[look->near_peak_count++] = c;
         }
     }
 }
 
+void ibn_rebalance_set_entry(rebalance_search *look, int32_t s, uint8_t port)
+{
+    repair_state *state = look->state;
+    const int64_t flow = state->flow[0];
+    add_flow(look, s, -flow);
+    ibn_repair_set_entry(state, s, port);
+    add_flow(look, s, flow);
+    look->version[state->lid]++;
+}
+
 /* Make a move, if it still reduces the objective and closes no CDG cycle.  Returns whether it was made. */
-static bool make_move(search *look, const entry_move *move, int32_t off)
+static bool make_move(rebalance_search *look, const entry_move *move, int32_t off)
 {
     repair_state *state = look->state;
     const int64_t entry = (int64_t)move->at * state->f->lids + move->lid;
@@ -363,19 +315,16 @@ static bool make_move(search *look, const entry_move *move, int32_t off)
     const int64_t cost = was == NO_ROUTE ? 0 : (port != was) - (held != was);
     if (cost > look->budget)
         return false;
-    open_column(look, move->lid);
-    mark_old_path(look, move->at);
+    ibn_rebalance_open_column(look, move->lid);
+    ibn_rebalance_mark_path(look, move->at);
     if (look->old_path[off] != look->old_stamp)
         return false;
-    gather(look, move->at);
+    ibn_rebalance_collect(look, move->at);
     const int64_t flow = state->flow[0];
     if (try_path(look, move->at, move->channel, off, flow, state->f->switches) < 0
         || gain_of(look, move->at, move->channel, flow) <= 0 || !ibn_repair_admits(state, move->channel))
         return false;
-    add_flow(look, move->at, -flow);
-    ibn_repair_set_entry(state, move->at, port);
-    add_flow(look, move->at, flow);
-    look->version[move->lid]++;
+    ibn_rebalance_set_entry(look, move->at, port);
     look->budget -= cost;
     look->counts[SPENT] += cost;
     look->counts[MOVES]++;
@@ -383,15 +332,15 @@ static bool make_move(search *look, const entry_move *move, int32_t off)
 }
 
 /* Move entries off channel c.  Returns whether any entry was moved. */
-static bool relieve(search *look, int32_t c)
+static bool relieve(rebalance_search *look, int32_t c)
 {
     /* Only part of the excess is removed from this channel before the search turns to others, because they may be as
      * highly loaded. */
-    const int64_t over = utilisation(look, c) - look->goal, enough = look->goal + over * KEEP / 100;
+    const int64_t over = ibn_rebalance_utilisation(look, c) - look->goal, enough = look->goal + over * KEEP / 100;
     bool helped = false;
     for (int32_t wide = 0; wide < 2 && !helped; wide++) {
         collect_moves(look, c, wide ? MOST_USERS : FEW_USERS, wide ? MOST_UPSTREAM : FEW_UPSTREAM);
-        for (int32_t i = 0; i < look->move_count && look->work > 0 && utilisation(look, c) > enough; i++)
+        for (int32_t i = 0; i < look->move_count && look->work > 0 && ibn_rebalance_utilisation(look, c) > enough; i++)
             helped |= make_move(look, &look->moves[i], c);
     }
     return helped;
@@ -399,16 +348,16 @@ static bool relieve(search *look, int32_t c)
 
 /* Return the channel with the highest utilisation above the goal, or -1 if there is none.  Channels that no move can
  * relieve are left out. */
-static int32_t highest(search *look)
+static int32_t highest(rebalance_search *look)
 {
     int32_t best = -1, left = 0;
     for (int32_t i = 0; i < look->near_peak_count; i++) {
         const int32_t c = look->near_peak[i];
-        look->is_near_peak[c] = utilisation(look, c) > look->goal;
+        look->is_near_peak[c] = ibn_rebalance_utilisation(look, c) > look->goal;
         if (!look->is_near_peak[c])
             continue;
         look->near_peak[left++] = c;
-        if (!look->given_up[c] && (best < 0 || utilisation(look, c) > utilisation(look, best)))
+        if (!look->given_up[c] && (best < 0 || ibn_rebalance_utilisation(look, c) > ibn_rebalance_utilisation(look, best)))
             best = c;
     }
     look->near_peak_count = left;
@@ -416,19 +365,43 @@ static int32_t highest(search *look)
 }
 
 /* Move entries off the channels above the goal, until no move helps or the work limit is reached. */
-static void run(search *look)
+static void descend(rebalance_search *look)
 {
     int32_t c;
-    for (c = 0; c < look->state->f->channels; c++)
-        if (look->state->f->alive[c] && utilisation(look, c) > look->goal) {
-            look->is_near_peak[c] = 1;
+    look->near_peak_count = 0;
+    for (c = 0; c < look->state->f->channels; c++) {
+        look->given_up[c] = 0;
+        look->is_near_peak[c] = look->state->f->alive[c] && ibn_rebalance_utilisation(look, c) > look->goal;
+        if (look->is_near_peak[c])
             look->near_peak[look->near_peak_count++] = c;
-        }
+    }
     while (!look->failed && look->work > look->state->graph.visited && (c = highest(look)) >= 0)
         look->given_up[c] = !relieve(look, c);
 }
 
-static bool prepare(search *look)
+int64_t ibn_rebalance_peak(const rebalance_search *look)
+{
+    int64_t peak = look->goal;
+    for (int32_t c = 0; c < look->state->f->channels; c++)
+        if (look->state->f->alive[c] && ibn_rebalance_utilisation(look, c) > peak)
+            peak = ibn_rebalance_utilisation(look, c);
+    return peak;
+}
+
+/* Move entries until no move helps, then restore entries whose move turned out to be needless.  If the budget was used
+ * up, the search goes on with as many entries as were restored. */
+static void run(rebalance_search *look)
+{
+    for (int32_t pass = 0; pass < MOST_PASSES && !look->failed; pass++) {
+        descend(look);
+        const bool is_short = look->budget <= 0 && ibn_rebalance_peak(look) > look->goal;
+        const int32_t back = look->failed ? 0 : ibn_rebalance_restore_entries(look);
+        if (!is_short || back == 0)
+            break;
+    }
+}
+
+static bool prepare(rebalance_search *look)
 {
     const size_t channels = (size_t)look->state->f->channels + 1;
     look->version = calloc((size_t)look->state->f->lids + 1, sizeof *look->version);
@@ -444,7 +417,7 @@ static bool prepare(search *look)
            && look->given_up && look->near_peak && look->moves;
 }
 
-static void dispose(search *look)
+static void dispose(rebalance_search *look)
 {
     for (int32_t c = 0; look->users && c < look->state->f->channels; c++)
         free(look->users[c].user);
@@ -466,7 +439,7 @@ int ibn_repair_rebalance(const repair_fabric *f, uint8_t *lft, uint8_t *sl, uint
                               .dst = f->dst,
                               .into = f->into,
                               .into_first = f->into_first};
-    search look = {.state = &state, .goal = goal, .budget = budget, .work = work, .counts = counts};
+    rebalance_search look = {.state = &state, .goal = goal, .budget = budget, .work = work, .counts = counts};
     memset(counts, 0, 3 * sizeof *counts);
     int code = prepare(&look) && ibn_repair_prepare(&state) ? OK : NO_MEMORY;
     if (code == OK)

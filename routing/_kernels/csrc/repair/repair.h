@@ -67,14 +67,15 @@ typedef struct {
 int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, uint8_t *lft, uint8_t *sl,
                        uint16_t *dependencies, int32_t *order, int64_t *load, uint8_t *done, int64_t *counts);
 
-/* Move entries of complete LFTs off the channels with the highest utilisation (load times inverse capacity).
+/* Move entries of complete LFTs off the channels with the highest utilisation (load times inverse capacity).  Then
+ * restore entries of fabric->preferred whose move no channel needs.
  *
  * lft, sl, dependencies, order, load: as for ibn_repair_columns.  Changed entries are counted against
  * fabric->preferred; 255: not counted.
  * goal: utilisation up to which a channel may stay loaded.
  * budget: number of further entries that may differ from fabric->preferred.
  * work: work limit, in hops followed along paths and channels visited by cycle searches.
- * counts: int64 [3]: further entries that differ, steps of work, moves.
+ * counts: int64 [3]: further entries that differ (less those that were restored), steps of work, moves.
  *
  * Return 0, or 1 if memory ran out. */
 int ibn_repair_rebalance(const repair_fabric *fabric, uint8_t *lft, uint8_t *sl, uint16_t *dependencies, int32_t *order,
