@@ -18,11 +18,15 @@ def validator(name):
     return Draft202012Validator(load_schema(name))
 
 
+def assert_fits(name, document):
+    """A document fits a schema."""
+    for error in validator(name).iter_errors(document):
+        raise AssertionError(f"{name}: {error.json_path}: {error.message[:300]}")
+
+
 def assert_valid(document):
     """A document fits the schema that it names."""
-    name = schema_name(document["schema"])
-    for error in validator(name).iter_errors(document):
-        raise AssertionError(f"{document['schema']}: {error.json_path}: {error.message[:300]}")
+    assert_fits(schema_name(document["schema"]), document)
 
 
 def assert_one_document(output):

@@ -10,21 +10,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from routing.cli.text_layout import fit, hanging, table_lines, terminal_width
 from routing.names import escape_control, guid_text
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from routing.fabric import Fabric
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-PIPE_WIDTH = 200
-"""Width in columns of a table that is not printed on a terminal."""
 
 
 def echo_lines(*lines: str, err: bool = False) -> None:
-    """Print lines of text.  Characters that are not printable, such as a newline in a name, are escaped."""
-    click.echo("\n".join(map(escape_control, lines)), err=err)
+    """Print lines of text.  Characters that are not printable, such as a newline in a name, are escaped.
+
+    On a terminal long lines are broken between words.
+    """
+    width = None if err else terminal_width()
+    for line in map(escape_control, lines or ("",)):
+        click.echo("\n".join(fit(line, hanging(line), width)), err=err)
 
 
 def json_option(command: Command) -> Command:
@@ -118,27 +120,17 @@ def print_rows(summary: Iterable[tuple[str, str]]) -> None:
     """Print rows of a name and a value, with the values aligned."""
     rows = list(summary)
     wide = max((len(name) for name, _ in rows), default=0)
+    width = terminal_width()
     for name, value in rows:
-        echo_lines(f"{name:<{wide}}  {value}".rstrip())
+        line = escape_control(f"{name:<{wide}}  {value}".rstrip())
+        click.echo("\n".join(fit(line, wide + 2, width)))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts: int = 1) -> None:
     """Print a table.  The first ``texts`` columns are text, aligned left, and the others numbers, aligned right."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    table: Table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number < texts else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*map(escape_control, row))
-    width = None if Console().is_terminal else PIPE_WIDTH
-    console = Console(highlight=False, markup=False, emoji=False, width=width)
-    with console.capture() as printed:
-        console.print(table)
-    for line in printed.get().strip("\n").split("\n"):
-        click.echo(line.rstrip())
+    cells = [[escape_control(cell) for cell in row] for row in rows]
+    for line in table_lines(columns, cells, texts, terminal_width()):
+        click.echo(line)
 
 
 def hint(text: str) -> None:

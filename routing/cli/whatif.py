@@ -154,13 +154,13 @@ def whatif(
         effects = list(watched(found, len(scenarios)))
     seconds = time.perf_counter() - started
     beyond = [effect for effect in effects if limits.exceeded(effect)]
-    write_reports(lambda: report_of(baseline, effects))
+    write_reports(lambda: report_of(baseline, effects, tables))
     if as_json:
         shown = {"fabric": fabric_object(subnet, fabric), **as_object(baseline, tables, effects, limits)}
         print_json("ibnue-whatif/1", shown)
     else:
         print_worst(effects, worst, beside_fresh=beside_fresh)
-        print_rows([*facts(baseline, effects), pace(len(effects), seconds, min(jobs, max(len(effects), 1)))])
+        print_rows([*facts(baseline, effects, tables), pace(len(effects), seconds, min(jobs, max(len(effects), 1)))])
         print_limits(limits, beyond)
     return FINDING if beyond else 0
 
@@ -303,7 +303,14 @@ def first_of(every: Sequence[str]) -> str:
     return (", ".join(every[:NAMED]) or "nothing") + more
 
 
-def facts(baseline: Baseline, effects: Sequence[Effect]) -> Iterator[tuple[str, str]]:
+def repairs(baseline: Baseline, tables: Path) -> str:
+    """Describe whose repairs of the given tables are reported."""
+    maker = reroute_options.engine_of(baseline.published.routing) or "another program"
+    by = f"by ibnue's engine {baseline.engine.name}, {baseline.stability.value}"
+    return f"{by}, of {tables} (made by {maker}); another subnet manager repairs them in another way"
+
+
+def facts(baseline: Baseline, effects: Sequence[Effect], tables: Path | None) -> Iterator[tuple[str, str]]:
     """Yield the summary of all scenarios as rows of a name and a text."""
     from routing.whatif import bridges_and_cut_switches, severity
     from routing.whatif.connectivity import link_names
@@ -312,6 +319,8 @@ def facts(baseline: Baseline, effects: Sequence[Effect]) -> Iterator[tuple[str, 
     links, switches = bridges_and_cut_switches(before.fabric)
     yield "fabric", proof_report.fabric_line(before.fabric)
     yield "engine", f"{baseline.engine.name}, {count_noun(before.routing.vls, 'VL')}, all-to-all {share(baseline.a2a)}"
+    if tables is not None:
+        yield "repairs", repairs(baseline, tables)
     if (note := proof_report.vl_note(before.routing)) is not None:
         yield "assumed", note
     yield "bridges", names(link_names(before.fabric, links)) or "none"
@@ -347,7 +356,7 @@ def as_object(baseline: Baseline, tables: Path | None, effects: Sequence[Effect]
     links, switches = bridges_and_cut_switches(before.fabric)
     return {
         "tables_file": tables,
-        "tables_engine": before.routing.provenance.engine,
+        "tables_engine": reroute_options.engine_of(before.routing),
         "engine": baseline.engine.name,
         "stability": baseline.stability.value,
         "assumed": proof_report.assumed(proof_report.vl_note(before.routing)),
@@ -359,7 +368,7 @@ def as_object(baseline: Baseline, tables: Path | None, effects: Sequence[Effect]
     }
 
 
-def report_of(baseline: Baseline, effects: Sequence[Effect]) -> Report:
+def report_of(baseline: Baseline, effects: Sequence[Effect], tables: Path | None = None) -> Report:
     """Return the report on fault scenarios: their summary, the effects with the worst first, and the picture."""
     from routing.draw.fabric_report import effect_table, loss_picture
     from routing.draw.report import Report
@@ -368,7 +377,7 @@ def report_of(baseline: Baseline, effects: Sequence[Effect]) -> Report:
     fabric, ranked = baseline.published.fabric, sorted(effects, key=severity, reverse=True)
     return Report(
         f"{fabric.name}: faults",
-        tuple(facts(baseline, effects)),
+        tuple(facts(baseline, effects, tables)),
         (effect_table(ranked),),
         lambda: loss_picture(fabric, effects),
     )

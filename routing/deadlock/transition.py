@@ -32,6 +32,12 @@ from routing.numerals import count_noun
 from routing.tables import Routing
 
 Verdict = Literal["any-order", "ordered", "drained", "unsafe"]
+_ANY_ORDER = {
+    "ordered": "the rounds avoid this loop, which can form if switches are written in any order:",
+    "drained": "the steps avoid this loop, which can form if switches are written in any order:",
+    "unsafe": "this loop can form if switches are written in any order:",
+}
+"""Line before the credit loop of a mixture, by verdict."""
 NAMED = 5
 """Largest number of forwarding loops, and of entries that drop packets, that a report describes.  Further ones are only
 counted.
@@ -123,7 +129,7 @@ class Transition:
 
     def describe(self) -> list[str]:
         """Return lines to print: the credit loop, forwarding loops, dropped packets."""
-        lines = [] if self.loop is None else self.loop.describe()
+        lines = [] if self.loop is None else [_ANY_ORDER[self.verdict], *self.loop.describe()]
         if self.looping:
             text = f"packets for {count_noun(self.looping, 'LID')} may circle until all switches are written:"
             lines += [text, *(f"  {loop}" for loop in self.forwarding_loops)]

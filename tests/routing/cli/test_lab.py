@@ -4,6 +4,7 @@ import json
 
 import pytest
 from command_runs import run
+from json_contract import assert_fits
 
 from ibsim_fixtures.processes import LabError
 from routing.cli.command import Complaint, explain
@@ -132,14 +133,16 @@ def test_a_soak_has_a_line_and_an_entry_in_the_ledger_for_each_event(tmp_path):
     assert result.stdout.count("proven (") == result.stdout.count(", as planned") == 4
     assert "events   3, 3 of them without a problem" in result.stdout
     head, *events, end = map(json.loads, ledger.read_text().splitlines())
-    assert head == {"format": "ibnue-soak/1", "fabric": "torus-3x3", "engine": "nue", "seed": 1, "length": "3"}
+    for record in (head, *events, end):
+        assert_fits("soak-ledger", record)
+    assert (head["fabric"]["name"], head["engine"], head["seed"], head["length"]) == ("torus-3x3", "nue", 1, "3")
     assert [event["number"] for event in events] == [0, 1, 2, 3] and all(event["ok"] for event in events)
     assert end["summary"]["events_ok"] == 3
     assert events[0]["all_to_all_kept"] is None
     lines = result.stdout.splitlines()
     for event in events[1:]:
         (line,) = (line for line in lines if line.lstrip().startswith(f"{event['number']}  "))
-        assert f"changed, all-to-all {100 * event['kept']:.1f} % of before; proven" in line
+        assert f"changed, all-to-all {100 * event['all_to_all_kept']:.1f} % of before; proven" in line
 
 
 @pytest.mark.lab

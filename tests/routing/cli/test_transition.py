@@ -39,6 +39,9 @@ def test_another_root_is_not_safe_in_any_order(torus, routed, tmp_path):
     assert reported["verdict"] in result.stdout
     assert "credit loop of" in result.stdout
     assert "by the new entry there" in result.stdout
+    before = result.stdout[: result.stdout.index("credit loop of")].splitlines()[-1]
+    avoided = {"ordered": "the rounds avoid this loop", "drained": "the steps avoid this loop"}[reported["verdict"]]
+    assert before == f"{avoided}, which can form if switches are written in any order:"
     loop = reported["any_order_loop"]
     for turn, following in zip(loop, [*loop[1:], loop[0]], strict=True):
         assert turn["peer_guid"] == following["switch_guid"]

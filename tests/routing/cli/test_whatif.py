@@ -148,6 +148,8 @@ def test_tables_are_repaired_by_the_engine_that_made_them(tmp_path):
     reported = ["torus:3x3", "--tables", tmp_path / "tables", "--links", 1]
     assert "engine        nue, " in run("whatif", *reported).stdout
     assert records(*reported) == records(*reported, "-e", "nue")
+    shown = run("whatif", *reported, "-j", 1).stdout
+    assert f"repairs       by ibnue's engine nue, balanced, of {tmp_path / 'tables'} (made by nue); another" in shown
     assert_refused(run("whatif", *reported, "-e", "updn"), "the tables of --tables are those of nue, not of updn")
     assert_refused(run("whatif", *reported, "--vls", 2), "the tables of --tables use 8 VLs, --vls allows 2")
     assert records(*reported, "-e", "updn", "--stability", "fresh")[0] == 0

@@ -1,0 +1,108 @@
+"""Lay out lines and tables of a command so that they fit the width of a terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+
+PIPE_WIDTH = 200
+"""Width in columns of a table that is not printed on a terminal."""
+GAP = 2
+"""Blanks between the columns of a stacked table."""
+
+
+def terminal_width() -> int | None:
+    """Return the width of the terminal on standard output in columns; None if standard output is not a terminal."""
+    if not sys.stdout.isatty() and not os.environ.get("FORCE_COLOR"):  # rich heeds it too
+        return None
+    from rich.console import Console
+
+    return Console().width
+
+
+def fit(line: str, indent: int, width: int | None) -> list[str]:
+    """Break a line between words into lines of at most ``width`` columns, with ``indent`` blanks before all but the
+    first.  A single word that is longer stays whole, and so does every line if ``width`` is None.
+    """
+    if width is None or len(line) <= width:
+        return [line]
+    return textwrap.wrap(
+        line,
+        width,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+        replace_whitespace=False,
+    ) or [line]
+
+
+def hanging(line: str) -> int:
+    """Return the indent of the continuation of a line: two more than the indent of the line itself."""
+    return len(line) - len(line.lstrip(" ")) + 2
+
+
+def table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, width: int | None) -> Iterator[str]:
+    """Yield the lines of a table whose first ``texts`` columns are texts, aligned left, and the others numbers.
+
+    A table that is wider than the terminal is folded between words.  If not even its longest words fit side by side,
+    each row takes two lines: its texts, and its numbers below.
+    """
+    if width is not None and _narrowest(columns, rows) > width and texts < len(columns):
+        stacked = _stacked(columns, rows, texts, width)
+        if stacked is not None:
+            yield from stacked
+            return
+    yield from _folded(columns, rows, texts, width or PIPE_WIDTH)
+
+
+def _longest_word(cells: Sequence[str]) -> int:
+    return max((len(word) for cell in cells for word in cell.split()), default=0)
+
+
+def _narrowest(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Return the width of a table in which every column is as wide as its longest word."""
+    return sum(3 + _longest_word([columns[number], *(row[number] for row in rows)]) for number in range(len(columns)))
+
+
+def _folded(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, width: int) -> Iterator[str]:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    table: Table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number < texts else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console = Console(highlight=False, markup=False, emoji=False, width=width, no_color=True, force_terminal=False)
+    with console.capture() as printed:
+        console.print(table)
+    for line in printed.get().strip("\n").split("\n"):
+        yield line.rstrip()
+
+
+def _stacked(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, width: int) -> list[str] | None:
+    """Return the lines of a table with two lines a row, or None if the numbers do not fit side by side."""
+    heads = [re.split(r"[ ]+", column) for column in columns[texts:]]
+    wide = [
+        max(_longest_word([columns[number]]), *(len(row[number]) for row in rows), 1)
+        for number in range(texts, len(columns))
+    ]
+    if GAP * len(wide) + sum(wide) > width:
+        return None
+
+    def numbers(cells: Sequence[str]) -> str:
+        return "".join(f"{'':{GAP}}{cell:>{size}}" for cell, size in zip(cells, wide, strict=True)).rstrip()
+
+    height = max(map(len, heads))
+    lines = ["", ", ".join(filter(None, columns[:texts]))]
+    lines += [numbers([([""] * (height - len(head)) + head)[part] for head in heads]) for part in range(height)]
+    lines.append(" " * GAP + "─" * (GAP * (len(wide) - 1) + sum(wide)))
+    for row in rows:
+        lines += fit(", ".join(cell for cell in row[:texts] if cell), 4, width)
+        lines.append(numbers(row[texts:]))
+    return [*lines, ""]
