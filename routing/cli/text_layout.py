@@ -1,4 +1,4 @@
-"""Lay out lines and tables of a command so that they fit the width of a terminal."""
+"""Fit lines and tables of a command to the width of a terminal."""
 
 from __future__ import annotations
 

@@ -307,7 +307,7 @@ def repairs(baseline: Baseline, tables: Path) -> str:
     """Describe whose repairs of the given tables are reported."""
     maker = reroute_options.engine_of(baseline.published.routing) or "another program"
     by = f"by ibnue's engine {baseline.engine.name}, {baseline.stability.value}"
-    return f"{by}, of {tables} (made by {maker}); another subnet manager repairs them in another way"
+    return f"{by}, of {tables} (made by {maker}); another subnet manager may choose other paths"
 
 
 def facts(baseline: Baseline, effects: Sequence[Effect], tables: Path | None) -> Iterator[tuple[str, str]]:
