@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/internal/sort_keys.h"
+#include "core/internal/order_repair.h"
 
 enum { MASK = 64 };
 
@@ -65,11 +65,6 @@ int ibn_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int32_t o
         graph->place[graph->vls] = place;
     }
     return 0;
-}
-
-static int64_t key_of(const int32_t *place, int32_t channel)
-{
-    return (int64_t)place[channel] << 32 | channel;
 }
 
 /* Return whether channel `goal` can be reached from channel `from` in a VL's CDG.  Two breadth-first searches run,
@@ -134,7 +129,7 @@ static int32_t look_ahead(acyclic *graph, int32_t vl, int32_t from, int32_t goal
     while (top > 0) {
         int32_t c = graph->stack[--top], v = net->dst[c];
         graph->visited++;
-        graph->key[0][found++] = key_of(place, c);
+        graph->key[0][found++] = ibn_order_key(place, c);
         const uint32_t *used = graph->used + graph->turn_first[c];
         for (int32_t k = 0; k < net->first[v + 1] - net->first[v]; k++) {
             int32_t e = net->first[v] + k;
@@ -161,7 +156,7 @@ static int32_t look_back(acyclic *graph, int32_t vl, int32_t from, int32_t limit
     while (top > 0) {
         int32_t c = graph->stack[--top], u = net->src[c], k = c - net->first[u];
         graph->visited++;
-        graph->key[1][found++] = key_of(place, c);
+        graph->key[1][found++] = ibn_order_key(place, c);
         for (int32_t i = net->into_first[u]; i < net->into_first[u + 1]; i++) {
             int32_t e = net->into[i];
             if (place[e] < limit || graph->seen[e] == graph->stamp
@@ -174,24 +169,6 @@ static int32_t look_back(acyclic *graph, int32_t vl, int32_t from, int32_t limit
     return found;
 }
 
-/* Repair the topological order for a new edge.  The channels in key[1], from which the edge can be reached, are
- * placed before the channels in key[0], which can be reached from the edge.  Together these channels are distributed
- * over the positions that they had. */
-static void reorder(acyclic *graph, int32_t vl, int32_t ahead, int32_t back)
-{
-    int32_t *place = graph->place[vl], at = 0;
-    const int64_t *behind = graph->key[0], *before = graph->key[1];
-    ibn_sort_keys(graph->key[0], ahead);
-    ibn_sort_keys(graph->key[1], back);
-    for (int32_t i = 0, j = 0; i < ahead || j < back;)
-        graph->both[at++] = j == back || (i < ahead && behind[i] < before[j]) ? behind[i++] : before[j++];
-    at = 0;
-    for (int32_t i = 0; i < back; i++)
-        place[before[i] & 0xFFFFFFFF] = (int32_t)(graph->both[at++] >> 32);
-    for (int32_t i = 0; i < ahead; i++)
-        place[behind[i] & 0xFFFFFFFF] = (int32_t)(graph->both[at++] >> 32);
-}
-
 /* Add an edge to a VL's CDG unless it closes a cycle.  Returns whether it was added. */
 static int add(acyclic *graph, int32_t vl, acyclic_step step)
 {
@@ -202,7 +179,8 @@ static int add(acyclic *graph, int32_t vl, acyclic_step step)
         int32_t ahead = look_ahead(graph, vl, e, c);
         if (ahead < 0)
             return 0;
-        reorder(graph, vl, ahead, look_back(graph, vl, c, place[e]));
+        int32_t back = look_back(graph, vl, c, place[e]);
+        ibn_order_repair(graph->place[vl], graph->key[0], ahead, graph->key[1], back, graph->both);
     }
     graph->used[step.dependency] |= UINT32_C(1) << vl;
     return 1;

@@ -5,15 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/internal/heap.h"
+#include "core/internal/order_repair.h"
 #include "nue/internal/nue_job.h"
-
-#define FEW 64 /* largest number of elements for which insertion sort is used, because it is faster there */
-
-static int by_number(const void *one, const void *two)
-{
-    int32_t a = *(const int32_t *)one, b = *(const int32_t *)two;
-    return (a > b) - (a < b);
-}
 
 /* Mark the switches that have a destination of the layer in their subtree of the escape tree. */
 static void mark_wanted(const nue_t *nue, const layer_t *layer, int32_t number, uint8_t *wanted)
@@ -61,10 +55,9 @@ int ibn_layer_prepare(const nue_t *nue, layer_t *layer, int32_t number)
     layer->used = calloc(slots, sizeof *layer->used);
     layer->blocked = calloc(slots, sizeof *layer->blocked);
     layer->place = malloc(channels * sizeof *layer->place);
-    layer->at = malloc(channels * sizeof *layer->at);
     layer->parent = nue->options->parent + (int64_t)number * net->switches;
     layer->epoch = 1;
-    int failed = !wanted || !layer->used || !layer->blocked || !layer->place || !layer->at;
+    int failed = !wanted || !layer->used || !layer->blocked || !layer->place;
     if (!failed) {
         mark_wanted(nue, layer, number, wanted);
         plant_escape_tree(nue, layer, wanted);
@@ -79,7 +72,6 @@ void ibn_layer_release(layer_t *layer)
     free(layer->used);
     free(layer->blocked);
     free(layer->place);
-    free(layer->at);
 }
 
 /* Begin a new epoch, in which no dependency is recorded as blocked, because used dependencies were removed. */
@@ -110,7 +102,7 @@ static int32_t search_forward(const nue_t *nue, const layer_t *layer, grower_t *
     grower->mark[b] = stamp;
     while (top > 0) {
         int32_t x = grower->stack[--top], v = net->dst[x];
-        grower->forward[found++] = x;
+        grower->forward[found++] = ibn_order_key(layer->place, x);
         const int32_t *used = layer->used + nue->slot_first[x];
         for (int32_t y = net->first[v]; y < net->first[v + 1]; y++, used++) {
             if (!*used)
@@ -136,7 +128,7 @@ static int32_t search_backward(const nue_t *nue, const layer_t *layer, grower_t 
     grower->mark[a] = stamp;
     while (top > 0) {
         int32_t x = grower->stack[--top], v = net->src[x], index = x - net->first[v];
-        grower->backward[found++] = x;
+        grower->backward[found++] = ibn_order_key(layer->place, x);
         for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
             int32_t y = net->into[i];
             if (grower->mark[y] != stamp && layer->place[y] > limit && layer->used[nue->slot_first[y] + index]) {
@@ -146,43 +138,6 @@ static int32_t search_backward(const nue_t *nue, const layer_t *layer, grower_t 
         }
     }
     return found;
-}
-
-/* Sort positions in place, ascending. */
-static void sort(int32_t *numbers, int32_t count)
-{
-    if (count > FEW) {
-        qsort(numbers, (size_t)count, sizeof *numbers, by_number);
-        return;
-    }
-    for (int32_t i = 1; i < count; i++) {
-        int32_t number = numbers[i], j = i;
-        for (; j > 0 && numbers[j - 1] > number; j--)
-            numbers[j] = numbers[j - 1];
-        numbers[j] = number;
-    }
-}
-
-/* Redistribute the positions of two sets of channels.  The channels of the backward search get the lower positions,
- * those of the forward search the higher ones.  Within each set the order stays. */
-static void reorder(layer_t *layer, grower_t *grower, int32_t backward, int32_t forward)
-{
-    int32_t *pool = grower->places, total = backward + forward;
-    for (int32_t i = 0; i < backward; i++)
-        grower->backward[i] = layer->place[grower->backward[i]];
-    for (int32_t i = 0; i < forward; i++)
-        grower->forward[i] = layer->place[grower->forward[i]];
-    sort(grower->backward, backward);
-    sort(grower->forward, forward);
-    for (int32_t i = 0, b = 0, f = 0; i < total; i++)
-        pool[i] = f == forward || (b < backward && grower->backward[b] < grower->forward[f]) ? grower->backward[b++]
-                                                                                             : grower->forward[f++];
-    for (int32_t i = 0; i < total; i++)
-        grower->stack[i] = layer->at[i < backward ? grower->backward[i] : grower->forward[i - backward]];
-    for (int32_t i = 0; i < total; i++) {
-        layer->at[pool[i]] = grower->stack[i];
-        layer->place[grower->stack[i]] = pool[i];
-    }
 }
 
 /* Return whether the dependency of channel a on channel b is allowed.  If so, the topological order is changed such
@@ -201,7 +156,8 @@ int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t
             grower->log[grower->logged++] = slot;
         return 0;
     }
-    reorder(layer, grower, search_backward(nue, layer, grower, a, b), forward);
+    int32_t backward = search_backward(nue, layer, grower, a, b);
+    ibn_order_repair(layer->place, grower->forward, forward, grower->backward, backward, grower->both);
     return 1;
 }
 
@@ -228,65 +184,28 @@ void ibn_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, const
     }
 }
 
-/* Entry of the heap: a channel whose predecessors all have a position already. */
-typedef struct {
-    double rank;
-    int32_t channel;
-} ready_t;
-
-/* Return whether one heap entry comes before another: by rank, then by channel. */
-static int before(ready_t one, ready_t two)
-{
-    return one.rank < two.rank || (one.rank == two.rank && one.channel < two.channel);
-}
-
-static void push(ready_t *heap, int32_t size, ready_t new)
-{
-    int32_t i = size;
-    for (; i > 0 && before(new, heap[(i - 1) / 2]); i = (i - 1) / 2)
-        heap[i] = heap[(i - 1) / 2];
-    heap[i] = new;
-}
-
-static ready_t pop(ready_t *heap, int32_t size)
-{
-    ready_t top = heap[0], last = heap[size - 1];
-    int32_t i = 0, child;
-    while ((child = 2 * i + 1) < size - 1) {
-        if (child + 1 < size - 1 && before(heap[child + 1], heap[child]))
-            child++;
-        if (!before(heap[child], last))
-            break;
-        heap[i] = heap[child];
-        i = child;
-    }
-    heap[i] = last;
-    return top;
-}
-
 /* Sort the channels topologically by the used dependencies, which are acyclic.  Among the possible channels, the one
  * with the lowest rank always comes next. */
 int ibn_layer_sort(const nue_t *nue, layer_t *layer, const double *rank)
 {
     const ibn_network *net = nue->job.net;
-    int32_t *in_degree = calloc((size_t)net->channels + 1, sizeof *in_degree), size = 0, done = 0;
-    ready_t *heap = malloc(((size_t)net->channels + 1) * sizeof *heap);
-    int failed = !in_degree || !heap;
+    int32_t *in_degree = calloc((size_t)net->channels + 1, sizeof *in_degree), done = 0;
+    ibn_heap heap = {.entry = malloc(((size_t)net->channels + 1) * sizeof *heap.entry)};
+    int failed = !in_degree || !heap.entry;
     for (int32_t a = 0; a < net->channels && !failed; a++)
         for (int32_t b = net->first[net->dst[a]]; b < net->first[net->dst[a] + 1]; b++)
             in_degree[b] += layer->used[ibn_nue_slot(nue, a, b)] > 0;
     for (int32_t c = 0; c < net->channels && !failed; c++)
         if (in_degree[c] == 0)
-            push(heap, size++, (ready_t){.rank = rank[c], .channel = c});
-    for (; size > 0; done++) {
-        int32_t a = pop(heap, size--).channel;
-        layer->at[done] = a;
+            ibn_heap_push(&heap, rank[c], c);
+    for (; heap.size > 0; done++) {
+        int32_t a = ibn_heap_pop(&heap).of;
         layer->place[a] = done;
         for (int32_t b = net->first[net->dst[a]]; b < net->first[net->dst[a] + 1]; b++)
             if (layer->used[ibn_nue_slot(nue, a, b)] && --in_degree[b] == 0)
-                push(heap, size++, (ready_t){.rank = rank[b], .channel = b});
+                ibn_heap_push(&heap, rank[b], b);
     }
     free(in_degree);
-    free(heap);
+    free(heap.entry);
     return failed;
 }

@@ -107,22 +107,22 @@ static int prepare_grower(const ibn_network *net, grower_t *grower)
     grower->stack = calloc(channels, sizeof *grower->stack);
     grower->forward = calloc(channels, sizeof *grower->forward);
     grower->backward = calloc(channels, sizeof *grower->backward);
-    grower->places = calloc(channels, sizeof *grower->places);
+    grower->both = calloc(2 * channels, sizeof *grower->both);
     grower->log = calloc(switches, sizeof *grower->log);
     grower->candidate = calloc(WORD, sizeof *grower->candidate);
     grower->cost = calloc(WORD, sizeof *grower->cost);
     grower->escape = calloc(switches, sizeof *grower->escape);
     grower->on_escape = calloc(switches, sizeof *grower->on_escape);
     return !(grower->hop && grower->depth && grower->seen && grower->mark && grower->stack && grower->forward
-             && grower->backward && grower->places && grower->log && grower->candidate && grower->cost && grower->escape
+             && grower->backward && grower->both && grower->log && grower->candidate && grower->cost && grower->escape
              && grower->on_escape);
 }
 
 static void release_grower(grower_t *grower)
 {
-    void *all[] = {grower->depth,     grower->seen,   grower->mark,      grower->stack, grower->forward,
-                   grower->backward,  grower->places, grower->candidate, grower->cost,  grower->escape,
-                   grower->on_escape, grower->log,    grower->hop};
+    void *all[] = {grower->depth,     grower->seen, grower->mark,      grower->stack, grower->forward,
+                   grower->backward,  grower->both, grower->candidate, grower->cost,  grower->escape,
+                   grower->on_escape, grower->log,  grower->hop};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }

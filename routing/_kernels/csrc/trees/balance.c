@@ -67,10 +67,10 @@ static int prepare_account(const ibn_network *net, load_account *account)
     account->cost = calloc(switches, sizeof *account->cost);
     account->estimate = calloc(switches, sizeof *account->estimate);
     account->carries = calloc(switches, sizeof *account->carries);
-    account->heap = calloc((size_t)net->channels + 1, sizeof *account->heap);
+    account->offers.entry = calloc((size_t)net->channels + 1, sizeof *account->offers.entry);
     account->fixed = calloc(switches, sizeof *account->fixed);
     account->down = calloc(switches, sizeof *account->down);
-    return !(account->cost && account->estimate && account->carries && account->heap && account->fixed
+    return !(account->cost && account->estimate && account->carries && account->offers.entry && account->fixed
              && account->down);
 }
 

@@ -26,9 +26,9 @@ int ibn_account_prepare(const ibn_network *net, load_account *account)
 
 void ibn_account_release(load_account *account)
 {
-    void *all[] = {account->load,  account->weight,   account->cost,  account->estimate, account->carries,
-                   account->queue, account->children, account->level, account->through,  account->before,
-                   account->heap,  account->fixed,    account->down};
+    void *all[] = {account->load,         account->weight,   account->cost,  account->estimate, account->carries,
+                   account->queue,        account->children, account->level, account->through,  account->before,
+                   account->offers.entry, account->fixed,    account->down};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }

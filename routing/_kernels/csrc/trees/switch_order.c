@@ -4,48 +4,11 @@
 
 #include <stdlib.h>
 
-typedef struct {
-    double key;
-    int32_t of; /* switch of the heap entry */
-} entry_t;
-
-typedef struct {
-    entry_t *entry;
-    int32_t size;
-} heap_t;
-
-static int before(entry_t a, entry_t b)
-{
-    return a.key < b.key || (a.key == b.key && a.of < b.of);
-}
-
-static void push(heap_t *heap, entry_t new)
-{
-    int32_t i = heap->size++;
-    for (; i > 0 && before(new, heap->entry[(i - 1) / 2]); i = (i - 1) / 2)
-        heap->entry[i] = heap->entry[(i - 1) / 2];
-    heap->entry[i] = new;
-}
-
-static entry_t pop(heap_t *heap)
-{
-    entry_t top = heap->entry[0], last = heap->entry[--heap->size];
-    int32_t i = 0, child;
-    while ((child = 2 * i + 1) < heap->size) {
-        if (child + 1 < heap->size && before(heap->entry[child + 1], heap->entry[child]))
-            child++;
-        if (!before(heap->entry[child], last))
-            break;
-        heap->entry[i] = heap->entry[child];
-        i = child;
-    }
-    heap->entry[i] = last;
-    return top;
-}
+#include "core/internal/heap.h"
 
 static int by_key(const void *a, const void *b)
 {
-    return before(*(const entry_t *)a, *(const entry_t *)b) ? -1 : 1;
+    return ibn_heap_before(*(const heap_entry *)a, *(const heap_entry *)b) ? -1 : 1;
 }
 
 typedef struct {
@@ -55,22 +18,22 @@ typedef struct {
     /* position: [S], position of each switch, -1: not placed yet; neighbours: [S], number of channels to it from
      * placed switches; number: number of placed switches. */
     int32_t *position, *neighbours, number;
-    entry_t *start; /* [S] switches, sorted by key */
-    heap_t heap;
+    heap_entry *start; /* [S] switches, sorted by key */
+    ibn_heap heap;
 } growth_t;
 
 static void grow(growth_t *g, int32_t from)
 {
-    push(&g->heap, (entry_t){.key = g->key[from], .of = from});
+    ibn_heap_push(&g->heap, g->key[from], from);
     while (g->heap.size > 0) {
-        int32_t u = pop(&g->heap).of;
+        int32_t u = ibn_heap_pop(&g->heap).of;
         if (g->position[u] >= 0)
             continue;
         g->position[u] = g->number++;
         for (int32_t c = g->first[u]; c < g->first[u + 1]; c++) {
             int32_t v = g->dst[c];
             if (g->position[v] < 0)
-                push(&g->heap, (entry_t){.key = g->key[v] - g->pull * ++g->neighbours[v], .of = v});
+                ibn_heap_push(&g->heap, g->key[v] - g->pull * ++g->neighbours[v], v);
         }
     }
 }
@@ -89,7 +52,7 @@ int ibn_trees_grow_order(int32_t switches, const int32_t *first, const int32_t *
     g.heap.entry = malloc((channels + room) * sizeof *g.heap.entry);
     int failed = !g.start || !g.neighbours || !g.heap.entry;
     for (int32_t u = 0; u < switches && !failed; u++) {
-        g.start[u] = (entry_t){.key = key[u], .of = u};
+        g.start[u] = (heap_entry){.key = key[u], .of = u};
         position[u] = -1;
     }
     if (!failed)

@@ -17,41 +17,6 @@
 /* Cost of a next hop for each other LID of the destination port that uses the same next switch. */
 #define SIBLING_COST 0.1
 
-/* Put an offer (a channel with the cost of its path) into the heap. */
-static void push(load_account *account, double cost, int32_t channel)
-{
-    int32_t at = account->heap_size++;
-    while (at > 0) {
-        int32_t above = (at - 1) / 2;
-        turn_offer *other = account->heap + above;
-        if (other->cost < cost || (other->cost == cost && other->channel < channel))
-            break;
-        account->heap[at] = *other;
-        at = above;
-    }
-    account->heap[at] = (turn_offer){.cost = cost, .channel = channel};
-}
-
-/* Remove the cheapest offer from the heap and return its channel. */
-static turn_offer pop(load_account *account)
-{
-    turn_offer first = account->heap[0], last = account->heap[--account->heap_size];
-    int32_t at = 0, size = account->heap_size;
-    for (int32_t below = 1; below < size; below = 2 * at + 1) {
-        const turn_offer *heap = account->heap;
-        if (below + 1 < size
-            && (heap[below + 1].cost < heap[below].cost
-                || (heap[below + 1].cost == heap[below].cost && heap[below + 1].channel < heap[below].channel)))
-            below++;
-        if (last.cost < heap[below].cost || (last.cost == heap[below].cost && last.channel < heap[below].channel))
-            break;
-        account->heap[at] = heap[below];
-        at = below;
-    }
-    account->heap[at] = last;
-    return first;
-}
-
 /* Return the cost of the path of a switch that begins with channel c. */
 static double cost_over(const job_t *job, const load_account *account, const uint8_t *next, int32_t target, int32_t c)
 {
@@ -69,7 +34,7 @@ static void offer_into(const job_t *job, load_account *account, const uint8_t *n
     for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
         int32_t c = net->into[i], u = net->src[c];
         if (u != root && next[u] == NO_CHANNEL && (v == root || ibn_turn_is_allowed(job, c, next[v])))
-            push(account, cost_over(job, account, next, target, c), c);
+            ibn_heap_push(&account->offers, cost_over(job, account, next, target, c), c);
     }
 }
 
@@ -87,7 +52,7 @@ static void grow(const job_t *job, load_account *account, uint8_t *next, int32_t
     const ibn_network *net = job->net;
     int32_t root = job->targets->root[target];
     memset(account->carries, 0, (size_t)net->switches);
-    account->heap_size = 0;
+    account->offers.size = 0;
     for (int32_t u = 0; u < net->switches; u++)
         next[u] = account->fixed[u] < 0 ? NO_CHANNEL : (uint8_t)(account->fixed[u] - net->first[u]);
     for (int32_t u = 0; u < net->switches; u++)
@@ -101,15 +66,15 @@ static void grow(const job_t *job, load_account *account, uint8_t *next, int32_t
     for (int32_t u = 0; u < net->switches; u++)
         if (account->fixed[u] >= 0)
             offer_into(job, account, next, target, u);
-    while (account->heap_size > 0) {
-        turn_offer offer = pop(account);
-        int32_t c = offer.channel, u = net->src[c];
+    while (account->offers.size > 0) {
+        heap_entry offer = ibn_heap_pop(&account->offers);
+        int32_t c = offer.of, u = net->src[c];
         if (next[u] != NO_CHANNEL)
             continue;
         /* The path may have become more expensive by flow that was added since the offer was made. */
         double cost = cost_over(job, account, next, target, c);
-        if (cost > offer.cost && account->heap_size > 0 && cost > account->heap[0].cost) {
-            push(account, cost, c);
+        if (cost > offer.key && account->offers.size > 0 && cost > account->offers.entry[0].key) {
+            ibn_heap_push(&account->offers, cost, c);
             continue;
         }
         ibn_set_next_hop(job, account, next, u, (candidate_t){.channel = c, .cost = cost});

@@ -6,52 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_CHANNEL 255
+#include "core/internal/heap.h"
 
-typedef struct {
-    double cost;
-    int32_t of;
-} entry_t;
+#define NO_CHANNEL 255
 
 typedef struct {
     const ibn_network *net;
     /* weight: [C], weight of each channel; cost: [S], weight of each switch's path to the root; through: [S], flow
      * through each switch */
     double *weight, *cost, *through;
-    entry_t *heap; /* [C + S] binary heap of switches by cost; it may contain a switch several times */
-    /* size: number of heap entries; settled: [S], switches with a final path, nearest first; count: their number */
-    int32_t size, *settled, count;
+    ibn_heap heap; /* [C + S] switches by cost; it may contain a switch several times */
+    /* settled: [S], switches with a final path, nearest first; count: their number */
+    int32_t *settled, count;
 } job_t;
-
-/* Return whether one heap entry comes before another. */
-static int before(entry_t a, entry_t b)
-{
-    return a.cost != b.cost ? a.cost < b.cost : a.of < b.of;
-}
-
-static void push(job_t *job, entry_t entry)
-{
-    int32_t at = job->size++;
-    for (; at > 0 && before(entry, job->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        job->heap[at] = job->heap[(at - 1) / 2];
-    job->heap[at] = entry;
-}
-
-static entry_t pop(job_t *job)
-{
-    entry_t least = job->heap[0], last = job->heap[--job->size];
-    int32_t at = 0;
-    for (int32_t child = 1; child < job->size; child = 2 * at + 1) {
-        if (child + 1 < job->size && before(job->heap[child + 1], job->heap[child]))
-            child++;
-        if (!before(job->heap[child], last))
-            break;
-        job->heap[at] = job->heap[child];
-        at = child;
-    }
-    job->heap[at] = last;
-    return least;
-}
 
 /* Run Dijkstra's algorithm backwards from the root.  Among paths of equal weight, the one that was found first is
  * kept. */
@@ -62,21 +29,21 @@ static void grow(job_t *job, int32_t root, uint8_t *next)
     for (int32_t u = 0; u < net->switches; u++)
         job->cost[u] = INFINITY;
     job->cost[root] = 0.0;
-    job->size = job->count = 0;
-    push(job, (entry_t){.cost = 0.0, .of = root});
-    while (job->size > 0) {
-        entry_t nearest = pop(job);
-        if (nearest.cost > job->cost[nearest.of])
+    job->heap.size = job->count = 0;
+    ibn_heap_push(&job->heap, 0.0, root);
+    while (job->heap.size > 0) {
+        heap_entry nearest = ibn_heap_pop(&job->heap);
+        if (nearest.key > job->cost[nearest.of])
             continue;
         job->settled[job->count++] = nearest.of;
         for (int32_t i = net->into_first[nearest.of]; i < net->into_first[nearest.of + 1]; i++) {
             int32_t c = net->into[i], u = net->src[c];
-            double cost = nearest.cost + job->weight[c];
+            double cost = nearest.key + job->weight[c];
             if (cost >= job->cost[u])
                 continue;
             job->cost[u] = cost;
             next[u] = (uint8_t)(c - net->first[u]);
-            push(job, (entry_t){.cost = cost, .of = u});
+            ibn_heap_push(&job->heap, cost, u);
         }
     }
 }
@@ -109,9 +76,9 @@ int ibn_trees_weighted(const ibn_network *network, const ibn_targets *targets, d
     job.weight = malloc(channels * sizeof *job.weight);
     job.cost = malloc(switches * sizeof *job.cost);
     job.through = malloc(switches * sizeof *job.through);
-    job.heap = malloc((channels + switches) * sizeof *job.heap);
+    job.heap.entry = malloc((channels + switches) * sizeof *job.heap.entry);
     job.settled = malloc(switches * sizeof *job.settled);
-    int failed = !job.weight || !job.cost || !job.through || !job.heap || !job.settled;
+    int failed = !job.weight || !job.cost || !job.through || !job.heap.entry || !job.settled;
     memset(load, 0, (size_t)network->channels * sizeof *load);
     for (int32_t c = 0; c < network->channels && !failed; c++)
         job.weight[c] = first_weight * network->inverse_capacity[c];
@@ -122,7 +89,7 @@ int ibn_trees_weighted(const ibn_network *network, const ibn_targets *targets, d
     free(job.weight);
     free(job.cost);
     free(job.through);
-    free(job.heap);
+    free(job.heap.entry);
     free(job.settled);
     return failed;
 }

@@ -22,9 +22,7 @@ typedef struct {
     uint16_t epoch;
     /* whether a used dependency was removed in this epoch, so that blocked dependencies may be allowed again */
     int dependency_removed;
-    /* place: [C] position of each channel in a topological order of the used dependencies; at: [C] channel at each
-     * position */
-    int32_t *place, *at;
+    int32_t *place;        /* [C] position of each channel in a topological order of the used dependencies */
     const int32_t *parent; /* [S] channel to the parent in the escape tree, -1 at the root of each connected part */
 } layer_t;
 
@@ -45,12 +43,14 @@ typedef struct {
 
 typedef struct {
     load_account account;
-    hop_t *hop;     /* [S] next hops of the tree that is being grown */
-    int32_t *depth; /* [S] number of the wave in which each switch joined the tree, -1: not yet */
-    int64_t *seen;  /* [S] number of the last search that visited each switch */
-    int64_t stamp;  /* number of the current search, compared with `seen` */
-    int32_t *mark, *stack, *forward, *backward, *places; /* [C] scratch of the searches for cycles */
-    int32_t search;                                      /* number of the current cycle search, compared with `mark` */
+    hop_t *hop;            /* [S] next hops of the tree that is being grown */
+    int32_t *depth;        /* [S] number of the wave in which each switch joined the tree, -1: not yet */
+    int64_t *seen;         /* [S] number of the last search that visited each switch */
+    int64_t stamp;         /* number of the current search, compared with `seen` */
+    int32_t *mark, *stack; /* [C] scratch of the searches for cycles */
+    /* forward, backward: [C], both: [2 C], scratch of the repair of the topological order (core/internal/order_repair.h) */
+    int64_t *forward, *backward, *both;
+    int32_t search; /* number of the current cycle search, compared with `mark` */
     /* log: [S] slots of the dependencies that were found to be blocked since the log was emptied; logged: their
      * number.  When the log is full, further ones are not recorded. */
     int32_t *log, logged;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "core/internal/heap.h"
 #include "trees/balance.h"
 
 #define NO_CHANNEL 255
@@ -37,12 +38,6 @@ typedef struct {
     double near_peak;
 } job_t;
 
-/* A channel by which a switch may join a tree, and the cost of its path. */
-typedef struct {
-    double cost;
-    int32_t channel;
-} turn_offer;
-
 typedef struct {
     double *load;        /* [C] flow on each channel */
     double *weight;      /* [C] cost of each channel: (utilisation / highest utilisation)^(2^squarings) + hop cost */
@@ -56,11 +51,11 @@ typedef struct {
     /* [S] scratch arrays. queue: switches to be visited; children: number of children in a tree; level: switches at
      * one distance */
     int32_t *queue, *children, *level;
-    turn_offer *heap;  /* [C] binary heap of offers, the cheapest first; used by the rule of allowed turns only */
-    int32_t heap_size; /* length of `heap` */
-    int32_t *fixed;    /* [S] channel that each switch must take, or -1; used by the rule of allowed turns only */
-    int32_t *down;     /* [S] next channel of each switch along the spanning tree towards the current root, or -1 */
-    uint64_t random;   /* state of the random generator */
+    ibn_heap offers; /* [C] channels by which switches may join a tree, by the cost of their paths; used by the rule of
+                      * allowed turns only */
+    int32_t *fixed;  /* [S] channel that each switch must take, or -1; used by the rule of allowed turns only */
+    int32_t *down;   /* [S] next channel of each switch along the spanning tree towards the current root, or -1 */
+    uint64_t random; /* state of the random generator */
 } load_account;
 
 /* Return the weight of a channel with a given load.  It is little more than the hop cost unless the utilisation is

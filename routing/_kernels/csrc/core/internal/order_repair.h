@@ -1,0 +1,39 @@
+/* Repair of a topological order of channels after an edge was added that violates the order (D. J. Pearce, P. H. J.
+ * Kelly, "A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs", ACM J. Exp. Algorithmics 11, 2007).
+ *
+ * Two searches collect the channels to be moved, as keys: the position in the upper 32 bits, the channel in the lower
+ * 32 bits. */
+#ifndef IBNUE_ORDER_REPAIR_H
+#define IBNUE_ORDER_REPAIR_H
+
+#include <stdint.h>
+
+#include "core/internal/sort_keys.h"
+
+static inline int64_t ibn_order_key(const int32_t *place, int32_t channel)
+{
+    return (int64_t)place[channel] << 32 | channel;
+}
+
+/* Place the channels from which the new edge can be reached (`before`) ahead of those that can be reached from the edge
+ * (`behind`).  Together these channels are distributed over the positions that they had; within each set the order
+ * stays.
+ *
+ * place: [C], position of each channel.
+ * scratch: [ahead + back]. */
+static inline void ibn_order_repair(int32_t *place, int64_t *behind, int32_t ahead, int64_t *before, int32_t back,
+                                    int64_t *scratch)
+{
+    int32_t at = 0;
+    ibn_sort_keys(behind, ahead);
+    ibn_sort_keys(before, back);
+    for (int32_t i = 0, j = 0; i < ahead || j < back;)
+        scratch[at++] = j == back || (i < ahead && behind[i] < before[j]) ? behind[i++] : before[j++];
+    at = 0;
+    for (int32_t i = 0; i < back; i++)
+        place[before[i] & 0xFFFFFFFF] = (int32_t)(scratch[at++] >> 32);
+    for (int32_t i = 0; i < ahead; i++)
+        place[behind[i] & 0xFFFFFFFF] = (int32_t)(scratch[at++] >> 32);
+}
+
+#endif
