@@ -17,6 +17,8 @@ from routing.errors import EnvironmentProblem
 
 PLUGIN = "ibnue"
 LIBRARY = f"lib{PLUGIN}.so"
+SECOND = "updn"
+"""Engine that OpenSM tries if the first one fails."""
 _REGISTERS = "osm_register_external_routing_engine"
 
 # The header files that a build needs, each with the Debian package that contains it.
@@ -101,11 +103,17 @@ def install(
     names = [f"{PLUGIN}-{name}" for name in plugin_engines()]
     libraries = tuple(path for path in (root / "lib", _system_libdir(root)) if path.is_dir() and root != Path("/usr"))
     compile_shim(python_build(), library, engines=names, include=(include, include.parent), libraries=libraries)
-    lines = [f"event_plugin_name {PLUGIN}", f"routing_engine {PLUGIN}-{engine},no_fallback"]
+    chain = ",".join(f"{PLUGIN}-{name}" for name in (engine, second_engine(engine)))
+    lines = [f"event_plugin_name {PLUGIN}", f"routing_engine {chain},no_fallback"]
     if config is not None:
         lines.append(f"event_plugin_options --config {Path(config).resolve()}")
     environment = {} if folder.resolve() in _searched() else {"LD_LIBRARY_PATH": str(folder.resolve())}
     return InstalledPlugin(library, version, tuple(lines), environment, tuple(warnings))
+
+
+def second_engine(engine: str) -> str:
+    """Return the engine that OpenSM shall try if another engine fails.  It routes any fabric, and needs one VL."""
+    return SECOND if engine != SECOND else "nue"
 
 
 def _include(root: Path) -> Path:

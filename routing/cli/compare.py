@@ -52,9 +52,10 @@ def facts(found: Comparison) -> list[tuple[str, str]]:
     """Return the counts of a comparison as rows of a name and a text."""
     rows = [("devices", f"{found.matched} in both")]
     rows += [(name, count_noun(len(lines), "device")) for name, lines in devices(found) if lines]
-    cables = "all as planned" if not found.cables else f"{count_noun(found.edits, 'cable')} to reconnect"
-    rows.append(("cables", cables))
-    if found.lost_cables or found.new_cables:
+    others = found.lost_cables or found.new_cables
+    planned = "all others as planned" if others else "all as planned"
+    rows.append(("cables", planned if not found.cables else f"{count_noun(found.edits, 'cable')} to reconnect"))
+    if others:
         rows.append(("their cables", f"{found.lost_cables} of missing devices, {found.new_cables} of extra ones"))
     return rows
 

@@ -55,6 +55,7 @@ def install(
     """
     from osm_plugin.bundle_engine import plugin_engines
     from osm_plugin.install import install as build
+    from osm_plugin.install import second_engine
 
     if engine_name not in plugin_engines():
         _ = ENGINES[engine_name]
@@ -68,6 +69,13 @@ def install(
     click.echo(f"{built.library} is built for {built.opensm_version}. Write into opensm.conf:\n")
     for line in built.conf_lines:
         click.echo(f"    {line}")
+    second = second_engine(engine_name)
+    echo_lines(
+        "",
+        f"If ibnue-{engine_name} fails, OpenSM tries ibnue-{second}, which routes any fabric with one VL.",
+        "If both fail, the plugin publishes what is left of the last proven tables.",
+        "no_fallback: OpenSM does not try its own minhop, whose tables may have credit loops.",
+    )
     for line in built.warnings[:_SHOWN]:
         echo_lines(f"warning: {line}, and root's OpenSM would run it", err=True)
     if len(built.warnings) > _SHOWN:

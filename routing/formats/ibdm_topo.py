@@ -14,6 +14,7 @@ from routing.errors import InputWarning, ParseError
 from routing.fabric import Fabric
 from routing.formats.named_cables import NamedCable, fabric_of_cables
 from routing.formats.text import lines_of
+from routing.numerals import count_noun
 from routing.rates import WIDTHS, lane_speed
 
 _SYSTEM = re.compile(r"(\S+)[ \t]+(\S+)(?:[ \t]+CFG:.*)?[ \t]*$")
@@ -27,6 +28,8 @@ _UNKNOWN = "DEV0"
 """Type that IBDM gives to devices without a device ID, switches as well as CAs."""
 _MAIN = ("", "U1")
 """Boards that are the device itself."""
+_CHIP = re.compile(r"(?:^|/)U\d+$")
+"""Board that names a chip; a board of a chassis without it has a single chip."""
 
 
 def is_ibdm_topo(text: str) -> bool:
@@ -53,12 +56,13 @@ def parse_ibdm_topo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     Raises
     ------
     ParseError, FabricError
-        The text is invalid, or has a switch of several boards.  The message has file, line and remedy.
+        The text is invalid.  The message has file, line and remedy.
 
     Warns
     -----
     InputWarning
-        The number of links with an unknown rate, and that kinds are guessed for devices without a device ID.
+        The number of links with an unknown rate, the number of switches inside of a chassis, and that kinds are guessed
+        for devices without a device ID.
     """
     lines = list(_lines(text, path))
     switch_types, single = _switch_types(lines), _single_cables(lines)
@@ -67,6 +71,7 @@ def parse_ibdm_topo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
         warnings.warn(what, InputWarning, stacklevel=2)
     names: dict[str, str] = {}
     switches: set[str] = set()
+    boards: set[str] = set()
     cables = []
     for ends, rate, number in lines:
         keys = []
@@ -74,11 +79,16 @@ def parse_ibdm_topo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
             key = f"{system} {board}" if board not in _MAIN else system
             if kind in switch_types and not (kind == _UNKNOWN and (system, board) in single):
                 if board not in _MAIN:
-                    raise _chassis(kind, system, board, path, number)
+                    boards.add(key)
+                    names.setdefault(key, f"{system}/{board if _CHIP.search(board) else f'{board}/U1'}")
                 switches.add(key)
             names.setdefault(key, _name(system, board))
             keys.append((key, port))
         cables.append(NamedCable((keys[0], keys[1]), rate, number))
+    if boards:
+        chips = count_noun(len(boards), "switch is", "switches are")
+        what = f"{path}: {chips} inside of a chassis; the file lacks the links between these"
+        warnings.warn(what, InputWarning, stacklevel=2)
     return fabric_of_cables(cables, names, switches, path, lmc=lmc)
 
 
@@ -162,8 +172,3 @@ def _name(system: str, board: str) -> str:
     if board in _MAIN:
         return system
     return f"{system} HCA-{board[1:]}" if re.fullmatch(r"U\d+", board) else f"{system} {board}"
-
-
-def _chassis(kind: str, system: str, board: str, path: str | Path, line: int) -> ParseError:
-    problem = f"{system!r} of type {kind} has boards ({board}), and this file lacks the links between them"
-    return ParseError(problem, path=path, line=line, remedy="use the output of ibnetdiscover")

@@ -33,6 +33,7 @@ _PORT = re.compile(
 _PASSED_OVER = re.compile(
     r"(?:vendid|(devid)|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-fA-F]+)(?:\([0-9a-fA-F]+\))?(?:\s*#.*)?\s*$"
     r"|Chassis \d+|Non-Chassis Nodes|Hostname: |ibwarn: |=~=~=|\s*$"  # also of a terminal's log
+    r"|(?:\r|\[?[\w.-]{1,64}@)[^\r]{0,200}[#$>%] ?(?:ibnetdiscover\b.*)?$"  # the prompt of a terminal
 )
 _START = re.compile(r"^# Initiated from node ([0-9a-fA-F]{16})", re.MULTILINE)
 _MAX_LINE = 1000
@@ -68,7 +69,7 @@ class _Reader:
 
     def read(self, text: str) -> None:
         for number, line in lines_of(text):
-            if line.startswith("["):
+            if line[:1] == "[" and line[1:2].isdecimal():
                 self.port(line, number)
             elif line[:1] not in ("", "#"):
                 header = _HEADER.match(line) if len(line) <= _MAX_LINE else None

@@ -22,6 +22,9 @@ _FIELDS = re.compile(
     rf"((?:[0-9]{{1,5}}\s+){{{2 * _BLOCK}}})$",
     re.ASCII,
 )
+_PACKET = 2
+"""Records in the first packet of an answer of the SA."""
+_CUT = "ibsim delivers only the first packet of an answer: use `ibnue collect` or dump_fts, or ask again"
 _WHOLE, _MOVED = "is the file whole?", "the file names switches by LID: use a fabric file with the LIDs of that time"
 
 
@@ -102,13 +105,21 @@ class _Reader:
             name = self._fabric.labels[missing[0]]
             switches = count_noun(self._fabric.switches, "switch")
             problem = f"{len(missing)} of {switches} of the fabric are missing in the file, such as {name!r}"
+            self._refuse_one_packet(problem)
             raise TableError(problem, path=self._path, remedy=_MOVED)
         whole = set(range(1 + max((max(blocks) for blocks in self._blocks.values()), default=-1)))
         for row, blocks in self._blocks.items():
             if set(blocks) != whole:
                 problem = f"{self._fabric.labels[row]!r} has {len(blocks)} of {len(whole)} blocks"
+                self._refuse_one_packet(problem)
                 raise ParseError(problem, path=self._path, line=min(blocks.values()), remedy=_WHOLE)
         table = self._table[:, : _BLOCK * len(whole)]
         column = old_columns(np.zeros(table.shape[1], np.uint64), lid_owner(self._fabric))
         column[(self._fabric.lids.switch < 0) & (self._fabric.lids.endport < 0)] = -1
         return take_columns(table, column, NO_PORT)
+
+    def _refuse_one_packet(self, problem: str) -> None:
+        """Raise ParseError if the file has as many records as the first packet of an answer has."""
+        if sum(map(len, self._blocks.values())) == _PACKET:
+            problem = f"{problem}; the file has {_PACKET} records, the first packet of an answer"
+            raise ParseError(problem, path=self._path, remedy=_CUT)

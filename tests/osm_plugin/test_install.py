@@ -89,7 +89,7 @@ def test_what_is_built(tmp_path):
     assert done.library == folder / "libibnue.so" and done.library.is_file()
     assert done.conf_lines == (
         "event_plugin_name ibnue",
-        "routing_engine ibnue-minhop,no_fallback",
+        "routing_engine ibnue-minhop,ibnue-updn,no_fallback",
         f"event_plugin_options --config {tmp_path / 'ibnue.toml'}",
     )
     assert done.environment == {"LD_LIBRARY_PATH": str(folder)}

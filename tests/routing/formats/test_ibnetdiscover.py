@@ -195,4 +195,5 @@ def test_a_terminal_log():
     """PuTTY strips tabs and doubles carriage returns; an administrator's log has warnings of the program as well."""
     log = "=~=~=~=~= PuTTY log =~=~=~=\nibwarn: [7] sim_connect: attached\n" + TEXT.replace("\t", "")
     assert is_ibnetdiscover(log)
-    assert read(log).digest == read(TEXT).digest
+    for prompt in ("", "\rhost [ mgmt-ha-active ] (config) # ", "[root@host ~]# ", "root@host:~$ ibnetdiscover > x\n"):
+        assert read(log + prompt).digest == read(TEXT).digest
