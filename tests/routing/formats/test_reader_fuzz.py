@@ -7,6 +7,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from damages import SNIPPETS, damaged
 from examples import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -38,12 +39,6 @@ GUID_SAMPLES = {
     "guids": b"# roots\n0x200000\n0x200001 name # x\n",
     "names": b'0x200000 "spine 0"\n# x\n0x200001 "spine 1"\n',
 }
-SNIPPETS = [
-    *(bytes([c]) for c in b'"#[]{}<>&@=-\n\t\x00\xff'),
-    *b"0x -1 NaN 1e999 99999999999999999999 [255] [0] null {} [] \\ud800 lid lmc w=0 e=99 width= do".split(),
-    b"\n\n", b"lid 65535 lmc 9", b'include "mixed.net"\n', b'module="m"\n', b'Switch 9 "x"\n',
-    b'do Link "a0"[1] "a1"[2]\n', b'do Guid "a0" 0\n',
-]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -61,29 +56,6 @@ def damages(draw):
     """Instructions that can be carried out on any bytes: (what, where 0..1, how much or what with)."""
     kind = draw(st.sampled_from(["cut", "drop", "double", "swap", "flip", "insert", "number"]))
     return kind, draw(st.floats(0, 1)), draw(st.integers(1, 200)), draw(st.sampled_from(SNIPPETS))
-
-
-def damaged(data, damage):
-    kind, where, amount, snippet = damage
-    at = int(where * len(data))
-    lines = data.split(b"\n")
-    row = min(int(where * len(lines)), len(lines) - 1)
-    if kind == "cut":
-        return data[:at]
-    if kind == "drop":
-        return data[:at] + data[at + amount :]
-    if kind == "double":
-        return b"\n".join([*lines[: row + 1], *lines[row : row + amount]])
-    if kind == "swap":
-        other = (row + amount) % len(lines)
-        lines[row], lines[other] = lines[other], lines[row]
-        return b"\n".join(lines)
-    if kind == "flip":
-        return data[:at] + bytes([(data[at] if at < len(data) else 0) ^ amount]) + data[at + 1 :]
-    if kind == "number":
-        digit = next((k for k in range(at, len(data)) if data[k : k + 1].isdigit()), len(data))
-        return data[:digit] + str(amount % 10).encode() + data[digit + 1 :]
-    return data[:at] + snippet + data[at:]
 
 
 def several(path, damage):
