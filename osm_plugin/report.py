@@ -42,8 +42,8 @@ class Answer:
     how
         How the tables were computed, in words.
     figures
-        Numbers of "broken" and "changed" LFT entries, and the share of the all-to-all rate that is "kept", as far as
-        they are known.
+        Numbers of LFT entries "entries_broken" and "entries_changed", and the share "all_to_all_kept" of the
+        all-to-all rate, as far as they are known.
     seconds
         Duration of each phase of the routing, by name.
     """
@@ -61,7 +61,7 @@ class Answer:
         schedule = None if self.change is None else self.change.schedule
         return {
             "sequence": self.sequence,
-            "fabric": fabric.digest,
+            "fabric_digest": fabric.digest,
             "switches": fabric.switches,
             "end_ports": fabric.endports,
             "engine": self.kept.engine,
@@ -69,10 +69,10 @@ class Answer:
             "strength": proof.strength,
             "scope": proof.scope,
             "vls": self.kept.routing.vls,
-            "how": self.how,
+            "description": self.how,
             **self.figures,
-            "rounds": 1 if schedule is None else max(1, len(schedule)),
-            "seconds": {name: round(seconds, 6) for name, seconds in self.seconds.items()},
+            "rounds_planned": 1 if schedule is None else max(1, len(schedule)),
+            "phase_seconds": {name: round(seconds, 6) for name, seconds in self.seconds.items()},
         }
 
 

@@ -226,7 +226,7 @@ class RequestHandler:
         clock.lap("write")
         outcome = Outcome(made, kept, base, change)
         self._remember(job, outcome)
-        figures = made.figures if base is None else {**made.figures, "changed": base.changed}
+        figures = made.figures if base is None else {**made.figures, "entries_changed": base.changed}
         line = describe(job, outcome, self._state.take_remarks())
         self._report = Answer(snapshot.sequence, kept, change, made.how, figures, clock.seconds())
         return f"{line}; {multicast.describe()}; {clock}"

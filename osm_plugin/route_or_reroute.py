@@ -35,8 +35,8 @@ class Plan:
     how
         How the tables were computed, in a few words for the log.
     figures
-        Numbers of "broken" and "changed" LFT entries compared with the previous tables, and the share of their
-        all-to-all rate that is "kept", as far as known.  Empty if there were no previous tables.
+        "entries_broken" and "entries_changed": numbers of LFT entries compared with the previous tables.
+        "all_to_all_kept": the share of their all-to-all rate.  As far as known; empty without previous tables.
     """
 
     tables: VerifiedTables
@@ -100,7 +100,7 @@ def _kept(engine: Engine, options: EngineOptions, fabric: Fabric, before: Publis
             return better
     tables = verify(fabric, before.routing, engine, threads=options.threads, explain=False)
     decision = Decision.KEEP if start.decision is Decision.REBALANCE else start.decision
-    return Plan(tables, decision, "tables unchanged", {"broken": 0, "changed": 0})
+    return Plan(tables, decision, "tables unchanged", {"entries_broken": 0, "entries_changed": 0})
 
 
 def _rerouted(
@@ -138,7 +138,7 @@ def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start
 
 
 def _figures(made: Rerouted) -> dict[str, float]:
-    figures = {"broken": made.broken, "changed": made.changed, "kept": made.kept}
+    figures = {"entries_broken": made.broken, "entries_changed": made.changed, "all_to_all_kept": made.kept}
     return {name: value for name, value in figures.items() if value is not None}
 
 

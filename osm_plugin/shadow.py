@@ -92,6 +92,14 @@ class Inspection:
     entries: int | None = None
     seconds: float | None = None
 
+    def as_object(self) -> dict[str, Any]:
+        """Return the result as an object for the status file."""
+        found = asdict(self)
+        renamed = {"fabric": "fabric_digest", "differing": "entries_differing", "in_force": "engine_in_force"}
+        for name, key in renamed.items():
+            found[key] = found.pop(name)
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class Tables:
@@ -248,7 +256,7 @@ def serve(link: socket.socket, memory: SharedMemory, reporter: Reporter) -> None
             inspection = None
         log.info(line)
         if inspection is not None:
-            reporter.send({"shadow": asdict(inspection)})
+            reporter.send({"shadow": inspection.as_object()})
         with suppress(OSError):  # OpenSM has ended, or the socket is full
             link.send(json.dumps({"remark": line}).encode(), socket.MSG_DONTWAIT)
         gc.collect()

@@ -11,7 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-FORMAT = "ibnue-status/1"
+SCHEMA = "ibnue-status/2"
+_REPORTED = (
+    "engine", "fabric_digest", "switches", "end_ports", "certified", "strength", "scope", "vls", "description",
+    "entries_broken", "entries_changed", "all_to_all_kept", "all_to_all", "rounds_planned", "phase_seconds",
+)  # fmt: skip
+"""Keys of the tables in force that a worker reports.  A value is None until it is reported."""
 MOST_REPORTS = 8
 """Maximum number of worker reports that are kept until the shim reports that OpenSM uses their tables."""
 
@@ -60,6 +65,16 @@ class EngineStatus:
     failing: bool = False
     last_error: str | None = None
     sequence: int = 0
+
+    def as_object(self) -> dict[str, Any]:
+        """Return the counters and the last error as an object for JSON."""
+        return {
+            "routed": self.routed,
+            "served_from_last_count": self.served_from_last,
+            "failed": self.failed,
+            "failing": self.failing,
+            "last_error": self.last_error,
+        }
 
 
 class Status:
@@ -149,15 +164,15 @@ class Status:
         engine = self._engines.get(self._in_force) if self._ours else None
         tables = None
         if engine is not None:
-            tables = {**self._reports.get(engine.sequence, {}), "served_from_last": engine.failing}
-            if "rounds" in tables:
-                tables["rounds_acknowledged"] = self._rounds_written
-        engines = {
-            name: {key: value for key, value in vars(one).items() if key != "sequence"}
-            for name, one in sorted(self._engines.items())
-        }
+            tables = {
+                **dict.fromkeys(_REPORTED),
+                **self._reports.get(engine.sequence, {}),
+                "served_from_last": engine.failing,
+                "rounds_acknowledged": self._rounds_written,
+            }
+        engines = {name: one.as_object() for name, one in sorted(self._engines.items())}
         return {
-            "format": FORMAT,
+            "schema": SCHEMA,
             "time": self._now,
             "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._now)),
             "opensm": {"version": self._opensm, "pid": self._about.get("pid"), "state": self._state},
@@ -173,6 +188,7 @@ class Status:
             "engines": engines,
             "errors": dict(sorted(self._errors.items())),
             "last_error": self._last_error or None,
+            "shadow": None,
             **self._more,
         }
 
@@ -208,12 +224,15 @@ _TABLE_FIGURES = (
     ("vls", "Data VLs that the tables in force use."),
     ("switches", "Switches of the fabric that the tables in force are for."),
     ("end_ports", "End ports of the fabric that the tables in force are for."),
-    ("broken", "Entries of the tables before that no longer led to their LID."),
-    ("changed", "Entries that differ from the tables before."),
-    ("kept", "Share of the all-to-all throughput of the tables before that the tables in force keep."),
+    ("entries_broken", "Entries of the tables before that no longer led to their LID."),
+    ("entries_changed", "Entries that differ from the tables before."),
+    ("all_to_all_kept", "Share of the all-to-all throughput of the tables before that the tables in force keep."),
     ("all_to_all", "Share of the reference rate that every end port gets when all send to all others."),
     ("served_from_last", "Whether the tables in force are the last proven ones, because the engine had no new ones."),
 )
+
+_METRIC_NAMES = {"entries_broken": "broken", "entries_changed": "changed", "all_to_all_kept": "kept"}
+"""Names of metrics that are not the keys of the status file.  Rules for alarms depend on them."""
 
 
 def metrics(status: Mapping[str, Any]) -> str:
@@ -231,9 +250,10 @@ def metrics(status: Mapping[str, Any]) -> str:
         _one("engine_in_force", "The engine whose tables OpenSM uses; the value is 1.", 1,
              engine=status["in_force"]["engine"]),
         Metric("sweeps_total", "counter", "Heavy sweeps since OpenSM started.", (({}, status["sweeps"]),)),
-        *(_one(name, meaning, tables[name]) for name, meaning in _TABLE_FIGURES if tables.get(name) is not None),
+        *(_one(_METRIC_NAMES.get(key, key), meaning, tables[key]) for key, meaning in _TABLE_FIGURES
+          if tables.get(key) is not None),
         Metric("phase_seconds", "gauge", "Seconds that a phase of the last routing took.",
-               tuple(({"phase": name}, value) for name, value in tables.get("seconds", {}).items())),
+               tuple(({"phase": name}, value) for name, value in (tables.get("phase_seconds") or {}).items())),
         *_by_engine(status["engines"]),
         *_of_shadow(status.get("shadow")),
         Metric("errors_total", "counter", "Error lines in OpenSM's log since it started.",
@@ -249,7 +269,7 @@ def _one(name: str, meaning: str, value: float, **labels: str) -> Metric:
 def _of_shadow(shadow: Mapping[str, Any] | None) -> Iterator[Metric]:
     if shadow is None:
         return
-    labels = {"in_force": str(shadow["in_force"]), "engine": str(shadow["engine"])}
+    labels = {"in_force": str(shadow["engine_in_force"]), "engine": str(shadow["engine"])}
     for name, key, meaning in (
         ("shadow_certified", "certified", "Whether the shadow engine's tables are proven free of credit loops."),
         ("shadow_all_to_all", "all_to_all", "Share under all-to-all traffic with the shadow engine's tables."),
@@ -258,7 +278,11 @@ def _of_shadow(shadow: Mapping[str, Any] | None) -> Iterator[Metric]:
             "all_to_all_in_force",
             "Share under all-to-all traffic with the tables in force.",
         ),
-        ("shadow_differing", "differing", "Entries that differ between the tables in force and the shadow engine's."),
+        (
+            "shadow_differing",
+            "entries_differing",
+            "Entries that differ between the tables in force and the shadow engine's.",
+        ),
     ):
         if shadow.get(key) is not None:
             yield _one(name, meaning, shadow[key], **labels)
@@ -270,7 +294,12 @@ def _by_engine(engines: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
     for name, kind, key, meaning in (
         ("engine_failing", "gauge", "failing", "Whether the engine had no new tables when it was asked last."),
         ("engine_routed_total", "counter", "routed", "How often the engine had new tables."),
-        ("engine_served_from_last_total", "counter", "served_from_last", "How often its last tables stayed in use."),
+        (
+            "engine_served_from_last_total",
+            "counter",
+            "served_from_last_count",
+            "How often its last tables stayed in use.",
+        ),
         ("engine_failed_total", "counter", "failed", "How often the engine had no tables at all."),
     ):
         yield Metric(name, kind, meaning, tuple(({"engine": engine}, row[key]) for engine, row in engines.items()))

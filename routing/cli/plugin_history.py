@@ -50,7 +50,7 @@ def history(*, config: Path | None, as_json: bool) -> int:
         for entry in entries(folder)
     ]  # fmt: skip
     if as_json:
-        print_json("ibnue-plugin-history/1", {"folder": os.fspath(folder), "tables": rows})
+        print_json("ibnue-plugin-history/1", {"folder": os.fspath(folder), "stored_tables": rows})
         return 0
     if not rows:
         click.echo(f"{folder} has no tables")

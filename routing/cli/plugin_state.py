@@ -80,7 +80,7 @@ def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_
     last = _read(settings.status_path)
     if as_json:
         found = {
-            "library": there.library, "opensm": there.build.opensm, "package": there.build.package,
+            "library": there.library, "opensm_version": there.build.opensm, "package": there.build.package,
             "protocol": there.build.protocol, "layout": there.build.layout, "python": there.build.python,
             "problems": there.problems, "running": [dataclasses.asdict(process) for process in processes],
             "age_seconds": {name.replace(" ", "_"): age for name, age in ages.items()}, "status": last,

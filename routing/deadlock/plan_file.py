@@ -17,7 +17,7 @@ from routing.fabric import Fabric
 from routing.formats.atomic import write_text_atomically
 from routing.tables import Routing
 
-FORMAT = "ibnue-plan/1"
+SCHEMA = "ibnue-plan/2"
 WAIT = "until every packet that was in the fabric when the last block was acknowledged has left it"
 
 Bytes = npt.NDArray[np.uint8]
@@ -33,12 +33,14 @@ def plan_object(fabric: Fabric, old: Routing, new: Routing, transition: Transiti
     Each block has the GUID and name of its switch, its number, and the ports of those of its 64 LIDs that change.
     """
     plan: dict[str, Any] = {
-        "format": FORMAT,
-        "fabric": fabric.digest,
+        "schema": SCHEMA,
+        "fabric_digest": fabric.digest,
         "verdict": transition.verdict,
         "reason": transition.reason,
         "rounds": [],
         "steps": [],
+        "service_levels": {},
+        "virtual_lanes_above": None,
     }
     if transition.plan is not None:
         before = old.lft
@@ -84,4 +86,4 @@ def _blocks(fabric: Fabric, before: Bytes, after: Bytes) -> Iterator[dict[str, A
         for block in np.unique(lids // BLOCK).tolist():
             ports = {str(lid): int(after[switch, lid]) for lid in lids[lids // BLOCK == block].tolist()}
             guid = f"0x{int(fabric.switch_guid[switch]):016x}"
-            yield {"switch": guid, "name": fabric.switch_name[switch], "block": block, "ports": ports}
+            yield {"switch_guid": guid, "switch_name": fabric.switch_name[switch], "block": block, "port_by_lid": ports}

@@ -23,7 +23,7 @@ from routing.policy.model import (
 )
 from routing.policy.ports import PortPolicies
 
-FORMAT = "ibnue-switch-policy/1"
+SCHEMA = "ibnue-switch-policy/2"
 
 
 def switch_object(found: PortPolicies, fabric: Fabric, switch: int) -> dict[str, Any]:
@@ -46,11 +46,12 @@ def switch_object(found: PortPolicies, fabric: Fabric, switch: int) -> dict[str,
             summary["breaker"] = _breaker_object(found.breaker(switch, port))
         ports[str(port)] = summary
     return {
-        "format": FORMAT,
-        "switch": {"guid": f"0x{int(fabric.switch_guid[switch]):016x}", "name": fabric.switch_name[switch]},
+        "schema": SCHEMA,
+        "switch_guid": f"0x{int(fabric.switch_guid[switch]):016x}",
+        "switch_name": fabric.switch_name[switch],
         "policy": Path(found.policy.path).name,
-        "fabric": fabric.digest,
-        "ports": ports,
+        "fabric_digest": fabric.digest,
+        "settings_by_port": ports,
     }
 
 

@@ -35,7 +35,7 @@ def test_back_to_earlier_tables_and_on_again(live, nets, tmp_path):
         assert second != first
         for _ in range(2):  # the same tables are not stored again
             lab.opensm.resweep()
-        listed = json.loads(run("history", "--config", str(live.config), "--json"))["tables"]
+        listed = json.loads(run("history", "--config", str(live.config), "--json"))["stored_tables"]
         assert [(row["number"], row["engine"], row["pinned"]) for row in listed] == [
             (1, "updn", False), (2, "updn", False),
         ]  # fmt: skip

@@ -47,7 +47,7 @@ def test_the_verdict_is_that_on_the_dumps_and_nothing_is_written(
         in_force = read_tables(lab.opensm.folder, fabric)
         proof = prove(fabric, in_force)
         assert (found["verdict"] == "loop") == loop == (proof.credit_loop is not None)
-        assert (found["in_force"], found["engine"], found["fabric"]) == (engine, "nue", fabric.digest)
+        assert (found["engine_in_force"], found["engine"], found["fabric_digest"]) == (engine, "nue", fabric.digest)
         assert found["certified"] and found["problem"] is None
         share = all_to_all_share(fabric, channel_loads(fabric, in_force))
         assert found["all_to_all_in_force"] == pytest.approx(share)
@@ -70,11 +70,11 @@ def test_the_figures_are_those_of_the_two_tables(live, nets, toml, tmp_path):
         fabric = lab.fabric()
         in_force = read_tables(lab.opensm.folder, fabric)
         own = ENGINES["nue"].route(fabric, sweep_options(vls="auto", port_vls=1))
-        assert found["differing"] == np.count_nonzero(in_force.lft != own.lft) > 0
+        assert found["entries_differing"] == np.count_nonzero(in_force.lft != own.lft) > 0
         assert found["all_to_all"] == pytest.approx(all_to_all_share(fabric, channel_loads(fabric, own)))
         assert found["vls"] == own.vls == 1
         lab.unlink("sw1.1", 2)
-        assert until(lambda: (now := inspections(tmp_path))["fabric"] != fabric.digest and now)["certified"]
+        assert until(lambda: (now := inspections(tmp_path))["fabric_digest"] != fabric.digest and now)["certified"]
 
 
 def test_the_engine_itself_needs_no_shadow_and_another_of_ours_does(live, nets, toml, tmp_path):

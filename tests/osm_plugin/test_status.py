@@ -2,10 +2,11 @@ import json
 import os
 
 import pytest
+from json_contract import assert_valid
 from prometheus_text import parsed
 from waiting import until
 
-from osm_plugin.status import FORMAT, Status, SweepSummary, metrics
+from osm_plugin.status import SCHEMA, Status, SweepSummary, metrics
 from osm_plugin.status_writer import OutputFiles, StatusWriter
 
 
@@ -28,15 +29,15 @@ def test_facts_are_lines_of_a_key_and_a_value():
 def test_a_report_belongs_to_the_tables_that_were_published():
     seen = status()
     seen.take_summary(facts("routed", engine="ibnue-updn", sequence=4, opensm="OpenSM 3.3.23"))
-    seen.take_report({"sequence": 4, "vls": 2, "rounds": 1})
+    seen.take_report({"sequence": 4, "vls": 2, "rounds_planned": 1})
     seen.take_report({"sequence": 5, "vls": 3})
     seen.take_summary(facts("up", in_force="ibnue-updn", ours=1), now=200.0)
     seen.take_report({"sequence": 4, "all_to_all": 0.5})
     shown = seen.as_object()
-    assert shown["format"] == FORMAT and shown["opensm"] == {"version": "OpenSM 3.3.23", "pid": 7, "state": "up"}
-    assert shown["tables"] == {
-        "vls": 2, "rounds": 1, "all_to_all": 0.5, "served_from_last": False, "rounds_acknowledged": None,
-    }  # fmt: skip
+    assert shown["schema"] == SCHEMA and shown["opensm"] == {"version": "OpenSM 3.3.23", "pid": 7, "state": "up"}
+    known = {key: value for key, value in shown["tables"].items() if value is not None}
+    assert known == {"vls": 2, "rounds_planned": 1, "all_to_all": 0.5, "served_from_last": False}
+    assert_valid(shown)
     assert (shown["time"], shown["last_subnet_up"]) == (200.0, 200.0)
     seen.take_rounds(1)
     assert seen.as_object()["tables"]["rounds_acknowledged"] == 1
@@ -68,7 +69,7 @@ def test_failure_and_recovery_show_and_are_counted():
     shown = seen.as_object()
     assert shown["opensm"]["state"] == "routing failed" and shown["errors"] == {"IBN1": 2}
     assert shown["engines"]["ibnue-updn"] == {
-        "routed": 1, "served_from_last": 1, "failed": 1, "failing": True, "last_error": "ERR IBN1: dead",
+        "routed": 1, "served_from_last_count": 1, "failed": 1, "failing": True, "last_error": "ERR IBN1: dead",
     }  # fmt: skip
     seen.take_summary(facts("begin", sweep=9))
     seen.take_summary(facts("routed", engine="ibnue-updn", sequence=3, errors={"IBN1": 2}))
@@ -89,8 +90,10 @@ def test_metrics_are_valid_and_say_what_the_status_says():
     seen = status()
     seen.take_worker(12)
     seen.take_summary(facts("routed", engine='a"b\\c', sequence=1, errors={"IBN1": 2, "IBN10": 1}, sweep=3))
-    seen.take_report({"sequence": 1, "vls": 2, "certified": True, "all_to_all": 0.25, "kept": 0.875, "broken": 3,
-                      "changed": 8, "seconds": {"route": 0.002, "write": 1e-6}})  # fmt: skip
+    seen.take_report({
+        "sequence": 1, "vls": 2, "certified": True, "all_to_all": 0.25, "all_to_all_kept": 0.875, "entries_broken": 3,
+        "entries_changed": 8, "phase_seconds": {"route": 0.002, "write": 1e-6},
+    })  # fmt: skip
     seen.take_summary(facts("up", in_force='a"b\\c', ours=1, errors={"IBN1": 2, "IBN10": 1}, sweep=3), now=1e9)
     found = parsed(metrics(seen.as_object()))
     wanted = {
@@ -106,7 +109,7 @@ def test_metrics_are_valid_and_say_what_the_status_says():
 
 def test_metrics_of_a_shadow():
     seen = status()
-    seen.take_report({"shadow": {"in_force": "minhop", "engine": "nue", "verdict": "loop", "all_to_all": None}})
+    seen.take_report({"shadow": {"engine_in_force": "minhop", "engine": "nue", "verdict": "loop", "all_to_all": None}})
     found = parsed(metrics(seen.as_object()))
     assert found["ibnue_shadow_loop_in_force", 'in_force="minhop",engine="nue"'] == 1
     assert not any(name == "ibnue_shadow_all_to_all" for name, _ in found)

@@ -47,29 +47,29 @@ def files(tmp_path):
 
 def test_the_files_say_what_is_in_force(live, nets, files, plugin_folder):
     with live(nets("torus", "4x4", cas=1), "ibnue-updn,no_fallback", toml=files.toml) as lab:
-        reported = files.after("up", lambda status: "all_to_all" in status["tables"])
+        reported = files.after("up", lambda status: status["tables"]["all_to_all"] is not None)
         fabric, tables = lab.fabric(), reported["tables"]
         routing = ENGINES["updn"].route(fabric, sweep_options())
         proof = prove(fabric, routing)
         share = all_to_all_share(fabric, channel_loads(fabric, routing))
-        assert (tables["fabric"], tables["engine"], tables["vls"]) == (fabric.digest, "updn", 1)
+        assert (tables["fabric_digest"], tables["engine"], tables["vls"]) == (fabric.digest, "updn", 1)
         assert (tables["certified"], tables["strength"], tables["scope"]) == (True, proof.strength, proof.scope)
-        assert (tables["all_to_all"], tables["how"]) == (pytest.approx(share), "routed from scratch")
+        assert (tables["all_to_all"], tables["description"]) == (pytest.approx(share), "routed from scratch")
         assert reported["in_force"] == {"engine": "ibnue-updn", "ours": True}
         assert reported["opensm"]["version"].startswith("OpenSM ") and reported["opensm"]["pid"] == lab.opensm.pid
         assert reported["plugin"]["worker"]["pid"] == worker_of(lab) and reported["errors"] == {}
         assert reported["plugin"]["build"] == read_build_info(plugin_folder / LIBRARY).layout
         lab.unlink("sw1.1", 2)
-        reported = files.after("up", lambda status: status["tables"]["fabric"] != fabric.digest)
+        reported = files.after("up", lambda status: status["tables"]["fabric_digest"] != fabric.digest)
         logged_lines = r": (\d+) entr(?:y was|ies were) broken.*; (\d+) entr(?:y changes|ies change) in the switches"
         broken, changed = logged(lab, logged_lines)[-1]
         kept = logged(lab, r"all-to-all (\S+) % of before")[-1]
         # A trap that arrives late starts one more sweep, which finds nothing to change.
-        swept_again = reported["tables"]["how"] == "tables unchanged"
+        swept_again = reported["tables"]["description"] == "tables unchanged"
         expected = (0, 0) if swept_again else (int(broken), int(changed))
-        assert (reported["tables"]["broken"], reported["tables"]["changed"]) == expected
-        assert swept_again or reported["tables"]["kept"] == pytest.approx(float(kept) / 100, abs=0.0006)
-        until(lambda: files.metrics().get(("ibnue_changed", "")) == files.status()["tables"]["changed"])
+        assert (reported["tables"]["entries_broken"], reported["tables"]["entries_changed"]) == expected
+        assert swept_again or reported["tables"]["all_to_all_kept"] == pytest.approx(float(kept) / 100, abs=0.0006)
+        until(lambda: files.metrics().get(("ibnue_changed", "")) == files.status()["tables"]["entries_changed"])
     assert files.status()["opensm"]["state"] == "ended"
     assert files.metrics()["ibnue_running", ""] == 0
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from command_runs import run
+from json_contract import assert_valid
 
 from routing.cli.fabric_argument import read
 from routing.deadlock.mixed import MixedGraphs, Mixture
@@ -51,6 +52,7 @@ def test_another_root_is_not_safe_in_any_order(torus, routed, tmp_path):
 def test_writing_what_the_plan_states_leads_to_the_new_tables(torus, routed, tmp_path):
     result = run("transition", torus, *routed, "--plan", tmp_path / "plan.json")
     plan = json.loads((tmp_path / "plan.json").read_text())
+    assert_valid(plan)
     fabric = read(str(torus))
     old, new = (read_tables(path, fabric) for path in routed)
     row = {f"0x{guid:016x}": s for s, guid in enumerate(fabric.switch_guid.tolist())}
@@ -58,10 +60,10 @@ def test_writing_what_the_plan_states_leads_to_the_new_tables(torus, routed, tmp
     for part in plan["rounds"] or plan["steps"]:
         before = state.copy()
         for block in part["write"]:
-            assert fabric.switch_name[row[block["switch"]]] == block["name"]
-            for lid, port in block["ports"].items():
+            assert fabric.switch_name[row[block["switch_guid"]]] == block["switch_name"]
+            for lid, port in block["port_by_lid"].items():
                 assert int(lid) // 64 == block["block"]
-                state[row[block["switch"]], int(lid)] = port
+                state[row[block["switch_guid"]], int(lid)] = port
         if plan["rounds"]:
             mixture = Mixture.of(fabric, old, new).between(before, state)
             assert MixedGraphs(mixture).order(replies=False, switch_pairs=False) is not None

@@ -10,6 +10,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from json_contract import assert_valid
 from routing_cases import shortest
 
 from routing.engines import ENGINES
@@ -199,18 +200,19 @@ def test_files_for_switch_agents(lay, ring, tmp_path):
     assert len(written) == 5
     reported = json.loads((tmp_path / "agents" / f"0x{int(fabric.switch_guid[2]):016x}.json").read_text())
     assert reported == switch_object(found, fabric, 2)
-    assert reported["format"] == "ibnue-switch-policy/1"
-    assert reported["switch"] == {"guid": f"0x{int(fabric.switch_guid[2]):016x}", "name": "sw2"}
-    assert sorted(reported["ports"]) == ["1", "2", "3", "4"]
-    assert reported["ports"]["1"] == {
+    assert_valid(reported)
+    assert reported["schema"] == "ibnue-switch-policy/2"
+    assert (int(reported["switch_guid"], 16), reported["switch_name"]) == (fabric.switch_guid[2], "sw2")
+    assert sorted(reported["settings_by_port"]) == ["1", "2", "3", "4"]
+    assert reported["settings_by_port"]["1"] == {
         "rules": ["all", "cas"], "hoq_life": 12, "hoq_seconds": hoq_seconds(12), "vl_stall_count": 3,
     }  # fmt: skip
-    assert reported["ports"]["3"] == {
+    assert reported["settings_by_port"]["3"] == {
         "rules": ["all", "one"], "hoq_life": 20, "hoq_seconds": None, "vl_stall_count": 3,
         "breaker": {"kind": "deadlock", "detect_seconds": 1e-3, "check_seconds": 2e-5, "release_seconds": 3e-5,
                     "extra_mtus": 4},
     }  # fmt: skip
-    assert reported["ports"]["4"] == {"rules": ["all"], "vl_stall_count": 3}
+    assert reported["settings_by_port"]["4"] == {"rules": ["all"], "vl_stall_count": 3}
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentProblem):
         write_switch_files(found, fabric, tmp_path / "file")
