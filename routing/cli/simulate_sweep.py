@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 MOST_LOADS = 100
-NS_PER_US = 1000
 
 
 def read_loads(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[float, ...] | None:

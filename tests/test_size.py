@@ -1,0 +1,78 @@
+"""The code stays small: functions fit a screen, modules stay short, and the total is counted."""
+
+import ast
+import io
+import re
+import tokenize
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("routing", "osm_plugin", "ibsim_fixtures", "ibnue")
+MOST_LINES_OF_A_FUNCTION = 60
+MOST_LINES = 64_000
+"""Upper bound of the lines of product code.  Raise it only for a feature, and delete before that."""
+
+
+def product(*suffixes):
+    """Source files of the product."""
+    found = (path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.suffix in suffixes)
+    return sorted(path for path in found if path.name != "_native.c")
+
+
+def python_functions(path):
+    """Name and number of lines of each function, without its docstring."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first, lines = node.body[0], node.end_lineno - node.lineno + 1
+            if ast.get_docstring(node, clean=False) is not None:
+                lines -= first.end_lineno - first.lineno + 1
+            yield node.name, lines
+
+
+def c_functions(path):
+    """Line and number of lines of each function, from the brace that opens it to the one that closes it."""
+    opened = 0
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line.startswith("{"):
+            opened = number
+        elif line.startswith("}") and opened:
+            yield f"line {opened}", number - opened + 1
+            opened = 0
+
+
+def python_lines(source):
+    """Number of lines with code: without blank lines, comments and docstrings."""
+    left_out = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
+    lines = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in left_out | {tokenize.ENDMARKER}:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            lines.difference_update(range(node.lineno, node.end_lineno + 1))
+    return len(lines)
+
+
+def c_lines(source):
+    """Number of lines with code: without blank lines and comments."""
+    code = re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
+    return sum(bool(line.strip()) for line in code.splitlines())
+
+
+@pytest.mark.parametrize(("suffix", "functions"), [(".py", python_functions), (".c", c_functions), (".h", c_functions)])
+def test_functions_fit_a_screen(suffix, functions):
+    long = [
+        f"{path.relative_to(ROOT)} {name}: {lines}"
+        for path in product(suffix)
+        for name, lines in functions(path)
+        if lines > MOST_LINES_OF_A_FUNCTION
+    ]
+    assert not long
+
+
+def test_the_product_does_not_grow_unseen():
+    lines = sum(python_lines(path.read_text()) for path in product(".py"))
+    lines += sum(c_lines(path.read_text()) for path in product(".c", ".h"))
+    assert 0.9 * MOST_LINES < lines <= MOST_LINES
