@@ -168,7 +168,7 @@ int ibnue_abi_check_opensm(const osm_opensm_t *osm, int *log, char *why)
     check_options(&probe, &subn->opt);
     close_probe(&probe);
     if (probe.differs)
-        snprintf(why, IBNUE_WHY, "%s is at another place than in the headers", probe.differs);
+        snprintf(why, IBNUE_WHY, "%s is at another offset than in the headers", probe.differs);
     return probe.differs ? -1 : 0;
 }
 
@@ -261,7 +261,7 @@ static int check_nodes(const osm_subn_t *subn, int *complete, char *why)
     }
     close_probe(&probe);
     if (probe.differs)
-        snprintf(why, IBNUE_WHY, "%s is at another place than in the headers", probe.differs);
+        snprintf(why, IBNUE_WHY, "%s is at another offset than in the headers", probe.differs);
     *complete = switches && !probe.differs;
     return probe.differs ? -1 : 0;
 }

@@ -92,7 +92,7 @@ def _engine_values(config: PluginConfig, path: Path) -> Iterator[Finding]:
         except OptionError as problem:
             yield Finding(True, f"{where}: {problem}")
         if "effort" in table and "budget" in table:
-            yield Finding(True, f"{where}: effort and budget set the same thing (leave one out)")
+            yield Finding(True, f"{where}: effort and budget both set the effort (leave one out)")
 
 
 def _class_values(config: PluginConfig, path: Path) -> Iterator[Finding]:

@@ -55,7 +55,7 @@ def options_of(
     found = dict(config.options_of(engine) if found is None else found)
     if "budget" in found:
         if "effort" in found:
-            raise OptionError("effort and budget set the same thing", remedy="leave one out")
+            raise OptionError("effort and budget both set the effort", remedy="leave one out")
         found["effort"] = effort_within(snapshot.fabric, found.pop("budget"))
     found.setdefault("effort", SWEEP_EFFORT)
     _check_vls(found.get("vls", "auto"), snapshot)

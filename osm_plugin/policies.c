@@ -321,7 +321,7 @@ static void log_tally(struct ibnue_plugin *plugin, const struct tally *tally, co
         tally->wished, tally->right, tally->written, tally->held, tally->stubborn, note);
     if (tally->first)
         SAY(plugin, OSM_LOG_ERROR,
-            "ERR IBNA: %u ports did not accept their new value, first %s port %u: HOQLife %u, VLStallCount %u"
+            "ERR IBNA: %u ports did not accept their new values, first %s port %u: HOQLife %u, VLStallCount %u"
             " instead of %u, %u\n",
             tally->written - tally->held, osm_physp_get_node_ptr(tally->first)->print_desc,
             osm_physp_get_port_num(tally->first), tally->first->port_info.vl_stall_life & 0x1F,

@@ -221,14 +221,14 @@ def _number(value: float) -> str:
 
 _TABLE_FIGURES = (
     ("certified", "Whether the tables in force are proven free of credit loops."),
-    ("vls", "Data VLs that the tables in force use."),
-    ("switches", "Switches of the fabric that the tables in force are for."),
-    ("end_ports", "End ports of the fabric that the tables in force are for."),
-    ("entries_broken", "Entries of the tables before that no longer led to their LID."),
-    ("entries_changed", "Entries that differ from the tables before."),
-    ("all_to_all_kept", "Share of the all-to-all throughput of the tables before that the tables in force keep."),
-    ("all_to_all", "Share of the reference rate that every end port gets when all send to all others."),
-    ("served_from_last", "Whether the tables in force are the last proven ones, because the engine had no new ones."),
+    ("vls", "Number of data VLs that the tables in force use."),
+    ("switches", "Number of switches in the fabric of the tables in force."),
+    ("end_ports", "Number of end ports in the fabric of the tables in force."),
+    ("entries_broken", "Number of previous entries that no longer led to their LID."),
+    ("entries_changed", "Number of entries that differ from the previous tables."),
+    ("all_to_all_kept", "All-to-all rate of the tables in force, divided by the rate of the previous tables."),
+    ("all_to_all", "All-to-all share: the rate of every end port when all send to all others."),
+    ("served_from_last", "Whether the last proven tables stay in force because the engine had no new tables."),
 )
 
 _METRIC_NAMES = {"entries_broken": "broken", "entries_changed": "changed", "all_to_all_kept": "kept"}
@@ -245,18 +245,18 @@ def metrics(status: Mapping[str, Any]) -> str:
         _one("worker_running", "Whether the worker runs.", status["plugin"]["worker"]["pid"] is not None),
         _one("routing_failed", "Whether no engine had tables in the last sweep.",
              status["opensm"]["state"] == "routing failed"),
-        _one("last_subnet_up_timestamp_seconds", "When the last sweep ended.", status["last_subnet_up"] or 0),
-        _one("status_timestamp_seconds", "When the status was written.", status["time"]),
+        _one("last_subnet_up_timestamp_seconds", "Time at which the last sweep ended.", status["last_subnet_up"] or 0),
+        _one("status_timestamp_seconds", "Time at which the status was written.", status["time"]),
         _one("engine_in_force", "The engine whose tables OpenSM uses; the value is 1.", 1,
              engine=status["in_force"]["engine"]),
-        Metric("sweeps_total", "counter", "Heavy sweeps since OpenSM started.", (({}, status["sweeps"]),)),
+        Metric("sweeps_total", "counter", "Number of heavy sweeps since OpenSM started.", (({}, status["sweeps"]),)),
         *(_one(_METRIC_NAMES.get(key, key), meaning, tables[key]) for key, meaning in _TABLE_FIGURES
           if tables.get(key) is not None),
-        Metric("phase_seconds", "gauge", "Seconds that a phase of the last routing took.",
+        Metric("phase_seconds", "gauge", "Seconds that each phase of the last routing took.",
                tuple(({"phase": name}, value) for name, value in (tables.get("phase_seconds") or {}).items())),
         *_by_engine(status["engines"]),
         *_of_shadow(status.get("shadow")),
-        Metric("errors_total", "counter", "Error lines in OpenSM's log since it started.",
+        Metric("errors_total", "counter", "Number of error lines in OpenSM's log since OpenSM started.",
                tuple(({"code": code}, count) for code, count in status["errors"].items())),
     ]  # fmt: skip
     return "\n".join(line for metric in found if metric.values for line in metric.lines()) + "\n"
@@ -272,16 +272,16 @@ def _of_shadow(shadow: Mapping[str, Any] | None) -> Iterator[Metric]:
     labels = {"in_force": str(shadow["engine_in_force"]), "engine": str(shadow["engine"])}
     for name, key, meaning in (
         ("shadow_certified", "certified", "Whether the shadow engine's tables are proven free of credit loops."),
-        ("shadow_all_to_all", "all_to_all", "Share under all-to-all traffic with the shadow engine's tables."),
+        ("shadow_all_to_all", "all_to_all", "All-to-all share of the shadow engine's tables."),
         (
             "shadow_all_to_all_in_force",
             "all_to_all_in_force",
-            "Share under all-to-all traffic with the tables in force.",
+            "All-to-all share of the tables in force.",
         ),
         (
             "shadow_differing",
             "entries_differing",
-            "Entries that differ between the tables in force and the shadow engine's.",
+            "Number of entries that differ between the tables in force and the shadow engine's tables.",
         ),
     ):
         if shadow.get(key) is not None:
@@ -292,13 +292,13 @@ def _of_shadow(shadow: Mapping[str, Any] | None) -> Iterator[Metric]:
 
 def _by_engine(engines: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
     for name, kind, key, meaning in (
-        ("engine_failing", "gauge", "failing", "Whether the engine had no new tables when it was asked last."),
-        ("engine_routed_total", "counter", "routed", "How often the engine had new tables."),
+        ("engine_failing", "gauge", "failing", "Whether the engine had no new tables at its last request."),
+        ("engine_routed_total", "counter", "routed", "How often the engine computed new tables."),
         (
             "engine_served_from_last_total",
             "counter",
             "served_from_last_count",
-            "How often its last tables stayed in use.",
+            "How often the engine's last tables stayed in use.",
         ),
         ("engine_failed_total", "counter", "failed", "How often the engine had no tables at all."),
     ):

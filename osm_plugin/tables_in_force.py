@@ -112,7 +112,7 @@ class State:
             file.seek(0)
             self._saved.pop(folder, None)
             if self._late:
-                self.remarks.append(f"state ignored: {folder}: it came after tables had been published")
+                self.remarks.append(f"state ignored: {folder}: it was read only after tables had been published")
                 return
             try:
                 kept = read_state(folder, threads=threads, file=file)

@@ -39,7 +39,7 @@ PORT_VLS = (1, 2, 4, 8, 15)
               help="Number of message types that wait for one another, such as 2 for request and reply. Reports whether"
                    " a port has enough VLs to give each type its own copy of the tables.")  # fmt: skip
 @click.option("--multicast", type=click.Path(path_type=Path), metavar="FILE",
-              help="OpenSM's opensm.mcfdbs: check its groups together with TABLES.")  # fmt: skip
+              help="Multicast tables (OpenSM's opensm.mcfdbs), to be checked together with TABLES.")  # fmt: skip
 @click.option("--multicast-sl", type=click.IntRange(0, 15), default=0, show_default=True,
               help="Service level of the multicast groups.")  # fmt: skip
 @click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")

@@ -56,7 +56,7 @@ def facts(found: Comparison) -> list[tuple[str, str]]:
     planned = "all others as planned" if others else "all as planned"
     rows.append(("cables", planned if not found.cables else f"{count_noun(found.edits, 'cable')} to reconnect"))
     if others:
-        rows.append(("their cables", f"{found.lost_cables} of missing devices, {found.new_cables} of extra ones"))
+        rows.append(("their cables", f"{found.lost_cables} of missing devices, {found.new_cables} of extra devices"))
     return rows
 
 

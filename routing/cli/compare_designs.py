@@ -29,7 +29,7 @@ PRICE = Number(0, 1e12)
 @click.option("-e", "--engine", "engine_name", default=DEFAULT, show_default=True, metavar="ENGINE",
               shell_complete=engine_options.complete, help="Engine that routes each design.")  # fmt: skip
 @click.option("--hosts", type=click.IntRange(2, 49151), metavar="N",
-              help="Keep N CAs of each design, evenly spread, so that the designs have equal hosts.")  # fmt: skip
+              help="Keep N CAs of each design, spread evenly, so that all designs have N hosts.")  # fmt: skip
 @click.option("--ports", type=click.IntRange(1, 254), metavar="P",
               help="Refuse designs with a switch of more than P ports.")  # fmt: skip
 @click.option("--switch-price", type=PRICE, default=100.0, show_default=True, metavar="X", help="Price of a switch.")

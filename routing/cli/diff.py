@@ -25,9 +25,13 @@ NAMED_SWITCHES = 10
 @click.argument("a", type=click.Path(path_type=Path))
 @click.argument("b", type=click.Path(path_type=Path))
 @click.option("--fabric", metavar="FABRIC", help="Fabric of the tables A, and of B unless --fabric-b is given.")
-@click.option("--fabric-b", metavar="FABRIC", help="Fabric of the tables B, if it is another one.")
+@click.option("--fabric-b", metavar="FABRIC", help="Fabric of the tables B, if it differs from --fabric.")
 @click.option(
-    "--lmc", type=click.IntRange(0, 7), default=0, show_default=True, help="LMC of the LIDs that are assigned."
+    "--lmc",
+    type=click.IntRange(0, 7),
+    default=0,
+    show_default=True,
+    help="LMC for ports without LIDs in the file: each gets 2^LMC LIDs.",
 )
 @click.option(
     "--guid2lid", type=click.Path(path_type=Path), metavar="FILE", help="Take LIDs from this guid2lid file of OpenSM."
@@ -142,7 +146,7 @@ def facts(found: Difference) -> Iterator[tuple[str, str]]:
     yield "entries", of(found.entries_changed, found.entries)
     yield "LFT blocks", f"{of(found.blocks_changed, found.blocks)}; one SMP each"
     sls = (
-        "cannot be compared: only one of the two depends on the source LID"
+        "cannot be compared: only one of the two sets of SLs depends on the source LID"
         if found.sls_changed is None
         else f"{found.sls_changed} differ"
     )

@@ -26,9 +26,9 @@ SUFFIXES = (".html", ".svg", ".dot")
 @fabric_argument.sl_options
 @fabric_argument.fault_options
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", required=True,
-              help="Where to: .html a page with search and tables, .svg a picture, .dot for Graphviz.")  # fmt: skip
+              help="Output file: .html (page with search and tables), .svg (picture) or .dot (Graphviz).")  # fmt: skip
 @click.option("--size", type=click.IntRange(1, 100), default=1, show_default=True, metavar="MB",
-              help="Size up to which a page contains the paths of the tables.")  # fmt: skip
+              help="Maximum size of a page; paths that do not fit are left out.")  # fmt: skip
 @click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
 @json_option
 def draw(
@@ -57,7 +57,7 @@ def draw(
     if output.suffix not in SUFFIXES:
         raise OptionError(f"{output}: no picture has the suffix {output.suffix!r}", remedy=f"use {', '.join(SUFFIXES)}")
     if fabric_argument.has_sl_files() and tables is None:
-        raise OptionError("--sl and --sl2vl are about TABLES", remedy="name the tables, or leave them out")
+        raise OptionError("--sl and --sl2vl have no effect without TABLES", remedy="name the tables, or leave them out")
     with spinner(f"reading {fabric}"):
         whole = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
         left = fabric_argument.broken(whole, failed, fault_lists)

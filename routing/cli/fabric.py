@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 @click.option("--seed", type=int, help="Seed of random topologies.")
 @click.option("--name", help="Name of the fabric.")
 @click.option(
-    "--lmc", type=click.IntRange(0, 7), default=0, show_default=True, help="LMC of the LIDs that are assigned."
+    "--lmc",
+    type=click.IntRange(0, 7),
+    default=0,
+    show_default=True,
+    help="LMC for ports without LIDs in the file: each gets 2^LMC LIDs.",
 )
 @click.option(
     "--guid2lid", type=click.Path(path_type=Path), metavar="FILE", help="Take LIDs from this guid2lid file of OpenSM."

@@ -85,7 +85,7 @@ def fabric_argument(command: Command) -> Command:
         type=click.IntRange(0, 7),
         default=0,
         show_default=True,
-        help="LMC of assigned LIDs: every end port without LIDs gets 2^LMC of them.",
+        help="LMC for ports without LIDs in the file: each gets 2^LMC LIDs.",
     )(command)
     return click.argument("fabric", shell_complete=complete)(command)
 
@@ -119,14 +119,14 @@ def fault_options(command: Command) -> Command:
         type=click.Path(path_type=Path),
         multiple=True,
         metavar="FILE",
-        help="Break everything that this file names, one fault per line.",
+        help="Apply all faults in this file, one per line.",
     )(command)
     return click.option(
         "--fail",
         "failed",
         multiple=True,
         metavar="FAULT",
-        help="Break something; repeatable: a link such as 'S1/3' or 'S1/3 - S2/4', a device by name, 'swap S1/3 S2/4'.",
+        help="Apply a fault; repeatable: a link such as 'S1/3' or 'S1/3 - S2/4', a device by name, 'swap S1/3 S2/4'.",
     )(command)
 
 

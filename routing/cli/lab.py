@@ -58,15 +58,15 @@ UNUSED_WITH = {
 @click.option(
     "--demo",
     is_flag=True,
-    help="Show a tour on a torus: an engine of OpenSM, then one of ibnue; a cable is pulled and put back.",
+    help="Run a demonstration on a torus: an engine of OpenSM, then one of ibnue; a cable is pulled and restored.",
 )
 @click.option("--policies", type=click.Path(path_type=Path), metavar="FILE",
-              help="Rules for lifetimes of single ports, which the plugin sets after every sweep.")  # fmt: skip
+              help="File of rules for packet lifetimes of ports, which the plugin sets after every sweep.")  # fmt: skip
 @click.option("--soak", "soak_length", metavar="LENGTH",
-              help="Break and repair random parts of the fabric, for some events or some time: 100, 8h.")  # fmt: skip
+              help="Break and restore random parts of the fabric, for some events or a time: 100, 8h.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Random seed of --soak.")
 @click.option("--ledger", type=click.Path(path_type=Path), metavar="FILE",
-              help="File for the results of --soak: one JSON object per line and event.")  # fmt: skip
+              help="File for the results of --soak: a line with a JSON object for each event.")  # fmt: skip
 @fabric_argument.name_map_option
 @json_option
 def lab(
@@ -221,7 +221,7 @@ def show(state: LabState, headline: str) -> None:
         changed = f"{entries}; {state.broken} no longer valid"
         rows.append(("changed", f"{changed}; the tables are those of the start" if state.returned else changed))
         if state.kept is not None:
-            rows.append(("all-to-all", f"{100 * state.kept:.1f} % of before"))
+            rows.append(("all-to-all", f"{100 * state.kept:.1f} % of the rate before"))
     print_rows([*rows, *proof_report.facts(state.proof)])
     proof_report.print_findings(state.proof)
     echo_lines()

@@ -37,7 +37,7 @@ _LINKS = 10
     "--shift",
     type=click.IntRange(1),
     metavar="N",
-    help="Flows instead of a file: every end port sends to the Nth one after it.",
+    help="Flows instead of a file: every end port sends to the Nth end port after it.",
 )
 @click.option("--paths", "path_file", type=click.Path(path_type=Path), metavar="FILE",
               help="Paths instead of a fabric, as lines FLOW: LINK LINK ...")  # fmt: skip

@@ -58,7 +58,7 @@ def check(
     return int(wrong)
 
 
-@click.command(short_help="Show the installed plugin, and which OpenSMs run it.")
+@click.command(short_help="Show the installed plugin, and which OpenSM processes run it.")
 @_LIBDIR
 @_PREFIX
 @click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="The plugin's configuration (TOML).")

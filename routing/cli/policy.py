@@ -116,7 +116,7 @@ def check(*, policy_file: Path, fabric: str, tables: Path | None, as_json: bool)
     return 0
 
 
-@policy.command(short_help="Show the values of one port, and the rules behind them.")
+@policy.command(short_help="Show the values of one port, and the rules that set these values.")
 @inputs
 @click.argument("switch")
 @click.argument("port", type=click.IntRange(1, 254))

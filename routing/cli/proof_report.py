@@ -97,7 +97,7 @@ def _unknown(verdict: Verdict) -> str:
     return (
         text
         if verdict.proof.credit_loop is not None
-        else f"{text}; with this there is no loop, but if all packets share one VL there is one"
+        else f"{text}; under this assumption there is no loop, but there is one if all packets share one VL"
     )
 
 
@@ -116,7 +116,7 @@ def print_verdict(verdict: Verdict) -> None:
     for assumption in verdict.assumed.values():
         echo_lines(f"assumed, because the files do not state it: {assumption}")
     echo_lines(
-        "state what is unknown with --sl and --sl2vl; otherwise this may be a loop:", *verdict.possible_loop.describe()
+        "possible loop, unless --sl and --sl2vl state SLs or VLs that prevent it:", *verdict.possible_loop.describe()
     )
 
 

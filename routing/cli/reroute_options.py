@@ -42,14 +42,14 @@ def options(command: Command) -> Command:
         click.option("--rebalance", type=click.IntRange(1), metavar="N",
                      help="With --previous: change up to N more entries to improve the balance."),
         click.option("--stability", type=click.Choice(STABILITY_LEVELS), metavar="|".join(STABILITY_LEVELS),
-                     help="With --previous: change only broken entries and those that the repair needs (full); or some "
-                     "more, to keep the balance (balanced, the default); or recompute everything (fresh)."),
+                     help="With --previous: entries that may change. full: broken entries, and entries that their "
+                     "repair requires. balanced (default): some more, for balance. fresh: all entries."),
         click.option("--was", metavar="FABRIC",
-                     help="With --previous: the fabric of those tables (default: FABRIC without "
+                     help="With --previous: fabric of these tables (default: FABRIC without "
                      "the given faults)."),
         click.option("--previous", type=click.Path(path_type=Path), metavar="TABLES",
-                     help="Existing tables, a bundle or a folder: change as few entries as possible. Without -e "
-                     "the engine is the one that made them."),
+                     help="Existing tables (bundle or folder); change as few entries as possible. Without -e, "
+                     "the engine that made these tables is used."),
     ):  # fmt: skip
         command = option(command)
     return command

@@ -135,7 +135,7 @@ def effort_for_budget(budget: float, options: EngineOptions, fabric: Fabric) -> 
     from routing.engines.budget import effort_within
 
     if engine_options.is_given("effort"):
-        raise OptionError("--effort and --budget set the same thing", remedy="give one of them")
+        raise OptionError("--effort and --budget both set the effort", remedy="give one of them")
     return replace(options, effort=effort_within(fabric, budget))
 
 

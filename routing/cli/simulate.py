@@ -39,7 +39,7 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
               help="Folder for a chart of every case as SVG: buffers and throughput over time, or accepted "
               "load over offered load.")  # fmt: skip
 @click.option("--trace", is_flag=True, help="Report each drop and each action of a deadlock breaker, with its time.")
-@click.option("--sweep", is_flag=True, help="Measure latency and throughput over load instead: SCENARIO is a fabric.")
+@click.option("--sweep", is_flag=True, help="Measure latency and throughput over load; SCENARIO is then a fabric.")
 @sweep_options
 @report_options
 @json_option
@@ -59,7 +59,7 @@ def simulate(
     ctx = click.get_current_context()
     if sweep:
         if scenario is None or listing or names or trace:
-            raise click.UsageError("--sweep takes a fabric, and neither --list, --case nor --trace", ctx)
+            raise click.UsageError("--sweep takes a fabric, and cannot be combined with --list, --case or --trace", ctx)
         return sweep_loads(read(scenario), sweeping, plot, source=scenario, as_json=as_json)
     refuse_sweep_options(ctx, sweeping)
     if listing == (scenario is not None):

@@ -33,7 +33,9 @@ def read_loads(ctx: click.Context, param: click.Parameter, text: str | None) -> 
     except ValueError:
         loads = ()
     if not loads or not all(0 < load <= 1 for load in loads):
-        raise click.BadParameter(f"{text!r} is not such as 0.1,0.5 or 0.1:0.9:0.1, over 0 and up to 1", ctx, param)
+        raise click.BadParameter(
+            f"{text!r} is not a list of loads such as 0.1,0.5 or 0.1:0.9:0.1, each over 0 and up to 1", ctx, param
+        )
     return loads
 
 
@@ -109,7 +111,7 @@ _OPTIONS = (
             help="uniform (default), permutation, neighbour, tornado, transpose, bit-complement, bit-reverse, hotspot "
             "or incast; may be given several times."),
     _option("--loads", callback=read_loads, metavar="LOADS",
-            help="shares of a CA's link, such as 0.2,0.5 or 0.1:0.9:0.2 (default: 0.1:0.9:0.1)."),
+            help="offered loads as shares of a CA's link, such as 0.2,0.5 or 0.1:0.9:0.2 (default: 0.1:0.9:0.1)."),
     _option("--process", type=click.Choice(["poisson", "bernoulli", "bursty"]),
             help="when messages become due (default: poisson)."),
     _option("--burst", type=click.FloatRange(1, 10**6), metavar="N", help="mean messages of a burst (default: 8)."),
@@ -119,7 +121,8 @@ _OPTIONS = (
     _option("--buffer", type=click.IntRange(1, 2048), metavar="BLOCKS",
             help="64-byte blocks of each VL's input buffer (default: 128)."),
     _option("--seeds", type=click.IntRange(1, 1000), metavar="N", help="runs of each point (default: 3)."),
-    _option("-j", "--jobs", type=click.IntRange(1, 4096), metavar="N", help="processes; one a core if not given."),
+    _option("-j", "--jobs", type=click.IntRange(1, 4096), metavar="N",
+            help="number of processes (default: one per core)."),
 )  # fmt: skip
 PARAMETERS = (
     "engines", "vls", "schemes", "patterns", "loads", "process", "burst", "message", "speedup", "buffer", "seeds",

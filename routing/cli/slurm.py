@@ -14,11 +14,11 @@ from routing.errors import OptionError
 @click.command()
 @fabric_argument.fabric_argument
 @fabric_argument.fault_options
-@click.option("--yaml", "as_yaml", is_flag=True, help="topology.yaml (Slurm 25.05) with all planes.")
+@click.option("--yaml", "as_yaml", is_flag=True, help="Write topology.yaml (Slurm 25.05) with all planes.")
 @click.option("--plane", type=click.IntRange(1), metavar="N",
-              help="The plane for topology.conf, if nodes have ports in several.")  # fmt: skip
+              help="Plane for topology.conf, if nodes have ports in several separate fabrics.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Where to; standard output if not given.")  # fmt: skip
+              help="Output file (default: standard output).")  # fmt: skip
 def slurm(
     *,
     fabric: str,

@@ -123,7 +123,7 @@ def line(outcome: Outcome) -> str:
     took = "kept its tables" if outcome.routing_ms is None else f"routed in {outcome.routing_ms:.0f} ms"
     changed = f"{count_noun(outcome.changed, 'entry')} changed"
     if outcome.kept is not None:
-        changed += f", all-to-all {100 * outcome.kept:.1f} % of before"
+        changed += f", all-to-all {100 * outcome.kept:.1f} % of the rate before"
     return f"{outcome.number:>5}  {action}: {size}; {took}, {changed}; {verdict(outcome)}"
 
 
@@ -137,7 +137,7 @@ def verdict(outcome: Outcome) -> str:
     wrong = [
         text
         for bad, text in (
-            (not outcome.as_cabled, "ibnetdiscover does not see the cables that should be left"),
+            (not outcome.as_cabled, "ibnetdiscover does not see all cables that should be left"),
             (not outcome.as_dumped, "the tables in the switches differ from OpenSM's dump"),
             (outcome.as_planned is False, "the tables in force differ from those that the plugin planned"),
             (not outcome.complete, "routes are missing"),

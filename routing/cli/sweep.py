@@ -51,7 +51,7 @@ def all_or_number(text: str) -> int | str:
     "--spec",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="TOML file that describes all cases, in place of FABRIC and the options up to --lab.",
+    help="TOML file that describes all cases, instead of FABRIC and the options up to --lab.",
 )
 @click.option(
     "-e",
@@ -89,7 +89,7 @@ def all_or_number(text: str) -> int | str:
     default="link",
     show_default=True,
     metavar="KIND,...",
-    help="What breaks in a random case: link, ca-link, switch, ca, degrade, swap.",
+    help="Kinds of faults in a random case: link, ca-link, switch, ca, degrade, swap.",
 )
 @click.option("--seeds", default="1", show_default=True, metavar="N,M-K", help="Seeds of the engines.")
 @click.option(
@@ -107,7 +107,7 @@ def all_or_number(text: str) -> int | str:
     "path",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="File that stores the results. Cases that it has are not run again.",
+    help="File that stores the results. Cases with a result in this file are not run again.",
 )
 @click.option("--shard", metavar="K/N", help="Run only the K-th of N parts, for instance on different machines.")
 @click.option(
@@ -115,7 +115,7 @@ def all_or_number(text: str) -> int | str:
     default="processes",
     show_default=True,
     metavar="processes|dask://HOST:PORT|mpi",
-    help="What runs the cases: processes, Dask or MPI.",
+    help="Executor of the cases: processes, Dask or MPI.",
 )
 @click.option(
     "-j", "--jobs", type=click.IntRange(1, 4096), metavar="N", help="Number of processes (default: one per core)."
@@ -142,7 +142,7 @@ def all_or_number(text: str) -> int | str:
     default=0.05,
     show_default=True,
     metavar="X",
-    help="Share of the all-to-all rate whose loss is not a regression.",
+    help="Largest loss of the all-to-all share that does not count as a regression.",
 )
 @click.option("--by-fabric", is_flag=True, help="Print one line per fabric in the summary.")
 @report_options

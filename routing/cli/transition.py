@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option(
     "--old-fabric",
     metavar="FABRIC",
-    help="Fabric of the tables OLD, if it is another one; matched with FABRIC by GUID.",
+    help="Fabric of the tables OLD, if it differs from FABRIC. Devices are matched by GUID.",
 )
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the rounds, or the steps of the Double Scheme, as JSON.")  # fmt: skip
@@ -178,7 +178,7 @@ def steps(drain: DoubleScheme | None) -> Iterator[str]:
     if drain is None:
         return
     reached = (
-        "in each step, every CA and router can be sent to" if drain.gapless else "traffic to the other LIDs has to wait"
+        "in each step, every CA and router is reachable" if drain.gapless else "traffic to the other LIDs has to wait"
     )
     yield f"Double Scheme in {count_noun(len(drain.steps), 'step')}; {reached}:"
     for step in drain.steps:

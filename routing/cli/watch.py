@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--rounds", type=click.IntRange(1), metavar="N", help="Stop after N rounds (default: when a loop is found)."
 )
-@click.option("--once", is_flag=True, help="Read once, and judge the counts since the counters were reset.")
+@click.option("--once", is_flag=True, help="Read once, and evaluate the growth since the counters were reset.")
 @click.option("--reset", is_flag=True, help="First reset the counters of ports that have a saturated counter.")
 @click.option(
     "--all", "everywhere", is_flag=True, help="Watch all channels between switches, not only those on credit loops."

@@ -86,14 +86,14 @@ def kinds_of(ctx: click.Context, param: click.Parameter, value: str) -> tuple[st
 @click.option("--kinds", callback=kinds_of, default="link", show_default=True, metavar="KIND,...",
               help=f"Kinds of faults for --random: {', '.join(KINDS)}.")  # fmt: skip
 @click.option("--groups", type=click.Path(path_type=Path), metavar="FILE",
-              help="File with the faults that happen together, for the kind group.")  # fmt: skip
+              help="File of groups of faults that occur together, for --kinds group.")  # fmt: skip
 @click.option("--fault", "named", multiple=True, metavar="FAULT", help="A fault by name, such as 'S1/3'.")
 @click.option("--list", "lists", type=click.Path(path_type=Path), multiple=True, metavar="FILE",
-              help="Faults in this file, each as a scenario of its own.")  # fmt: skip
+              help="Faults in this file, each as a separate scenario.")  # fmt: skip
 @click.option("--together", is_flag=True, help="Take all faults of --fault and --list as one scenario.")
 @click.option("--tables", type=click.Path(path_type=Path),
-              help="Tables that are in the switches (default: computed by the engine); without -e the engine is "
-              "the one that made them.")  # fmt: skip
+              help="Tables in force (default: tables of the engine). Without -e, the engine that made these "
+              "tables is used.")  # fmt: skip
 @click.option("--stability", type=click.Choice(["full", "balanced", "fresh"]), default="balanced", show_default=True,
               help="Which valid entries may change: as few as possible, some for balance, or all.")  # fmt: skip
 @click.option("--beside-fresh", is_flag=True,

@@ -67,7 +67,7 @@ class EngineOptions:
 
     # fmt: off
     vls: int | str = field(default="auto", metadata={"option": Option(
-        (int, str), "At most K data VLs; min: as few as can be found; auto: what every port supports.",
+        (int, str), "Maximum number of data VLs; min: as few as can be found; auto: as many as every port supports.",
         "number of data VLs", range=(1, MAX_DATA_VLS), words=("min", "auto"), metavar="K|min|auto",
     )})
     objective: Objective = field(default=Objective.ALLTOALL, metadata={"option": Option(
@@ -76,18 +76,18 @@ class EngineOptions:
         refusal=("balances for all-to-all traffic only", "leave the objective out, or use minhop"),
     )})
     passes: int | None = field(default=None, metadata={"option": Option(
-        (int,), "Refinement passes over all destinations; as many as the effort allows if not given.",
+        (int,), "Refinement passes over all destinations (default: as many as the effort allows).",
         "number of refinement passes", range=(0, 1000), metavar="N",
     )})
     effort: float = field(default=1.0, metadata={"option": Option(
-        (int, float), "Optimisation effort; 1 is about a second for a thousand switches.", "effort",
+        (int, float), "Optimisation effort; 1 takes about a second for a thousand switches.", "effort",
         range=(0, 1000), metavar="X",
     )})
     seed: int = field(default=1, metadata={"option": Option(
         (int,), "Random seed.", "seed", range=(0, 2**31 - 1), sources=("command", "plugin"),
     )})
     threads: int = field(default=2, metadata={"option": Option(
-        (int,), "Worker threads; the tables do not depend on them.", "number of threads", range=(1, 256),
+        (int,), "Number of threads; it does not change the tables.", "number of threads", range=(1, 256),
         sources=("command",), recorded=False, changes_tables=False,
     )})
     roots: tuple[str, ...] = field(default=(), metadata={"option": Option(
@@ -95,35 +95,35 @@ class EngineOptions:
         metavar="NAME|GUID", sources=("command", "plugin"), recorded=False, refusal=_NO_ROOTS,
     )})
     root_guid_file: Path | None = field(default=None, metadata={"option": Option(
-        (str,), "Root switches as OpenSM's root_guid_file lists them.", make=Path, metavar="FILE",
+        (str,), "Root switches in the format of OpenSM's root_guid_file.", make=Path, metavar="FILE",
         sources=("command", "plugin"), recorded=False, refusal=_NO_ROOTS,
     )})
     cn_guid_file: Path | None = field(default=None, metadata={"option": Option(
-        (str,), "Compute nodes as OpenSM's cn_guid_file lists them: their switches are the leaves.", make=Path,
+        (str,), "Compute nodes in the format of OpenSM's cn_guid_file; their switches are the leaves.", make=Path,
         metavar="FILE", sources=("command", "plugin"), recorded=False, refusal=_NO_NODES,
     )})
     io_guid_file: Path | None = field(default=None, metadata={"option": Option(
-        (str,), "I/O nodes as OpenSM's io_guid_file lists them: all others are compute nodes.", make=Path,
+        (str,), "I/O nodes in the format of OpenSM's io_guid_file; all other nodes are compute nodes.", make=Path,
         metavar="FILE", sources=("command", "plugin"), recorded=False, refusal=_NO_NODES,
     )})
     partition: str | None = field(default=None, metadata={"option": Option(
-        (str,), "How destinations are split into layers; the engine decides if not given.", "partition",
+        (str,), "How destinations are split into layers (default: the engine decides).", "partition",
         words=("metis", "none"), refusal=("has no regions", "leave the partition out, or use updn"), harmless="none",
     )})
     port_vls: int = field(default=AUTO_VLS, metadata={"option": Option(
-        (int,), "Data VLs that every port supports: what --vls auto means.", "number of data VLs of a port",
+        (int,), "Number of data VLs that every port supports, for --vls auto.", "number of data VLs of a port",
         range=(1, MAX_DATA_VLS), sources=("command", "sweep"), recorded=False,
     )})
     first_vl: int = field(default=0, metadata={"option": Option(
-        (int,), "First VL and SL of the tables; those below are kept for other classes of traffic.", "first VL",
+        (int,), "First VL and SL of the tables; lower ones are left to other traffic.", "first VL",
         range=(0, MAX_DATA_VLS - 1),
     )})
     reversible: bool = field(default=False, metadata={"option": Option(
-        (bool,), "Replies, which come back on the request's SL, have to be free of credit loops too.",
+        (bool,), "Also make replies on the request's SL free of credit loops.",
         refusal=("promises nothing of replies", "use updn or nue"),
     )})
     minimal: bool = field(default=True, metadata={"option": Option(
-        (bool,), "sssp: shortest paths only, or the published rule, which takes longer ones too.",
+        (bool,), "sssp: shortest paths only, or the published rule, which also uses longer paths.",
         flag="--minimal/--published", recorded=False, refusal=("takes shortest paths only", "use sssp"),
     )})
     link_weights: tuple[tuple[int, int, float], ...] = field(default=(), metadata={"option": Option(

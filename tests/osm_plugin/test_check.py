@@ -42,7 +42,7 @@ def test_a_pair_that_fits(files):
         ("bundle = 'none'", "bundle: "),
         ("[engine]\nobjective = 'peace'", "unknown objective 'peace'"),
         ("[engine.none]\nvls = 1", "[engine.none]: unknown engine"),
-        ("[engine]\neffort = 1\nbudget = 2", "effort and budget set the same thing"),
+        ("[engine]\neffort = 1\nbudget = 2", "effort and budget both set the effort"),
     ],
 )
 def test_a_wrong_configuration(files, text, complaint):

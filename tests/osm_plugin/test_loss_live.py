@@ -22,7 +22,7 @@ def test_the_log_says_what_the_tables_in_the_switches_lose(live, nets):
         assert start.kept is None
         pulled = inspect_lab(lab, "torus", "unlink", lab.unlink_live("sw0.0", 3), start)
         assert pulled.fabric.links == start.fabric.links - 1
-        (reported,) = logged(lab, r"re-routed, .* broken, all-to-all (\S+) % of before")
+        (reported,) = logged(lab, r"re-routed, .* broken, all-to-all (\S+) % of the rate before")
         assert reported == f"{100 * pulled.kept:.1f}"
         assert pulled.kept == pytest.approx(share(pulled) / share(start)) and pulled.kept < 1
         there = (Published(state.fabric, state.routing, state.proof) for state in (start, pulled))

@@ -293,7 +293,7 @@ def test_a_file_that_never_answers_stops_nothing_and_is_waited_for_once(tmp_path
     assert state.take_remarks() == [] and state.last is torus
     write_state(other := tmp_path / "other.npz", degraded)
     path.write_bytes(other.read_bytes())  # now the file answers, too late
-    late = f"state ignored: {path}: it came after tables had been published"
+    late = f"state ignored: {path}: it was read only after tables had been published"
     until(lambda: state.refresh(path, threads=1) or late in state.take_remarks())
     assert state.last is torus
     state.end()

@@ -63,7 +63,7 @@ def test_the_files_say_what_is_in_force(live, nets, files, plugin_folder):
         reported = files.after("up", lambda status: status["tables"]["fabric_digest"] != fabric.digest)
         logged_lines = r": (\d+) entr(?:y was|ies were) broken.*; (\d+) entr(?:y changes|ies change) in the switches"
         broken, changed = logged(lab, logged_lines)[-1]
-        kept = logged(lab, r"all-to-all (\S+) % of before")[-1]
+        kept = logged(lab, r"all-to-all (\S+) % of the rate before")[-1]
         # A trap that arrives late starts one more sweep, which finds nothing to change.
         swept_again = reported["tables"]["description"] == "tables unchanged"
         expected = (0, 0) if swept_again else (int(broken), int(changed))

@@ -33,7 +33,7 @@ def test_draws_faults_with_the_tables_after_them(tmp_path):
 
 def test_refuses_what_it_cannot_draw(tmp_path):
     assert_refused(run("draw", "ring:5", "-o", tmp_path / "x.png"), ".png", "use .html, .svg, .dot")
-    assert_refused(run("draw", "ring:5", "--sl", "f", "-o", tmp_path / "x.svg"), "--sl and --sl2vl are about TABLES")
+    assert_refused(run("draw", "ring:5", "--sl", "f", "-o", tmp_path / "x.svg"), "have no effect without TABLES")
     assert_refused(run("advise", "ring:3", "--csv", tmp_path / "x.txt"), "ends in .csv")
     assert list(tmp_path.iterdir()) == []
 

@@ -142,7 +142,7 @@ def test_a_soak_has_a_line_and_an_entry_in_the_ledger_for_each_event(tmp_path):
     lines = result.stdout.splitlines()
     for event in events[1:]:
         (line,) = (line for line in lines if line.lstrip().startswith(f"{event['number']}  "))
-        assert f"changed, all-to-all {100 * event['all_to_all_kept']:.1f} % of before; proven" in line
+        assert f"changed, all-to-all {100 * event['all_to_all_kept']:.1f} % of the rate before; proven" in line
 
 
 @pytest.mark.lab
