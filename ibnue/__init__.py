@@ -6,9 +6,9 @@
 >>> tables.proof.certified
 True
 
-Every function takes what the command of the same name takes.  A fabric may be given as a :class:`Fabric`, a file, or a
-generator such as ``"torus:4x4"``.  Tables may be given as :class:`Tables`, a file, or a folder.  Every result has a
-``summary()``, a short ``repr``, a table as ``to_dataframe()``, and ``save()``, which writes a page or a CSV file.
+Every function takes the arguments of the command of the same name.  A fabric may be given as a :class:`Fabric`, a file,
+or a generator such as ``"torus:4x4"``.  Tables may be given as :class:`Tables`, a file, or a folder.  Every result has
+a ``summary()``, a short ``repr``, a table as ``to_dataframe()``, and ``save()``, which writes a page or a CSV file.
 
 The names in ``__all__`` are stable.  Modules of ``routing`` may change with every version.
 """

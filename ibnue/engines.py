@@ -1,4 +1,5 @@
-"""What a routing engine of one's own needs: its interface, its options and the tables that it returns.
+"""Define the interface for a routing engine in another package: the engine's interface, its options and the tables that
+it returns.
 
 An engine is a class with a name, a summary, a promise and a method ``route``.  A package registers it in the entry
 point group ``ibnue.engines``.  The names in ``__all__`` are stable.

@@ -1,4 +1,4 @@
-"""Functions of :mod:`ibnue`, each of which does what the command of the same name does."""
+"""Define the functions of :mod:`ibnue`, each of which corresponds to the command of the same name."""
 
 from __future__ import annotations
 
@@ -64,18 +64,18 @@ def load(
     source
         File in any readable format, or a generator such as ``"torus:4x4,cas=2"``.
     lmc
-        LMC of the LIDs that are assigned: every end port gets 2^LMC LIDs.
+        LMC for ports without LIDs in the file: each gets 2^LMC LIDs.
     guid2lid
-        LIDs from OpenSM's guid2lid file.
+        File guid2lid of OpenSM, from which the LIDs are read.
     node_names
-        Names of devices by GUID (node-name-map).
+        File with names of devices by GUID (node name map).
     faults
-        What breaks, such as ``"leaf1/36"`` for a link or ``"spine2"`` for a device.
+        Faults by name, such as ``"leaf1/36"`` for a link or ``"spine2"`` for a device.
 
     Raises
     ------
     InputError
-        There is no such file or generator, or it is rejected.
+        There is no such file or generator, or its content or arguments are invalid.
     """
     if isinstance(source, fabrics.Fabric):
         found = source
@@ -109,9 +109,9 @@ def load_tables(
     fabric
         The fabric of the tables.
     path
-        The file or folder.
+        The file or folder of tables.
     sl, sl2vl
-        Service levels and SL2VL tables, for a dump of LFTs.
+        Files with service levels and SL2VL tables, for a dump of LFTs.
 
     Raises
     ------
@@ -139,11 +139,11 @@ def route(
     fabric
         The fabric.
     engine
-        Name of the engine: ``"updn"`` if not given, or the engine of ``previous``.
+        Name of the engine.  By default it is ``"updn"``, or the engine of ``previous``.
     previous
-        Earlier tables, of which as few entries as possible change.  Their fabric may differ from ``fabric``.
+        Earlier tables.  As few of their entries as possible change.  Their fabric may differ from ``fabric``.
     stability
-        With ``previous``: what may change besides broken entries.
+        With ``previous``: entries that may change in addition to broken ones ("full", "balanced" or "fresh").
     rebalance
         With ``previous``: number of further entries that may move for better balance.
     **options
@@ -173,7 +173,7 @@ def route(
 
 
 def _engine_options(options: Mapping[str, Any]) -> EngineOptions:
-    """Return options of an engine; names are those of the command line.
+    """Return the options of an engine from keyword arguments, which have the names of the command line.
 
     Raises
     ------
@@ -199,16 +199,16 @@ def check(
     sl2vl: StrPath | None = None,
     threads: int = 2,
 ) -> Check:
-    """Return the verdict on tables: are they complete, and free of credit loops?
+    """Return the verdict on whether tables are complete and free of credit loops.
 
     Parameters
     ----------
     fabric, tables
         The fabric and its tables.
     sl, sl2vl
-        Service levels and SL2VL tables, for a dump of LFTs.
+        Files with service levels and SL2VL tables, for a dump of LFTs.
     threads
-        Worker threads; never changes the result.
+        Number of threads.  It never changes the result.
 
     Raises
     ------
@@ -223,7 +223,7 @@ def check(
 def measure(
     fabric: FabricLike, tables: TablesLike, *, patterns: int = 100, seed: int = 1, threads: int = 2
 ) -> Measures:
-    """Return hops, loads and rates of tables.
+    """Return the quality figures of tables: hops, loads and rates.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def measure(
     seed
         Seed of the patterns.
     threads
-        Worker threads; never changes the result.
+        Number of threads.  It never changes the result.
 
     Raises
     ------
@@ -261,22 +261,23 @@ def whatif(
     jobs: int = 1,
     **options: Any,
 ) -> Faults:
-    """Break parts of a fabric one by one, re-route the tables, prove and measure them.
+    """Apply faults to a fabric one by one, re-route the tables, prove and measure them.
 
     Parameters
     ----------
     fabric
         The fabric.
     engine
-        Name of the engine: ``"updn"`` if not given, or the engine of ``tables``.
+        Name of the engine.  By default it is ``"updn"``, or the engine of ``tables``.
     tables
-        Tables in the switches; the engine computes them if they are not given.
+        Tables in force.  By default the engine computes them.
     links, switches, cas
-        Which to break: ``"all"``, or a number of random ones.  Without any choice: every link.
+        Parts to break: ``"all"`` of a kind, or a number of random ones.  Without any choice, every link is broken in
+        turn.
     faults
         Faults by name.
     stability
-        What may change besides broken entries.
+        Entries that may change in addition to broken ones ("full", "balanced" or "fresh").
     jobs
         Number of processes.
     **options
@@ -309,12 +310,12 @@ def whatif(
 
 
 def compare(plan: FabricLike, real: FabricLike) -> Cabling:
-    """Compare a real fabric with its plan: swapped, missing and extra cables, and other devices.
+    """Compare a real fabric with its plan: swapped, missing and extra cables, renamed and replaced devices.
 
     Parameters
     ----------
     plan, real
-        The fabrics.
+        The plan and the real fabric.
 
     Raises
     ------
@@ -341,19 +342,20 @@ def transition(
     Parameters
     ----------
     fabric
-        The present fabric, for which the new tables are.
+        The present fabric, to which the new tables belong.
     old, new
-        The tables.
+        The old and the new tables.
     old_fabric
-        Fabric of the old tables; if not given, that of ``old`` if it is :class:`Tables`, else ``fabric``.
+        Fabric of the old tables.  By default it is the fabric of ``old`` if that is :class:`Tables`, otherwise
+        ``fabric``.
     require
-        Traffic that has to be safe: requests, or requests and replies.
+        Traffic that has to be safe: "forward" for requests, "reversible" for requests and replies.
     rounds
-        Largest number of rounds; 0: do not look for rounds.
+        Largest number of rounds.  0: no rounds are searched for.
     max_vls
-        Data VLs of every port, for the Double Scheme.
+        Number of data VLs of every port, for the Double Scheme.
     threads
-        Worker threads; never changes the result.
+        Number of threads.  It never changes the result.
 
     Raises
     ------
@@ -371,19 +373,19 @@ def transition(
 
 
 def simulate(scenario: str, *, cases: Sequence[str] = ()) -> Simulation:
-    """Run a scenario packet by packet: one that comes with ibnue, or a TOML file.
+    """Simulate a scenario packet by packet: one that is included in ibnue, or a TOML file.
 
     Parameters
     ----------
     scenario
-        Name or file.
+        Name of the scenario, or the file.
     cases
-        Names of the cases to run; all if empty.
+        Names of the cases to run.  If empty, all cases run.
 
     Raises
     ------
     InputError
-        There is no such scenario or case, or the file is rejected.
+        There is no such scenario or case, or the file is invalid.
     """
     chosen = find_scenario(scenario)
     return Simulation(chosen, tuple(simulating.run_cases(chosen, tuple(cases))))
@@ -397,9 +399,9 @@ def draw(fabric: FabricLike, tables: TablesLike | None = None, *, faults: Sequen
     fabric
         The fabric.
     tables
-        Tables, or None.  With ``faults``, tables of the fabric that is left.
+        Tables, or None.  With ``faults``, these are tables of the fabric that is left.
     faults
-        What is drawn as lost.
+        Faults by name.  The parts that they break are drawn as lost.
 
     Raises
     ------
@@ -414,14 +416,14 @@ def draw(fabric: FabricLike, tables: TablesLike | None = None, *, faults: Sequen
 
 
 def _routing(fabric: Fabric, tables: TablesLike, sl: StrPath | None = None, sl2vl: StrPath | None = None) -> Routing:
-    """Return tables in any form that the functions take, after a check that they fit the fabric.
+    """Return tables from any form that the functions accept, after a check that they fit the fabric.
 
     Raises
     ------
     TableError
         The tables do not fit the fabric.
     OptionError
-        ``sl`` or ``sl2vl`` is given with tables that are not in a file.
+        ``sl`` or ``sl2vl`` is given, but the tables are not in a file.
     """
     if not isinstance(tables, Tables | Routing):
         return load_tables(fabric, tables, sl=sl, sl2vl=sl2vl).routing

@@ -1,4 +1,4 @@
-"""Results of the functions of :mod:`ibnue`: values with a summary, tables and pictures."""
+"""Define the results of the functions of :mod:`ibnue`: values with a summary, tables and pictures."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ StrPath = str | os.PathLike[str]
 class Result:
     """Base class of all results.
 
-    Subclasses define :meth:`report`, from which everything else follows.
+    Subclasses define :meth:`report`, which all other methods use.
     """
 
     @abstractmethod
@@ -54,7 +54,7 @@ class Result:
         """Return title, summary, tables and picture of the result."""
 
     def summary(self) -> str:
-        """Return what the command of the same name prints, as lines of a name and a text."""
+        """Return the text that the command of the same name prints, as lines of a name and a text."""
         rows = self.report().summary
         wide = max((len(name) for name, _ in rows), default=0)
         return "\n".join(f"{name:<{wide}}  {text}".rstrip() for name, text in rows)
@@ -94,12 +94,12 @@ class Result:
         return tables[0]
 
     def save(self, path: StrPath) -> None:
-        """Write the result: as a page (``.html``), or its main table (``.csv``).
+        """Write the result as a page (``.html``), or write its main table (``.csv``).
 
         Raises
         ------
         OptionError
-            The suffix is another one.
+            The file has another suffix.
         EnvironmentProblem
             The file cannot be written.
         """
@@ -107,14 +107,14 @@ class Result:
 
 
 class Fabric(fabrics.Fabric, Result):
-    """A fabric: :class:`routing.fabric.Fabric`, and what every result has.
+    """A fabric: a :class:`routing.fabric.Fabric` with the methods of every result.
 
     :func:`ibnue.load` and :func:`ibnue.generate` return it.  The table has all links.
     """
 
     @classmethod
     def of(cls, value: fabrics.Fabric) -> Fabric:
-        """Return a fabric of ``routing`` as a fabric of ``ibnue``.  Both share all data."""
+        """Convert a fabric of ``routing`` to a fabric of ``ibnue``.  Both share all data."""
         if isinstance(value, cls):
             return value
         own = cls.__new__(cls)
@@ -168,7 +168,7 @@ class Tables(Result):
         Raises
         ------
         OptionError
-            The tables are from a file, and were not proven.
+            The tables come from a file, and were not proven.
         """
         if self.verified is None:
             raise OptionError("these tables were read, and not proven", remedy="use ibnue.check(fabric, tables)")
@@ -206,7 +206,7 @@ class Tables(Result):
         Raises
         ------
         OptionError
-            The tables are from a file, and were not proven.
+            The tables come from a file, and were not proven.
         EnvironmentProblem
             The folder cannot be written.
         """
@@ -231,12 +231,14 @@ class Check(Result):
 
     @property
     def good(self) -> bool:
-        """Whether the tables are complete and certainly free of credit loops."""
+        """Whether the tables are complete, and free of credit loops under all SLs and VLs that are possible."""
         return self.verdict.certified
 
     @property
     def loop(self) -> CreditLoop | None:
-        """A credit loop of the tables, or one that is possible if SLs or VLs are unknown; None if there is none."""
+        """A credit loop of the tables, or a loop that is possible because SLs or VLs are unknown.  None if there is no
+        loop.
+        """
         return self.verdict.possible_loop or self.verdict.proof.credit_loop
 
     def report(self) -> Report:
@@ -249,14 +251,14 @@ class Check(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Measures(Result):
-    """Figures of tables.  The table has all channels, the fullest first.
+    """Quality figures of tables.  The table has all channels, the highest load first.
 
     Attributes
     ----------
     fabric, routing
         The fabric and its tables.
     quality
-        All figures.
+        All quality figures.
     """
 
     fabric: Fabric
@@ -275,7 +277,7 @@ class Measures(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Faults(Result):
-    """Effects of fault scenarios.  The table has one row for each scenario, the worst first.
+    """Effects of fault scenarios.  The table has one row for each scenario, the most severe first.
 
     Attributes
     ----------
@@ -289,7 +291,7 @@ class Faults(Result):
     effects: tuple[Effect, ...]
 
     def report(self) -> Report:
-        """Return the summary, the effects, and a picture of the cables by the loss that they cause."""
+        """Return the summary, the effects, and a picture in which the cables show the loss that they cause."""
         return whatif.report_of(self.baseline, self.effects)
 
     def __repr__(self) -> str:
@@ -304,9 +306,9 @@ class Cabling(Result):
     Attributes
     ----------
     plan, real
-        The fabrics.
+        The plan and the real fabric.
     comparison
-        The findings.
+        The findings of the comparison.
     """
 
     plan: Fabric
@@ -338,7 +340,7 @@ class TransitionPlan(Result):
     transition
         The verdict, and the rounds if there are any.
     assumed
-        Assumption about tables with unknown SLs or VLs; None if everything is known.
+        Assumption about tables with unknown SLs or VLs.  None if all are known.
     """
 
     sides: Installed
@@ -379,7 +381,7 @@ class Simulation(Result):
 
     @property
     def good(self) -> bool:
-        """Whether everything came out as the scenario expects."""
+        """Whether all results are as the scenario expects."""
         return all(result.right for result in self.results)
 
     def report(self) -> Report:
@@ -393,7 +395,7 @@ class Simulation(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Drawing(Result):
-    """Picture of a fabric and its tables.  A notebook shows it.  The table has the cables between switches.
+    """Picture of a fabric and its tables.  A notebook shows the picture.  The table has the cables between switches.
 
     Attributes
     ----------
@@ -428,12 +430,12 @@ class Drawing(Result):
         return f"<Drawing {self.picture.fabric.name}: {self.picture.layout.kind}>"
 
     def save(self, path: StrPath) -> None:
-        """Write the picture: as a page (``.html``), ``.svg`` or ``.dot``, or the cables as ``.csv``.
+        """Write the picture as a page (``.html``), ``.svg`` or ``.dot``, or write the cables as ``.csv``.
 
         Raises
         ------
         OptionError
-            The suffix is another one.
+            The file has another suffix.
         EnvironmentProblem
             The file cannot be written.
         """

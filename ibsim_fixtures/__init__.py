@@ -1,1 +1,1 @@
-"""Test lab: a real OpenSM on a fabric that ibsim simulates, injected faults, and small fixture fabrics for tests."""
+"""Run a real OpenSM on a fabric that ibsim simulates, inject faults, and provide small fixture fabrics for tests."""

@@ -1,4 +1,4 @@
-"""Catalogue of the fixture fabrics: small fabrics for tests and demonstrations, each with one special property.
+"""List the fixture fabrics: small fabrics for tests and demonstrations, each with one special property.
 
 >>> from ibsim_fixtures.catalogue import FIXTURES
 >>> FIXTURES["ring-4"].purpose
@@ -21,14 +21,14 @@ INDEX = FOLDER / "index.toml"
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a fixture fabric is generated: topology, options, and cables to remove.
+    """Recipe to generate a fixture fabric: topology, options, and cables to remove.
 
     Attributes
     ----------
     topology, args, options
         Arguments of :func:`routing.topologies.generate`.
     without
-        Cables to remove after generation, each as name of a switch and number of its port.
+        Cables to remove after generation.  Each is given as name of a switch and number of its port.
     """
 
     topology: str
@@ -52,7 +52,7 @@ class Fixture:
     layout
         Layout of the switches in the picture: circle, grid, levels, tiers or groups.
     recipe
-        How the net file is generated; None if it was written by hand.
+        Recipe to generate the net file.  None if the file was written by hand.
     """
 
     name: str

@@ -1,6 +1,7 @@
-"""Program that draws the fixture fabrics: ``python -m ibsim_fixtures.draw``.
+"""Draw the fixture fabrics: ``python -m ibsim_fixtures.draw``.
 
-It writes a picture (SVG) beside each net file.  In a source tree it also updates the table in ``docs/fixtures.md``.
+The program writes a picture (SVG) beside each net file.  In a source tree it also updates the table in
+``docs/fixtures.md``.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def table() -> str:
 
 
 def page_with_table(page: str) -> str:
-    """Return the text of a documentation page, with its table replaced by a new one and all other text unchanged."""
+    """Return the text of a documentation page in which the table is replaced by a new one."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{table()}\n{END}{after}"

@@ -1,15 +1,16 @@
-"""Independent check for credit loops by ibdmchk of ibutils, which reads OpenSM's dumps.
+"""Check for credit loops with ibdmchk of ibutils, an independent program that reads OpenSM's dumps.
 
 Known defects of ibdmchk need workarounds:
 
 - ibdmchk always crashes after it has printed its verdict.  So its output is parsed, and its exit status is ignored.
 - It requires the file of multicast groups, which OpenSM does not write if multicast is disabled.
-- It writes a report with a fixed name to /var/cache/ibutils.  So each run gets a private empty folder there, in a mount
-  namespace.  If the system does not allow that, a lock serialises the runs and the report is removed.
-- It silently ignores SLs in OpenSM's own dump format, and then reports loops that do not exist.  So SLs are passed in
-  the format that it understands.
-- It only checks paths from CA to CA, and with an option also paths from and to switches if the fabric has CAs.  It
-  never checks paths of routers, or paths to LIDs other than base LIDs: its LMC option fails on every fabric.
+- It writes a report with a fixed name to /var/cache/ibutils.  So each run gets a private empty folder at this path, in
+  a mount namespace.  If the system does not allow that, a lock serialises the runs and the report is removed.
+- It silently ignores SLs in OpenSM's own dump format, and then reports loops that do not exist.  So SLs are passed to
+  it in the format that it understands.
+- It checks paths from CA to CA.  With an option, and if the fabric has CAs, it also checks paths from and to switches.
+  It never checks paths of routers, and no paths to LIDs other than base LIDs, because its LMC option fails on every
+  fabric.
 """
 
 from __future__ import annotations
@@ -56,13 +57,13 @@ class Verdict:
     credit_loop
         Whether the tables have a credit loop.
     loop
-        Channels of the loop, in the direction in which packets travel; the last channel depends on the first.
+        Channels of the loop, in the direction in which packets travel.  The last channel depends on the first.
     paths
         Number of paths that ibdmchk followed.
     sls
         Number of SLs that ibdmchk took into account.
     errors
-        Other errors that ibdmchk reports, mainly paths that do not reach their destination.
+        Other errors that ibdmchk reports, mostly paths that do not reach their destination.
     output
         Complete output of ibdmchk.
     """
@@ -96,7 +97,8 @@ def check(
     sls
         SL by (node GUID of the source, destination LID); None: all SLs are 0.
     sl2vl
-        16 VLs by (switch GUID, in-port, out-port).  None: those that OpenSM dumped, or VL = SL if it dumped none.
+        16 VLs by (switch GUID, in-port, out-port).  None: the tables that OpenSM dumped are used, or VL = SL if it
+        dumped none.
     switches
         Whether to check the paths from and to switches as well.
     timeout
@@ -137,7 +139,7 @@ def check(
 
 
 def read_sl2vl(path: Path) -> dict[tuple[int, int, int], tuple[int, ...]]:
-    """Read OpenSM's file opensm-sl2vl.dump: 16 VLs by (switch GUID, in-port, out-port); empty if there is no such
+    """Read OpenSM's file opensm-sl2vl.dump: 16 VLs by (switch GUID, in-port, out-port).  Empty if there is no such
     file.
     """
     if not path.exists():
@@ -183,7 +185,7 @@ def _output(command: list[str], own: Path, timeout: float) -> str:
 
 @contextlib.contextmanager
 def _in_line() -> Iterator[None]:
-    """Let only one run at a time use the cache folder on this machine, and remove new files from the folder
+    """Allow only one run at a time to use the cache folder on this machine, and remove new files from the folder
     afterwards.
     """
     path = Path(tempfile.gettempdir()) / "ibnue-ibdmchk.lock"
@@ -219,7 +221,7 @@ def _parse(output: str) -> Verdict:
 def _loop(output: str) -> tuple[LoopChannel, ...]:
     """Return the channels of the credit loop that ibdmchk prints as a backtrace.
 
-    The backtrace continues beyond the loop, back to where the search started, so it is cut.
+    The backtrace continues beyond the loop, back to the start of the search, so it is shortened to the loop.
     """
     trace = [LoopChannel(int(guid, 16), int(port), int(vl)) for guid, port, vl in _CHANNEL.findall(output)]
     again = trace.index(trace[0], 1) if trace and trace[0] in trace[1:] else len(trace)

@@ -1,4 +1,4 @@
-"""A real ibsim that simulates the fabric of a file, as a context manager with methods that change the fabric.
+"""Run a real ibsim that simulates the fabric of a file.  It is a context manager with methods that change the fabric.
 
 Several instances can run at once, because each has its own socket name.  A diagnostic tool is connected by
 :meth:`Ibsim.run`.  Other programs, such as OpenSM, are started with the environment from :meth:`Ibsim.environment`.
@@ -27,10 +27,10 @@ class Ibsim(Console):
         Fabric file that ibsim can read: its own net format, or the output of ibnetdiscover.  Relative paths in
         ``include`` lines start at the folder of the file.
     sm_host
-        Device (id, description or GUID) at which connected programs appear by default.  None: the first CA whose port 1
-        is cabled, or the first switch if there is no such CA.
+        Device (id, description or GUID) on which connected programs run by default.  None: the first CA whose port 1 is
+        cabled, or the first switch if there is no such CA.
     linear_cap
-        Number of LIDs in a forwarding table; None: enough for all LIDs of the fabric with LMC 0 to 3.
+        Number of LIDs in a forwarding table.  None: enough for all LIDs of the fabric with LMC 0 to 3.
     timeout
         Time limit in seconds for the start and for each answer of the console.
 
@@ -39,9 +39,9 @@ class Ibsim(Console):
     EnvironmentProblem
         ibsim or libumad2sim is not installed.
     InputError
-        The fabric file cannot be read, or ibsim complains about it.
+        The fabric file cannot be read, or ibsim reports an error in it.
     LabError
-        ibsim died or did not answer in time.
+        ibsim ended or did not answer in time.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Ibsim(Console):
         return f'"{name}"' if port is None else f'"{name}"[{port}]'
 
     def unlink(self, device: str | int, port: int | None = None) -> None:
-        """Pull the cable of a port, or all cables of a device; ibsim remembers the ends for :meth:`relink`."""
+        """Pull the cable of a port, or all cables of a device.  ibsim remembers both ends for :meth:`relink`."""
         self._change(f"unlink {self._place(device, port)}")
 
     def relink(self, device: str | int, port: int | None = None) -> None:
@@ -116,14 +116,14 @@ class Ibsim(Console):
         self._change(f"link {self._place(device, port)} {self._place(remote, remote_port)}")
 
     def clear(self, device: str | int, port: int | None = None) -> None:
-        """Pull the cables of a port or device and reset its ports, including their LIDs, as a power cycle does."""
+        """Pull the cables of a port or device, and reset its ports with their LIDs, as a power cycle does."""
         self._change(f"clear {self._place(device, port)}")
 
     def error(self, device: str | int, percent: int, *, port: int | None = None, attribute: int | None = None) -> None:
         """Make a port, or all ports of a device, drop a percentage of the management packets that it handles itself.
 
         This is not a link fault: packets that are only forwarded are not dropped.  ``attribute`` limits the drops to
-        one kind of query (16 NodeDescription, 17 NodeInfo, 18 SwitchInfo, 21 PortInfo).
+        queries of one attribute (16 NodeDescription, 17 NodeInfo, 18 SwitchInfo, 21 PortInfo).
         """
         if not 0 <= percent <= 100:
             raise OptionError(f"an error rate is 0 to 100 percent, not {percent}")
@@ -145,8 +145,8 @@ class Ibsim(Console):
     def clients(self) -> list[Client]:
         """Return the programs that are connected to ibsim.
 
-        ibsim has room for ten programs, and does not notice when one is killed.  So ended programs are disconnected
-        first.
+        ibsim has room for ten programs, and does not notice when one is killed.  So programs that have ended are
+        disconnected first.
         """
         found = []
         for number, client in clients_of(self.command("attached")):
@@ -169,7 +169,7 @@ class Ibsim(Console):
         raise InputError("no CA with a cable in port 1 and no switch: OpenSM has no place to run", path=self.net_path)
 
     def environment(self, host: str | int | None = None) -> dict[str, str]:
-        """Return environment variables for a program that shall connect to this ibsim at device ``host`` (None:
+        """Return environment variables with which a program connects to this ibsim as device ``host`` (None:
         ``sm_host``).
         """
         return {
@@ -187,18 +187,18 @@ class Ibsim(Console):
         stdin: str = "",
         timeout: float | None = None,
     ) -> str:
-        """Run a diagnostic program on the simulated fabric, and return what it prints to standard output.
+        """Run a diagnostic program on the simulated fabric, and return its standard output.
 
         Parameters
         ----------
         program, arguments
             Name or path of the program, and its arguments.
         host
-            Device at which the program appears; None: ``sm_host``.
+            Device on which the program runs.  None: ``sm_host``.
         stdin
             Standard input of the program.
         timeout
-            Time limit in seconds; None: the time limit of this object.
+            Time limit in seconds.  None: the time limit of this object.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""A real ibsim process and its console: start with a fabric file, execute commands, end."""
+"""Start a real ibsim process with a fabric file, execute commands on its console, and end it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from routing.errors import InputError, OptionError
 from routing.processes import DeferredSignals, remove_folder
 
 _PROMPT = b"sim> "
-# ibsim prints this warning for every link whose line in the file has no LID and speed.  It then uses default values.
+# ibsim prints this warning for every link whose line in the file states no LID and speed.  It then uses default values.
 _HARMLESS = ("cannot parse remote lid and connection type",)
 # If the fabric changes while OpenSM runs, ibsim prints these warnings about traps, and about packets on a pulled cable.
 _HARMLESS_LATER = (
@@ -53,8 +53,8 @@ class Console:
         self.socket_name = f"ibnue-{os.getpid()}-{next(_counter)}-{os.urandom(3).hex()}"
 
     def _start(self, ibsim: Path, devices: int, ports: int, lids: int) -> None:
-        """Start ibsim with room for so many devices, ports, and LIDs in each forwarding table; :meth:`close` ends
-        it.
+        """Start ibsim with room for the given numbers of devices and ports, and of LIDs in each forwarding table.
+        :meth:`close` ends ibsim.
         """
         with DeferredSignals():
             self._folder = Path(tempfile.mkdtemp(prefix="ibnue-ibsim-"))
@@ -75,12 +75,12 @@ class Console:
         complaints = self._complaints(_HARMLESS)
         if complaints:
             raise InputError(f"ibsim complains: {complaints[0]}", path=self.net_path)
-        # ibsim prints the first prompt before it is ready for connections, but it answers commands only when it is
-        # ready.
+        # ibsim prints its first prompt before it accepts connections.  But it answers commands only when it accepts
+        # connections.
         self.command("attached")
 
     def close(self) -> None:
-        """End ibsim and remove its temporary folder.  A second call does nothing."""
+        """End ibsim and remove its temporary folder.  A second call has no effect."""
         if self._child is not None:
             self._child.end(polite_seconds=0.0)
             self._child = None
@@ -109,8 +109,8 @@ class Console:
         return self._complaints(_HARMLESS_LATER)
 
     def _await_prompt(self, what: str, extra_seconds: float = 0.0) -> str:
-        """Read ibsim's output up to the next prompt, and return the text before the prompt; ``what`` names the awaited
-        answer.
+        """Read ibsim's output up to the next prompt, and return the text before the prompt.  ``what`` names the answer
+        in error messages.
         """
         assert self._child is not None
         stream = self._child.process.stdout
@@ -120,7 +120,8 @@ class Console:
         while not answer.endswith(_PROMPT):
             left = end - time.monotonic()
             if left <= 0:
-                self._child.end(polite_seconds=0.0)  # a late answer would be taken for that of the next command
+                # A late answer would be mistaken for the answer to the next command.
+                self._child.end(polite_seconds=0.0)
                 raise LabError(f"ibsim did not answer {what} within {seconds:g} s, and was ended")
             if not select.select([stream], [], [], min(left, 1.0))[0]:
                 continue
@@ -149,7 +150,7 @@ class Console:
         line
             The command.
         extra_seconds
-            Seconds added to the time limit for the answer.
+            Number of seconds to add to the time limit for the answer.
 
         Raises
         ------
@@ -174,7 +175,7 @@ class Console:
         return answer
 
     def _change(self, line: str, extra_seconds: float = 0.0) -> None:
-        """Execute a console command that prints nothing on success; raise OptionError if it prints something."""
+        """Execute a console command that prints nothing on success.  If it prints something, raise OptionError."""
         answer = " ".join(self.command(line, extra_seconds=extra_seconds).split())
         if answer:
             raise OptionError(f"ibsim refuses {line!r}: {answer.lstrip('# ')}")

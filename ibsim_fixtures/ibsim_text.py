@@ -1,4 +1,4 @@
-"""Parser of ibsim's console output and of the fabric files that ibsim reads."""
+"""Parse ibsim's console output and the fabric files that ibsim reads."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Device:
 class PortState:
     """State of one port in ibsim's dump.
 
-    ``peer`` is the (device id, port) at the other end of the cable, or None without a cable.  ``state`` and
+    ``peer`` is the (device id, port) at the other end of the cable.  It is None without a cable.  ``state`` and
     ``physical`` are the link state and the physical state.
     """
 
@@ -57,7 +57,9 @@ class PortState:
 
 @dataclass(frozen=True)
 class Client:
-    """Program that is connected to ibsim: its process id, the id of its device, and whether it is a subnet manager."""
+    """Program that is connected to ibsim: its process id, the id of the device on which it runs, and whether it is a
+    subnet manager.
+    """
 
     pid: int
     device: str
@@ -79,7 +81,7 @@ def ports_of(dump: str) -> list[PortState]:
 def devices_of(dump: str, descriptions: dict[str, str]) -> tuple[Device, ...]:
     """Parse the output of ibsim's command ``dump``, and return every device.
 
-    The output contains no descriptions.  ``descriptions`` has them by device id.
+    The output contains no descriptions.  ``descriptions`` has the descriptions by device id.
     """
     found = []
     for line in dump.split("\n"):
@@ -91,7 +93,9 @@ def devices_of(dump: str, descriptions: dict[str, str]) -> tuple[Device, ...]:
 
 
 def clients_of(attached: str) -> list[tuple[int, Client]]:
-    """Parse the output of ibsim's command ``attached``: connected programs, each with the number that ibsim gave it."""
+    """Parse the output of ibsim's command ``attached``: connected programs, each with the number that ibsim has given
+    to it.
+    """
     return [
         (int(number), Client(int(pid), device, end.endswith("SM")))
         for number, pid, device, end in _CLIENT.findall(attached)

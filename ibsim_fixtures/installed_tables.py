@@ -1,4 +1,4 @@
-"""Readback of the tables that are installed in a running lab, from the switches and from OpenSM's SA."""
+"""Read back the tables that are in force in a running lab, from the switches and from OpenSM's SA."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def installed_routing(lab: Lab, fabric: Fabric, engine: str | None = None) -> tu
     fabric
         Present fabric, as :meth:`Lab.fabric` returns it.
     engine
-        Name of the engine to note as the origin of the tables.
+        Name of the engine to record as the origin of the tables.
 
     Returns
     -------
     routing
-        Tables in use now.
+        The tables in force.
     as_dumped
         Whether the LFTs in the switches equal those in OpenSM's dump.
     """
@@ -51,7 +51,8 @@ def installed_routing(lab: Lab, fabric: Fabric, engine: str | None = None) -> tu
 
 
 def service_levels(lab: Lab, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Query the SA for the SLs of all paths: uint8[L] if they depend on the destination alone, else uint8[L, L].
+    """Query the SA for the SLs of all paths.  The result is uint8[L] if they depend only on the destination, otherwise
+    uint8[L, L].
 
     Only base LIDs are queried.  The other LIDs of a port are assumed to have the SLs of its base LID.
     """
@@ -64,7 +65,7 @@ def service_levels(lab: Lab, fabric: Fabric) -> npt.NDArray[np.uint8]:
 
 
 def _recorded_sls(records: Records, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Return the SLs from the file of the record plugin, in the form of :func:`service_levels`."""
+    """Return the SLs from the file that the record plugin has written, in the form of :func:`service_levels`."""
     count = len(fabric.lids)
     asked, known = np.zeros((count, count), np.uint8), np.zeros((count, count), bool)
     there = np.flatnonzero(records.lids < count)
@@ -77,19 +78,21 @@ def _recorded_sls(records: Records, fabric: Fabric) -> npt.NDArray[np.uint8]:
 def _by_destination(
     fabric: Fabric, asked: npt.NDArray[np.uint8], known: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.uint8]:
-    """Reduce SLs by source and destination to uint8[L] if all known SLs depend on the destination alone.
+    """Reduce SLs by source and destination to uint8[L] if all known SLs depend only on the destination.
 
     Otherwise the result is uint8[L, L].  ``known`` marks the entries of ``asked`` that the SA has answered.
     """
     base = _base_lids(fabric)
-    most = asked.max(axis=0, initial=0)  # SLs that are not known are 0, so they do not affect the maximum
+    most = asked.max(axis=0, initial=0)  # Unknown SLs are 0 here, so they do not affect the maximum.
     if ((asked == most) | ~known).all():
         return np.asarray(most[base], np.uint8)
     return np.ascontiguousarray(asked[np.ix_(base, base)])
 
 
 def _base_lids(fabric: Fabric) -> npt.NDArray[np.int64]:
-    """Return int64[L]: base LID of the end port that owns each LID, or the LID itself if no end port owns it."""
+    """Return int64[L]: for each LID, the base LID of the end port that owns it, or the LID itself if no end port owns
+    it.
+    """
     base = np.arange(len(fabric.lids))
     owned = fabric.lids.endport >= 0
     base[owned] = fabric.endport_lid[fabric.lids.endport[owned]]
@@ -97,7 +100,7 @@ def _base_lids(fabric: Fabric) -> npt.NDArray[np.int64]:
 
 
 def sl2vl(lab: Lab, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Read the SL2VL tables from the switches: uint8[16] if all rows in use are equal, else uint8[S, P, P, 16].
+    """Read the SL2VL tables from the switches: uint8[16] if all rows in use are equal, otherwise uint8[S, P, P, 16].
 
     A row is in use if its ports are cabled (:func:`used_sl2vl_rows`).  Rows that are not in use are 0.
     """
@@ -110,7 +113,7 @@ def sl2vl(lab: Lab, fabric: Fabric) -> npt.NDArray[np.uint8]:
 
 
 def _recorded_sl2vl(records: Records, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Return the SL2VL tables from the file of the record plugin, in the form of :func:`sl2vl`."""
+    """Return the SL2VL tables from the file that the record plugin has written, in the form of :func:`sl2vl`."""
     rows = records.rows
     return _sl2vl_tables(fabric, rows["guid"], rows["in"], rows["out"], rows["vl"])
 
@@ -122,8 +125,8 @@ def _sl2vl_tables(
     leave: npt.NDArray[np.integer[Any]],
     rows: npt.NDArray[np.uint8],
 ) -> npt.NDArray[np.uint8]:
-    """Build SL2VL tables from rows by switch GUID, in-port and out-port: uint8[16] if all are equal, else uint8[S, P,
-    P, 16].
+    """Build SL2VL tables from rows by switch GUID, in-port and out-port: uint8[16] if all are equal, otherwise uint8[S,
+    P, P, 16].
     """
     if not len(rows):
         return np.arange(16, dtype=np.uint8)
@@ -138,7 +141,7 @@ def _sl2vl_tables(
 
 
 def used_sl2vl_rows(fabric: Fabric) -> npt.NDArray[np.bool_]:
-    """Return which SL2VL rows a packet can use, by switch, in-port and out-port: bool[S, P, P].
+    """Return whether a packet can use each SL2VL row, by switch, in-port and out-port: bool[S, P, P].
 
     The out-port must be cabled, and the in-port must be cabled or be port 0.  OpenSM writes no rows for an out-port
     without a link, so these rows keep the switch's initial values.

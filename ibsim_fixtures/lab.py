@@ -1,4 +1,4 @@
-"""Test lab: a real OpenSM on a real ibsim, with injected faults and readback of the installed tables."""
+"""Run a real OpenSM on a real ibsim, inject faults, and read back the tables in force."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class Lab:
     routing_engine, config, plugin, arguments, wrapper
         Options of OpenSM, see :class:`~ibsim_fixtures.opensm.OpenSM`.
     sm_host
-        Device on which OpenSM and all queries run; None: a default that ibsim chooses.
+        Device on which OpenSM and all queries run.  None: a default that ibsim chooses.
     timeout
-        Time limit in seconds for every state that is awaited.
+        Time limit in seconds for every state to wait for.
 
     Attributes
     ----------
     ibsim, opensm
-        The two running programs, for direct use.
+        The two running programs, ibsim and OpenSM, for direct use.
     """
 
     def __init__(
@@ -98,21 +98,21 @@ class Lab:
         return self.opensm.resweep()
 
     def unlink(self, device: str | int, port: int | None = None) -> Sweep:
-        """Pull the cable of a port, or all cables of a device; return the sweep that follows."""
+        """Pull the cable of a port, or all cables of a device.  Return the sweep that follows."""
         return self._after(lambda: self.ibsim.unlink(device, port))
 
     def relink(self, device: str | int, port: int | None = None) -> Sweep:
-        """Plug in the cable of a port, or all cables of a device, again; return the sweep that follows."""
+        """Plug in the cable of a port, or all cables of a device, again.  Return the sweep that follows."""
         return self._after(lambda: self.ibsim.relink(device, port))
 
     def unlink_live(self, device: str | int, port: int | None = None) -> Sweep:
-        """Pull a cable, and wait for the sweep that OpenSM starts by itself because switches send traps."""
+        """Pull a cable, and wait for the sweep that OpenSM starts because of a switch's trap."""
         position = self.opensm.mark()
         self.ibsim.unlink(device, port)
         return self.opensm.wait_for_subnet_up(after=position)
 
     def relink_live(self, device: str | int, port: int | None = None) -> Sweep:
-        """Plug in a cable again, and wait for the sweep that OpenSM starts by itself because switches send traps."""
+        """Plug in a cable again, and wait for the sweep that OpenSM starts because of a switch's trap."""
         position = self.opensm.mark()
         self.ibsim.relink(device, port)
         return self.opensm.wait_for_subnet_up(after=position)
@@ -137,8 +137,8 @@ class Lab:
         return self._sls([owner.lid for owner in self.owners()])
 
     def sm_lid(self, owners: Sequence[Owner] | None = None) -> int:
-        """Return the LID of the port on which OpenSM runs; ``owners``, from :meth:`owners`, saves reading the dump
-        again.
+        """Return the LID of the port on which OpenSM runs.  The result of :meth:`owners` can be passed as ``owners``,
+        so that the dump is not read again.
         """
         host = self.ibsim.device(self.ibsim.sm_host).guid
         return next(owner.lid for owner in owners or self.owners() if owner.guid == host)
@@ -147,7 +147,7 @@ class Lab:
         """Read all SLs and SL2VL rows from the file of the record plugin, which is faster than queries.
 
         The result is None if OpenSM has not loaded this plugin, or if a sample differs from the answers of the SA and
-        the switches.  SLs and rows then have to be queried.
+        the switches.  In these cases the SLs and rows have to be queried.
         """
         plugin = self.opensm.plugin
         return checked_records(self) if plugin is not None and RECORDS in plugin.name.split() else None
@@ -155,10 +155,11 @@ class Lab:
     def requested_sls(
         self, *, sl: int | None = None, pkey: int | None = None, service: int | None = None
     ) -> dict[tuple[int, int], int]:
-        """Query the SA for paths between any two CAs with a given SL, P_Key or service ID; return the SLs of the
+        """Query the SA for paths between any two CAs with a given SL, P_Key or service ID, and return the SLs of the
         answers.
 
-        The result is by (source LID, destination LID) of base LIDs.  Pairs without such a path are omitted.
+        The keys of the result are (source LID, destination LID), both base LIDs.  Pairs without such a path are
+        omitted.
         """
         return self._sls([owner.lid for owner in self.owners() if owner.kind == "CA"], (sl, pkey, service))
 
@@ -173,8 +174,8 @@ class Lab:
         Parameters
         ----------
         ports
-            Ports of each switch (by GUID) between which rows are read; port 0 is always included as in-port.  None: all
-            ports of all switches.
+            Ports of each switch (by GUID) between which rows are read.  Port 0 is always included as in-port.  None:
+            all ports of all switches.
         """
         owned = [owner for owner in self.owners() if owner.kind == "SW"]
         if ports is None:
@@ -192,7 +193,8 @@ class Lab:
     def vl_weights(self, ports: Sequence[tuple[int, int]]) -> list[dict[int, int] | None]:
         """Read the VL arbitration weights of ports, which are pairs (LID, port).
 
-        The result is, for each port, the weight of every VL, summed over both tables; None if there was no answer.
+        The result has, for each port, the weight of every VL, summed over both tables.  It is None if there was no
+        answer.
         """
         return mad_client.arbitration(self.ibsim, ports)
 
@@ -202,7 +204,7 @@ class Lab:
         Parameters
         ----------
         sls
-            SL by (node GUID of the source, destination LID), such as from :meth:`ca_sls`; None: all SLs are 0.
+            SL by (node GUID of the source, destination LID), for example from :meth:`ca_sls`.  None: all SLs are 0.
         switches
             Whether to check the paths from and to switches as well.
         """
@@ -211,15 +213,15 @@ class Lab:
     def fabric(self) -> Fabric:
         """Discover the present fabric with its LIDs by ibnetdiscover."""
         path = self.ibsim.folder / "ibnetdiscover.out"
-        # With four queries ahead instead of two, ibnetdiscover takes two thirds of the time; with eight it is not
-        # faster.
+        # ibnetdiscover sends four queries ahead instead of two, and then needs two thirds of the time.  With eight it
+        # is not faster.
         path.write_text(self.ibsim.run("ibnetdiscover", "-o", 4))
         return read_fabric(path)
 
     def routing(self, fabric: Fabric | None = None) -> Routing:
         """Return the tables in OpenSM's dumps, for :meth:`fabric` or for a given fabric with the same GUIDs and LIDs.
 
-        OpenSM dumps no SLs, so they are 0 here; :meth:`sl` and :meth:`ca_sls` query them.
+        OpenSM dumps no SLs, so the SLs are 0 here.  :meth:`sl` and :meth:`ca_sls` query the real SLs.
         """
         return read_tables(self.opensm.folder, self.fabric() if fabric is None else fabric)
 
@@ -230,7 +232,7 @@ class Lab:
     def switch_lfts(self, fabric: Fabric | None = None) -> dict[int, dict[int, int]]:
         """Read the LFTs from the switches: out-port by switch GUID and LID.
 
-        ``fabric``, as :meth:`fabric` returns it, saves a discovery of the switches.
+        If ``fabric`` is given, as :meth:`fabric` returns it, the switches need not be discovered again.
         """
         if fabric is None:
             return readback.switch_lfts(self.ibsim)

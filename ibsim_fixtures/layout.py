@@ -1,7 +1,7 @@
-"""Layout of the picture of a fixture fabric: coordinates of switches and terminals (CAs and routers).
+"""Compute the layout of the picture of a fixture fabric: coordinates of switches and terminals (CAs and routers).
 
-Coordinates depend only on names and row numbers, without random numbers or iteration.  So a fabric has the same picture
-on every machine.  Coordinates are in pixels, and y increases downwards.
+Coordinates depend only on names and row numbers.  No random numbers and no iteration are used.  So the picture of a
+fabric is equal on every machine.  Coordinates are in pixels, and y increases downwards.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ REACH = 30.0
 """Distance between a switch and its CAs, in pixels."""
 DOWN = math.pi / 2
 TIERS = ("leaf", "spine", "top")
-"""Words for the levels of a tree with which the names of switches begin in the layout ``tiers``, from the bottom up."""
+"""Words for the levels of a tree, from the bottom up.  In the layout ``tiers``, the names of switches begin with these
+words.
+"""
 
 
 def switch_places(fabric: Fabric, layout: str) -> list[Point]:
     """Compute the coordinates of each switch in the layout ``circle``, ``grid``, ``levels``, ``tiers`` or ``groups``.
 
-    All layouts except ``circle`` use the switches' names.  Numbers in a name are the coordinates (``grid``), the tree
-    level and number (``levels``), or the group and number (``groups``).  A name begins with its tree level in words
-    (``tiers``), see :data:`TIERS`.
+    All layouts except ``circle`` use the switches' names.  The numbers in a name are the coordinates (``grid``), the
+    tree level and number (``levels``), or the group and number (``groups``).  In the layout ``tiers``, a name begins
+    with its tree level in words, see :data:`TIERS`.
     """
     if layout == "tiers":
         return _levels(_tiers(fabric.switch_name))
@@ -90,8 +92,8 @@ _LAYOUTS: Mapping[str, Callable[[Sequence[tuple[int, ...]]], list[Point]]] = {
 def terminal_places(fabric: Fabric, layout: str, switches: Sequence[Point]) -> list[Point]:
     """Compute the coordinates of each terminal (CA or router).
 
-    A terminal is drawn in a fan beside its switch, between its switches if it has several, or beside the terminal to
-    which it is cabled.
+    A terminal of one switch is drawn in a fan beside its switch.  A terminal of several switches is drawn between them,
+    and a terminal that is cabled to another terminal beside that one.
     """
     attached: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for terminal in range(fabric.terminals):
@@ -121,7 +123,9 @@ def _peers(fabric: Fabric) -> dict[int, int]:
 
 
 def _centre(fabric: Fabric, layout: str, switches: Sequence[Point], row: int) -> Point:
-    """Return the point from which CAs of a switch point away: the centre of its group or of the whole picture."""
+    """Return the point away from which the CAs of a switch are drawn: the centre of its group or of the
+    whole picture.
+    """
     if layout != "groups":
         return _mean(switches)
     group = fabric.switch_name[row].rpartition(".")[0]
@@ -131,7 +135,7 @@ def _centre(fabric: Fabric, layout: str, switches: Sequence[Point], row: int) ->
 def _direction(layout: str, anchor: Point, centre: Point) -> float:
     """Return the direction in which CAs are drawn from their switch, in radians.
 
-    It is down for levels, diagonal for grids, and away from the centre otherwise.
+    The direction is down for levels, diagonal for grids, and away from the centre otherwise.
     """
     if layout in ("levels", "tiers"):
         return DOWN

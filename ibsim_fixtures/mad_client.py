@@ -1,8 +1,8 @@
-"""Client that sends many management packets from one process, to read the tables and SLs of a whole fabric in a second.
+"""Send many management packets from one process, to read the tables and SLs of a whole fabric in a second.
 
-The diagnostic programs saquery and smpquery take one process for each query, at least 8 ms.  :func:`ask` runs this
+The diagnostic programs saquery and smpquery need one process for each query, at least 8 ms.  :func:`ask` runs this
 module as a separate program that is connected to ibsim, because libumad2sim has to be preloaded.  So the module imports
-nothing but the standard library and :mod:`routing.collect.umad`, which does the same.
+only the standard library and :mod:`routing.collect.umad`, which itself imports only the standard library.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Path = tuple[int, int]
 Row = tuple[int, int, int]
 
 _SECONDS_EACH = 0.005
-"""Time limit in seconds for each query on a busy machine; a fabric with 1000 CAs needs a million queries."""
+"""Time limit in seconds for each query on a busy machine.  A fabric with 1000 CAs needs a million queries."""
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from ibsim_fixtures import mad_client; mad_client.main()"
 
 
@@ -43,20 +43,20 @@ def ask(
     ibsim
         Running ibsim with the fabric.
     sm_lid
-        LID of OpenSM, which answers path queries; not needed without ``paths``.
+        LID of OpenSM, which answers path queries.  It is not needed without ``paths``.
     paths
         Paths whose SL is queried, as (source LID, destination LID).
     sl2vl
         SL2VL rows to read, as (LID, in-port, out-port).
     request
-        SL, P_Key and service ID that every path query asks for; None: any.
+        SL, P_Key and service ID to put into every path query.  None: any value.
 
     Returns
     -------
     sls
-        SL of each path; None if there was no answer, or the answer was an error.
+        SL of each path.  None if there was no answer, or if the answer was an error.
     rows
-        16 VLs of each row; None if there was no answer, or the answer was an error.
+        16 VLs of each row.  None if there was no answer, or if the answer was an error.
     """
     wanted = {"sm_lid": sm_lid, "paths": list(paths), "sl2vl": list(sl2vl), "request": request}
     output = _run(ibsim, wanted, len(paths) + len(sl2vl))
@@ -64,7 +64,7 @@ def ask(
 
 
 def _run(ibsim: Ibsim, wanted: Mapping[str, Any], queries: int = 0) -> Any:
-    """Run this module as a program that is connected to ibsim, and return what it prints as JSON."""
+    """Run this module as a program that is connected to ibsim, and return its output, parsed from JSON."""
     root = FilePath(__file__).parents[1]
     command = (sys.executable, "-I", "-S", "-c", _PROGRAM, str(root))
     return json.loads(ibsim.run(*command, stdin=json.dumps(wanted), timeout=ibsim.timeout + _SECONDS_EACH * queries))
@@ -83,8 +83,8 @@ def lfts(ibsim: Ibsim, switches: Mapping[int, int]) -> dict[int, bytes] | None:
     Returns
     -------
     dict[int, bytes] or None
-        By switch GUID: out-port of each LID, one byte each, up to the highest LID of the table.  None if a query was
-        not answered, or if another device answered.
+        By switch GUID: out-port of each LID, one byte for each LID up to the highest LID of the table.  None if a query
+        was not answered, or if another device answered.
     """
     order = list(switches)
     output = _run(ibsim, {"lfts": [switches[guid] for guid in order]})["lfts"]
@@ -94,7 +94,7 @@ def lfts(ibsim: Ibsim, switches: Mapping[int, int]) -> dict[int, bytes] | None:
 
 
 def _tables(umad: Umad, lids: Sequence[int]) -> list[tuple[int, str]] | None:
-    """Read GUID and LFT (hexadecimal) of the switch with each of the given LIDs; None if a query was not answered."""
+    """Read GUID and LFT (hexadecimal) of the switch with each of the given LIDs.  None if a query was not answered."""
     nodes = umad.get_all((_smp(lid, mads.NODE_INFO) for lid in lids), mads.node_info)
     tops = umad.get_all((_smp(lid, mads.SWITCH_INFO) for lid in lids), mads.top_lid)
     if None in nodes or None in tops:

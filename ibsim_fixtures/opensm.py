@@ -1,4 +1,4 @@
-"""A real OpenSM that manages a fabric of :class:`~ibsim_fixtures.ibsim.Ibsim`, as a context manager."""
+"""Run a real OpenSM that manages a fabric of :class:`~ibsim_fixtures.ibsim.Ibsim`, as a context manager."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from routing.processes import DeferredSignals, remove_folder
 
 Setting = str | int | float | bool | Path
 
-# Log flags 0x01 (errors), 0x02 (information) and 0x40 (dump files).  0x04 (verbose) is set only in the modules that log
-# the start of sweeps and engines.
+# Log flags: 0x01 (errors), 0x02 (information) and 0x40 (dump files).  0x04 (verbose) is set only in the modules that
+# log the start of sweeps and engines.
 _LOG_FLAGS = "0x43"
 _VERBOSE_MODULES = ("osm_state_mgr.c 0x47", "osm_ucast_mgr.c 0x47")
 # Configuration files of another OpenSM on this machine must not affect the lab.
@@ -29,18 +29,18 @@ _OWN_FILES = ("partition_config_file", "prefix_routes_file")
 
 @dataclass(frozen=True)
 class Plugin:
-    """Plugin that OpenSM shall load.
+    """Plugin that OpenSM loads.
 
     Attributes
     ----------
     name
-        Name of the plugin, from which the file name ``lib<name>.so`` follows.
+        Name of the plugin.  The file of the library is ``lib<name>.so``.
     options
         Options of the plugin as free text (``event_plugin_options`` in opensm.conf).
     folder
-        Folder of the library; None: a folder that the system searches by default.
+        Folder of the library.  None: a folder that the system searches by default.
     environment
-        Environment variables that OpenSM gets in addition.
+        Additional environment variables for OpenSM.
     """
 
     name: str
@@ -59,14 +59,14 @@ class OpenSM:
     routing_engine
         Value of ``routing_engine`` in opensm.conf, such as "minhop" or "ibnue-updn,no_fallback".
     config
-        Further settings in opensm.conf; True and False become TRUE and FALSE.
+        Further settings in opensm.conf.  True and False become TRUE and FALSE.
     plugin
-        Plugin to load; None: no plugin.
+        Plugin to load.  None: no plugin.
     once
         Whether to run with ``-o``: one sweep, then exit.  With ``no_fallback`` and an engine that fails, OpenSM never
-        exits in this mode, but :meth:`wait_for_subnet_up` detects the failure immediately.
+        exits in this mode.  But :meth:`wait_for_subnet_up` detects the failure immediately.
     host
-        Device on which OpenSM runs; None: ``sm_host`` of the ibsim.
+        Device on which OpenSM runs.  None: ``sm_host`` of the ibsim.
     arguments
         Further command line arguments.
     wrapper
@@ -74,7 +74,7 @@ class OpenSM:
     wait
         Whether to wait for SUBNET UP before the body of the ``with`` statement begins.
     timeout
-        Time limit in seconds for every state that is awaited.
+        Time limit in seconds for every state to wait for.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class OpenSM:
     EnvironmentProblem
         OpenSM is not installed.
     LabError
-        OpenSM died, no engine could route, or OpenSM did not reach SUBNET UP in time.  The message ends with the last
+        OpenSM ended, no engine could route, or OpenSM did not reach SUBNET UP in time.  The message ends with the last
         lines of the log.
     """
 
@@ -141,7 +141,7 @@ class OpenSM:
         self.close()
 
     def close(self) -> None:
-        """End OpenSM with all its child processes, and remove its folder; a second call does nothing."""
+        """End OpenSM with all its child processes, and remove its folder.  A second call has no effect."""
         self.stop()
         if self._folder is not None:
             remove_folder(str(self._folder))
@@ -172,7 +172,7 @@ class OpenSM:
         environment = self.ibsim.environment(self.host)
         environment |= {"OSM_CACHE_DIR": str(self.folder), "OSM_TMP_DIR": str(self.folder)}
         if self.plugin is not None:
-            # A sanitizer library works only if it is preloaded first.
+            # A sanitizer library works only if it is the first preloaded library.
             preload = filter(None, [self.plugin.environment.get("LD_PRELOAD"), environment["LD_PRELOAD"]])
             environment |= {**self.plugin.environment, "LD_PRELOAD": ":".join(preload)}
             if self.plugin.folder is not None:
@@ -227,7 +227,7 @@ class OpenSM:
     def mark(self) -> int:
         """Return the present end of the log, for use as ``after``.
 
-        It has to be called before the action whose effect is to be awaited.
+        Call this method before the action whose effect is to be awaited.
         """
         assert self._reader is not None
         events = self._reader.read()
@@ -243,12 +243,12 @@ class OpenSM:
     ) -> None:
         """Wait until ``found`` returns True for the list of events after a position in the log.
 
-        ``what`` names the awaited state in error messages.
+        ``what`` names the state in error messages.
 
         Raises
         ------
         LabError
-            OpenSM died, or the time limit has passed.
+            OpenSM ended, or the time limit has passed.
         """
         seconds = self.timeout if timeout is None else timeout
 
@@ -271,19 +271,19 @@ class OpenSM:
         Parameters
         ----------
         after
-            Position from :meth:`mark`, taken before the action that makes OpenSM sweep; None: the present end of the
+            Position from :meth:`mark`, taken before the action that makes OpenSM sweep.  None: the present end of the
             log.
         timeout
-            Time limit in seconds; None: that of this object.
+            Time limit in seconds.  None: the time limit of this object.
         fruitless
-            Number of sweeps in which no engine could route, after which to give up.  OpenSM itself retries for ever.
+            Number of sweeps without an engine that could route, after which to give up.  OpenSM itself retries forever.
         any_start
-            Whether to accept also a sweep that began before the position.
+            Whether a sweep that began before the position is accepted, too.
 
         Raises
         ------
         LabError
-            OpenSM died, no engine could route, or the time limit has passed.
+            OpenSM ended, no engine could route, or the time limit has passed.
         """
         position = self.mark() if after is None else after
 
@@ -324,7 +324,7 @@ class OpenSM:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Suspend OpenSM (by SIGSTOP) during a ``with`` block; packets that are sent to it meanwhile are queued."""
+        """Suspend OpenSM (by SIGSTOP) during a ``with`` block.  Packets to OpenSM are queued meanwhile."""
         self.signal(signal.SIGSTOP)
         try:
             yield

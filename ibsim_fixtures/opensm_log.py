@@ -1,4 +1,4 @@
-"""Incremental parser of OpenSM's log, which finds events with their times, and sweeps."""
+"""Parse OpenSM's log incrementally, to find events with their times, and sweeps."""
 
 from __future__ import annotations
 
@@ -61,13 +61,14 @@ class Sweep:
     tried
         All engines that OpenSM has called, in this order.
     routing_seconds
-        Seconds from the first message "building routing with" to "tables configured"; None if one of them is missing.
+        Number of seconds from the first message "building routing with" to "tables configured".  None if one of these
+        messages is missing.
     seconds
         Seconds from the start of the sweep to SUBNET UP.
     errors
         Errors that OpenSM logged during the sweep.
     position
-        End of the sweep in the log file, in bytes, for use as ``after``.
+        Position of the end of the sweep in the log file, in bytes, for use as ``after``.
     """
 
     engine: str | None
@@ -109,7 +110,7 @@ def _kind(flags: int, text: str) -> EventKind:
 
 
 class LogReader:
-    """Reader of a growing log file; each call of :meth:`read` parses only the text that is new."""
+    """Reader of a growing log file.  Each call of :meth:`read` parses only the new text."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -117,7 +118,7 @@ class LogReader:
         self._read_to = 0
 
     def read(self) -> list[Event]:
-        """Return all events of the log so far; a message that is still being written is left for the next call."""
+        """Return all events of the log so far.  A message that is still being written is left for the next call."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self._read_to)
@@ -139,7 +140,7 @@ class LogReader:
         return self.events
 
     def _add(self, head: re.Match[bytes], text: str, position: int) -> None:
-        # The log does not give the year.  Any leap year is possible here, because only differences of times are used.
+        # The log does not state the year.  Any leap year is possible here, because only differences of times are used.
         stamp = datetime.strptime(f"2024 {head[1].decode()}", "%Y %b %d %H:%M:%S").replace(tzinfo=timezone.utc)
         text = _flat(text)
         kind = _kind(int(head[3], 16), text)
@@ -149,11 +150,11 @@ class LogReader:
 
 
 def finished_sweep(events: list[Event], after: int, *, any_start: bool = False) -> Sweep | None:
-    """Return the first sweep that began after a position in the log and reached SUBNET UP; None if there is none.
+    """Return the first sweep that began after a position in the log and reached SUBNET UP.  None if there is none.
 
     A sweep that began earlier may have missed the latest changes of the fabric.
 
-    A sweep that began earlier may not have seen the latest changes of the fabric.
+
 
     Parameters
     ----------
@@ -162,7 +163,7 @@ def finished_sweep(events: list[Event], after: int, *, any_start: bool = False) 
     after
         Position in the log file, in bytes.
     any_start
-        Whether to accept also a sweep that began before this position.
+        Whether a sweep that began before this position is accepted, too.
     """
     start: Event | None = None
     inside: list[Event] = []
@@ -178,7 +179,7 @@ def finished_sweep(events: list[Event], after: int, *, any_start: bool = False) 
 
 
 def last_sweep(events: list[Event]) -> Sweep | None:
-    """Return the latest sweep that has reached SUBNET UP; None if there is none."""
+    """Return the latest sweep that has reached SUBNET UP.  None if there is none."""
     end = len(events)
     while end and events[end - 1].kind is not EventKind.SUBNET_UP:
         end -= 1

@@ -1,4 +1,4 @@
-"""Programs of the lab: where they are, their Debian packages, and functions to start and end them without leftovers."""
+"""Find the programs of the lab and their Debian packages.  Start programs, and end them without leftovers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from routing.errors import EnvironmentProblem
 from routing.processes import DeferredSignals
 
 POLL_SECONDS = 0.005
-"""Interval in seconds between two checks of a state that is awaited."""
+"""Number of seconds between two checks of a state to wait for."""
 
 TIMEOUT_SECONDS = 300.0
-"""Time limit in seconds for a state that is awaited.  After this time, a program counts as stuck, even on a busy
-machine.
+"""Time limit in seconds for a state to wait for.  After this time, a program counts as stuck, even on a busy machine.
 
-The end of a program is noticed immediately, so only a stuck program takes this long.
+If a program ends, this is noticed immediately.  So only a stuck program takes this long.
 """
 
 PACKAGES: Mapping[str, str] = {
@@ -42,26 +41,26 @@ PACKAGES: Mapping[str, str] = {
 """Debian package that contains each program or library."""
 
 PROGRAMS = ("ibsim", "libumad2sim.so", "opensm", "smpquery")
-"""Programs that every use of the lab needs, one of each package.  Only callers of ibdmchk need that program."""
+"""Programs that every use of the lab needs, one of each package.  Only callers of ibdmchk need the program ibdmchk."""
 
 _UNLESS_ALONE = '[ "$PPID" = "$0" ] && exec "$@"'
 _UMAD2SIM_PLACES = ("/usr/lib/*/umad2sim", "/usr/lib/umad2sim", "/usr/lib64/umad2sim", "/usr/local/lib*/umad2sim")
 
 
 class LabError(EnvironmentProblem):
-    """Error of the lab: a program died, refused, or did not reach a state in time.
+    """Error of the lab: a program ended, refused a request, or did not reach a state in time.
 
     The first line of the message names the program and the cause.
     """
 
 
 def find_program(name: str) -> Path:
-    """Return the path of a program; folders such as /usr/sbin are searched even if they are not in PATH.
+    """Return the path of a program.  Folders such as /usr/sbin are searched even if they are not in PATH.
 
     Raises
     ------
     EnvironmentProblem
-        The program is not installed; the message names the Debian package.
+        The program is not installed.  The message names the Debian package.
     """
     folders = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", "/usr/local/sbin"])
     found = shutil.which(name, path=folders)
@@ -78,7 +77,7 @@ def find_umad2sim() -> Path:
     Raises
     ------
     EnvironmentProblem
-        The library is not installed; the message names the Debian package.
+        The library is not installed.  The message names the Debian package.
     """
     stated = os.environ.get("IBNUE_UMAD2SIM")
     if stated and Path(stated).is_file():
@@ -90,8 +89,8 @@ def find_umad2sim() -> Path:
 
 
 def missing_packages(programs: Sequence[str] = PROGRAMS) -> list[str]:
-    """Return the Debian packages that have to be installed to get the given programs; empty if all programs are
-    there.
+    """Return the Debian packages that have to be installed to get the given programs.  Empty if all programs are
+    installed.
     """
     return sorted({PACKAGES.get(name, name) for name in programs if not _is_there(name)})
 
@@ -123,17 +122,18 @@ def tail(path: Path, lines: int = 20, size: int = 16384) -> str:
 def kill_with_parent(command: Sequence[str | Path]) -> list[str]:
     """Return a command line whose process the kernel kills when the thread that started it ends.
 
-    A test runner that is killed cannot clean up.  An ibsim without a console would then use a whole core, and a program
-    that has sent a query to an ended ibsim would wait for ever.
+    A test runner that is killed cannot clean up.  Then an ibsim without a console would use a whole core.  A program
+    that has sent a query to an ended ibsim would wait forever.
     """
     setpriv = shutil.which("setpriv")
-    # The shell checks that its parent is still this process, which may have ended before the death signal was set.
+    # The shell checks that its parent is still this process, because this process may have ended before the death
+    # signal was set.
     first = [setpriv, "--pdeathsig", "KILL", "--", "/bin/sh", "-c", _UNLESS_ALONE, str(os.getpid())] if setpriv else []
     return [*first, *map(str, command)]
 
 
 class Child:
-    """Program in a process group of its own, which is killed when this process ends for any reason.
+    """Program in a separate process group, which is killed when this process ends for any reason.
 
     Parameters
     ----------
@@ -171,7 +171,8 @@ class Child:
                     start_new_session=True,
                 )
         except BaseException:
-            # a signal handler has raised an exception, so the caller never gets this object to end the process
+            # A signal handler has raised an exception.  The caller never gets this object, so the process must be ended
+            # here.
             if hasattr(self, "process"):
                 self.end(polite_seconds=0.0)
             raise
@@ -187,7 +188,7 @@ class Child:
         return self.process.poll()
 
     def describe_end(self) -> str:
-        """Return a text that says how the program ended, or that it still runs."""
+        """Return a text that states how the program ended, or that it still runs."""
         code = self.returncode
         if code is None:
             return "still runs"
@@ -196,7 +197,9 @@ class Child:
         return f"ended with exit status {code}"
 
     def end(self, *, polite_seconds: float = 3.0) -> None:
-        """End the whole process group by SIGTERM, and then by SIGKILL what is left; a second call does nothing."""
+        """End the whole process group by SIGTERM, and then end remaining processes by SIGKILL.  A second call has no
+        effect.
+        """
         if self.process.poll() is None:
             self._signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -219,9 +222,9 @@ def run_to_end(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program until it ends, and return its output.
 
-    The program is killed if a signal handler raises an exception meanwhile.  :func:`subprocess.run` would leave the
-    program running if that happens while the program is being started.  The program would then write to a folder that
-    is being removed.
+    If a signal handler raises an exception meanwhile, the program is killed.  :func:`subprocess.run` would leave the
+    program running if this happens while the program is being started.  Such a program would then write to a folder
+    that is being removed.
 
     Raises
     ------
@@ -245,7 +248,7 @@ def run_to_end(
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process is running; a zombie (ended, but not collected by its parent) does not count."""
+    """Return whether a process is running.  A zombie (ended, but not collected by its parent) does not count."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -253,7 +256,9 @@ def is_alive(pid: int) -> bool:
 
 
 def poll(ready: Callable[[], bool], seconds: float) -> bool:
-    """Call ``ready()`` repeatedly until it returns True or a time limit has passed; return whether it returned True."""
+    """Call ``ready()`` repeatedly until it returns True or a time limit has passed.  Return whether it
+    returned True.
+    """
     end = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > end:

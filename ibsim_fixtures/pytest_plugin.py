@@ -1,8 +1,8 @@
 """Pytest fixtures for tests with a real OpenSM on a real ibsim: ``ibsim_fabric``, ``opensm`` and ``lab``.
 
-The plugin is opt-in: a project that wants the fixtures writes ``pytest_plugins = ["ibsim_fixtures.pytest_plugin"]``
-into its top-level ``conftest.py``.  Modules are imported only when a fixture is used.  If the programs are not
-installed, tests with these fixtures are skipped, and the reason names the Debian packages.  With ``--require-lab`` (or
+The plugin is opt-in: a project that uses the fixtures writes ``pytest_plugins = ["ibsim_fixtures.pytest_plugin"]`` into
+its top-level ``conftest.py``.  Modules are imported only when a fixture is used.  If the programs are not installed,
+tests with these fixtures are skipped, and the reason names the Debian packages.  With ``--require-lab`` (or
 IBNUE_REQUIRE_LAB=1) such tests fail instead.
 """
 
@@ -59,7 +59,7 @@ def ibsim_fabric(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sta
     """Provide a function that starts ibsim: ``ibsim_fabric(fabric, **options)``.
 
     ``fabric`` is a file, a :class:`~routing.fabric.Fabric`, or the name of a fixture fabric.  The options are those of
-    :class:`~ibsim_fixtures.ibsim.Ibsim`.  Everything that was started ends with the test.
+    :class:`~ibsim_fixtures.ibsim.Ibsim`.  All programs that were started end with the test.
     """
     require_programs(request.config)
     from ibsim_fixtures.ibsim import Ibsim  # noqa: PLC0415
@@ -106,7 +106,9 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartLab]:
 
 
 def _net(fabric: str | Path | Fabric, folder: Path) -> Path:
-    """Return the path of a net file for ibsim; a text is taken as the name of a fixture fabric if there is one."""
+    """Return the path of a net file for ibsim.  A text is the name of a fixture fabric if there is one, otherwise a
+    path.
+    """
     if not isinstance(fabric, str | Path):
         from routing.formats.fabric_files import write_net  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Readback of tables from OpenSM's dump files, and by diagnostic programs from the switches of a running fabric."""
+"""Read back tables from OpenSM's dump files, and from the switches of a running fabric by diagnostic programs."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def parse_lfts(text: str) -> dict[int, dict[int, int]]:
     Returns
     -------
     dict
-        Out-port by switch GUID and LID; LIDs without a route are omitted.
+        Out-port by switch GUID and LID.  LIDs without a route are omitted.
     """
     tables: dict[int, dict[int, int]] = {}
-    number: dict[str, int] = {}  # caches the number of each LID text, since all switches have the same LIDs
+    number: dict[str, int] = {}  # This caches the number of each LID text, because all switches have the same LIDs.
     heads = list(_SWITCH.finditer(text))
     for head, end in zip(heads, [*(h.start() for h in heads[1:]), len(text)], strict=False):
         routes = _ROUTE.findall(text, head.end(), end)
@@ -56,15 +56,15 @@ def switch_lfts(ibsim: Ibsim, switches: Mapping[int, int] | None = None) -> dict
     ibsim
         Running ibsim with the fabric.
     switches
-        LID of each switch by its GUID.  None: the program dump_fts discovers all reachable switches.  This takes
-        several times as long, because dump_fts waits for the answer to each query.
+        LID of each switch by its GUID.  None: the program dump_fts discovers all reachable switches.  The discovery
+        takes several times as long, because dump_fts waits for the answer to each query.
 
     Returns
     -------
     dict
-        Out-port by switch GUID and LID; LIDs without a route are omitted.
+        Out-port by switch GUID and LID.  LIDs without a route are omitted.
     """
-    # The tables that are read also route these queries, so a wrong table can leave queries without an answer.  dump_fts
+    # The tables that are read also route these queries, so queries may stay unanswered if a table is wrong.  dump_fts
     # uses directed routes, which do not depend on tables.
     found = None if switches is None else mad_client.lfts(ibsim, switches)
     if found is None:
@@ -97,7 +97,7 @@ def _whole_tables(ibsim: Ibsim, text: str) -> dict[int, dict[int, int]]:
 
 
 def sl2vl(ibsim: Ibsim, lid: int, out_ports: Iterable[int]) -> dict[tuple[int, int], tuple[int, ...]]:
-    """Read the SL2VL rows of a switch or CA with smpquery: 16 VLs by (in-port, out-port).  A CA only has in-port 0.
+    """Read the SL2VL rows of a switch or CA with smpquery: 16 VLs by (in-port, out-port).  A CA has only in-port 0.
 
     Cost: one process (8 ms) for each out-port.
     """
@@ -125,7 +125,7 @@ class Owner:
 
 
 def owners(folder: Path) -> list[Owner]:
-    """Return the owner of every base LID in OpenSM's dump opensm-subnet.lst, sorted by LID; ports without a link are
+    """Return the owner of every base LID in OpenSM's dump opensm-subnet.lst, sorted by LID.  Ports without a link are
     omitted.
     """
     text = (folder / "opensm-subnet.lst").read_text(errors="replace")

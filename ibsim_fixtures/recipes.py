@@ -1,4 +1,4 @@
-"""Program that generates the net files of fixture fabrics from their recipes: ``python -m ibsim_fixtures.recipes``."""
+"""Generate the net files of fixture fabrics from their recipes: ``python -m ibsim_fixtures.recipes``."""
 
 from __future__ import annotations
 

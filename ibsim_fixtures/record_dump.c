@@ -1,7 +1,7 @@
 /* OpenSM plugin that writes all SLs and SL2VL rows to one binary file, each time the subnet is up.
  *
- * The file has the SL of every path between base LIDs, as the routing engine in use gives it, and the SL2VL rows
- * that the switches have confirmed.  It replaces a million queries.  It appears complete or not at all. */
+ * The file has the SL of every path between base LIDs, as the routing engine in use returns it, and the SL2VL rows that
+ * the switches have confirmed.  The file replaces a million queries.  It appears complete or not at all. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,15 +17,15 @@
 
 /* State of this OpenSM plugin. */
 struct recorder {
-    osm_opensm_t *osm; /* OpenSM that has loaded the plugin */
+    osm_opensm_t *osm; /* the OpenSM that has loaded the plugin */
     uint32_t sweeps;   /* number of times that the subnet was up */
 };
 
 /* Header of the file that this plugin writes. */
 struct head {
     char magic[8];   /* text "ibnue-r1" that identifies the file */
-    uint32_t sweeps; /* number of times that the subnet was up: the age of the file */
-    /* number P of ports with a LID; uint16 lid[P] and uint8 sl[P][P] (source, destination) follow the header */
+    uint32_t sweeps; /* number of times that the subnet was up when the file was written */
+    /* number P of ports with a LID.  uint16 lid[P] and uint8 sl[P][P] (source, destination) follow the header. */
     uint32_t ports;
     uint32_t rows; /* number of SL2VL rows, which come last in the file */
     uint32_t zero; /* padding, always 0 */
@@ -60,14 +60,14 @@ static void fill_sls(const osm_opensm_t *osm, const uint16_t *lid, uint32_t coun
     struct osm_routing_engine *engine = osm->routing_engine_used;
 
     if (!engine || !engine->path_sl)
-        return; /* all SLs are 0, as the SA answers without QoS policies */
+        return; /* All SLs are 0, as the SA answers without QoS policies. */
     for (uint32_t from = 0; from < count; from++)
         for (uint32_t to = 0; to < count; to++)
             sl[(size_t)from * count + to] =
                 engine->path_sl(engine->context, 0, cl_hton16(lid[from]), cl_hton16(lid[to]));
 }
 
-/* Write the SL2VL rows between cabled ports, and from port 0; OpenSM writes no other rows to the switches.
+/* Write the SL2VL rows between cabled ports, and the rows from port 0.  OpenSM writes no other rows to the switches.
  *
  * Return the number of rows.  Without a file, the rows are only counted. */
 static uint32_t write_rows(const osm_opensm_t *osm, FILE *file)

@@ -1,7 +1,8 @@
-"""Reader of a file with all SLs and SL2VL rows of a running lab, which a small OpenSM plugin writes.
+"""Read the file with all SLs and SL2VL rows of a running lab that a small OpenSM plugin writes.
 
-ibsim does not transport answers of several packets, so the SA can only be queried for one path at a time.  For 600 end
-ports that takes half a minute.  The plugin writes the answers that OpenSM would give.  A sample is checked by queries.
+ibsim does not transport answers of several packets, so the SA can be queried only for one path at a time.  For 600 end
+ports such queries take half a minute.  The plugin writes the answers that OpenSM would give.  Queries check a sample of
+these answers.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Records:
     sweeps
         Number of sweeps that have reached SUBNET UP so far.
     lids, sl
-        int64[N]: base LIDs; uint8[N, N]: SLs by source and destination, 0 from a LID to itself.
+        int64[N]: base LIDs.  uint8[N, N]: SLs by source and destination, 0 from a LID to itself.
     rows
         SL2VL rows between cabled ports of switches, with the fields ``guid``, ``in``, ``out`` and ``vl`` (16 VLs).
     """
@@ -104,8 +105,8 @@ def parse_records(data: bytes) -> Records:
 def checked_records(lab: Lab) -> Records | None:
     """Read the SLs and SL2VL rows that the record plugin wrote after the last sweep, and check a sample of them.
 
-    The sample is checked by queries to the SA and the switches; another sample is used after every sweep.  The result
-    is None if an answer differs from the file.
+    Queries to the SA and the switches check the sample.  After every sweep, another sample is used.  The result is None
+    if an answer differs from the file.
 
     Raises
     ------
@@ -127,7 +128,7 @@ def checked_records(lab: Lab) -> Records | None:
 
 
 def _sample_agrees(lab: Lab, records: Records) -> bool:
-    """Query the SA and the switches for a sample of paths and rows; return whether all answers equal the file."""
+    """Query the SA and the switches for a sample of paths and rows.  Return whether all answers equal the file."""
     rng = random.Random(records.sweeps)
     pairs = [divmod(position, len(records.lids)) for position in _some(rng, records.sl.size)]
     pairs = [(a, b) for a, b in pairs if a != b]

@@ -1,4 +1,4 @@
-"""Soak test of OpenSM: random faults of cables, switches and CAs, with a complete check after each event.
+"""Test OpenSM in a soak: random faults of cables, switches and CAs, with a complete check after each event.
 
 An event adds or removes a fault, and OpenSM sweeps.  Then ibnetdiscover reads the fabric, the tables are read from the
 switches, and the SLs from the SA.  These tables are proven and compared with the tables that the plugin computed.
@@ -70,20 +70,21 @@ class Outcome:
     engine, routing_ms, sweep_ms
         Engine that routed in the sweep, and durations of the routing and of the whole sweep in ms.
     as_cabled
-        Whether ibnetdiscover finds exactly those cables that the faults leave.
+        Whether ibnetdiscover finds exactly the cables that are left after the faults.
     as_dumped, as_planned
-        Whether the installed tables equal those in OpenSM's dump, and those that the plugin saved (None: not checked).
+        Whether the tables in force equal those in OpenSM's dump, and those that the plugin has saved (None: not
+        checked).
     complete, certified, strength, scope
-        Results of the proof of the installed tables.
+        Results of the proof of the tables in force.
     changed
         Number of LFT entries that the event has changed, for switches and LIDs that existed before it.
     kept
-        All-to-all rate of an end port divided by that before the event.  None at the start, or if no channel carries
-        traffic.
+        All-to-all rate of an end port divided by the rate before the event.  None at the start, or if no channel
+        carries traffic.
     opensm_kb, worker_kb
         Resident memory in KiB of OpenSM and of its child processes (0: none).
     look_ms
-        Time to read everything back and to compare it, in ms.
+        Time in ms to read back and compare all tables.
     problem
         Errors of the sweep, or the reason why the check failed; "" if there are none.
     """
@@ -158,7 +159,7 @@ def steps(fabric: Fabric, *, seed: int, host: int, most: int = MOST_AT_ONCE) -> 
     seed
         Random seed.
     host
-        Node GUID of the CA on which OpenSM runs; no event disconnects it.
+        Node GUID of the CA on which OpenSM runs.  No event disconnects this CA.
     most
         Largest number of faults at the same time.
     """
@@ -184,8 +185,8 @@ def _cuts_off(fabric: Fabric, fault: Fault, host: int) -> bool:
 
 
 def cables(fabric: Fabric) -> set[Cable]:
-    """Return all cables of a fabric as (node GUID, port, node GUID, port); the end with the smaller GUID comes
-    first.
+    """Return all cables of a fabric as (node GUID, port, node GUID, port).  The end with the smaller GUID
+    comes first.
     """
     guids = np.concatenate([fabric.switch_guid, fabric.terminal_guid]).tolist()
     ends = zip(fabric.link_device.tolist(), fabric.link_port.tolist(), strict=True)
@@ -212,7 +213,7 @@ class Soak:
     seed
         Random seed of the events.
     plan
-        State file of the plugin, with which the installed tables are compared; None: no comparison.
+        State file of the plugin, with which the tables in force are compared.  None: no comparison.
     most
         Largest number of faults at the same time.
     """
@@ -228,10 +229,10 @@ class Soak:
         self._before: Published | None = None
 
     def run(self, *, events: int | None = None, seconds: float | None = None) -> Iterator[Outcome]:
-        """Run the soak test: yield the result of the checks at the start and after each event, until a limit is
+        """Run the soak test.  Yield the result of the checks at the start and after each event, until a limit is
         reached.
 
-        If an event cannot be checked because OpenSM died or did not sweep, the last result describes this problem.
+        If an event cannot be checked because OpenSM ended or did not sweep, the last result describes this problem.
 
         Parameters
         ----------
@@ -259,7 +260,9 @@ class Soak:
             yield outcome
 
     def _change(self, wanted: Fabric) -> Sweep:
-        """Change the cabling in ibsim to that of the fabric ``wanted``; return the sweep that follows all changes."""
+        """Change the cabling in ibsim to the cabling of the fabric ``wanted``.  Return the sweep that follows all
+        changes.
+        """
         target = cables(wanted)
         for guid, port, _, _ in sorted(self._cabled - target):
             self.lab.ibsim.unlink(guid, port)
@@ -304,9 +307,9 @@ class Soak:
         return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
 
     def _as_planned(self, fabric: Fabric, routing: Routing) -> bool:
-        """Return whether the installed tables equal those in the plugin's state file.
+        """Return whether the tables in force equal those in the plugin's state file.
 
-        The plugin writes the file only after OpenSM has the tables.  So this method waits until the file is for the
+        The plugin writes the file only after OpenSM has the tables.  So this method waits until the file belongs to the
         present fabric.
         """
         assert self.plan is not None
@@ -330,7 +333,7 @@ def same_tables(fabric: Fabric, routing: Routing, planned: Routing) -> bool:
     if not np.array_equal(routing.lft, planned.lft):
         return False
     if planned.vls == 1:
-        return True  # any SL is safe on one VL, so the SLs may follow the administrator's policy
+        return True  # With one VL any SL is safe, so the SLs may follow the administrator's policy.
     switch = fabric.lids.switch
     lids = np.flatnonzero(switch >= 0)
     part, port = fabric.component[switch[lids]], fabric.lids.endport[lids]
@@ -381,7 +384,7 @@ class Summary:
     events, good
         Number of events, and number of events after which all checks have passed (not counting the start).
     opensm_kb, worker_kb
-        Median memory in KiB over the second fifth and over the last fifth of the events; growth indicates a leak.
+        Median memory in KiB over the second fifth and over the last fifth of the events.  Growth indicates a leak.
     routing_ms, changed
         Medians over all events: time of routing in ms, and changed LFT entries.
     look_ms

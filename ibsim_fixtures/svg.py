@@ -1,4 +1,4 @@
-"""SVG pictures of small fabrics, which have identical bytes on every machine."""
+"""Draw SVG pictures of small fabrics, with identical bytes on every machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from routing.fabric import Fabric, NodeKind
 BOX = (30, 18)
 MARGIN = 14
 SLOWEST = 8.0
-"""Capacity in Gb/s of a 4xSDR link; such a link is drawn with the default stroke width."""
+"""Capacity in Gb/s of a 4xSDR link, which is drawn with the default stroke width."""
 STYLE = (
     "text{font:9px sans-serif;text-anchor:middle;fill:#123}"
     ".s{fill:#d8e8f6;stroke:#27527a}.c{fill:#444}.r{fill:#b5651d}"
@@ -51,7 +51,7 @@ def picture(fabric: Fabric, layout: str, title: str, pulled: Sequence[tuple[int,
 
 
 def _whole(number: float) -> int:
-    """Round to an integer, in two steps, so that the last bit of a sine cannot change the result."""
+    """Round to an integer in two steps, so that the last bit of a sine cannot change the result."""
     return math.floor(round(number, 3) + 0.5)
 
 
@@ -69,13 +69,13 @@ class _Drawing:
         self.extent = [point for x, y in positions for point in ((x - 18, y - 14), (x + 18, y + 14))]
 
     def frame(self) -> tuple[int, int, int, int]:
-        """Return left, top, width and height of the box around everything that has been drawn so far."""
+        """Return left, top, width and height of the box around all elements drawn so far."""
         xs, ys = [x for x, _ in self.extent], [y for _, y in self.extent]
         left, top = _whole(min(xs)) - MARGIN, _whole(min(ys)) - MARGIN
         return left, top, _whole(max(xs)) + MARGIN - left, _whole(max(ys)) + MARGIN - top
 
     def links(self) -> Iterator[str]:
-        """Draw every cable: parallel cables side by side, and a cable that would cross a switch in a curve around
+        """Draw every cable.  Parallel cables are side by side, and a cable that would cross a switch is a curve around
         it.
         """
         together: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -123,7 +123,7 @@ class _Drawing:
             yield f'<text x="{x}" y="{under}">{escape(label)}</text>'
 
     def _bow(self, a: int, b: int) -> float:
-        """Return how far the middle of a link must move aside so that the link crosses no switch; 0 if it crosses no
+        """Return how far the middle of a link must move aside so that the link crosses no switch.  0 if it crosses no
         switch already.
         """
         (ax, ay), (bx, by) = self.places[a], self.places[b]

@@ -1,11 +1,11 @@
-/* Check that the structs of the running OpenSM have the layout of the headers that this library was built with.
+/* Check that the structs of the running OpenSM have the layout of the headers with which this library was built.
  *
- * OpenSM itself compares only version strings.  But headers of the same version with another build configuration
- * place members elsewhere.  The first pointer that is read at a wrong offset would then crash OpenSM.  So members
- * with known values are compared before anything else is used.  All memory is read through a pipe, because write()
- * reports unreadable memory as EFAULT instead of crashing.
+ * OpenSM itself compares only version strings.  But headers of the same version with another build configuration have
+ * members at other offsets.  A pointer that is read from a wrong offset would crash OpenSM.  So members with known
+ * values are compared before any other member is used.  All memory is read through a pipe, because write() reports
+ * unreadable memory as EFAULT instead of crashing.
  *
- * Only members that OpenSM has set by then are compared: pointers back to a struct, keys, counts that must be equal,
+ * The check uses only members that OpenSM has set by then: pointers back to a struct, keys, counts that must be equal,
  * and texts. */
 #define _GNU_SOURCE
 #include "shim.h"
@@ -18,12 +18,12 @@
 
 #include <opensm/osm_version.h>
 
-#define CHUNK 1024u /* bytes per write to the pipe, few enough that a write is atomic */
-#define ENOUGH 16u  /* nodes to check of each kind (switches, others); a member at a wrong offset is so in every node */
+#define CHUNK 1024u /* bytes per write to the pipe; a write of so few bytes is atomic */
+#define ENOUGH 16u  /* number of nodes to check of each kind (switches, others); a wrong offset shows in every node */
 
 struct probe {
-    int fd[2];          /* read end, write end */
-    const char *differs; /* name of the first member that is not where the headers have it, NULL: none */
+    int fd[2];          /* file descriptors of the read end and the write end of the pipe */
+    const char *differs; /* name of the first member whose offset differs from the headers, NULL: none */
 };
 
 static int open_probe(struct probe *probe)
@@ -62,8 +62,8 @@ static int readable(struct probe *probe, const void *from, size_t size)
     return 1;
 }
 
-/* Copy the text at `from`, truncated to `room` bytes.  Return whether it is readable and has no control characters
- * except tabs. */
+/* Copy the text at `from` to a buffer, truncated to `room` bytes.  Return whether the text is readable and has no
+ * control characters except tabs. */
 static int peek_text(struct probe *probe, const char *from, char *text, size_t room)
 {
     for (size_t at = 0; at + 1 < room; at++) {
@@ -78,8 +78,8 @@ static int peek_text(struct probe *probe, const char *from, char *text, size_t r
     return 1;
 }
 
-/* Record `what` as the first difference, if the condition fails.  Later differences are ignored, because they may be
- * consequences of the first one. */
+/* Record the member `what` as the first difference, if the condition is false.  Later differences are ignored, because
+ * they may be consequences of the first one. */
 static void expect(struct probe *probe, int as_expected, const char *what)
 {
     if (!as_expected && !probe->differs)
@@ -105,8 +105,8 @@ static void expect_map(struct probe *probe, const cl_qmap_t *map, const char *wh
            what);
 }
 
-/* Check that the pointer stored at `place` leads to a text that contains `part`.  If `part` is NULL, any text is
- * right, and so is a null pointer. */
+/* Check that the pointer stored at `place` leads to a text that contains `part`.  If `part` is NULL, any text and also
+ * a null pointer are accepted. */
 static void expect_text(struct probe *probe, char *const *place, const char *part, const char *what)
 {
     char *pointer = NULL, text[256] = "";
@@ -116,7 +116,7 @@ static void expect_text(struct probe *probe, char *const *place, const char *par
     expect(probe, found && (!part || strstr(text, part)), what);
 }
 
-/* Check the options of opensm.conf in OpenSM's memory: that texts are texts, and that numbers are in their ranges. */
+/* Check the options of opensm.conf in OpenSM's memory: texts must be readable, and numbers must be in their ranges. */
 static void check_options(struct probe *probe, const osm_subn_opt_t *opt)
 {
     const osm_qos_options_t *qos[] = {&opt->qos_options, &opt->qos_ca_options, &opt->qos_sw0_options,
@@ -137,8 +137,8 @@ static void check_options(struct probe *probe, const osm_subn_opt_t *opt)
     }
 }
 
-/* Check OpenSM's main structs before their first use.  Return 0, or -1 with the member that differs in `why`.  Set
- * *log to whether OpenSM's log, osm->log, can be used safely. */
+/* Check OpenSM's main structs before their first use.  Return 0, or -1 with the name of the differing member in `why`.
+ * Set *log to whether OpenSM's log, osm->log, can be used safely. */
 int ibnue_abi_check_opensm(const osm_opensm_t *osm, int *log, char *why)
 {
     const osm_subn_t *subn = &osm->subn;
@@ -182,7 +182,7 @@ static void probe_port(struct probe *probe, const osm_node_t *node, const osm_ph
         return;
     }
     if (!copy.port_guid)
-        return; /* OpenSM has not discovered this port */
+        return; /* OpenSM has not discovered this port. */
     expect(probe, copy.p_node == node, "osm_physp_t.p_node");
     expect(probe, copy.port_num == number, "osm_physp_t.port_num");
     expect(probe, copy.healthy == TRUE || copy.healthy == FALSE, "osm_physp_t.healthy");
@@ -230,9 +230,9 @@ static int check_node(struct probe *probe, const osm_node_t *node, const osm_nod
     return copy->sw != NULL;
 }
 
-/* Check the structs of some nodes, switches and ports before their first use.  The caller holds OpenSM's lock.
- * Return 0, or -1 with the member that differs in `why`.  Set *complete to whether nothing differs and a switch was
- * among the nodes. */
+/* Check the structs of a few nodes, switches and ports before their first use.  The caller holds OpenSM's lock.  Return
+ * 0, or -1 with the name of the differing member in `why`.  Set *complete if nothing differs and a switch was among the
+ * nodes. */
 static int check_nodes(const osm_subn_t *subn, int *complete, char *why)
 {
     const cl_map_item_t *end = cl_qmap_end(&subn->node_guid_tbl);
@@ -267,14 +267,14 @@ static int check_nodes(const osm_subn_t *subn, int *complete, char *why)
 }
 
 /* Check that the structs of nodes, switches and ports may be used.  Return 0, or -1 with the reason in `why`.  The
- * check is repeated until a switch was checked, and is skipped from then on.  The caller holds OpenSM's lock. */
+ * check is repeated until it has included a switch, and is skipped from then on.  The caller holds OpenSM's lock. */
 int ibnue_abi_fits(struct ibnue_plugin *plugin, char *why)
 {
     return plugin->layout_known ? 0 : check_nodes(&plugin->osm->subn, &plugin->layout_known, why);
 }
 
-/* Check the struct that OpenSM passes to set up an engine.  All its members are zero, except name and context.
- * Return 0 if it is as in the headers and the name begins with `prefix`, otherwise -1. */
+/* Check the struct that OpenSM passes to set up an engine.  All its members are zero, except name and context.  Return
+ * 0 if the struct is as in the headers and the name begins with `prefix`, otherwise -1. */
 int ibnue_abi_check_engine(const struct osm_routing_engine *re, const char *prefix)
 {
     struct osm_routing_engine copy;

@@ -1,5 +1,6 @@
-/* List the members of OpenSM's structs that the plugin uses.  build.c stores their sizes and offsets, as in the
- * headers of the build, in the library.  So they can be compared without loading the library. */
+/* List the members of OpenSM's structs that the plugin uses.  build.c stores in the library the sizes and offsets that
+ * these members have in the headers of the build.  So they can be compared with other headers without loading the
+ * library. */
 #ifndef IBNUE_ABI_H
 #define IBNUE_ABI_H
 

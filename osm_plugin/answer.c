@@ -24,14 +24,14 @@ uint64_t ibnue_sl2vl_bytes(const struct ibnue_answer *answer)
     return ports ? answer->switches * ports * ports * 16 : 16;
 }
 
-/* Return whether a part of an answer, `bytes` long at offset `at`, is valid: aligned, behind the head of the answer
- * at `least`, and inside the memory of `size` bytes. */
+/* Return whether a part of an answer with `bytes` bytes at offset `at` is valid.  It must be aligned, begin at `least`
+ * or later, and end inside the memory of `size` bytes. */
 static int inside(const struct ibnue_answer *answer, uint64_t least, uint64_t size, uint64_t at, uint64_t bytes)
 {
     return at % 8 == 0 && at >= least + sizeof(*answer) && at <= size && bytes <= size - at;
 }
 
-/* Return the larger one of `extent` and the end of a part that begins at `at`. */
+/* Return the larger of `extent` and the end of a part of the answer that begins at `at`. */
 static size_t further(size_t extent, uint64_t at, uint64_t bytes)
 {
     return at + bytes > extent ? at + bytes : extent;
@@ -86,8 +86,8 @@ int ibnue_tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answe
     return 0;
 }
 
-/* Return whether all writes of later update rounds are for existing entries and ports, and the wait before a round
- * is at most a minute. */
+/* Return whether the writes of later update rounds name existing entries and ports.  The wait before a round must be at
+ * most a minute. */
 static int rounds_fit(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes)
 {
     const struct ibnue_held *entry = (const struct ibnue_held *)(bytes + answer->held_at);
@@ -146,7 +146,8 @@ static int all_below(const uint8_t *values, uint64_t count, uint8_t limit)
     return !bad;
 }
 
-/* Return whether the SL-to-VL tables use only VLs that every port has.  VL 15 is valid too: it drops the packet. */
+/* Return whether the SL-to-VL tables use only VLs that every port supports.  VL 15 is valid too: it drops the packet.
+ */
 static int vls_fit(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes)
 {
     const uint8_t *vl = bytes + answer->sl2vl_at;
@@ -158,7 +159,7 @@ static int vls_fit(const struct view *view, const struct ibnue_answer *answer, c
     return !bad;
 }
 
-/* Check the values in an answer.  Return what is wrong, or NULL if nothing is. */
+/* Check the values in an answer.  Return a description of the first invalid value, or NULL if all are valid. */
 static const char *wrong_values(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes)
 {
     int delivery;
@@ -199,8 +200,8 @@ static int header_fits(const struct ibnue_plugin *plugin, const struct ibnue_ans
            inside(a, least, size, a->up_port_at, a->switches) && inside(a, least, size, a->down_port_at, a->switches);
 }
 
-/* Make sure that a buffer has at least `size` bytes.  A buffer that is too small, or more than twice as large, is
- * replaced. Return 0, or -1 if memory is short. */
+/* Make sure that a buffer has at least `size` bytes.  A buffer that is too small, or more than twice as large as
+ * needed, is replaced.  Return 0, or -1 if memory allocation fails. */
 int ibnue_tables_room(struct ibnue_tables *tables, size_t size)
 {
     if (size <= tables->room && size >= tables->room / 2)
@@ -217,7 +218,7 @@ void ibnue_tables_drop(struct ibnue_tables *tables)
     *tables = (struct ibnue_tables){.bytes = NULL};
 }
 
-/* Subtract `by` from the offset of every part of an answer, after a copy to another place. */
+/* Subtract `by` from the offset of every part of an answer, after the answer was copied to another place. */
 static void move(struct ibnue_answer *answer, uint64_t by)
 {
     uint64_t *at[] = {&answer->lft_at, &answer->hops_at, &answer->sl_at, &answer->switch_of_at, &answer->sl2vl_at,

@@ -18,7 +18,7 @@ from routing.tables import SlForm
 
 ANSWER_MAGIC = 0x31736E6165756E69
 
-# Record type of the header of an answer: struct `ibnue_answer` in layout.h
+# Record type of the head of an answer: struct `ibnue_answer` in layout.h.
 ANSWER = np.dtype(
     [
         ("magic", "u8"), ("sequence", "u8"), ("switches", "u4"), ("lids", "u4"), ("vls", "u4"), ("sl_kind", "u4"),
@@ -48,7 +48,7 @@ class SharedMemory:
         self._map: mmap.mmap | None = None
 
     def view(self, least: int = 1) -> mmap.mmap:
-        """Return a mapping of the whole shared memory, which is grown to at least ``least`` bytes first."""
+        """Return a mapping of the whole shared memory.  The memory is first grown to at least ``least`` bytes."""
         size = os.fstat(self._descriptor).st_size
         if size < least:
             os.ftruncate(self._descriptor, least)
@@ -73,7 +73,7 @@ def write_answer(
 ) -> None:
     """Write proven tables into the shared memory, for the C part of the plugin (the shim) to read.
 
-    The header is written last, so that a reader never takes an incomplete answer for a valid one.
+    The header is written last, so that a reader never accepts an incomplete answer as valid.
 
     Parameters
     ----------
@@ -83,17 +83,16 @@ def write_answer(
         Offset of the answer in bytes, a multiple of the page size.
     tables
         The tables, with one row per switch in the order of the request (by GUID).  If an engine fails in a later sweep,
-        OpenSM may get these tables again, provided that they have a certificate.
+        OpenSM may get these tables again, but only if they have a certificate.
     sequence
         Number of the request that is answered.
     deferred, plan
-        :data:`HELD` [N], the entries that are not written in the first round of the update schedule, and the number of
-        this schedule.
+        The entries that later rounds of the update schedule write (:data:`HELD` [N]), and the number of this schedule.
     wait, first_draining_round
-        Seconds to wait before a round, so that packets can leave the fabric, and the first round that needs this wait
-        (0: none does).  The wait for the switches' acknowledgements is not included.
+        Seconds to wait before a round, so that packets can leave the fabric.  Also the first round that needs this wait
+        (0: no round needs it).  The wait for the switches' acknowledgements is not included.
     multicast
-        Tree for all multicast groups.  None: the tree that the paths of all switches towards a root switch form.
+        Tree for all multicast groups.  None: the tree formed by the paths of all switches towards a root switch.
     classes
         SLs and VLs for the classes of a QoS policy, with the tables to write in place of ``tables``.  None without a
         policy.

@@ -1,6 +1,7 @@
 """Determine the base of a change of tables: the forwarding tables now in the switches, and the SLs that senders use.
 
-New tables replace the base.  While they are written, packets meet old entries in some switches and new ones in others.
+A change replaces the base by new tables.  While switches are being written, packets meet old entries in some switches
+and new ones in others.
 """
 
 from __future__ import annotations
@@ -38,20 +39,21 @@ class Base:
     routing, new
         The forwarding tables in the switches, and the new tables, both with one column per LID of ``fabric``.  In
         ``routing``, 255 stands for entries that are unknown or lead nowhere.  If the SLs in use are known, ``routing``
-        has them; otherwise it has those of the new tables.
+        has these SLs.  Otherwise it has the SLs of the new tables.
     lost
         Former owners of the LIDs that no port has any more.
     unknown
-        bool[S, L], the entries that OpenSM could not read, or that lead over links which are up but not in the fabric.
+        bool[S, L], the entries that OpenSM could not read, and the entries that lead over links which are up but not in
+        the fabric.
     changed
         Number of known entries in the switches that differ from the new tables.
     sls
         How the SLs in use are known.
     cdg
-        A channel dependency graph that includes all dependencies of packets with the old entries.  None: it is unknown,
-        and can only be found by a pass over the tables.
+        A channel dependency graph with all dependencies of packets that follow the old entries.  None means that the
+        dependencies are unknown until the tables are traced.
     strength
-        Strength of the proof of the remembered tables; None if these are not the tables in the switches.
+        Strength of the proof of the remembered tables.  None if other tables are in the switches.
     """
 
     fabric: Fabric
@@ -91,18 +93,18 @@ class Base:
 def base_of(
     fabric: Fabric, tables: SwitchTables | None, new: Routing, remembered: Sequence[tuple[SavedTables, bool]] = ()
 ) -> Base:
-    """Return the base of a change to new tables: the entries and SLs that are in use now.
+    """Return the base of a change to new tables: the entries and SLs in use now.
 
     Parameters
     ----------
     fabric, new
         The current fabric, and the tables to write.
     tables
-        Forwarding tables in the switches, as OpenSM reported them.  None: OpenSM reported nothing, so that every entry
-        is unknown.
+        Forwarding tables in the switches, as OpenSM reported them.  None: OpenSM reported no tables, so every entry is
+        unknown.
     remembered
-        Earlier tables, each with True if this process has published them, and False if they come from a state file.
-        The first tables that match the entries in the switches determine the SLs in use.
+        Earlier tables.  Each comes with True if this process has published it, or with False if it was read from a
+        state file.  The first tables that match the entries in the switches determine the SLs in use.
 
     Notes
     -----
@@ -135,7 +137,7 @@ def base_of(
 
 
 def _columns(tables: SwitchTables, least: int) -> int:
-    """Return the number of LFT columns that hold all entries of the switches, at least ``least``.
+    """Return the number of LFT columns that are needed for all entries of the switches, and at least ``least``.
 
     The number exceeds ``least`` if a switch has a known entry for a higher LID.  Entries above the top LID of a switch
     do not count, because the switch does not use them.
@@ -153,7 +155,7 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
     lft
         uint8[S, L], the entries in the switches; 255 if an entry leads nowhere or is unknown.
     unknown
-        bool[S, L], which entries are unknown.
+        bool[S, L], whether each entry is unknown.
     changed
         Number of known entries that differ from the new tables.
     """
@@ -167,8 +169,8 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
         unknown[:, lids:] = True
         unknown[:, :lids] = ~np.repeat(tables.known, BLOCK, axis=1)[:, :lids]
         unknown[:, 0] = False
-    # Every entry of the new tables leads to a neighbour or end port. So only entries that differ from the new ones need
-    # a check.
+    # Every entry of the new tables leads to a neighbour or end port.  So only entries that differ from the new tables
+    # need a check.
     row, lid = np.divmod(np.flatnonzero(tables.lft[:, :lids] != lft[:, :lids]), lids)
     port = tables.lft[row, lid]
     certain = ~unknown[row, lid] & (lid > 0)

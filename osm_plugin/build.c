@@ -1,4 +1,5 @@
-/* Store in the library what it was built from.  The data can be read from the file without loading the library. */
+/* Store in the library the versions and headers from which it was built.  The data can be read from the file without
+ * loading the library. */
 #include "shim.h"
 
 #include <opensm/osm_event_plugin.h>
@@ -14,17 +15,18 @@
 #define MEMBER_ROW(name, member) {#name "." #member, offsetof(name, member), sizeof(((name *)0)->member)},
 #define ONE(...) +1
 
-/* osm_plugin/build_info.py searches the library for the 16 bytes of `magic`, and reads this struct from there on. */
+/* osm_plugin/build_info.py searches the library for the 16 bytes of `magic`, and reads this struct from that position
+ * on. */
 struct build {
-    char magic[16]; /* marks the beginning of this struct in the file */
+    char magic[16]; /* marks the beginning of this struct in the library file */
     char opensm[32];    /* version of OpenSM's headers, OSM_VERSION */
     char package[32];   /* version of ibnue */
     char protocol[32];  /* protocol() in osm_plugin/build_info.py of the package that built the library */
-    char python[512];   /* path of the interpreter */
+    char python[512];   /* path of the Python interpreter */
     uint32_t rows;      /* number of structs and members in `row` */
     struct {
-        char name[56];         /* "struct" or "struct.member" */
-        uint32_t offset, size; /* bytes */
+        char name[56];         /* name of the member, as "struct" or "struct.member" */
+        uint32_t offset, size; /* offset and size of the member in bytes */
     } row[0 IBNUE_STRUCTS(ONE) IBNUE_MEMBERS(ONE)];
 };
 
@@ -38,8 +40,7 @@ __attribute__((used)) static const struct build build = {
     .row = {IBNUE_STRUCTS(STRUCT_ROW) IBNUE_MEMBERS(MEMBER_ROW)},
 };
 
-/* Return the 64-bit FNV-1a hash of all rows, which the log shows.  build_info.py computes the same hash from the
- * file. */
+/* Return the 64-bit FNV-1a hash of all rows.  The log shows this hash, and build_info.py computes it from the file. */
 uint64_t ibnue_abi_hash(void)
 {
     const unsigned char *byte = (const unsigned char *)build.row;

@@ -1,4 +1,5 @@
-"""Read from a plugin library, without loading it, what it was built from, and define the protocol of this package.
+"""Read from a plugin library, without loading it, from which sources and headers it was built.  Also define the
+protocol of this package.
 
 This module imports only the standard library, because it also runs inside OpenSM.
 """
@@ -26,8 +27,8 @@ _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 def protocol() -> str:
     """Return a hash of the interface between the library in C, the host inside OpenSM, and the worker process.
 
-    It covers the structs in shared memory and the functions that are called.  The result is cached: if the package is
-    replaced while OpenSM runs, the host keeps the hash of its own version.
+    The hash covers the structs in shared memory, and the functions that the library and the host call.  The result is
+    cached: if the package is replaced while OpenSM runs, the host keeps the hash of its own version.
     """
     digest = hashlib.sha256()
     for name in _PROTOCOL_FILES:
@@ -38,7 +39,7 @@ def protocol() -> str:
 
 @dataclass(frozen=True)
 class BuildInfo:
-    """What a plugin library was built from.
+    """Sources and headers from which a plugin library was built.
 
     Attributes
     ----------
@@ -65,7 +66,7 @@ class BuildInfo:
 
 
 def read_build_info(library: Path) -> BuildInfo:
-    """Read from a plugin library what it was built from.
+    """Read from a plugin library from which sources and headers it was built.
 
     Raises
     ------

@@ -32,7 +32,7 @@ HEADERS = ("abi.h", "host.h", "layout.h", "shim.h", "view.h")
 
 @dataclass(frozen=True)
 class PythonBuild:
-    """What is needed to embed a Python interpreter in the library.
+    """Files and settings that are needed to embed a Python interpreter in the library.
 
     Attributes
     ----------
@@ -73,12 +73,12 @@ def write_glue(build: PythonBuild, target: Path) -> None:
     ffi = FFI()
     ffi.embedding_api(declarations(HERE / "host.h"))
     ffi.embedding_init_code(init_code(build))
-    # Another plugin may export functions of the same names, so these are hidden.
+    # Another plugin may export functions with equal names, so these functions are hidden.
     ffi.set_source(
         "_ibnue_shim",
         '#undef CFFI_DLLEXPORT\n#define CFFI_DLLEXPORT __attribute__((visibility("hidden")))\n#include "host.h"\n',
     )
-    with contextlib.redirect_stdout(io.StringIO()):  # cffi prints progress messages
+    with contextlib.redirect_stdout(io.StringIO()):  # cffi prints progress messages to standard output
         ffi.emit_c_code(str(target))
 
 
@@ -105,8 +105,8 @@ def compile_shim(
     build
         The Python to embed.
     target
-        Path of the library.  A temporary file is renamed to it, so that a running OpenSM keeps the library it has
-        loaded.
+        Path of the library.  A temporary file is renamed to this path, so that a running OpenSM keeps the library that
+        it has loaded.
     engines
         Names of engines that the library registers with OpenSM if the worker reports none.
     include
@@ -128,21 +128,23 @@ def compile_shim(
     with tempfile.TemporaryDirectory(prefix="ibnue-shim-") as scratch:
         glue, library = Path(scratch, "glue.c"), Path(scratch, target.name)
         write_glue(build, glue)
-        # All sources form one translation unit: parsing OpenSM's headers takes longer than compiling the plugin.
+        # All sources form one translation unit, because parsing OpenSM's headers takes longer than compiling the
+        # plugin.
         plugin = Path(scratch, "plugin.c")
         plugin.write_text("".join(f'#include "{HERE / source}"\n' for source in SOURCES))
         names = "".join(f"{name}\\n" for name in engines)
         command = [
             compiler, "-std=gnu11", "-O3", "-g", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-Wall",
             "-Wextra", "-Wno-unused-parameter", "-Wno-unused-function", "-Wno-missing-field-initializers",
-            # A missing function must fail the build. Otherwise it would fail in a running OpenSM.
+            # A missing function must fail the build.  Otherwise a call of the function would fail in a running OpenSM.
             "-Werror=implicit-function-declaration",
             *definitions(build.executable, names),
             f"-I{HERE}", *(f"-I{folder}" for folder in (*include, *build.include)),
             str(glue), str(plugin), "-o", str(library),
             # Python cannot be unloaded. So the library must not be unloaded either, since Python calls back into it.
             "-Wl,-z,nodelete",
-            # With immediate binding, a missing symbol prevents the plugin from loading, instead of ending OpenSM later.
+            # With immediate binding, a missing symbol prevents OpenSM from loading the plugin, instead of ending OpenSM
+            # later.
             "-Wl,-z,now", str(build.libpython), f"-Wl,-rpath,{build.libpython.parent}",
             *(f"-L{folder}" for folder in libraries), "-lopensm", "-losmcomp", *flags,
         ]  # fmt: skip

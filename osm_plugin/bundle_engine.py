@@ -1,4 +1,4 @@
-"""Define the engine ``bundle``, which computes nothing: it reads the tables from a bundle made offline."""
+"""Define the engine ``bundle``.  It computes nothing, but reads the tables from a bundle that was computed offline."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ class BundleEngine:
         TableError
             The bundle is for another fabric.
         """
-        del options  # the bundle was computed with its own options
+        del options  # The options do not apply, because the bundle was computed with other options.
         return bundle_routing(read_bundle(self.path), fabric)

@@ -1,4 +1,4 @@
-"""Implement the functions of ``host.h``, by which the C part of the plugin (the shim) calls Python.
+"""Implement the functions of ``host.h``, through which the C part of the plugin (the shim) calls Python.
 
 The functions never raise an exception into C.  On success they return :data:`TOKEN` instead of 0, because cffi returns
 0 if Python itself fails.
@@ -61,7 +61,7 @@ class Callbacks:
     def wait(self, sequence: int, milliseconds: int, note: Any, room: int) -> int:
         """Wait for the worker's answer (``ibnue_host_wait``).
 
-        Return TOKEN when the answer has arrived (``note`` is then its line for the log), PENDING if it has not, LATE
+        The result is TOKEN when the answer has arrived (``note`` is then its line for the log), PENDING before, LATE
         after the deadline if the worker still computes, or FAILED.
         """
         lines: list[str] = []
@@ -84,7 +84,7 @@ class Callbacks:
     def awaited(self, note: Any, room: int) -> int:
         """Return whether a new sweep should be requested (``ibnue_host_awaited``).
 
-        TOKEN: yes.  PENDING: not yet.  FAILED: there is nothing to wait for.
+        TOKEN: OpenSM should sweep.  PENDING: a sweep may be needed later.  FAILED: no sweep is expected to be needed.
         """
         found: list[bool | None] = []
 
@@ -102,7 +102,7 @@ class Callbacks:
         return self._guarded(note, room, self._host.discard)
 
     def check_worker(self, note: Any, room: int) -> int:
-        """Check the worker, and replace it if it has died (``ibnue_host_check_worker``)."""
+        """Check the worker, and replace it if it has ended (``ibnue_host_check_worker``)."""
         return self._guarded(note, room, self._host.check_worker)
 
     def warning(self, note: Any, room: int) -> int:
@@ -189,7 +189,7 @@ class Callbacks:
         except IbnueError as problem:
             self._put(note, room, escape_control(str(problem)))
             return FAILED
-        except Exception as problem:  # OpenSM logs the note, whereas a traceback would be lost
+        except Exception as problem:  # OpenSM logs the text of the note, whereas a traceback would be lost.
             self._put(note, room, escape_control(f"{type(problem).__name__} in the host: {problem}"))
             return FAILED
         return TOKEN
@@ -202,9 +202,11 @@ FUNCTIONS = (
 
 
 def attach(ffi: Any, python: str, paths: list[str], library_protocol: str = "") -> None:
-    """Install a :class:`Host` as the implementation of ``host.h``, or refuse every call if the protocols differ.
+    """Install a :class:`Host` as the implementation of ``host.h``.  If the protocols of library and package differ,
+    refuse every call.
 
-    The library calls this function with the values it was built with.  A very old library passes no protocol.
+    The library calls this function with the values that were fixed when it was built.  Very old libraries pass no
+    protocol.
     """
     if library_protocol != protocol():
         _refuse_all(ffi, library_protocol or "none")
@@ -221,11 +223,12 @@ def _refuse_all(ffi: Any, library_protocol: str) -> None:
     ).encode()
 
     def refuse(*arguments: Any) -> int:
-        if len(arguments) > 1:  # functions that can report a reason have note and room as their last two arguments
+        # Functions that can report a reason have the arguments ``note`` and ``room`` at the end.
+        if len(arguments) > 1:
             note, room = arguments[-2:]
             ffi.memmove(note, text[: room - 1] + b"\0", min(len(text), room - 1) + 1)
         return FAILED
 
     for name in FUNCTIONS:
-        with contextlib.suppress(ffi.error):  # an older library has fewer functions
+        with contextlib.suppress(ffi.error):  # An older library has fewer functions.
             ffi.def_extern(name=f"ibnue_host_{name}")(refuse)

@@ -37,7 +37,8 @@ class Finding:
     Attributes
     ----------
     wrong
-        Whether the line reports an error: an option that will not work.  Otherwise the line is a hint.
+        Whether the line reports an error: OpenSM or the plugin would reject the option or ignore it.  Otherwise the
+        line is a hint.
     text
         The line, which names the file and a remedy.
     """
@@ -101,7 +102,7 @@ def _class_values(config: PluginConfig, path: Path) -> Iterator[Finding]:
     except OptionError as problem:
         yield Finding(True, f"{path}: [classes]: {problem}")
     except IbnueError:
-        return  # a file that cannot be read has a finding of its own
+        return  # A file that cannot be read is reported by another finding.
 
 
 def _opensm_conf(config: PluginConfig, path: Path | None, conf_path: Path) -> Iterator[Finding]:

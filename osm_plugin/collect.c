@@ -1,12 +1,12 @@
-/* Write the subnet into a request as flat arrays of switches, CAs and routers, end ports, and cables.
+/* Write the subnet into a request as arrays of devices (switches, CAs and routers), end ports, and cables.
  *
- * OpenSM's lock is held while any function here runs, so that no object changes meanwhile. */
+ * OpenSM's lock is held while the functions of this file run, so that no object changes meanwhile. */
 #include "shim.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Weak symbol: not every version of OpenSM exports this function. */
+/* This symbol is weak, because some versions of OpenSM do not export the function. */
 extern boolean_t osm_link_is_throttled(osm_physp_t *port, const boolean_t has_fdr10) __attribute__((weak));
 
 /* Return the active speed of one physical lane of a link, in Gb/s. */
@@ -42,7 +42,7 @@ static uint8_t lanes(const osm_physp_t *port)
     }
 }
 
-/* Return the number of data VLs that a value of VLCap or OperationalVLs stands for. */
+/* Return the number of data VLs for a code in VLCap or OperationalVLs. */
 static uint32_t vls_of_code(uint8_t code)
 {
     static const uint8_t count[] = {1, 1, 2, 4, 8, 15};
@@ -60,8 +60,8 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Return how many data VLs OpenSM's options allow.  Without QoS, OpenSM writes no SL-to-VL tables, so that only
- * tables on one VL are safe. */
+/* Return the number of data VLs that OpenSM's options allow.  Without QoS, OpenSM writes no SL-to-VL tables, so only
+ * tables with one VL are safe. */
 static uint32_t vls_allowed(const osm_subn_opt_t *opt)
 {
     const osm_qos_options_t *options[] = {&opt->qos_options, &opt->qos_ca_options, &opt->qos_sw0_options,
@@ -108,14 +108,14 @@ static osm_physp_t *far_end(const struct ibnue_walk *walk, osm_physp_t *port, in
     return *device < 0 ? NULL : far;
 }
 
-/* Return whether a cable between two switches is one that OpenSM considers unhealthy. */
+/* Return whether OpenSM considers a cable between two switches unhealthy. */
 static uint8_t is_sick(const struct ibnue_walk *walk, uint32_t device, int peer, osm_physp_t *port)
 {
     return device < walk->switches && (uint32_t)peer < walk->switches && !osm_link_is_healthy(port);
 }
 
-/* Return whether the option `avoid_throttled_links` applies to a cable: it joins two switches, and it is slower than
- * its ports allow. */
+/* Return whether the option `avoid_throttled_links` applies to a cable.  The cable must join two switches, and be
+ * slower than its ports allow. */
 static uint8_t is_throttled(const struct ibnue_walk *walk, uint32_t device, int peer, osm_physp_t *port)
 {
     const osm_subn_opt_t *opt = walk->opt;
@@ -124,8 +124,8 @@ static uint8_t is_throttled(const struct ibnue_walk *walk, uint32_t device, int 
            (uint32_t)peer < walk->switches && osm_link_is_throttled(port, opt->fdr10 == 1);
 }
 
-/* Append the end ports of a device to a request, and those cables of which the device has the first end.  Lower
- * `data_vls` to the number of VLs that the ports support. */
+/* Append the end ports of a device to a request, and the cables whose first end is at the device.  Lower `data_vls` to
+ * the number of VLs that the ports support. */
 static void write_ports(const struct ibnue_walk *walk, uint32_t device, struct ibnue_request *request,
                         struct ibnue_endport *endport, struct ibnue_cable *cable)
 {

@@ -32,7 +32,7 @@ ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
     **{name: option.types for name, option in ENGINE_OPTIONS.items()},
     "budget": (int, float),
 }
-"""Keys of ``[engine]`` and ``[engine.NAME]`` with their types: the engine options, and ``budget`` in place of
+"""Keys of ``[engine]`` and ``[engine.NAME]`` with their types: the engine options, with ``budget`` as an alternative to
 ``effort``.
 """
 
@@ -66,24 +66,25 @@ class PluginConfig:
     bundle
         The file whose tables the engine ``ibnue-bundle`` returns.
     state_file
-        File that stores the tables in force for the next start of OpenSM.  True: in OpenSM's cache folder; False: no
+        File that stores the tables in force until the next start of OpenSM.  True: in OpenSM's cache folder; False: no
         file.
     status_file
         JSON file that gets the status after each sweep.  True: in the folder of the state file; False: no file.
     metrics_file
-        File that gets the figures of the status file in the format of node_exporter's text file collector; None: no
+        File that gets the values of the status file in the format of node_exporter's text file collector; None: no
         file.
     history
         Number of proven tables that are kept in files next to the state file; 0: none.
     shadow
-        An engine of ibnue that only computes tables for comparison, while another engine's tables are in force; None:
-        none.
+        An engine of ibnue that computes tables only for comparison, while another engine's tables are in force; None:
+        no engine.
     stability
-        Which valid entries may change after a fault.  "full": only those that a repair has to change.  "balanced": also
-        a limited number of other entries, to keep the balance.  "fresh": all, since every sweep recomputes the tables.
+        Which valid entries may change after a fault.  "full": only entries that a repair has to change.  "balanced":
+        also a limited number of other entries, to keep the balance.  "fresh": all entries, because every sweep
+        recomputes the tables.
     rebalance
-        Maximum number of entries that change in a sweep without a fault, to regain the balance that was lost by
-        re-routes; 0: none.  The setting applies only with stability "balanced".
+        Maximum number of entries that change in a sweep without a fault, to regain the balance that re-routes have
+        lost; 0: no entries.  The setting applies only with stability "balanced".
     rebalance_pause
         Seconds after a sweep until the next sweep is requested, as long as more entries can be rebalanced.
     transitions
@@ -93,12 +94,12 @@ class PluginConfig:
     policies
         A file of rules for HOQLife and VLStallCount of single ports, which are set after every sweep.
     worker_user
-        The user that the worker runs as; None: OpenSM's user.
+        User of the worker process; None: OpenSM's user.
     classes
         Settings of the classes of end ports by the name of the class, as :data:`routing.class_settings.SETTINGS` has
         them.
     engine
-        Engine options: those for all engines under "", those for one engine under its name.
+        Engine options.  Those for all engines are under "", and those for one engine under its name.
     """
 
     deadline: float = 10.0
@@ -125,15 +126,15 @@ class PluginConfig:
 
     @property
     def state_path(self) -> Path | None:
-        """Return the path of the state file; None if the configuration wants none."""
+        """Return the path of the state file; None if the configuration disables it."""
         if isinstance(self.state_file, str):
             return Path(self.state_file)
         return cache_folder() / "ibnue-state.npz" if self.state_file else None
 
     @property
     def files(self) -> dict[tuple[str, ...], Path]:
-        """Return the input files that the configuration names, by their keys: ``("bundle",)``, or ``("engine", NAME,
-        KEY)`` in a table.
+        """Return the input files that the configuration names.  Their keys are ``("bundle",)``, or ``("engine", NAME,
+        KEY)`` for a file in a table.
         """
         keys = [(key, getattr(self, key)) for key in ("bundle", "policies")]
         found: dict[tuple[str, ...], Path] = {(key,): Path(value) for key, value in keys if value is not None}
@@ -146,8 +147,8 @@ class PluginConfig:
         return found
 
     def with_files(self, files: Mapping[tuple[str, ...], Path]) -> PluginConfig:
-        """Return a copy of the configuration that names other files.  ``files``: the new path by key, as in
-        :meth:`files`.
+        """Return a copy of the configuration that names other files.  ``files`` has the new path by key, with the keys
+        of :meth:`files`.
         """
         tables: dict[str, Any] = {
             section: {name: dict(table) for name, table in getattr(self, section).items()}
@@ -169,14 +170,14 @@ class PluginConfig:
 
     @property
     def status_path(self) -> Path | None:
-        """Return the path of the status file; None if the configuration wants none."""
+        """Return the path of the status file; None if the configuration disables it."""
         if isinstance(self.status_file, str):
             return Path(self.status_file)
         folder = cache_folder() if self.state_path is None else self.state_path.parent
         return folder / "ibnue-status.json" if self.status_file else None
 
     def options_of(self, engine: str) -> dict[str, Any]:
-        """Return the options of an engine: those for all engines, overridden by those for this engine."""
+        """Return the options of an engine.  Options for this engine override options for all engines."""
         return {**self.engine.get("", {}), **self.engine.get(engine, {})}
 
 
@@ -193,14 +194,15 @@ def cache_folder() -> Path:
 
 
 def config_path(event_plugin_options: str) -> Path | None:
-    """Return the FILE of ``--config FILE`` in OpenSM's option ``event_plugin_options``; None if it is not there.
+    """Return the FILE of ``--config FILE`` in OpenSM's option ``event_plugin_options``; None if the option does not
+    contain ``--config``.
 
     Other words are ignored, because all plugins share this option.
 
     Raises
     ------
     InputError
-        ``--config`` is followed by no file, or a quote is not closed.
+        No file follows ``--config``, or a quote is not closed.
     """
     try:
         words = shlex.split(event_plugin_options)
@@ -217,7 +219,7 @@ def config_path(event_plugin_options: str) -> Path | None:
 
 
 def read_config(path: Path | None) -> PluginConfig:
-    """Read the configuration from a TOML file; without a file (None) return the defaults.
+    """Read the configuration from a TOML file.  Without a file (None), return the defaults.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Decide in a sweep how the worker gets new tables: from scratch, or from which earlier tables."""
+"""Decide in a sweep how the worker gets new tables: from scratch or from earlier tables, and from which ones."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from routing.reroute import Precomputed, Published, Stability
 
 
 class Decision(enum.Enum):
-    """How the worker gets new tables.  docs/plugin.md shows the next decision if a decision cannot be carried out."""
+    """Method by which the worker gets new tables.  docs/plugin.md shows which decision follows if a decision cannot be
+    carried out.
+    """
 
     FROM_SCRATCH = "from scratch"
-    """There are no earlier tables, so that the engine computes all entries."""
+    """There are no earlier tables, so the engine computes all entries."""
     KEEP = "keep"
-    """The fabric is unchanged, so that the tables in force are proven again and kept."""
+    """The fabric is unchanged.  The tables in force are proven again and kept."""
     REBALANCE = "rebalance"
     """The fabric is unchanged.  A few entries of the tables in force change for a better balance."""
     REROUTE = "re-route"
@@ -32,7 +34,7 @@ class Decision(enum.Enum):
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """A decision on how to get new tables, with the earlier tables that it starts from.
+    """A decision on how to get new tables, with the earlier tables from which to start.
 
     Attributes
     ----------
@@ -41,14 +43,13 @@ class Start:
     before
         The earlier tables to keep or to re-route; None if the decision is FROM_SCRATCH.
     baseline
-        The tables of the fabric without faults, to which a re-route returns; None if they are unknown.
+        The tables of the fabric without faults, to which a re-route returns; None if these tables are unknown.
     stability
         Which valid entries a re-route may change.
     moves
         Maximum number of entries to change for a better balance, if the fabric is unchanged.
     precomputed
-        Data for a re-route that were computed before the fault, or None.  Data for other tables than ``before`` are
-        ignored.
+        Data for a re-route that were computed in advance, or None.  Data for other tables than ``before`` are ignored.
     """
 
     decision: Decision
@@ -68,7 +69,7 @@ def decide(
     moves: int = 0,
     precomputed: Precomputed | None = None,
 ) -> Start:
-    """Decide how to get tables for the fabric, given the tables in force.  :class:`Start` describes the parameters."""
+    """Decide how to get tables for the fabric from the tables in force.  :class:`Start` describes the parameters."""
     if before is None:
         return Start(Decision.FROM_SCRATCH, stability=stability)
     if before.fabric.digest != fabric.digest:
@@ -79,9 +80,9 @@ def decide(
 
 
 def decide_pinned(fabric: Fabric, pinned: Published) -> Start:
-    """Decide how to get tables for the fabric, given tables that the administrator has pinned.
+    """Decide how to get tables for the fabric from the tables that the administrator has pinned.
 
-    There is no baseline, because pinned tables must not change back to it.
+    There is no baseline, because pinned tables must not return to baseline tables.
     """
     unchanged = pinned.fabric.digest == fabric.digest
     return Start(Decision.ROLL_BACK if unchanged else Decision.REPAIR_PINNED, pinned, stability=Stability.FULL)

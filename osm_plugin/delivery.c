@@ -1,7 +1,7 @@
-/* Check in one pass over the LFTs that every path has the length which the hop counts state.
+/* Check in one pass over the LFTs that the hop counts state the length of every path.
  *
- * If the hop count falls by one at each switch, the path ends at the switch that delivers, and cannot loop.  Only
- * paths of other entries are followed switch by switch. */
+ * If the hop count decreases by one at each switch, the path ends at the switch that delivers, and cannot loop.  Only
+ * paths with other hop counts are followed switch by switch. */
 #include "view.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 
 struct tables {
     const struct view *view; /* the request with its indexes */
-    const uint8_t *lft, *hops; /* [switches][lids] */
-    const int32_t *next;       /* [switches][PORTS], row of the switch that a port leads to, or -1 */
+    const uint8_t *lft, *hops; /* [switches][lids] LFTs and hop counts of the answer */
+    const int32_t *next;       /* [switches][PORTS], row of the switch at the other end of each port's cable, or -1 */
     uint32_t switches, lids; /* dimensions of the arrays */
 };
 
@@ -25,7 +25,7 @@ static int delivers(const struct tables *tables, uint32_t row, uint32_t lid)
 enum { GOES_ROUND = -2, ENDS = -1 };
 
 /* Follow the path from a switch to a LID.  Return the number of hops to the switch that delivers, GOES_ROUND if the
- * path is a forwarding loop, or ENDS if the path stops before. */
+ * path is a forwarding loop, or ENDS if the path stops earlier. */
 static int64_t follow(const struct tables *tables, uint32_t row, uint32_t lid)
 {
     for (int64_t steps = 0; steps <= tables->switches; steps++) {
@@ -39,8 +39,8 @@ static int64_t follow(const struct tables *tables, uint32_t row, uint32_t lid)
     return GOES_ROUND;
 }
 
-/* Return whether the hop count of an entry is right, by following its path.  A path that stops must have no hop
- * count.  A forwarding loop is never right. */
+/* Follow the path of an entry, and return whether the hop count of the entry is right.  A path that stops must have no
+ * hop count.  For a forwarding loop, no hop count is right. */
 static int check_entry(const struct tables *tables, uint32_t row, uint32_t lid)
 {
     uint8_t hops = tables->hops[(size_t)row * tables->lids + lid];
@@ -70,8 +70,8 @@ static int check_row(const struct tables *tables, uint32_t row)
     return 1;
 }
 
-/* Check the hop counts of an answer.  Return 0 if all are right, so that the LFTs have no forwarding loop.  Return 1
- * if one is wrong, or -1 if memory is short. */
+/* Check the hop counts of an answer.  Return 0 if all hop counts are right.  Then the LFTs have no forwarding loop.
+ * Return 1 if a hop count is wrong, or -1 if memory allocation fails. */
 int ibnue_delivery_check(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes)
 {
     struct tables tables = {view, bytes + answer->lft_at, bytes + answer->hops_at, NULL, answer->switches, answer->lids};

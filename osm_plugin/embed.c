@@ -1,5 +1,5 @@
-/* Start the Python interpreter inside OpenSM, which manages the worker processes.  The callbacks that threads of
- * OpenSM's SA use never call Python. */
+/* Start the Python interpreter inside OpenSM.  It manages the worker processes.  Callbacks that threads of OpenSM's SA
+ * use never call Python. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -50,6 +50,7 @@ int ibnue_python_start(char *why)
                  status.err_msg ? status.err_msg : "no reason given");
         return -1;
     }
-    PyEval_SaveThread(); /* release the GIL; from here on, every call into Python acquires it */
+    /* This releases the GIL (Python's global lock).  From here on, every call into Python acquires the lock. */
+    PyEval_SaveThread();
     return 0;
 }

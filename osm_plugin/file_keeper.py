@@ -43,13 +43,13 @@ class Reply:
     Attributes
     ----------
     kind, path
-        "look" for a request to read or "put" for one to write, and the path of the file.
+        Kind of the request, "look" to read or "put" to write, and the path of the file.
     stamp
         Modification time (ns), size and inode of the file; None if the file does not exist.
     problem
-        Why the file could not be read or written; "" on success.
+        Reason why the file could not be read or written; "" on success.
     content
-        Descriptor of a copy of the file in memory, which the receiver has to close.  None if the file is unchanged, or
+        Descriptor of a copy of the file in memory.  The receiver has to close it.  None if the file is unchanged, or
         was not read.
     """
 
@@ -62,7 +62,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class _Task:
-    """A request to read or write a file.  The attributes are those of :class:`Reply`."""
+    """A request to read or write a file.  The attributes have the meaning that they have in :class:`Reply`."""
 
     kind: str
     path: str
@@ -73,7 +73,7 @@ class _Task:
 class FileKeeper:
     """The worker's access to the process that reads and writes files.
 
-    No method waits for a file system, and :meth:`receive` waits only as long as its caller says.
+    No method waits for a file system.  Only :meth:`receive` waits, for the time that its caller sets.
     """
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class FileKeeper:
 
     @property
     def seconds(self) -> float:
-        """Return for how many seconds the oldest request has been without an answer; 0 if all are answered."""
+        """Return the age in seconds of the oldest request without an answer; 0 if all are answered."""
         return time.monotonic() - self._since if self._sent else 0.0
 
     def inspect(self, path: str, stamp: Stamp | None) -> None:
@@ -108,14 +108,14 @@ class FileKeeper:
         self._add(_Task("put", path, None, content))
 
     def receive(self, seconds: float) -> Iterator[Reply]:
-        """Yield answers until all requests are answered, or ``seconds`` have passed."""
+        """Yield answers until all requests are answered, or until ``seconds`` have passed."""
         until = time.monotonic() + seconds
         while self._sent and self._link is not None:
             poll = select.poll()
             poll.register(self._link, select.POLLIN)
             left = until - time.monotonic()
-            # The time is rounded up. Otherwise a caller that checks the time afterwards could find a fraction of it
-            # left.
+            # The waiting time is rounded up to whole milliseconds.  Otherwise a caller that checks the time afterwards
+            # could find that a part of ``seconds`` is left.
             if not poll.poll(int(1000 * left) + 1 if left > 0 else 0):
                 return
             task, reply = self._sent.popleft(), self._read()
@@ -137,7 +137,7 @@ class FileKeeper:
             self._link.close()
         if self._process is not None:
             self._process.kill()
-            self._process.poll()  # not wait(): a process that is blocked in the kernel ends late or never
+            self._process.poll()  # poll() instead of wait(): a process that is blocked in the kernel may never end
         self._link = self._process = None
 
     def _add(self, task: _Task) -> None:
@@ -145,15 +145,15 @@ class FileKeeper:
         self._send()
 
     def _send(self) -> None:
-        """Send queued requests, up to :data:`MOST_SENT` without an answer, so that a file need not wait for another
-        one.
+        """Send queued requests, up to :data:`MOST_SENT` without an answer.  So a request for one file does not wait for
+        another file.
         """
         while self._tasks and len(self._sent) < MOST_SENT:
             task = self._tasks.popleft()
             if not self._sent:
                 self._since = time.monotonic()
             self._sent.append(task)
-            with suppress(OSError):  # if the process is dead, this is noticed when its answer is read
+            with suppress(OSError):  # If the process has ended, the next attempt to read its answer detects this.
                 message = json.dumps({"kind": task.kind, "path": task.path, "stamp": task.stamp}).encode()
                 socket.send_fds(self._running(), [message], [] if task.content is None else [task.content])
             _close(task)
@@ -173,7 +173,7 @@ class FileKeeper:
         return Reply(answer["kind"], answer["path"], stamp, answer["problem"], content)
 
     def _running(self) -> socket.socket:
-        """Return the socket to the process.  The process is started if it does not run."""
+        """Return the socket to the process.  If the process does not run, it is started."""
         if self._link is None:
             self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
@@ -272,7 +272,7 @@ def _serve(link: socket.socket) -> None:
 def _main(descriptor: int, parent: int) -> int:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() == parent:
-        with suppress(OSError):  # the worker has ended
+        with suppress(OSError):  # The worker has ended.
             _serve(socket.socket(fileno=descriptor))
     return 0
 

@@ -1,6 +1,6 @@
 """Store proven tables in threads of the worker, and read which stored tables an administrator has pinned.
 
-Pinned tables are used again in place of newly computed ones.  Because of the threads, no sweep waits for a file system.
+Pinned tables are used again instead of newly computed ones.  Threads do this work, so no sweep waits for a file system.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from osm_plugin.state import SavedTables, read_state
 from routing.errors import IbnueError
 
 RETRY_SECONDS = 0.5
-"""Maximum number of seconds that a sweep waits to learn whether tables are pinned."""
+"""Maximum number of seconds for which a sweep waits until it is known whether tables are pinned."""
 
 
 def folder_of(config: PluginConfig) -> Path | None:
@@ -59,7 +59,7 @@ class Historian:
     Parameters
     ----------
     remark
-        Function that takes a line for the log.  It is called from threads.
+        Function that accepts a line for the log.  Threads call it.
     """
 
     def __init__(self, remark: Callable[[str], None]) -> None:
@@ -83,7 +83,7 @@ class Historian:
             store(folder, kept, most)
         except IbnueError as error:
             problem = f"history not written: {error}"
-        if problem and problem != self._unwritten:  # a problem is reported once, not in every sweep
+        if problem and problem != self._unwritten:  # A problem is reported once, not in every sweep.
             self._remark(problem)
         self._unwritten = problem
 
@@ -95,7 +95,7 @@ class Historian:
         folder = folder_of(config)
         if folder is None:
             return None
-        if not self._asked.is_set():  # the file system has not yet answered the question of an earlier sweep
+        if not self._asked.is_set():  # The file system has not yet answered the question of an earlier sweep.
             return self._pinned
         self._asked.clear()
         self._reader.put(lambda: self._read(folder, threads))

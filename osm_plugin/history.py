@@ -33,7 +33,7 @@ class Entry:
     path
         Path of the file.
     number
-        Number of the tables, from 1 on.  Newer tables have higher numbers.
+        Number of the tables, counted from 1.  Newer tables have higher numbers.
     date
         UTC time at which the tables were stored.
     engine
@@ -55,7 +55,7 @@ def history_folder(state: Path) -> Path:
 
 
 def entries(folder: Path) -> list[Entry]:
-    """Return the stored tables in a folder, oldest first; none if the folder does not exist."""
+    """Return the stored tables in a folder, the oldest first.  If the folder does not exist, there are none."""
     found: list[Entry] = []
     with suppress(OSError):
         names = [(path, _NAME.fullmatch(path.name)) for path in folder.iterdir()]
@@ -73,7 +73,7 @@ def digest_of(kept: SavedTables) -> str:
 
 
 def store(folder: Path, kept: SavedTables, most: int) -> Path | None:
-    """Store proven tables unless they are stored already, and remove the oldest files so that ``most`` remain.
+    """Store proven tables unless they are already stored.  Remove the oldest files so that ``most`` remain.
 
     The pinned file is never removed.
 

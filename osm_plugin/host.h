@@ -1,12 +1,12 @@
 /* Functions that the Python part inside OpenSM (host.py) provides to the C part of the plugin (the shim).
  *
- * Every function returns 0x1b0e on success.  Any other value means failure, and `note` then has the reason: a text
- * of at most `room` bytes including the final 0.  Some functions have further return values:
+ * Every function returns 0x1b0e on success.  Any other value means failure.  Then `note` has the reason: a text of at
+ * most `room` bytes, including the final 0.  Some functions have further return values:
  * - ibnue_host_wait: 0x1b0f if there is no answer after `milliseconds`, but the deadline has not passed.  0x1b10 if
  *   the deadline has passed, but the worker still computes.
- * - ibnue_host_awaited: 0x1b0e if OpenSM should sweep again: the worker has a message, has stopped computing, or its
- *   pause before the next rebalancing is over.  0x1b0f if there is still something to wait for.  Any other value if
- *   there is nothing to wait for.
+ * - ibnue_host_awaited: 0x1b0e if OpenSM should sweep again.  This is the case if the worker has a message, has stopped
+ *   computing, or has finished its pause before the next rebalancing.  0x1b0f if such a sweep may be needed later.  Any
+ *   other value if no such sweep is expected.
  * - ibnue_host_policies: 0x1b0f if the configuration names no rules for ports.
  * - ibnue_host_warning: 0x1b0f if there is no further warning.
  * - ibnue_host_shadow: 0x1b0f if no shadow engine (an engine that only computes tables for comparison) is

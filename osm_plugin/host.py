@@ -19,7 +19,7 @@ from routing.errors import EnvironmentProblem, RoutingError
 
 
 class StillComputing(RoutingError):
-    """The worker has missed the deadline but still uses CPU time.  Its answer will be used when it arrives."""
+    """The worker has missed the deadline but still uses CPU time.  Its answer will be used when the answer arrives."""
 
 
 class Host:
@@ -32,15 +32,18 @@ class Host:
         self._opensm_log = ""
         self._worker: WorkerProcess | None = None
         self._generation = 0
-        self._until = 0.0  # deadline of the open request (time.monotonic())
+        self._until = 0.0  # deadline of the open request, as time.monotonic()
         self._remarks: list[str] = []
         self._warnings: list[str] = []
-        self._written: dict[str, int] = {}  # rounds of the update schedule that all switches have acknowledged
+        # number of rounds of each update schedule that all switches have acknowledged, by the number of the schedule
+        self._written: dict[str, int] = {}
         self._shadow: WorkerProcess | None = None
         self._shadow_generation = 0
-        self._asked_for: int | None = None  # number of the request that the worker has not answered
+        # number of the request that the worker has not answered; None: there is no such request
+        self._asked_for: int | None = None
         self._answer: dict[str, Any] | None = None
-        self._again: float | None = None  # when to request a sweep to rebalance more entries (time.monotonic())
+        # time at which to request a sweep that rebalances more entries, as time.monotonic(); None: never
+        self._again: float | None = None
         self._status = StatusWriter({"version": __version__, "pid": os.getpid()}, self._follow_log)
 
     @property
@@ -66,14 +69,15 @@ class Host:
         return list(hello["engines"]), f"worker {worker.process.pid} is ready: {hello['about']}"
 
     def memory(self) -> tuple[int, int]:
-        """Return the memory shared with a worker that is ready, and start the deadline of the next request.
+        """Return the memory that a ready worker shares with OpenSM, and start the deadline of the next request.
 
         Returns
         -------
         descriptor
             File descriptor of the shared memory.
         generation
-            Number of workers started so far.  If it changes, the caller has to map the memory of the new worker.
+            Number of workers that have been started so far.  If the number changes, the caller has to map the memory of
+            the new worker.
         """
         self._file.refresh()
         self._until = time.monotonic() + self._config.deadline
@@ -81,7 +85,7 @@ class Host:
         try:
             worker.wait_ready(self._until)
         except EnvironmentProblem:
-            # A worker that is only slow to start is not replaced. If every sweep replaced it, no worker would ever
+            # A worker that only takes long to start is not replaced.  If every sweep replaced it, no worker would ever
             # become ready.
             if not worker.alive or time.monotonic() > worker.started + self._config.start_deadline:
                 self._replace()
@@ -111,10 +115,10 @@ class Host:
         Raises
         ------
         StillComputing
-            The deadline has passed, but the worker still computes.  The caller should call this again later.
+            The deadline has passed, but the worker still computes.  The caller should call this method again later.
         RoutingError
-            The worker refused the request, died, or was idle until the deadline.  If it died, stalled or has a bug, it
-            is replaced.
+            The worker refused the request, ended, or was idle until the deadline.  A worker that has ended, stalled or
+            has a bug is replaced.
         """
         worker = self._require_worker()
         until = min(self._until, time.monotonic() + seconds)
@@ -152,11 +156,11 @@ class Host:
         return str(answer["note"])
 
     def awaited(self) -> bool | None:
-        """Return whether OpenSM should sweep again now; None if no event is expected that would need a sweep.
+        """Return whether OpenSM should sweep again now.  None means that no expected event would need a sweep.
 
-        A sweep is needed in three cases: a late answer has arrived, the worker has stopped computing a late answer, or
-        the pause before the next rebalancing is over.  This method runs in a thread of its own, so that it never
-        replaces the worker.
+        A sweep is needed in three cases: a late answer has arrived, the worker has stopped computing an answer, or the
+        pause before the next rebalancing is over.  A separate thread calls this method, so it never replaces the
+        worker.
         """
         worker = self._worker
         if worker is None or not worker.alive:
@@ -174,11 +178,12 @@ class Host:
         return waiting.pop(0) if waiting else ""
 
     def check_worker(self) -> str:
-        """Check the worker when a sweep begins or ends, and replace it if it is dead, so that it is ready when needed.
+        """Check the worker when a sweep begins or ends.  If the worker has ended, replace it, so that a worker is ready
+        when needed.
 
         Returns
         -------
-        The next line for the log, on the end of a worker or on its tables; "" if there is none.
+        The next line for the log, about the end of a worker or about its tables; "" if there is none.
         """
         if self._worker is None:
             return ""
@@ -192,8 +197,8 @@ class Host:
         return self._remarks.pop(0) if self._remarks else ""
 
     def _listen(self, worker: WorkerProcess) -> None:
-        """Process the messages that a worker has sent.  A worker that is dying is replaced by the next
-        :meth:`check_worker`.
+        """Process the messages that a worker has sent.  If the worker has ended, the next :meth:`check_worker` replaces
+        it.
         """
         if worker.hello is None:
             return
@@ -211,7 +216,7 @@ class Host:
     def written(self, plan: int, rounds: int) -> None:
         """Inform the worker how many rounds of an update schedule all switches have acknowledged.
 
-        The next request repeats the number, because the worker may be replaced before that request.
+        The next request repeats this number, because the worker may be replaced before that request.
         """
         self._written = {"plan": plan, "rounds": rounds}
         self._status.put(self._output_files(), lambda status: status.take_rounds(rounds))
@@ -253,14 +258,14 @@ class Host:
             self._shadow = None
 
     def shadow(self, in_force: str) -> list[tuple[int, int]]:
-        """Return the memory shared with the shadow engine's worker, which is started if necessary.
+        """Return the memory that the shadow engine's worker shares with OpenSM.  The worker is started if necessary.
 
-        A shadow engine computes tables only to compare them with those in force.
+        A shadow engine computes tables only to compare them with the tables in force.
 
         Returns
         -------
-        One pair (descriptor, generation), see the results of :meth:`memory`.  Empty if no shadow engine is configured,
-        or if its own tables are in force.
+        One pair (descriptor, generation), as :meth:`memory` returns it.  The list is empty if no shadow engine is
+        configured, or if the shadow engine's own tables are in force.
         """
         engine = self._config.shadow
         if engine is None:
@@ -275,7 +280,7 @@ class Host:
             self._end_shadow()
         if self._shadow is None:
             self._shadow = self._start("shadow")
-            self._shadow.hello = {}  # the shadow worker sends no first message, so do not wait for one
+            self._shadow.hello = {}  # The shadow worker sends no first message, so do not wait for one.
             self._shadow_generation += 1
         return [(self._shadow.memory, self._shadow_generation)]
 
@@ -317,7 +322,7 @@ class Host:
         self._generation += 1
 
     def _replace_dead(self, worker: WorkerProcess) -> None:
-        """Start another worker, and record for the log how the previous one died."""
+        """Start another worker, and record for the log how the previous one ended."""
         self._remarks.append(f"the worker {worker.exit_description()}; another one is started")
         self._replace()
 
@@ -346,7 +351,7 @@ class Host:
             return None
 
     def _follow_log(self) -> None:
-        """Reopen the workers' log file if it was moved by log rotation.  The status thread calls this."""
+        """Reopen the workers' log file if log rotation has moved it.  The status thread calls this function."""
         folder = self._log_path()
         for worker in (self._worker, self._shadow):
             if worker is not None and folder is not None:

@@ -40,13 +40,14 @@ class InstalledPlugin:
     library
         Path of the library.
     opensm_version
-        The OpenSM version that the library was built for, such as "OpenSM 3.3.23".  No other version loads it.
+        Version of OpenSM for which the library was built, such as "OpenSM 3.3.23".  No other version of OpenSM can load
+        the library.
     conf_lines
         Lines to add to opensm.conf.
     environment
         Environment variables with which OpenSM finds the library; empty if it is in a system directory.
     warnings
-        Files and folders that root's OpenSM would run although users other than root may write them.
+        Files and folders that root's OpenSM would run, although users other than root may write to them.
     """
 
     library: Path
@@ -64,7 +65,7 @@ def install(
     engine: str = IN_OPENSM,
     allow_writable: bool = False,
 ) -> InstalledPlugin:
-    """Build ``libibnue.so``, which embeds the running Python interpreter, and put it into a library directory.
+    """Build ``libibnue.so``, which embeds the running Python interpreter, and install it in a library directory.
 
     Parameters
     ----------
@@ -77,14 +78,13 @@ def install(
     engine
         The engine that ``routing_engine`` in opensm.conf should name.
     allow_writable
-        Whether to install for the system's OpenSM even if users other than root may write files that it runs.
+        Whether to install for the system's OpenSM even if users other than root may write to files that it runs.
 
     Raises
     ------
     EnvironmentProblem
-        A header, the compiler or libpython is missing; the message names the Debian package.  Or the headers are of
-        another version than OpenSM, the directory is not writable, or users other than root may write files that root
-        would run.
+        A header, the compiler or libpython is missing.  The message names the Debian package.  Other causes are headers
+        of another version than OpenSM, a directory that is not writable, and files for root that other users may write.
     """
     root = Path(prefix) if prefix is not None else Path("/usr")
     include = _include(root)
@@ -127,7 +127,7 @@ def _include(root: Path) -> Path:
 
 
 def _version(root: Path, include: Path) -> str:
-    """Return OpenSM's version in the headers, after a check that the installed program has the same version.
+    """Return the OpenSM version of the headers, after a check that the installed program has the same version.
 
     OpenSM refuses a plugin that was built for another version.
 
@@ -190,7 +190,7 @@ def _searched() -> set[Path]:
 
 
 def python_build() -> PythonBuild:
-    """Return what is needed to embed the running Python interpreter.
+    """Return the files and settings that are needed to embed the running Python interpreter.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Inspect the installed plugin: its library, the OpenSMs that run it, and files that users other than root may
+"""Inspect the installed plugin: its library, the OpenSM processes that run it, and files that users other than root may
 write.
 """
 
@@ -50,7 +50,7 @@ class Installed:
     library
         Path of the library.
     build
-        What the library was built from.
+        Sources and headers from which the library was built.
     problems
         Reasons why OpenSM or this package will refuse the library; empty if there are none.
     """
@@ -92,7 +92,7 @@ def running(name: str, proc: Path = Path("/proc")) -> list[RunningOpensm]:
             if (folder / "comm").read_text().strip() != "opensm":
                 continue
             maps = (folder / "maps").read_text()
-        except OSError:  # the process has ended, or belongs to another user
+        except OSError:  # The process has ended, or belongs to another user.
             continue
         paths = {line.split(maxsplit=5)[5] for line in maps.splitlines() if f"/{name}" in line}
         for path in sorted(paths):
@@ -116,8 +116,8 @@ def remove(library: Path, *, force: bool = False) -> None:
     Raises
     ------
     EnvironmentProblem
-        The library does not exist or cannot be removed.  Or, without ``force``, it is not a library of this plugin, or
-        a running OpenSM has loaded it.
+        The library does not exist or cannot be removed.  Without ``force``, other causes are a library of another
+        plugin, and a running OpenSM that has loaded the library.
     """
     if not library.is_file():
         raise EnvironmentProblem(f"{library} does not exist")
@@ -147,7 +147,7 @@ def run_by_root(library: Path) -> list[Path]:
 
 
 def writable_by_others(paths: Iterable[Path]) -> list[str]:
-    """Return a line for each path, or parent folder of a path, that a user other than root may write."""
+    """Return a line for each path, or folder above a path, that a user other than root may write."""
     seen: dict[Path, str | None] = {}
     for path in paths:
         for part in (path, *path.parents):

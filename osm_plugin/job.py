@@ -1,4 +1,4 @@
-"""Hold the data of one request for tables in the worker: the decision, the tables, and the line for the log."""
+"""Define the data of one request for tables in the worker: the decision, the tables, and the line for the log."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Job:
     snapshot, config
         The request with its fabric, and the configuration that came with the request.
     engine, options
-        The engine that computes the tables, and its options.  With pinned tables: the engine that computed the pinned
-        tables.
+        The engine that computes the tables, and its options.  With pinned tables, these are the engine that computed
+        the pinned tables and its options.
     key
         Text that identifies the options (:func:`~osm_plugin.route_or_reroute.options_key`).
     multicast_roots
@@ -36,7 +36,7 @@ class Job:
     pinned
         The tables that the administrator has pinned; None if there are none.
     start
-        How to get the tables, and from which earlier tables.
+        Decision on how to get the tables, and from which earlier tables.
     """
 
     snapshot: Snapshot
@@ -58,9 +58,9 @@ class Outcome:
     made
         The tables, and how they were computed.
     kept
-        The tables, with a list of the entries that later rounds of the update schedule will write.
+        The tables with the entries that later rounds of the update schedule will write.
     base, change
-        The tables in the switches before the answer, and how the switches change; see
+        The tables in the switches before the answer, and the change of the switches; see
         :meth:`~osm_plugin.switch_changes.SwitchChanges.change`.
     """
 
@@ -72,7 +72,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Unsettled:
-    """An answer whose tables are not stored yet.  If ``resets`` is set, they become the baseline tables."""
+    """An answer whose tables are not stored yet.  If ``resets`` is set, the tables also become the baseline tables."""
 
     kept: SavedTables
     change: Change | None

@@ -1,9 +1,9 @@
-/* Keep the last tables that are proven free of credit loops, together with their subnet, and use them again when an
- * engine fails.
+/* Keep the last tables that are proven free of credit loops together with their subnet.  Use them again when an engine
+ * fails.
  *
- * If all engines fail, OpenSM leaves the LFTs in the switches as they are, and answers no path query.  As long as
- * the subnet is unchanged, byte for byte, the proof of the last tables is valid.  If the subnet has changed, the
- * proof covers those entries that are still valid, because a subset of an acyclic set of dependencies is acyclic. */
+ * If all engines fail, OpenSM leaves the LFTs in the switches as they are, and answers no path query.  As long as the
+ * subnet is unchanged, byte for byte, the proof of the last tables is valid.  If the subnet has changed, the proof
+ * covers the entries that are still valid, because a subset of an acyclic set of dependencies is acyclic. */
 #include "shim.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Keep the worker's last answer as the tables to fall back on, if it is proven.  Otherwise drop the tables that were
- * kept. */
+ * kept before. */
 void ibnue_last_keep(struct ibnue_plugin *plugin)
 {
     struct ibnue_tables older = plugin->last;
@@ -21,7 +21,7 @@ void ibnue_last_keep(struct ibnue_plugin *plugin)
         return;
     }
     plugin->last = plugin->taken;
-    plugin->taken = older; /* the next answer will use this buffer */
+    plugin->taken = older; /* The next answer will use this buffer. */
 }
 
 /* Return whether two requests describe the same subnet.  Sequence numbers, options, and padding between the arrays
@@ -38,8 +38,8 @@ int ibnue_same_subnet(const uint8_t *one, const uint8_t *other)
            !memcmp(one + a->cable_at, other + b->cable_at, a->cables * sizeof(struct ibnue_cable));
 }
 
-/* Return the current subnet as a request, or NULL if memory is short or OpenSM's tables disagree.  The caller frees
- * it. */
+/* Return the current subnet as a request.  Return NULL if memory allocation fails or OpenSM's tables contradict each
+ * other.  The caller frees the request. */
 uint8_t *ibnue_subnet_now(struct ibnue_plugin *plugin)
 {
     struct ibnue_walk walk;
@@ -78,16 +78,16 @@ static int publish_last(struct ibnue_engine *engine, const struct ibnue_answer *
     return 0;
 }
 
-/* Give OpenSM those entries of the last proven tables that are still valid.  Return 0 with a description in `what`,
- * or -1 with the reason in `what`. */
+/* Give OpenSM the entries of the last proven tables that are still valid.  Return 0 with a description in `what`, or -1
+ * with the reason in `what`. */
 static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *what)
 {
     struct ibnue_plugin *plugin = engine->plugin;
     const struct ibnue_remains *remains = &plugin->remains;
     int length;
 
-    /* The engine that computed these tables may come next in OpenSM's list. It may be able to route, so it is tried
-     * first. */
+    /* The engine that computed these tables may be the next in OpenSM's list.  That engine may be able to route, so it
+     * is tried first. */
     if (plugin->last.engine != engine && another_follows(engine)) {
         snprintf(what, IBNUE_WHY, "the last proven tables are those of %s, so the next engine is tried",
                  plugin->last.engine->name);
@@ -114,7 +114,7 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
     return 0;
 }
 
-/* Give OpenSM the last proven tables, or those of their entries that are still valid if the subnet has changed.
+/* Give OpenSM the last proven tables.  If the subnet has changed, give it only their entries that are still valid.
  * Return 0 with a description in `what`, or -1 with the reason in `what`. */
 int ibnue_last_serve(struct ibnue_engine *engine, char *what)
 {

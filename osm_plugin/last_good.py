@@ -1,8 +1,8 @@
-"""Remember the last good configuration, which the plugin uses while the file of ``--config`` is invalid.
+"""Store the last good configuration, and use it while the file of ``--config`` is invalid.
 
 The host inside OpenSM reads the file, and keeps its last valid content in memory.  For the worker, a configuration is
-good once an engine has computed tables with it.  The worker then saves it, with copies of all files that it names, in
-OpenSM's cache folder.  If the file is invalid when OpenSM starts, the saved configuration is used.
+good once an engine has computed tables with it.  The worker then saves this configuration, with copies of all files
+that it names, in OpenSM's cache folder.  If the file is invalid when OpenSM starts, the saved configuration is used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from routing.formats.atomic import atomic_write, write_text_atomically
 
 SAVED = "config.json"
 _LONGEST = 50_000
-"""Maximum number of characters of a configuration as JSON, since a message to the worker can have at most 64 KiB."""
+"""Maximum number of characters of a configuration as JSON, because a message to the worker can have at most 64 KiB."""
 _POLICIES = ("policies",)
 _BUNDLE = ("bundle",)
 
@@ -40,12 +40,14 @@ def read_saved(path: Path) -> PluginConfig | None:
     try:
         table = json.loads(position.read_text(encoding="utf-8"))
         return config_from_table(table, position) if isinstance(table, dict) else None
-    except (OSError, ValueError, TypeError):  # InputError is a ValueError
+    except (OSError, ValueError, TypeError):  # An InputError is a ValueError.
         return None
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return the modification time (ns) and size of a file, by which a change is noticed; None if it does not exist."""
+    """Return the modification time (ns) and size of a file; None if the file does not exist.  A change of the pair
+    shows that the file has changed.
+    """
     try:
         about = path.stat()
     except OSError:
@@ -61,7 +63,7 @@ class ConfigFile:
     Attributes
     ----------
     path
-        Path of the file.  None: there is no file, so that the defaults apply.
+        Path of the file.  None: there is no file, so the defaults apply.
     current
         The configuration in use.
     warnings
@@ -79,7 +81,7 @@ class ConfigFile:
     def refresh(self) -> PluginConfig:
         """Read the file if it has changed, and return the configuration to use.
 
-        This is called in every sweep.  A user can send SIGHUP, which makes OpenSM sweep.
+        This method is called in every sweep.  A user can request a sweep by sending SIGHUP to OpenSM.
 
         Raises
         ------
@@ -127,14 +129,15 @@ class LastGood:
     Parameters
     ----------
     path
-        The file of ``--config``.  None: there is no file, so that nothing is saved.
+        The file of ``--config``.  None: there is no file, so nothing is saved.
     """
 
     def __init__(self, path: Path | None) -> None:
         self._folder = None if path is None else saved_folder(path)
         self._good = None if path is None else read_saved(path)
         self._wrong = ""
-        # A tuple: the configuration to save, whether the file of port rules was read, and whether the bundle was read.
+        # A tuple of the configuration to save, whether the file of port rules was read, and whether the bundle was
+        # read.
         self._pending: tuple[PluginConfig, bool, bool] | None = None
         self._saved: tuple[PluginConfig, bool, bool, tuple[Stamp | None, ...]] | None = None
 
@@ -149,23 +152,22 @@ class LastGood:
         config
             The configuration that the host has read.
         action
-            Function of a configuration to run.
+            Function to run, with a configuration as its argument.
         ports, bundle
             Whether the action reads the file of port rules, and whether it reads the bundle.  Only files that were read
-            count as good.
+            count as part of a good configuration.
 
         Returns
         -------
         result
             Result of the action.
         warning
-            A line for the log if the problem is new, has changed or is gone; else "".
+            A line for the log if the problem is new, has changed or is solved; otherwise "".
 
         Raises
         ------
         IbnueError
-            The action failed, and there is no last good configuration, or the action failed with that configuration as
-            well.
+            The action failed, and there is no last good configuration, or the action failed with it as well.
         """
         try:
             result = action(config)
@@ -189,7 +191,7 @@ class LastGood:
         return result, warning
 
     def save(self) -> None:
-        """Save the last configuration that was used without an error, unless it is saved already.
+        """Save the last configuration that was used without an error, unless it is already saved.
 
         Raises
         ------
@@ -225,8 +227,8 @@ class LastGood:
         return {keys: known[keys] for keys in config.files if keys in known}
 
     def _instead_of(self, config: PluginConfig, *, ports: bool) -> PluginConfig | None:
-        """Return the last good configuration to use in place of ``config``; None if there is none, or if both are
-        equal.
+        """Return the last good configuration to use instead of ``config``; None if there is none, or if
+        both are equal.
         """
         good = self._good
         if good is None:

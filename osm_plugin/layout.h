@@ -1,6 +1,5 @@
 /* Format of requests and answers in the memory that the plugin in OpenSM shares with the worker process.
- * osm_plugin/snapshot.py and osm_plugin/answer.py define the same structs as NumPy dtypes, and a test compares the
- * two. */
+ * osm_plugin/snapshot.py and osm_plugin/answer.py define equal structs as NumPy dtypes, and a test compares both. */
 #ifndef IBNUE_LAYOUT_H
 #define IBNUE_LAYOUT_H
 
@@ -11,7 +10,7 @@
 
 /* Kind of a device. */
 enum ibnue_kind { IBNUE_SWITCH = 0, IBNUE_CA = 1, IBNUE_ROUTER = 2 };
-/* Engine whose tables the switches have acknowledged last: unknown, an ibnue engine, or another engine. */
+/* Engine whose tables the switches acknowledged last: unknown, an ibnue engine, or another engine. */
 enum ibnue_served { IBNUE_SERVED_NOT_SAID = 0, IBNUE_SERVED_OURS = 1, IBNUE_SERVED_OTHER = 2 };
 /* How the SL table of an answer is indexed: by destination LID, by source switch and LID, or by source LID and LID. */
 enum ibnue_sl_kind { IBNUE_SL_BY_DESTINATION = 0, IBNUE_SL_BY_SWITCH = 1, IBNUE_SL_BY_LIDS = 2 };
@@ -19,32 +18,36 @@ enum ibnue_sl_kind { IBNUE_SL_BY_DESTINATION = 0, IBNUE_SL_BY_SWITCH = 1, IBNUE_
 /* Head of a request, at offset 0 of the shared memory.  All offsets (`..._at` and `end`) are in bytes from the start
  * of the memory.  Devices are in this order: switches by GUID, then CAs and routers by GUID. */
 struct ibnue_request {
-    uint64_t magic; /* IBNUE_REQUEST_MAGIC */
+    uint64_t magic; /* always IBNUE_REQUEST_MAGIC, which identifies a request */
     uint64_t sequence; /* number of the request, which the answer repeats */
     uint32_t switches; /* number of switches S */
-    uint32_t devices;  /* switches, CAs and routers */
+    uint32_t devices;  /* number of devices: switches, CAs and routers */
     uint32_t endports; /* number of cabled ports of CAs and routers */
     uint32_t cables; /* number of cables */
-    uint32_t data_vls; /* data VLs that OpenSM sets up on every port of the fabric */
-    uint32_t qos;      /* whether OpenSM runs with QoS, in which it writes SL-to-VL tables */
-    uint64_t device_at;  /* struct ibnue_device[devices] */
-    uint64_t endport_at; /* struct ibnue_endport[endports] */
-    uint64_t cable_at;   /* struct ibnue_cable[cables] */
-    uint64_t conf_at;    /* text: one line "key value" for each option of opensm.conf that differs from its default */
-    uint64_t conf_bytes; /* length of the text, without a final 0 */
-    uint32_t lids;       /* columns of the LFTs in the switches, 0 if the request has no LFTs */
+    uint32_t data_vls; /* number of data VLs that OpenSM sets up on every port of the fabric */
+    uint32_t qos;      /* whether OpenSM runs with QoS; only then it writes SL-to-VL tables */
+    uint64_t device_at;  /* offset of struct ibnue_device[devices] */
+    uint64_t endport_at; /* offset of struct ibnue_endport[endports] */
+    uint64_t cable_at;   /* offset of struct ibnue_cable[cables] */
+    /* offset of a text: one line "key value" for each option of opensm.conf that differs from its default */
+    uint64_t conf_at;
+    uint64_t conf_bytes; /* length of this text in bytes, without a final 0 */
+    uint32_t lids;       /* number of columns of the LFTs in the switches, 0 if the request has no LFTs */
     uint32_t served;     /* enum ibnue_served: engine of the tables that the switches acknowledged last */
-    uint64_t top_at;     /* uint16[switches], the highest LID that each switch forwards (LinearFDBTop) */
-    uint64_t known_at;   /* uint8[switches][blocks of 64 LIDs], whether lft_at has what the block has in the switch */
-    uint64_t lft_at;     /* uint8[switches][lids], the LFTs in the switches (meaningless in unknown blocks) */
+    /* offset of uint16[switches], the highest LID for which each switch forwards packets (LinearFDBTop) */
+    uint64_t top_at;
+    /* offset of uint8[switches][blocks of 64 LIDs], whether the block at lft_at equals the block in the switch */
+    uint64_t known_at;
+    /* offset of uint8[switches][lids], the LFTs in the switches; values in unknown blocks have no meaning */
+    uint64_t lft_at;
     uint64_t end;        /* offset at which the request ends */
 };
 
 /* A switch, CA or router. */
 struct ibnue_device {
-    uint64_t guid; /* host order */
+    uint64_t guid; /* node GUID in host order */
     uint16_t lid;  /* base LID of a switch's port 0, 0 for CAs and routers */
-    uint8_t kind;  /* enum ibnue_kind */
+    uint8_t kind;  /* enum ibnue_kind: switch, CA or router */
     uint8_t ports; /* number of ports, without port 0 */
     uint8_t lmc;   /* LMC of a switch's port 0 */
     uint8_t unused[3]; /* padding */
@@ -53,7 +56,7 @@ struct ibnue_device {
 
 /* A cabled port of a CA or router.  End ports are sorted by device, then by port. */
 struct ibnue_endport {
-    uint64_t guid;   /* of the port, host order */
+    uint64_t guid;   /* port GUID in host order */
     uint32_t device; /* index of the device */
     uint16_t lid;    /* base LID, 0 if the port has none */
     uint8_t port;    /* number of the port */
@@ -66,37 +69,43 @@ struct ibnue_cable {
     uint32_t device[2]; /* indexes of the devices at both ends */
     uint8_t port[2]; /* port numbers at both ends */
     uint8_t width;     /* link width: number of physical lanes */
-    uint8_t throttled; /* whether it is slower than its ports allow, and avoid_throttled_links is set */
-    /* between switches, up, but unhealthy for OpenSM: only entries already in the switches may use it */
+    uint8_t throttled; /* whether the cable is slower than its ports allow, and avoid_throttled_links is set */
+    /* whether the cable is between switches and up, but unhealthy for OpenSM.  Only entries that are already in the
+     * switches may use such a cable. */
     uint8_t sick;
     uint8_t unused[3]; /* padding */
-    double speed; /* Gb/s per physical lane */
+    double speed; /* speed in Gb/s per physical lane */
 };
 
-/* Head of an answer, which begins at the first multiple of 4096 at or after ibnue_request.end.  All offsets
- * (`..._at` and `end`) are in bytes from the start of the memory. */
+/* Head of an answer.  It begins at the first multiple of 4096 at or after ibnue_request.end.  All offsets (`..._at` and
+ * `end`) are in bytes from the start of the memory. */
 struct ibnue_answer {
-    uint64_t magic; /* IBNUE_ANSWER_MAGIC */
+    uint64_t magic; /* always IBNUE_ANSWER_MAGIC, which identifies an answer */
     uint64_t sequence; /* number of the request that is answered */
     uint32_t switches; /* number of switches, as in the request */
-    uint32_t lids;     /* columns of the LFTs */
-    uint32_t vls;      /* data VLs that the tables use */
-    uint32_t sl_kind;  /* enum ibnue_sl_kind */
-    uint32_t sl2vl_ports; /* ports of a switch in sl2vl, 0: one row of 16 for all switches */
+    uint32_t lids;     /* number of columns of the LFTs */
+    uint32_t vls;      /* number of data VLs that the tables use */
+    uint32_t sl_kind;  /* enum ibnue_sl_kind: index of the SL table */
+    uint32_t sl2vl_ports; /* number of ports of a switch in the SL-to-VL tables, 0: one row of 16 for all switches */
     uint32_t certified; /* whether the tables are proven free of credit loops */
-    uint64_t lft_at;   /* uint8[switches][lids] */
-    uint64_t hops_at;  /* uint8[switches][lids], hops to the switch that delivers the LID, 255: no path */
-    uint64_t sl_at;    /* uint8[lids], uint8[switches][lids] or uint8[source lids][lids], by sl_kind */
-    uint64_t switch_of_at; /* int32[lids], row of the switch that a LID is cabled to, or -1 */
-    uint64_t sl2vl_at; /* uint8[16] or uint8[switches][in ports][out ports][16], VL by SL, 15: drop the packet */
-    uint64_t parent_at;    /* int32[switches], the multicast tree: next switch towards the root, or -1 */
-    uint64_t up_port_at;   /* uint8[switches], port that leads to the switch's parent */
-    uint64_t down_port_at; /* uint8[switches], port of the parent that leads to the switch */
-    uint64_t classes_at;   /* struct ibnue_classes */
-    uint64_t held_at;      /* struct ibnue_held[held] */
-    uint64_t plan;         /* number of the update schedule, with which its progress is reported */
-    uint32_t held;         /* entries that later rounds write, 0: round 1 writes all */
-    /* milliseconds to wait before a round, besides acknowledgements, so that packets leave the fabric */
+    uint64_t lft_at;   /* offset of uint8[switches][lids], the LFTs */
+    /* offset of uint8[switches][lids], number of hops to the switch that delivers the LID, 255: no path */
+    uint64_t hops_at;
+    /* offset of uint8[lids], uint8[switches][lids] or uint8[source lids][lids], SL of each path, by sl_kind */
+    uint64_t sl_at;
+    /* offset of int32[lids], row of the switch to which the port with the LID is cabled, or -1 */
+    uint64_t switch_of_at;
+    /* offset of uint8[16] or uint8[switches][in ports][out ports][16], VL by SL, 15: drop the packet */
+    uint64_t sl2vl_at;
+    uint64_t parent_at;    /* offset of int32[switches], the multicast tree: next switch towards the root, or -1 */
+    uint64_t up_port_at;   /* offset of uint8[switches], port that leads to the switch's parent in the multicast tree */
+    uint64_t down_port_at; /* offset of uint8[switches], port of the parent that leads to the switch */
+    uint64_t classes_at;   /* offset of struct ibnue_classes */
+    uint64_t held_at;      /* offset of struct ibnue_held[held] */
+    /* number of the update schedule.  The plugin reports the progress of the schedule with this number. */
+    uint64_t plan;
+    uint32_t held;         /* number of writes in later rounds, 0: round 1 writes all entries */
+    /* milliseconds to wait before a round, in addition to acknowledgements, so that packets leave the fabric */
     uint32_t round_wait;
     uint32_t wait_from;    /* first round before which this wait is needed, 0: none */
     uint32_t unused; /* padding */
@@ -106,39 +115,42 @@ struct ibnue_answer {
 /* Traffic classes.  Each SL of the QoS policy is a class, which has an SL for each layer (VL) of the engine's
  * tables. */
 struct ibnue_classes {
-    uint8_t sl_for[256]; /* [16 * hint + SL of the tables], SL of a path for which OpenSM proposes the SL `hint` */
+    uint8_t sl_for[256]; /* [16 * hint + SL of the tables], SL of a path if OpenSM proposes the SL `hint` */
     uint8_t vl_like[16]; /* [VL], the VL whose arbitration weight this VL gets, 255 for a VL that carries no data */
 };
 
-/* A write of an LFT entry in a later round.  If an entry gets another port in between, it occurs twice, the later
- * round first. */
+/* A write of an LFT entry in a later round than the first.  If an entry changes twice, it occurs twice, the later round
+ * first. */
 struct ibnue_held {
     uint32_t row;  /* row of the switch */
     uint16_t lid; /* LID of the entry */
     uint8_t round; /* round in which the entry is written, from 2 on */
-    uint8_t port;  /* port of the entry until that round, 255: none */
+    uint8_t port;  /* port of the entry until that round, 255: no port */
 };
 
-/* Name that the worker gets in place of an engine's name, to ask for values of ports.  The policy request is at the
- * next multiple of 8 after the request, and ibnue_request.end is then the end of the LFTs behind it. */
+/* Name that the worker gets instead of an engine's name, as a request for values of ports.  The policy request is at
+ * the next multiple of 8 after the request.  Then ibnue_request.end is the end of the LFTs that follow the policy
+ * request. */
 #define IBNUE_POLICIES "policies"
 #define IBNUE_POLICY_REQUEST_MAGIC UINT64_C(0x31716c7065756e69)
 #define IBNUE_POLICY_ANSWER_MAGIC UINT64_C(0x31616c7065756e69)
 
-/* A request for values of ports.  uint8[switches][lids] follows: the LFTs that the switches have acknowledged. */
+/* A request for values of ports.  It is followed by uint8[switches][lids], the LFTs that the switches have
+ * acknowledged. */
 struct ibnue_policy_request {
-    uint64_t magic; /* IBNUE_POLICY_REQUEST_MAGIC */
-    uint32_t lids; /* columns of the LFTs */
+    uint64_t magic; /* always IBNUE_POLICY_REQUEST_MAGIC */
+    uint32_t lids; /* number of columns of the LFTs */
     uint32_t unused; /* padding */
 };
 
 /* Head of the answer to a policy request, at the offset where an ibnue_answer would be. */
 struct ibnue_policy_answer {
-    uint64_t magic; /* IBNUE_POLICY_ANSWER_MAGIC */
-    uint64_t sequence; /* number of the request */
+    uint64_t magic; /* always IBNUE_POLICY_ANSWER_MAGIC */
+    uint64_t sequence; /* number of the request that is answered */
     uint32_t switches; /* number of switches, as in the request */
     uint32_t unused; /* padding */
-    uint64_t want_at; /* uint16[switches][256], by port: VLStallCount << 5 | HOQLife, and the mask of valid bits << 8 */
+    /* offset of uint16[switches][256], for each port: VLStallCount << 5 | HOQLife, and the mask of valid bits << 8 */
+    uint64_t want_at;
 };
 
 #endif

@@ -1,6 +1,6 @@
-/* Build the tree of a multicast group: those parts of the multicast tree in the answer that connect the group's
- * members. This runs in OpenSM's sweeper with the exclusive lock held.  It also runs between sweeps, when a port
- * joins a group. */
+/* Build the tree of a multicast group.  It consists of the parts of the answer's multicast tree that connect the
+ * group's members.  This code runs in OpenSM's sweeper with the exclusive lock held.  It also runs between sweeps, when
+ * a port joins a group. */
 #include "shim.h"
 
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 /* The tree of one group while it is built. */
 struct growth {
     const struct ibnue_service *service; /* tables with the multicast tree */
-    struct ibnue_plugin *plugin; /* the plugin */
-    uint16_t mlid;      /* host order */
-    uint8_t *member;    /* [switches], whether the switch itself or a port cabled to it is a member */
+    struct ibnue_plugin *plugin; /* the plugin, for log messages */
+    uint16_t mlid;      /* multicast LID of the group, in host order */
+    uint8_t *member;    /* [switches], whether the switch itself or a port cabled to the switch is a member */
     uint8_t *on;        /* [switches], whether the switch is on the tree of the group */
     uint32_t *branches; /* [switches], number of children on the tree of the group */
     int32_t *child;     /* [switches], row of one of these children */
@@ -49,7 +49,7 @@ static int add_member(const struct growth *growth, const osm_port_t *port)
     if (!port->p_node->sw) {
         physp = physp ? physp->p_remote_physp : NULL;
         if (!physp || !physp->p_node->sw)
-            return 0; /* the member is cabled to another CA, or no longer cabled */
+            return 0; /* The member is cabled to another CA, or is no longer cabled. */
         number = physp->port_num;
     }
     row = ibnue_row_of_guid(growth->service, cl_ntoh64(osm_node_get_node_guid(physp->p_node)));
@@ -76,8 +76,8 @@ static void mark_paths(const struct growth *growth)
     }
 }
 
-/* Remove the switches above the group's own root.  That is the first switch below `root` that has a member or
- * several branches. */
+/* Remove the switches above the group's own root.  The group's root is the first switch below `root` that has a member
+ * or several branches. */
 static void cut_above(const struct growth *growth, int32_t root)
 {
     while (growth->on[root] && !growth->member[root] && growth->branches[root] == 1) {
@@ -126,7 +126,7 @@ ib_api_status_t ibnue_multicast(void *context, osm_mgrp_box_t *group)
     cl_qlist_t members;
     cl_qmap_t map;
 
-    osm_purge_mtree(&growth.plugin->osm->sm, group); /* another engine may have left a tree */
+    osm_purge_mtree(&growth.plugin->osm->sm, group); /* Another engine may have left a tree for this group. */
     if (osm_mcast_make_port_list_and_map(&members, &map, group)) {
         osm_mcast_drop_port_list(&members);
         return IB_INSUFFICIENT_MEMORY;

@@ -1,11 +1,11 @@
 """Compute the spanning tree on which multicast groups are routed.
 
-At every switch, OpenSM's own multicast routing takes the first port with the fewest hops.  The hop counts that OpenSM
-has are those of the engine's paths, not shortest distances.  Its choice could therefore form loops.
+At every switch, OpenSM's own multicast routing takes the first port with the fewest hops.  OpenSM's hop counts are the
+lengths of the engine's paths, not shortest distances.  So OpenSM's choice could form loops.
 
 The paths of all switches towards one LID always form a tree.  So the tree towards a root switch is used for every
-group, without the branches that have no members.  This tree must have no credit loop together with unicast packets.
-Otherwise another tree is searched for that has none.
+group.  Branches without members are removed.  This tree must have no credit loop together with unicast packets.  If it
+has one, another tree without a credit loop is searched for.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MulticastChoice:
     certified: bool
 
     def describe(self) -> str:
-        """Describe in a few words, for OpenSM's log, whether multicast is part of the proof."""
+        """Describe in a few words for OpenSM's log whether multicast is part of the proof."""
         if self.certified:
             return "multicast on SL 0 included"
         return "multicast not proven, and first_vl = 1 would leave VL 0 to it"
@@ -51,8 +51,8 @@ def choose_tree(
     """Choose the tree for all multicast groups, preferably one that is proven together with unicast.
 
     The first choice is the tree of paths towards a root (:func:`multicast_tree`).  If multicast packets on this tree
-    would close a credit loop with unicast packets on the VL of SL 0, other trees are searched for that close none.  If
-    the administrator has named roots, only these are used.
+    would close a credit loop with unicast packets on the VL of SL 0, other trees are tried.  If the administrator has
+    named roots, only these are used.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def choose_tree(
     roots
         GUIDs of the root switches that the administrator has named, in order of preference.
     threads
-        Worker threads; the result is the same with any number.
+        Number of worker threads.  It does not change the result.
     """
     usual = multicast_tree(fabric, routing, proof.hops, roots)
     mapping = uniform_sl2vl(routing)
@@ -85,8 +85,8 @@ def multicast_tree(
 
     The root is the first switch of ``roots`` in the component.  Without one, there are two cases.  If the engine has an
     order of switches (Up*/Down*), the root is its first switch.  Multicast packets then go up and down as unicast
-    packets do, so that they add no dependency that the order forbids.  Otherwise the root is the switch with the
-    smallest maximum hop count from all other switches.
+    packets do, and add no dependency that the order forbids.  Otherwise the root is the switch with the smallest
+    maximum hop count from all other switches.
 
     Parameters
     ----------
@@ -122,7 +122,9 @@ def multicast_tree(
 
 
 def _named(fabric: Fabric, rows: npt.NDArray[np.int64], roots: Sequence[int]) -> int | None:
-    """Return the row of the first switch of ``roots`` that is among ``rows`` and has a LID; None if there is none."""
+    """Return the row of the first switch of ``roots`` that is among ``rows`` and has a LID; None if there is no such
+    switch.
+    """
     guids = fabric.switch_guid[rows].tolist()
     found = (int(rows[guids.index(guid)]) for guid in roots if guid in guids)
     return next((row for row in found if fabric.switch_lid[row] > 0), None)

@@ -1,7 +1,7 @@
-"""Apply options of opensm.conf that OpenSM itself does not apply to tables of a plugin, or log why they are not
-applied.
+"""Apply those options of opensm.conf that OpenSM itself does not apply to tables of a plugin.  If an option cannot be
+applied, log the reason.
 
-The table :data:`OPTIONS` says how each option is handled.  The plugin's own configuration overrides opensm.conf.
+The table :data:`OPTIONS` defines how each option is handled.  The plugin's own configuration overrides opensm.conf.
 """
 
 from __future__ import annotations
@@ -32,9 +32,7 @@ _UNSET = ("", "(null)")
 
 @dataclass(frozen=True)
 class OpensmConf:
-    """The options in opensm.conf that differ from OpenSM's defaults: the value of each as text, by the name of the
-    option.
-    """
+    """The options in opensm.conf that differ from OpenSM's defaults, as a mapping from name to text."""
 
     values: Mapping[str, str] = field(default_factory=lambda: _NO_OPTIONS)
 
@@ -101,7 +99,7 @@ class Option:
     name
         Name in opensm.conf.
     about
-        What the option does in the plugin, or why it does nothing, in a few words for the log and the documentation.
+        Effect of the option in the plugin, or why it has none, in a few words for the log and the documentation.
     take
         Function that applies a value of the option; None if the option is not applied.
     usual
@@ -127,9 +125,9 @@ class Verdict:
     name, value
         Name and value in opensm.conf.
     honoured
-        Whether the option has its effect, either by the plugin or by OpenSM itself.
+        Whether the option has its effect, through the plugin or through OpenSM itself.
     text
-        How the option is applied, or why it is not.
+        How the option is applied, or why it is not applied.
     """
 
     name: str
@@ -152,7 +150,7 @@ def take_over(conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> tuple[Ac
     engine
         Name of the engine, without the prefix "ibnue-".
     own
-        Options of the engine in the plugin's own configuration, which have priority.
+        Options of the engine in the plugin's own configuration.  They take precedence.
 
     Returns
     -------
@@ -179,7 +177,7 @@ def _verdict(option: Option, value: str, engine: str, taken: AcceptedOptions) ->
         return Verdict(option.name, value, False, f"it is for {' and '.join(names)}, not for {engine}")
     try:
         option.take(value, taken)
-    # caught before ValueError, since an InputError is a ValueError too
+    # This clause comes before ValueError, because an InputError is a ValueError too.
     except (NotAcceptedError, IbnueError) as problem:
         return Verdict(option.name, value, False, str(problem))
     except ValueError:
@@ -203,7 +201,7 @@ def foreign_options(path: str | None) -> dict[str, str]:
 
 
 def _own_first(taken: AcceptedOptions, *keys: str) -> None:
-    """Raise NotAcceptedError if the plugin's own configuration sets one of these keys, which has priority."""
+    """Raise NotAcceptedError if the plugin's own configuration sets one of these keys, because it takes precedence."""
     for key in keys:
         if key in taken.options:
             raise NotAcceptedError(f"{key} of the plugin's configuration has priority")
@@ -247,7 +245,7 @@ def _add_weights(found: list[tuple[int, int, float]], taken: AcceptedOptions) ->
 
 
 def _port_lines(path: str, numbers: int) -> Iterator[tuple[int, list[int]]]:
-    """Yield the GUID and the next ``numbers`` numbers of each line of a file.  Like OpenSM, skip lines with fewer
+    """Yield from each line of a file a GUID and the ``numbers`` numbers after it.  Like OpenSM, skip lines with fewer
     numbers.
     """
     for _, line in lines_of(read_text(path)):
@@ -321,7 +319,9 @@ OPTIONS: tuple[Option, ...] = (
 
 
 def describe_left_out(count: int, kept: bool) -> str:
-    """Return a line for the log about ``count`` throttled links, which are used (``kept`` is true) or left unused."""
+    """Return a line for the log about ``count`` throttled links, which are used if ``kept`` is true and not used
+    otherwise.
+    """
     links = count_noun(count, "throttled link")
     if kept:
         return f"opensm.conf: avoid_throttled_links: not used: without {links} the fabric would be split"

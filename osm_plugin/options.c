@@ -1,20 +1,21 @@
-/* Write those options of opensm.conf as text for the worker that OpenSM itself does not apply to tables of a plugin.
+/* Write as text those options of opensm.conf that OpenSM itself does not apply to tables of a plugin.  The worker
+ * applies them.
  *
- * Each option that differs from OpenSM's default is one line "key value".  osm_plugin/opensm_conf.py says what the
- * worker does with it. */
+ * Each option that differs from OpenSM's default is one line "key value".  osm_plugin/opensm_conf.py defines how the
+ * worker handles it. */
 #include "shim.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#define LONGEST_VALUE 1024 /* bytes */
+#define LONGEST_VALUE 1024 /* maximum length of a value in bytes */
 
 /* A text buffer that is being filled. */
 struct text {
-    char *at;    /* [room] the text, which ends with a byte 0 */
-    size_t room; /* bytes */
-    size_t used; /* bytes, without a final 0 */
+    char *at;    /* [room] start of the buffer; the text in it ends with a byte 0 */
+    size_t room; /* size of the buffer in bytes */
+    size_t used; /* length of the text in bytes, without the final 0 */
 };
 
 /* Append formatted text, or nothing if it does not fit. */
@@ -74,10 +75,11 @@ static void add_sls(struct text *text, const char *key, uint32_t mask)
         if (mask >> sl & 1)
             used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%u", used ? "," : "", sl);
     if (used)
-        add(text, "%s %s\n", key, list); /* as one call, so that a line that does not fit is left out as a whole */
+        /* This is one call, so that a line that does not fit is left out as a whole. */
+        add(text, "%s %s\n", key, list);
 }
 
-/* Write the options' text.  Return the number of bytes written, at most `room`. */
+/* Write the text of the options into a buffer of `room` bytes.  Return the number of bytes written. */
 size_t ibnue_options_write(const struct ibnue_plugin *plugin, char *bytes, size_t room)
 {
     const osm_subn_opt_t *opt = &plugin->osm->subn.opt;

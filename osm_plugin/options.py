@@ -43,9 +43,9 @@ def options_of(
     config
         The plugin's configuration.
     snapshot
-        The request, which states how many data VLs OpenSM sets up.  The engine may use no more.
+        The request, which states how many data VLs OpenSM sets up.  The engine may not use more VLs.
     found
-        Engine options to use; None for those of the configuration.
+        Engine options to use; None for the options of the configuration.
 
     Raises
     ------
@@ -77,8 +77,8 @@ def port_classes(config: PluginConfig) -> PortClasses:
 
 
 def roots_there(options: EngineOptions, fabric: Fabric) -> EngineOptions:
-    """Replace the file of root switches by its switches that the fabric has.  If the fabric has none, the engine
-    chooses roots.
+    """Replace the file of root switches by those switches in it that the fabric has.  If the fabric has none of them,
+    the engine chooses roots.
     """
     if options.root_guid_file is None:
         return options
@@ -112,7 +112,7 @@ def _check_vls(wanted: int | str, snapshot: Snapshot) -> None:
 
 
 def admit_to_opensm(tables: VerifiedTables, snapshot: Snapshot, config: PluginConfig) -> VerifiedTables:
-    """Check that tables may be given to OpenSM: with a certificate, unless the configuration allows credit loops.
+    """Check that tables may be given to OpenSM.  They need a certificate, unless the configuration allows credit loops.
 
     Raises
     ------

@@ -1,5 +1,5 @@
-/* Entry points of the plugin, which OpenSM calls: creation, deletion and events.  On creation the plugin registers
- * the routing engines `ibnue-*`.  It exists until OpenSM ends. */
+/* Entry points of the plugin, which OpenSM calls: creation, deletion and events.  On creation the plugin registers the
+ * routing engines `ibnue-*`.  The plugin exists until OpenSM ends. */
 #define _GNU_SOURCE
 #include "shim.h"
 
@@ -18,8 +18,8 @@
 /* Maximum number of lines from the Python part (the host) that are logged at one event. */
 #define MOST_LINES 64
 
-/* Set while a plugin exists.  OpenSM calls `create` each time that event_plugin_name names the plugin, but a process
- * can have only one Python interpreter. */
+/* This flag is set while a plugin exists.  OpenSM calls `create` each time that event_plugin_name names the plugin, but
+ * one process can have only one Python interpreter. */
 static atomic_flag taken = ATOMIC_FLAG_INIT;
 
 static void free_plugin(struct ibnue_plugin *plugin)
@@ -76,8 +76,9 @@ static const char *library(void)
     return dladdr(&taken, &about) && about.dli_fname ? about.dli_fname : "libibnue.so";
 }
 
-/* Return whether OpenSM's structs are as in the headers of the build.  If not, report the member that differs:
- * always in the system log, and also in OpenSM's log if that is safe to use, else on standard error. */
+/* Return whether OpenSM's structs are as in the headers of the build.  If not, report the member that differs.  The
+ * report always goes to the system log.  It also goes to OpenSM's log if that can be used safely, otherwise to standard
+ * error. */
 static int is_for_this_opensm(const struct osm_opensm *osm)
 {
     char why[IBNUE_WHY], line[2 * IBNUE_WHY];
@@ -139,7 +140,7 @@ static void *create(struct osm_opensm *osm)
 
 static void delete(void *data)
 {
-    ibnue_watch_end(data); /* this thread calls the host, so it must end first */
+    ibnue_watch_end(data); /* This thread calls the host, so it must end first. */
     ibnue_host_stop();
     free_plugin(data);
     atomic_flag_clear(&taken);
@@ -154,8 +155,8 @@ static void log_warnings(struct ibnue_plugin *plugin)
         SAY(plugin, OSM_LOG_ERROR, "ERR IBN20: %s\n", note);
 }
 
-/* Return whether OpenSM's nodes, switches and ports have the layout of the headers.  Engines check this too, but
- * rules for ports apply under any engine, so that no ibnue engine may have run before. */
+/* Return whether OpenSM's nodes, switches and ports have the layout of the headers.  Engines check this layout, too.
+ * But rules for ports apply under any engine, so perhaps no ibnue engine has run before. */
 static int may_use_nodes(struct ibnue_plugin *plugin)
 {
     char why[IBNUE_WHY];
@@ -177,7 +178,8 @@ static void report(void *data, osm_epi_event_id_t event, void *about)
     if (event == OSM_EVENT_ID_UCAST_ROUTING_DONE && plugin->layout_known) {
         ibnue_rounds_go_on(plugin);
         ibnue_copies_written(plugin);
-        ibnue_settle(plugin); /* last of the three, because the hop counts must be those of the last round */
+        /* comes last of the three calls, because the hop counts must be those of the last round */
+        ibnue_settle(plugin);
     }
     if (event == OSM_EVENT_ID_HEAVY_SWEEP_DONE && may_use_nodes(plugin))
         ibnue_copies_discovered(plugin);

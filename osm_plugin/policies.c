@@ -1,8 +1,8 @@
-/* Set HOQLife and VLStallCount of single ports after every sweep, where the rules of the configuration demand other
- * values than OpenSM sets everywhere.
+/* Set HOQLife and VLStallCount of ports after every sweep, where the rules of the configuration differ from the values
+ * that OpenSM sets.
  *
- * The worker applies the rules to the subnet.  The requests to the ports are sent through OpenSM, so that OpenSM
- * stores the answers in its own tables. */
+ * The worker applies the rules to the subnet.  The requests to the ports are sent through OpenSM, so that OpenSM stores
+ * the answers in its own tables. */
 #include "shim.h"
 
 #include <stdio.h>
@@ -12,36 +12,38 @@
 #include "host.h"
 
 #define PORTS 256
-/* Maximum number of attempts to set a value at a port that answers but does not take the value.  After that, the
- * value is left alone until the rules demand another one, or the port has been down. */
+/* Maximum number of attempts to set a value at a port that answers but does not accept the value.  After that, the
+ * plugin does not try again until the rules demand another value or the port has been down. */
 #define TRIES 3
 
-/* Maximum wait in milliseconds for the answers to all requests.  OpenSM's own retries end long before that. */
+/* Maximum wait in milliseconds for the answers to all requests.  OpenSM itself gives up its retries long before this
+ * limit. */
 #define TIMEOUT_MS 60000
 
-/* The value that the rules demand of a port, and the attempts to set it. */
+/* The value that the rules demand of a port, and the state of the attempts to set it. */
 struct wish {
     uint8_t mask, value; /* bits of vl_stall_life that the rules set, and their values; mask 0: no rule applies */
     uint8_t asked;       /* vl_stall_life in the last request */
-    uint8_t refused;     /* mask of the fields (HOQLife, VLStallCount) whose value the port did not take */
-    /* number of consecutive requests that the port did not take; from TRIES on, refused fields are left alone */
+    uint8_t refused;     /* mask of the fields (HOQLife, VLStallCount) whose value the port did not accept */
+    /* number of consecutive requests that the port did not accept.  From TRIES on, refused fields are not requested
+     * again. */
     uint8_t tries;
     uint8_t sent; /* whether a request was sent in this sweep */
 };
 
 struct ibnue_policies {
     uint32_t switches; /* number of switches */
-    uint64_t *guid;    /* [switches], ascending, host order */
-    struct wish *wish; /* [switches][PORTS] */
+    uint64_t *guid;    /* [switches], GUIDs in ascending order, in host order */
+    struct wish *wish; /* [switches][PORTS], the values that the rules demand */
 };
 
 /* Numbers of ports in one sweep, for the log. */
 struct tally {
-    /* wished: with a rule.  right: that had the demanded value already.  written: to which a request was sent.
-     * held: that have the requested value afterwards.  stubborn: with a value that is left alone.  failed: to which
-     * the request could not be sent. */
+    /* wished: ports with a rule.  right: ports that already had the demanded value.  written: ports to which a request
+     * was sent.  held: ports that have the requested value afterwards.  stubborn: ports with a value that is not
+     * requested again.  failed: ports to which the request could not be sent. */
     unsigned wished, right, written, held, stubborn, failed;
-    osm_physp_t *first;  /* the first port that did not take the requested value, NULL: none */
+    osm_physp_t *first;  /* the first port that did not accept the requested value, NULL: none */
     uint8_t first_asked; /* vl_stall_life that was requested of this port */
 };
 
@@ -55,7 +57,7 @@ void ibnue_policies_drop(struct ibnue_plugin *plugin)
     plugin->policies = NULL;
 }
 
-/* Return the row of a switch by its GUID, -1 if the policies do not have it. */
+/* Return the row of a switch by its GUID, or -1 if the policies do not contain the switch. */
 static int row_of(const struct ibnue_policies *policies, uint64_t guid)
 {
     uint32_t low = 0, high = policies ? policies->switches : 0;
@@ -107,8 +109,8 @@ int ibnue_request_with_tables(struct ibnue_plugin *plugin, struct ibnue_memory *
     return 0;
 }
 
-/* Store the values in the worker's answer in place of earlier ones.  If the demanded value of a port is unchanged,
- * the count of attempts at this port is kept.  Return 0, or -1 with the reason in `why`. */
+/* Store the values in the worker's answer instead of earlier ones.  If the demanded value of a port is unchanged, the
+ * count of attempts at this port is kept.  Return 0, or -1 with the reason in `why`. */
 static int read_answer(struct ibnue_plugin *plugin, char *why)
 {
     const struct ibnue_request *request = (const struct ibnue_request *)plugin->memory.bytes;
@@ -146,7 +148,8 @@ static int read_answer(struct ibnue_plugin *plugin, char *why)
         before = row_of(old, made->guid[row]);
         for (unsigned port = 0; port < PORTS; port++, want++) {
             struct wish *wish = made->wish + (size_t)row * PORTS + port;
-            uint16_t bits = *(const volatile uint16_t *)want; /* read only once, since the worker can change it */
+            /* The value is read only once, because the worker can change it at any time. */
+            uint16_t bits = *(const volatile uint16_t *)want;
             uint8_t mask = (uint8_t)(bits >> 8), value = (uint8_t)(bits & mask);
             if (before >= 0)
                 *wish = old->wish[(size_t)before * PORTS + port];
@@ -206,7 +209,7 @@ static osm_physp_t *live_port(const osm_node_t *node, unsigned port)
     return physp;
 }
 
-/* Send a request that sets vl_stall_life of a port.  All other fields keep the values that OpenSM read.  The port
+/* Send a request that sets vl_stall_life of a port.  All other fields keep the values that OpenSM has read.  The port
  * states are set to "no change", and no client reregistration is requested.  Return 0, or another value if sending
  * fails. */
 static int request_set(struct ibnue_plugin *plugin, osm_physp_t *physp, uint8_t stall_life)
@@ -233,8 +236,8 @@ static int request_set(struct ibnue_plugin *plugin, osm_physp_t *physp, uint8_t 
            != IB_SUCCESS;
 }
 
-/* Send a request to a port, unless it has the demanded value already.  Fields that the port refused TRIES times are
- * left alone. */
+/* Send a request to a port, unless the port already has the demanded value.  Fields that the port has refused TRIES
+ * times are not requested again. */
 static void request_port(struct ibnue_plugin *plugin, osm_physp_t *physp, struct wish *wish, struct tally *tally)
 {
     uint8_t now = physp->port_info.vl_stall_life, left = wish->tries >= TRIES ? wish->refused : 0;
@@ -256,7 +259,7 @@ static void request_port(struct ibnue_plugin *plugin, osm_physp_t *physp, struct
     wish->sent = 1;
 }
 
-/* Compare the value of a port with the request.  The answers have arrived by now, and OpenSM has stored them. */
+/* Compare the value of a port with the request.  The answers have arrived by now, and OpenSM has stored the values. */
 static void check_port(osm_physp_t *physp, struct wish *wish, struct tally *tally)
 {
     uint8_t now = physp->port_info.vl_stall_life;
@@ -278,7 +281,8 @@ static void check_port(osm_physp_t *physp, struct wish *wish, struct tally *tall
     }
 }
 
-/* Send the requests to all ports with a rule.  With `check`, examine their values afterwards instead. */
+/* Send the requests to all ports with a rule.  If `check` is set, examine the values of these ports afterwards instead.
+ */
 static void each_port(struct ibnue_plugin *plugin, struct tally *tally, int check)
 {
     struct ibnue_policies *policies = plugin->policies;
@@ -295,7 +299,7 @@ static void each_port(struct ibnue_plugin *plugin, struct tally *tally, int chec
             else if (physp)
                 request_port(plugin, physp, wish, tally);
             else
-                wish->refused = wish->tries = wish->sent = 0; /* another device may come up at this port */
+                wish->refused = wish->tries = wish->sent = 0; /* Another device may be attached to this port later. */
         }
     }
 }
@@ -339,7 +343,7 @@ void ibnue_policies_apply(struct ibnue_plugin *plugin)
 
     if (code == IBNUE_PENDING) {
         ibnue_policies_drop(plugin);
-        return; /* the configuration names no rules */
+        return; /* The configuration names no rules. */
     }
     if (code != IBNUE_TOKEN || ask_policies(plugin, note) || read_answer(plugin, note))
         SAY(plugin, OSM_LOG_ERROR, "ERR IBNC: no new values for ports, %s: %s\n",

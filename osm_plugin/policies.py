@@ -1,4 +1,6 @@
-"""Apply the administrator's rules for ports in the worker, and return the PortInfo values that the plugin will set."""
+"""Apply the administrator's rules for ports in the worker, and return the PortInfo values that the plugin
+has to set.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from routing.tables import Provenance, Routing, identity_sl2vl
 POLICIES = "policies"
 """Engine name of a request that asks for port values instead of tables."""
 _NAMED = 3
-"""Maximum number of ineffective parts of rules that a line of the log names."""
+"""Maximum number of parts of rules without effect that a line of the log names."""
 REQUEST_MAGIC, ANSWER_MAGIC = 0x31716C7065756E69, 0x31616C7065756E69
 
 POLICY_REQUEST = np.dtype([("magic", "u8"), ("lids", "u4"), ("unused", "u4")])
@@ -31,7 +33,7 @@ POLICY_ANSWER = np.dtype([("magic", "u8"), ("sequence", "u8"), ("switches", "u4"
 class PolicyDesk:
     """Answers requests for the PortInfo values of ports.
 
-    The last computed tables are remembered, because rules about credit loops need the SLs of paths.  SLs cannot be read
+    The last computed tables are kept, because rules about credit loops need the SLs of paths.  These SLs cannot be read
     from the switches.
     """
 
@@ -39,7 +41,7 @@ class PolicyDesk:
         self._routed: tuple[str, Routing] | None = None
 
     def routed(self, fabric: Fabric, routing: Routing) -> None:
-        """Remember tables that are given to OpenSM."""
+        """Keep tables that are given to OpenSM."""
         self._routed = fabric.digest, routing
 
     def answer(self, memory: SharedMemory, snapshot: Snapshot, config: PluginConfig) -> str:
@@ -67,7 +69,7 @@ class PolicyDesk:
         return f"{Path(policy.path).name}: {count_noun(len(policy.rules), 'rule')}{remark}{idle}"
 
     def _tables(self, fabric: Fabric, lft: npt.NDArray[np.uint8]) -> tuple[Routing, str]:
-        """Return the tables in the switches, and what was assumed about their VLs ("" if nothing was)."""
+        """Return the tables in the switches, and the assumption about their VLs ("" if there is none)."""
         if self._routed is not None and self._routed[0] == fabric.digest:
             known = self._routed[1]
             if np.array_equal(known.lft, lft):

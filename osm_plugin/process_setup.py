@@ -31,7 +31,7 @@ def exit_with_parent(parent: int) -> None:
 
 
 def reset_signals() -> None:
-    """Reset the signal mask and the signal handlers that this process has inherited from OpenSM."""
+    """Reset the signal mask and the signal handlers, which this process has inherited from OpenSM."""
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     for number in (signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)

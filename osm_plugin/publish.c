@@ -1,5 +1,5 @@
-/* Give checked tables to OpenSM: write the LFTs into OpenSM's tables, and replace the tables that the callbacks
- * path_sl and update_sl2vl read.
+/* Give checked tables to OpenSM: write the LFTs into OpenSM's tables, and replace the tables that the callbacks path_sl
+ * and update_sl2vl read.
  *
  * All memory is allocated before anything in OpenSM is changed. */
 #include "shim.h"
@@ -22,14 +22,14 @@ static void service_free(struct ibnue_service *service)
     free(service);
 }
 
-/* Return a copy of an array in new memory, NULL if memory is short. */
+/* Return a copy of an array in new memory, NULL if memory allocation fails. */
 static void *copied(const void *from, size_t bytes)
 {
     void *to = malloc(bytes ? bytes : 1);
     return to ? memcpy(to, from, bytes) : NULL;
 }
 
-/* Return a copy of those tables in an answer that OpenSM's queries need, or NULL if memory is short. */
+/* Return a copy of the tables in an answer that OpenSM's queries need, NULL if memory allocation fails. */
 static struct ibnue_service *service_new(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer,
                                          const uint8_t *bytes)
 {
@@ -60,8 +60,8 @@ static struct ibnue_service *service_new(const struct ibnue_plugin *plugin, cons
     return service;
 }
 
-/* Replace the tables that answer OpenSM's queries.  A reader increments a counter before it loads the pointer.  So
- * if the counter is 0 after the pointer was exchanged, no reader uses an old copy, and all old copies are freed. */
+/* Replace the tables that answer OpenSM's queries.  A reader increments a counter before it loads the pointer.  So if
+ * the counter is 0 after the pointer was exchanged, no reader uses an old copy.  Then all old copies are freed. */
 static void service_swap(struct ibnue_engine *engine, struct ibnue_service *fresh)
 {
     struct ibnue_service *old = atomic_exchange(&engine->service, fresh);
@@ -78,7 +78,7 @@ static void service_swap(struct ibnue_engine *engine, struct ibnue_service *fres
     }
 }
 
-/* Return the tables that answer OpenSM's queries, NULL if there are none.  They stay valid until
+/* Return the tables that answer OpenSM's queries, NULL if there are none.  The tables stay valid until
  * ibnue_service_release, which must be called in either case. */
 const struct ibnue_service *ibnue_service_hold(struct ibnue_engine *engine)
 {
@@ -97,7 +97,8 @@ void ibnue_service_drop(struct ibnue_engine *engine)
     service_swap(engine, NULL);
 }
 
-/* Copy the entries for the base LID of each switch to its further LIDs, which an enhanced port 0 with an LMC has. */
+/* Copy the entries for the base LID of each switch to its further LIDs.  An enhanced port 0 with an LMC has such LIDs.
+ */
 void ibnue_spread_port0(const struct ibnue_plugin *plugin)
 {
     for (uint32_t row = 0; row < plugin->rows.switches; row++) {
@@ -112,8 +113,8 @@ void ibnue_spread_port0(const struct ibnue_plugin *plugin)
     }
 }
 
-/* Fill OpenSM's new LFT of a switch.  Entries above the LIDs of the answer are cleared, because another engine may
- * have left some there. */
+/* Fill OpenSM's new LFT of a switch.  Entries above the LIDs of the answer are cleared, because another engine may have
+ * left entries there. */
 static void fill_switch(osm_switch_t *sw, const uint8_t *lft, uint32_t lids)
 {
     memcpy(sw->new_lft, lft, lids);
@@ -121,7 +122,7 @@ static void fill_switch(osm_switch_t *sw, const uint8_t *lft, uint32_t lids)
     sw->new_lft[0] = OSM_NO_PATH;
 }
 
-/* Give a checked answer to OpenSM.  Its parts are in `bytes`, at the offsets in the answer. */
+/* Give a checked answer to OpenSM.  The parts of the answer are in `bytes`, at the offsets that the answer states. */
 int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes, char *why)
 {
     struct ibnue_plugin *plugin = engine->plugin;
@@ -178,7 +179,7 @@ uint8_t ibnue_path_sl(void *context, uint8_t hint, const ib_net16_t slid, const 
     return sl <= 15 ? sl : hint;
 }
 
-/* Return the row of the switch with a GUID, -1 if the tables do not have this switch. */
+/* Return the row of the switch with a GUID, or -1 if the tables do not contain this switch. */
 int ibnue_row_of_guid(const struct ibnue_service *service, uint64_t guid)
 {
     uint32_t low = 0, high = service->switches;
@@ -193,8 +194,8 @@ int ibnue_row_of_guid(const struct ibnue_service *service, uint64_t guid)
     return low < service->switches && service->guid[low] == guid ? (int)low : -1;
 }
 
-/* Fill the SL-to-VL table of a switch for an in-port and an out-port, or that of a CA or router.  If the tables
- * differ by switch, they have none for CAs and routers: then SL n uses VL n modulo the number of VLs. */
+/* Fill the SL-to-VL table of a switch for an in-port and an out-port, or the table of a CA or router.  If the tables
+ * differ by switch, they contain none for CAs and routers.  Then SL n uses VL n modulo the number of VLs. */
 static void set_sl2vl(const struct ibnue_service *service, const osm_node_t *node, uint8_t in_port, uint8_t out_port,
                       ib_slvl_table_t *table)
 {

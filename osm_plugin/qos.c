@@ -1,4 +1,4 @@
-/* Find out which SLs the administrator's QoS policy assigns, and add VLs that tables use to the VL arbitration. */
+/* Find out which SLs the administrator's QoS policy assigns.  Add VLs that tables use to the VL arbitration tables. */
 #include "shim.h"
 
 #include <stdlib.h>
@@ -8,15 +8,16 @@
 #include <opensm/osm_partition.h>
 #include <opensm/osm_qos_policy.h>
 
-#define HIGH_BLOCK 2   /* a port's blocks 0 and 1 are its low-priority table, and 2 and 3 its high-priority table */
+/* Blocks 0 and 1 of a port are its low-priority table, and blocks 2 and 3 its high-priority table. */
+#define HIGH_BLOCK 2
 #define USUAL_WEIGHT 4 /* weight of most VLs in OpenSM's default low-priority table */
-#define UNUSED_VL 255  /* stands for a VL that carries no data */
+#define UNUSED_VL 255  /* value for a VL that carries no data */
 
-/* Weak symbol: if OpenSM does not export this function, the policy of the previous sweep is used. */
+/* This symbol is weak.  If OpenSM does not export the function, the policy of the previous sweep is used. */
 extern int osm_qos_parse_policy_file(osm_subn_t *subn) __attribute__((weak));
 
 /* Read the QoS policy file again if it has changed.  OpenSM itself reads it after routing, which is too late for the
- * tables of the first sweep.  This is called in a sweep, with OpenSM's exclusive lock held. */
+ * tables of the first sweep.  This function is called in a sweep, with OpenSM's exclusive lock held. */
 void ibnue_qos_refresh(struct ibnue_plugin *plugin)
 {
     osm_subn_t *subn = &plugin->osm->subn;
@@ -54,9 +55,9 @@ static uint32_t sl_of_level(const osm_qos_level_t *level, int *open)
     return 0;
 }
 
-/* Return a mask of the SLs of all QoS levels that a match rule or the default uses, 0 without a policy.  The match
- * rules are read, because the levels of ULP rules are in no other list.  Set *open if one of the levels has no SL,
- * so that the SL of the partition applies. */
+/* Return a mask of the SLs of all QoS levels that a match rule or the default uses, 0 without a policy.  The function
+ * reads the match rules, because no other list contains the levels of ULP rules.  Set *open if one of the levels has no
+ * SL, so that the SL of the partition applies. */
 static uint32_t sls_of_policy(const osm_subn_t *subn, int *open)
 {
     const osm_qos_policy_t *policy = subn->opt.qos ? subn->p_qos_policy : NULL;
@@ -82,12 +83,12 @@ void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *policy, uint32_t
     *policy = sls_of_policy(subn, &open);
     *partitions = sls_of_partitions(subn);
     if ((*policy && !open) || (!*policy && *partitions == 1))
-        *partitions = 0; /* the partitions' SLs are never used, or all of them are the default SL 0 */
+        *partitions = 0; /* The partitions' SLs are never used, or all of them are the default SL 0. */
 }
 
 /* Sum of the weights of each VL in one arbitration table of a port. */
 struct weights {
-    unsigned of[16]; /* [VL], sum over those entries of the list that fit into the table */
+    unsigned of[16]; /* [VL], sum over the entries of the list that fit into the table */
 };
 
 /* Parse a list "VL:weight,..." of opensm.conf as OpenSM does.  A port uses the first `entries` entries, with each VL
@@ -128,9 +129,9 @@ static int occurs_before(const ib_vl_arb_table_t *block, unsigned entry)
     return 0;
 }
 
-/* Write an entry for a VL into a block.  It replaces an entry that has no weight, or whose VL is not in `used`.  If
- * there is none, it replaces an entry whose VL has an earlier entry.  Return 0, or -1 if the block has no such
- * entry. */
+/* Write an entry for a VL into a block.  The new entry replaces an entry that has no weight, or whose VL is not in
+ * `used`.  If there is no such entry, it replaces an entry whose VL has an earlier entry.  Return 0, or -1 if no entry
+ * of the block can be replaced. */
 static int add_entry(ib_vl_arb_table_t *block, unsigned length, uint8_t vl, unsigned weight, uint32_t used)
 {
     for (int last_resort = 0; last_resort < 2; last_resort++)
@@ -145,7 +146,7 @@ static int add_entry(ib_vl_arb_table_t *block, unsigned length, uint8_t vl, unsi
     return -1;
 }
 
-/* Fill `like` for a port: for each VL that can carry data, the VL whose weight it gets, and UNUSED_VL for other VLs. */
+/* Fill `like` for a port: for each VL that can carry data, the VL whose weight it gets.  Other VLs get UNUSED_VL. */
 static void find_used(const struct ibnue_service *service, const char *sl2vl, unsigned mask, uint8_t *like)
 {
     char *end;
@@ -167,15 +168,16 @@ static void find_used(const struct ibnue_service *service, const char *sl2vl, un
     }
 }
 
-/* Return the option for this kind of port if it is set, else the option for all ports, else OpenSM's default. */
+/* Return the option for this kind of port if it is set.  Otherwise return the option for all ports, or else OpenSM's
+ * default. */
 static const char *chosen(const char *own, const char *all, const char *usual)
 {
     return own ? own : all ? all : usual;
 }
 
-/* Add entries for VLs that can carry data but are in neither of the administrator's two tables.  A port never serves
- * a VL without an entry.  Each VL gets the weight of the VL that carries the first layer of its traffic class, in
- * the table that has this other VL: the high-priority table if `high` is set. */
+/* Add entries for VLs that can carry data but have no entry in either table of the administrator.  A port never serves
+ * a VL without an entry.  Each VL gets the weight of the VL that carries the first layer of its traffic class.  It gets
+ * this weight in the table with an entry for this other VL, which is the high-priority table if `high` is set. */
 static void complete(struct ibnue_engine *engine, const struct ibnue_service *service, osm_physp_t *port,
                      uint8_t number, ib_vl_arb_table_t *block, unsigned length, int high)
 {
@@ -214,14 +216,14 @@ void ibnue_update_vlarb(void *context, osm_physp_t *port, uint8_t number, ib_vl_
     struct ibnue_engine *engine = context;
     const struct ibnue_service *service = ibnue_service_hold(engine);
 
-    /* The second block of each table is left as it is. It has the entries from the 33rd on. */
+    /* The second block of each table is not changed.  This block has the entries from the 33rd on. */
     if (service && (block_number == 0 || block_number == HIGH_BLOCK))
         complete(engine, service, port, number, block, length, block_number == HIGH_BLOCK);
     ibnue_service_release(engine);
 }
 
-/* Log at the end of a sweep which entries the VL arbitration lacked.  Lines that the previous sweep has logged are
- * not repeated. */
+/* Log at the end of a sweep which entries were missing in the VL arbitration tables.  Lines that the previous sweep has
+ * logged are not repeated. */
 void ibnue_arbitration_report(struct ibnue_plugin *plugin)
 {
     struct ibnue_arbitration *now = &plugin->arbitration, *last = &plugin->last_arbitration;

@@ -1,6 +1,6 @@
 """Combine the SLs of the administrator's QoS policy with the layers (VLs) of the engine's tables.
 
-OpenSM chooses an SL for every path record, by QoS level, by partition, or as the request demands.  OpenSM passes this
+OpenSM chooses an SL for every path record: by QoS level, by partition, or as the request demands.  OpenSM passes this
 SL to the engine as a hint.  Tables with one layer are safe on any SL, so each path keeps the SL of the hint.
 
 With more layers, every traffic class (an SL of the policy) gets one SL for each layer.  A path then uses the SL that
@@ -37,8 +37,8 @@ class QosPolicy:
     Attributes
     ----------
     sls
-        SLs that OpenSM assigns by QoS level, partition and ``sm_sl``, ascending.  Empty without a policy: all traffic
-        uses SL 0.
+        SLs that OpenSM assigns by QoS level, by partition and by ``sm_sl``, in ascending order.  The tuple is empty
+        without a policy; then all traffic uses SL 0.
     sl2vl
         VL of each of the 16 SLs, from the option ``qos_swe_sl2vl`` or ``qos_sl2vl``.
     """
@@ -73,12 +73,12 @@ class Classes:
     Attributes
     ----------
     routing
-        The tables.  Their SLs are those of the first class.
+        The tables.  Their SLs are the SLs of the first class.
     sl_for
-        uint8[16, 16], the SL of a path.  First index: the SL that OpenSM passes as a hint; second: the SL in the
-        tables.
+        uint8[16, 16], the SL of a path.  The first index is the SL that OpenSM passes as a hint, and the second is the
+        SL in the tables.
     vl_like
-        uint8[16], for each VL, the VL of the policy from which it takes its arbitration weight; 255 for an unused VL.
+        uint8[16], for each VL, the VL of the policy whose arbitration weight it gets; 255 for an unused VL.
     layer_vl
         int64[V], for each VL the VL of the engine's tables whose traffic it carries; -1 for none.
     line
@@ -117,7 +117,7 @@ def classes_of(fabric: Fabric, routing: Routing, policy: QosPolicy, data_vls: in
     """
     hints = np.arange(SLS, dtype=np.uint8)
     row, same = uniform_sl2vl(routing), np.tile(hints, (SLS, 1))
-    if routing.vls == 1:  # the tables are safe on every VL, so the SLs and SL2VL tables of the policy are kept
+    if routing.vls == 1:  # Tables with one VL are safe on every VL, so the SLs and SL2VL tables of the policy are kept.
         return Classes(routing, same.T.copy(), np.full(SLS, UNUSED_VL, np.uint8), np.zeros(1, np.int64))
     if row is None:
         line = "QoS: paths use the SLs of the tables, because their VLs change on the path" if policy.sls else ""
@@ -172,7 +172,8 @@ class _Assignment:
         own_layer = np.array([layers.index(value) if value in layers else 0 for value in self.row.tolist()])
         hints = np.arange(SLS)
         sl_for = np.where(layer_of[:, None] == own_layer[None, :], hints[:, None], sl[class_of][:, own_layer])
-        # The tables get the SLs of the first class in place of their own. So the columns are indexed by the new SLs.
+        # The tables get the SLs of the first class instead of the engine's SLs.  So the columns are indexed by the new
+        # SLs.
         label = sl[0][own_layer]
         by_label = np.where(layer_of[:, None] == layer_of[None, :], hints[:, None], sl[class_of][:, layer_of])
         assert (by_label[:, label] == sl_for).all()
@@ -212,7 +213,7 @@ class _Assignment:
         return class_of, layer_of, table
 
     def _vls(self) -> tuple[list[list[int]], bool]:
-        """Assign a VL to each class and layer.
+        """Assign a VL to each class in each layer.
 
         Classes that ``qos_sl2vl`` maps to the same VL share their VLs.  In its first layer, a class keeps its VL of the
         policy, with the arbitration weight of this VL.  If there are too few VLs, every class uses the VLs of the
@@ -247,7 +248,7 @@ class _Assignment:
 
 
 def _power_above(vls: int) -> int:
-    """Return the smallest number of VLs that a port can have (1, 2, 4, 8 or 16) and that is at least ``vls``."""
+    """Return the smallest number of VLs that a port can support (1, 2, 4, 8 or 16) and that is at least ``vls``."""
     return 1 << (vls - 1).bit_length()
 
 
@@ -258,7 +259,7 @@ def _list(numbers: list[int]) -> str:
 def check_classes(fabric: Fabric, classes: Classes, proof: Proof, *, threads: int) -> None:
     """Check the certificate for the traffic of all classes together, on the VLs that OpenSM sets up for these classes.
 
-    If the classes use the SLs of the engine's tables, nothing is checked, because these tables are proven already.
+    If the classes use the SLs of the engine's tables, nothing is checked, because these tables are already proven.
 
     Raises
     ------

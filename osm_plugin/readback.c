@@ -1,4 +1,4 @@
-/* Find out which LFTs the switches have, and read those parts that are not known.
+/* Find out which LFTs the switches have, and read the unknown parts from the switches.
  *
  * OpenSM keeps a copy of each switch's LFT (`lft`), which every acknowledged block updates.  The copy can differ
  * from the LFT in the switch: after OpenSM's start, after another SM was the master, for a switch that came back or
@@ -9,22 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK IB_SMP_DATA_SIZE /* entries of an LFT block: LIDs, and bytes */
-/* Maximum number of read requests that a switch gets before it answers.  A switch that leaves one unanswered gets no
- * more. */
+#define BLOCK IB_SMP_DATA_SIZE /* number of entries of an LFT block, and its size in bytes */
+/* Maximum number of read requests that a switch gets before it answers.  A switch that leaves one request unanswered
+ * gets no more requests. */
 #define BATCH 8
-/* Time limit in milliseconds for reading.  Blocks that are not read by then remain unknown. */
+/* Time limit in milliseconds for reading blocks.  Blocks that are not read by then remain unknown. */
 #define READ_MS 5000
 
-/* Maximum number of LIDs above the highest one in use whose entries are read too.  Switches may still forward
- * packets to them. */
+/* Number of LIDs above the highest LID in use whose entries are read as well.  Switches may still forward packets to
+ * these LIDs. */
 #define BEYOND 8192
 
 /* OpenSM exports this function, but no installed header declares it. */
 extern int wait_for_pending_transactions(osm_stats_t *stats) __attribute__((weak));
 
-/* Fill a block with a pattern that no switch returns, as it alternates between two ports that do not exist.  A block
- * that has the pattern later was not answered. */
+/* Fill a block with a pattern that no switch returns: it alternates between two ports that do not exist.  If a block
+ * still has the pattern later, the switch has not answered. */
 static void fill_mark(uint8_t *mark)
 {
     for (unsigned i = 0; i < BLOCK; i++)
@@ -46,7 +46,7 @@ static uint32_t blocks_of(const osm_switch_t *sw)
     return blocks < IBNUE_BLOCKS ? blocks : IBNUE_BLOCKS;
 }
 
-/* Return the record of the switch with a GUID, NULL if there is none. */
+/* Return the record of the switch with a GUID, NULL if there is no record. */
 static struct ibnue_copy *copy_of(const struct ibnue_copies *copies, uint64_t guid)
 {
     uint32_t low = 0, high = copies->count;
@@ -94,11 +94,11 @@ static void follow_switches(struct ibnue_plugin *plugin)
     *copies = fresh;
 }
 
-/* Return whether a switch may have lost its LFT.  After a loss of power, no port is beyond state INIT, because only
- * an SM moves ports further. */
+/* Return whether a switch may have lost its LFT.  After a loss of power, no port is in a state after INIT, because only
+ * an SM moves ports to later states. */
 static int may_have_restarted(const osm_switch_t *sw)
 {
-    if (sw->need_update == 2) /* OpenSM has just created the object */
+    if (sw->need_update == 2) /* OpenSM has just created the object. */
         return 1;
     for (uint32_t p = 1; p < osm_node_get_num_physp(sw->p_node); p++) {
         const osm_physp_t *port = osm_node_get_physp_ptr(sw->p_node, p);
@@ -108,8 +108,8 @@ static int may_have_restarted(const osm_switch_t *sw)
     return 1;
 }
 
-/* Mark those blocks as unknown that may have changed since the last sweep.  This is called after each discovery, in
- * OpenSM's sweeper, without OpenSM's lock. */
+/* Mark those blocks as unknown that may have changed since the last sweep.  OpenSM's sweeper calls this function after
+ * each discovery, without OpenSM's lock. */
 void ibnue_copies_discovered(struct ibnue_plugin *plugin)
 {
     const osm_subn_t *subn = &plugin->osm->subn;
@@ -129,8 +129,8 @@ void ibnue_copies_discovered(struct ibnue_plugin *plugin)
     CL_PLOCK_RELEASE(&plugin->osm->lock);
 }
 
-/* Mark those blocks as known that the switches have acknowledged.  This is called after OpenSM has written the LFTs
- * of any engine, without OpenSM's lock. */
+/* Mark those blocks as known that the switches have acknowledged.  This function is called after OpenSM has written the
+ * LFTs of any engine, without OpenSM's lock. */
 void ibnue_copies_written(struct ibnue_plugin *plugin)
 {
     struct ibnue_copies *copies = &plugin->copies;
@@ -143,7 +143,7 @@ void ibnue_copies_written(struct ibnue_plugin *plugin)
         const osm_switch_t *sw = osm_get_switch_by_guid(&plugin->osm->subn, cl_hton64(copy->guid));
         for (uint32_t b = 0; sw && sw->new_lft && b < blocks_of(sw); b++) {
             const uint8_t *held = sw->lft + b * BLOCK;
-            /* A block without entries may never have been written. */
+            /* A block without entries may never have been written to the switch. */
             if (!all_of(held, 0) && !all_of(held, OSM_NO_PATH) && !memcmp(held, sw->new_lft + b * BLOCK, BLOCK))
                 copy->known[b] = 1;
         }
@@ -157,8 +157,8 @@ void ibnue_copies_drop(struct ibnue_plugin *plugin)
     plugin->copies = (struct ibnue_copies){.of = NULL};
 }
 
-/* Let OpenSM's SA answer path queries from the tables in force while the lock is released; with `serve` 0, end this.
- * Before OpenSM calls an engine, it clears `new_lft` and routing_engine_used, from which the SA answers. */
+/* Let OpenSM's SA answer path queries from the tables in force while the lock is released.  With `serve` 0, end this
+ * state.  Before OpenSM calls an engine, it clears `new_lft` and routing_engine_used, from which the SA answers. */
 static void serve_meanwhile(struct ibnue_plugin *plugin, int serve)
 {
     for (uint32_t row = 0; row < plugin->rows.switches; row++) {
@@ -249,7 +249,8 @@ static void take_batch(struct ibnue_plugin *plugin, uint32_t row)
         copy->asked[b] = 0;
         if (memcmp(sw->lft + b * BLOCK, mark, BLOCK)) {
             copy->known[b] = 1;
-            /* OpenSM takes a block of zeros as not acknowledged. So "no path" is stored instead. */
+            /* OpenSM treats a block of zeros as not acknowledged.  So the value "no path" is stored instead of zeros.
+             */
             if (all_of(sw->lft + b * BLOCK, 0))
                 memset(sw->lft + b * BLOCK, OSM_NO_PATH, BLOCK);
         } else {
@@ -272,16 +273,16 @@ static int is_complete(const struct ibnue_plugin *plugin)
     return 1;
 }
 
-/* Read the unknown blocks of all switches.  An engine calls this when it begins to route: in OpenSM's sweeper, with
- * the exclusive lock held and `rows` set.
+/* Read the unknown blocks of all switches.  An engine calls this function when it begins to route, in OpenSM's sweeper,
+ * with the exclusive lock held and `rows` set.
  *
  * The lock is released while the switches answer, because the thread that processes the answers needs it.  OpenSM
- * does so itself between the steps of a sweep.  `rows` stay valid, because only the sweeper creates and removes
- * switches. */
+ * itself also releases the lock between the steps of a sweep.  `rows` stay valid, because only the sweeper creates and
+ * removes switches. */
 void ibnue_copies_read(struct ibnue_plugin *plugin)
 {
     struct timespec start;
-    unsigned most = 1; /* first a single block per switch, to find out which switches answer at all */
+    unsigned most = 1; /* First a single block per switch is requested, to find out which switches answer at all. */
 
     for (uint32_t row = 0; row < plugin->rows.switches; row++)
         grow_tables(plugin->rows.row[row]);
@@ -318,7 +319,7 @@ static uint32_t lids_of(const struct ibnue_plugin *plugin)
     return lids;
 }
 
-/* Return what kind of engine computed the tables that the switches acknowledged last, as enum ibnue_served. */
+/* Return the kind of engine that computed the tables which the switches acknowledged last, as enum ibnue_served. */
 static uint32_t who_served(const struct ibnue_plugin *plugin)
 {
     const struct osm_routing_engine *served = plugin->copies.served;
@@ -331,13 +332,14 @@ static uint32_t who_served(const struct ibnue_plugin *plugin)
     return IBNUE_SERVED_OTHER;
 }
 
-/* Return an upper bound in bytes of what ibnue_copies_write appends. */
+/* Return an upper bound in bytes of the size that ibnue_copies_write appends. */
 size_t ibnue_copies_room(const struct ibnue_plugin *plugin)
 {
     return plugin->rows.switches * (size_t)(lids_of(plugin) + IBNUE_BLOCKS + sizeof(uint16_t)) + 64;
 }
 
-/* Append the LFTs in the switches to a request that has enough room, and which of their blocks are known. */
+/* Append to a request the LFTs in the switches, and which of their blocks are known.  The request must have enough
+ * room. */
 void ibnue_copies_write(const struct ibnue_plugin *plugin, uint8_t *bytes)
 {
     struct ibnue_request *request = (struct ibnue_request *)bytes;

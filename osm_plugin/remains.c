@@ -2,24 +2,26 @@
  *
  * An entry is still valid if its port leads to the same neighbour as before, and its LID belongs to the same port.
  * Every path over such entries is a path of the earlier tables, or the beginning of one.  So its dependencies are a
- * subset of an acyclic set.  The result needs no search, no new proof and no other process. */
+ * subset of an acyclic set of dependencies.  Therefore the valid entries need no search, no new proof and no other
+ * process. */
 #include "view.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The old subnet, for which the tables were proven, and the current subnet, with maps between their devices,
- * switches and LIDs. */
+/* The old subnet, for which the tables were proven, and the current subnet.  Maps relate their devices, switches and
+ * LIDs. */
 struct cut {
     struct view old, now; /* the two subnets with their indexes */
-    uint32_t *new_device; /* [old devices], index in the current subnet, GONE: the device no longer exists */
-    uint32_t *old_row;    /* [current switches], row in the old subnet, GONE: the switch is new */
-    uint8_t *lid_stays;   /* [LIDS], whether the LID belongs to the same port as before */
-    uint8_t *torn;        /* [LIDS], whether an entry for the LID was dropped */
-    uint32_t *path;       /* [current switches], rows of the path that is followed */
+    /* [devices of the old subnet], index in the current subnet, GONE: the device no longer exists */
+    uint32_t *new_device;
+    uint32_t *old_row;  /* [switches of the current subnet], row in the old subnet, GONE: the switch is new */
+    uint8_t *lid_stays; /* [LIDS], whether the LID belongs to the same port as before */
+    uint8_t *torn;      /* [LIDS], whether an entry for the LID was dropped */
+    uint32_t *path;     /* [switches of the current subnet], rows of the path that is followed */
     const struct ibnue_answer *before; /* answer that has the old tables */
-    const uint8_t *bytes;              /* the old request, and the parts of that answer */
+    const uint8_t *bytes;              /* the old request, followed by the parts of that answer */
 };
 
 /* Match old devices from `from` to `to` with current devices from `now_from` to `now_to` by GUID and kind.  Both
@@ -66,8 +68,8 @@ static void cut_close(struct cut *cut)
     free(cut->path);
 }
 
-/* Compute the maps from the subnet of the last tables to the subnet of request `now`.  Return 0, or -1 if memory is
- * short. cut_close must be called in either case. */
+/* Compute the maps from the subnet of the last tables to the subnet of the request `now`.  Return 0, or -1 if memory
+ * allocation fails. cut_close must be called in either case. */
 static int cut_open(struct cut *cut, const struct ibnue_tables *last, const uint8_t *now)
 {
     const struct ibnue_request *a = (const struct ibnue_request *)last->bytes, *b = (const struct ibnue_request *)now;
@@ -119,7 +121,7 @@ static int entry_stays(const struct cut *cut, uint32_t old_row, uint32_t row, ui
            || (cut->now.switch_of[lid] == (int32_t)row && cut->now.port_of[lid] == port);
 }
 
-/* Reserve room for a part of `bytes` bytes at the end of the answer.  Return its offset. */
+/* Reserve room for a part with `bytes` bytes at the end of the answer.  Return the offset of the part. */
 static uint64_t place(struct ibnue_answer *answer, uint64_t bytes)
 {
     uint64_t at = answer->end;
@@ -193,7 +195,7 @@ static void walk_from(struct cut *cut, const struct ibnue_remains *remains, uint
     while (!found && !(found = state[row])) {
         uint8_t port = lft[(size_t)row * b->lids];
         const struct peer *peer = peer_of(&cut->now, row, port);
-        state[row] = LOST; /* if the path returns to this switch, it is a loop and ends here */
+        state[row] = LOST; /* If the path returns to this switch, it is a loop and ends here. */
         cut->path[length++] = row;
         if (port == OSM_NO_PATH)
             found = LOST;
@@ -209,9 +211,9 @@ static void walk_from(struct cut *cut, const struct ibnue_remains *remains, uint
     }
 }
 
-/* Clear the hop counts of all paths that have lost an entry.  Other paths keep their hop counts, so that only LIDs
- * which lost an entry are followed.  New switches have neither entries nor hop counts.  Return 0, or -1 if memory is
- * short. */
+/* Clear the hop counts of all paths with an entry that is no longer valid.  Other paths keep their hop counts, so only
+ * LIDs with an invalid entry need to be followed.  New switches have neither entries nor hop counts.  Return 0, or -1
+ * if memory allocation fails. */
 static int fill_hops_of_rows(struct cut *cut, const struct ibnue_remains *remains)
 {
     uint8_t *state = malloc(remains->answer.switches + 1u);
@@ -262,8 +264,8 @@ static void fill_sl2vl(const struct cut *cut, const struct ibnue_remains *remain
                    size);
 }
 
-/* Copy those edges of the multicast tree that still exist.  A switch that has lost its edge becomes the root of a
- * tree of its own. */
+/* Copy the edges of the multicast tree that still exist.  A switch that has lost its edge becomes the root of a
+ * separate tree. */
 static void fill_tree(const struct cut *cut, struct ibnue_remains *remains)
 {
     const struct ibnue_answer *a = cut->before, *b = &remains->answer;
@@ -290,8 +292,8 @@ static void fill_tree(const struct cut *cut, struct ibnue_remains *remains)
     }
 }
 
-/* Copy the writes of rounds that may not be complete, where the entry is still valid.  Until its round, such an
- * entry has no port. */
+/* Copy the writes of rounds that may be incomplete, if the entry is still valid.  Until its round, such an entry has no
+ * port. */
 static void fill_rounds(const struct cut *cut, struct ibnue_remains *remains)
 {
     const struct ibnue_answer *a = cut->before;
@@ -312,8 +314,8 @@ static void fill_rounds(const struct cut *cut, struct ibnue_remains *remains)
     b->held = kept;
 }
 
-/* Fill in the switch of each LID.  Count the end ports that are new, or at another switch port than before.  The
- * proof does not cover the traffic that they send. */
+/* Fill in the switch to which each LID's port is cabled.  Count the end ports that are new, or at another switch port
+ * than before.  The proof does not cover traffic from these end ports. */
 static void fill_places(const struct cut *cut, struct ibnue_remains *remains)
 {
     const struct ibnue_answer *b = &remains->answer;
@@ -328,7 +330,7 @@ static void fill_places(const struct cut *cut, struct ibnue_remains *remains)
     }
 }
 
-/* Count the ordered pairs of end ports, by their base LIDs, and the pairs that have a path. */
+/* Count the ordered pairs of end ports (by their base LIDs), and the pairs that have a path. */
 static void count_pairs(const struct cut *cut, struct ibnue_remains *remains)
 {
     const struct ibnue_answer *b = &remains->answer;
@@ -359,7 +361,7 @@ void ibnue_remains_drop(struct ibnue_remains *remains)
     *remains = (struct ibnue_remains){.bytes = NULL};
 }
 
-/* Fill in all parts of the answer for the current subnet.  Return 0, or -1 if memory is short. */
+/* Fill in all parts of the answer for the current subnet.  Return 0, or -1 if memory allocation fails. */
 static int make(struct cut *cut, const struct ibnue_plugin *plugin, const uint8_t *now, struct ibnue_remains *remains)
 {
     const struct ibnue_request *head = (const struct ibnue_request *)now;
@@ -383,8 +385,8 @@ static int make(struct cut *cut, const struct ibnue_plugin *plugin, const uint8_
     return 0;
 }
 
-/* Reduce the last proven tables to the entries that are still valid on the subnet of request `now`, as an answer in
- * `remains`. */
+/* Reduce the last proven tables to the entries that are still valid on the subnet of the request `now`.  The result is
+ * the answer in `remains`. */
 int ibnue_remains_make(struct ibnue_plugin *plugin, const uint8_t *now, char *why)
 {
     const struct ibnue_request *head = (const struct ibnue_request *)now;

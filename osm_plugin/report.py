@@ -22,8 +22,8 @@ from routing.quality import all_to_all_share, channel_loads
 from routing.tables import Routing
 
 NICE = 10
-"""Nice value (scheduling priority) of the thread that computes slow figures, so that the next sweep's routing goes
-first.
+"""Nice value (scheduling priority) of the thread that computes slow figures.  The routing of the next sweep has a
+higher priority.
 """
 
 
@@ -38,12 +38,12 @@ class Answer:
     kept
         The tables of the answer.
     change
-        How the tables in the switches change; None if nothing changes.
+        The change of the tables in the switches; None if nothing changes.
     how
-        How the tables were computed, in words.
+        Description of how the tables were computed.
     figures
-        Numbers of LFT entries "entries_broken" and "entries_changed", and the share "all_to_all_kept" of the
-        all-to-all rate, as far as they are known.
+        Numbers of LFT entries "entries_broken" and "entries_changed", and share "all_to_all_kept" of the all-to-all
+        rate.  Unknown figures are missing.
     seconds
         Duration of each phase of the routing, by name.
     """
@@ -56,7 +56,7 @@ class Answer:
     seconds: Mapping[str, float]
 
     def as_object(self) -> dict[str, Any]:
-        """Return the figures that need no further computation, as an object for JSON."""
+        """Return the figures that need no further computation as an object for JSON."""
         fabric, proof = self.kept.fabric, self.kept.proof
         schedule = None if self.change is None else self.change.schedule
         return {
@@ -79,7 +79,8 @@ class Answer:
 class Reporter:
     """Sends reports to the host inside OpenSM, which writes them into the status file.
 
-    Slow figures are computed in a thread.  If several answers are queued, they are computed only for the last one.
+    Slow figures are computed in a thread.  If several answers are queued, the slow figures are computed only for the
+    last one.
 
     Parameters
     ----------
@@ -93,12 +94,14 @@ class Reporter:
         threading.Thread(target=self._run, name="ibnue-report", daemon=True).start()
 
     def put(self, answer: Answer) -> None:
-        """Report the known figures of an answer now, and queue the answer so that the thread computes the slow ones."""
+        """Report the figures that are known at once, and queue the answer for the thread, which computes the slow
+        figures.
+        """
         self.send(answer.as_object())
         self._answers.put(answer)
 
     def send(self, report: Mapping[str, Any]) -> None:
-        """Send a report without waiting.  It is lost if the socket is full or closed."""
+        """Send a report without waiting.  If the socket is full or closed, the report is lost."""
         with suppress(OSError):
             self._link.send(json.dumps(report).encode(), socket.MSG_DONTWAIT)
 
@@ -113,9 +116,9 @@ class Reporter:
             try:
                 share = all_to_all(answer.kept.fabric, answer.kept.routing)
                 self.send({"sequence": answer.sequence, "all_to_all": share})
-            except Exception:  # a figure that cannot be computed must not end the worker
+            except Exception:  # A figure that cannot be computed must not end the worker.
                 traceback.print_exc()
-            del answer  # free the large answer now, because the next one may come much later
+            del answer  # This frees the large answer now, because the next one may come much later.
 
 
 def all_to_all(fabric: Fabric, routing: Routing) -> float | None:

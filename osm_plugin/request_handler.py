@@ -1,6 +1,6 @@
-"""Answer OpenSM's requests for tables in the worker, and remember the tables in force from sweep to sweep.
+"""Answer OpenSM's requests for tables in the worker, and keep the tables in force from sweep to sweep.
 
-docs/plugin.md shows the state machine.
+docs/plugin.md shows the states of the worker.
 """
 
 from __future__ import annotations
@@ -44,11 +44,13 @@ from routing.tables import Routing
 
 PREFIX = "ibnue-"
 REMEMBERED = 4
-"""Number of recent fabrics that are recognised when they recur.  An example is the fault-free fabric after a repair."""
+"""Number of recent fabrics that are recognised when they occur again.  An example is the fabric without faults after a
+repair.
+"""
 
 
 class RequestHandler:
-    """Computes and proves tables for the fabric in the shared memory, and remembers the tables in force.
+    """Computes and proves tables for the fabric in the shared memory, and keeps the tables in force.
 
     Each request passes through two methods.  :meth:`answer` decides how to get the tables, computes them, checks their
     proof, finds an update schedule and writes the answer.  :meth:`finish_publication` stores the tables after OpenSM
@@ -72,25 +74,29 @@ class RequestHandler:
         self._state = State()
         self._changes = SwitchChanges(self._state)
         self._saver, self._unsaved = Desk("ibnue-last-good"), ""
-        self._historian = Historian(self._state.remark)  # not remarks.append, since take_remarks replaces the list
+        # self._state.remark, not remarks.append: take_remarks replaces the list
+        self._historian = Historian(self._state.remark)
         self._policies = PolicyDesk()
         self._earlier: deque[Snapshot] = deque(maxlen=REMEMBERED)
         self._unsettled: Unsettled | None = None
         self._lines: list[str] = []
         self._reported: set[str] = set()
         self._balanced: Routing | None = None  # tables for which a search found no better balance
-        self._precomputed: Precomputed | None = None  # data for a re-route of the tables in force
-        self._again: float | None = None  # seconds until OpenSM should sweep again to rebalance more entries
+        self._precomputed: Precomputed | None = None  # data that the next re-route of the tables in force needs
+        # seconds until OpenSM should sweep again to rebalance more entries; None: no such sweep is needed
+        self._again: float | None = None
 
     def prepare(self, config: PluginConfig) -> None:
-        """Read the state file and the pinned tables before the first request, which then need not wait for them."""
+        """Read the state file and the pinned tables before the first request, so that the request need not wait for
+        them.
+        """
         with suppress(IbnueError):
             self._state.refresh(config.state_path, threads=threads_of(config))
         self._historian.pinned(config, threads=threads_of(config))
         self._look_ahead()
 
     def _look_ahead(self) -> None:
-        """Compute the data in advance that the next re-route needs and that depend only on the tables in force, not on
+        """Compute in advance the data for the next re-route that depend only on the tables in force, not on
         the fault.
         """
         last = self._state.last
@@ -98,17 +104,18 @@ class RequestHandler:
             return
         try:
             self._precomputed = precompute(last, self._state.baseline_of(last))
-        except Exception:  # the re-route itself computes the data again
+        except Exception:  # The re-route itself will compute the data again.
             traceback.print_exc()
 
     def finish_publication(self) -> Change | None:
         """Do the work that can wait until OpenSM has its answer: store the tables, and save them to the state file.
 
-        Tables are stored even if OpenSM got them too late, because the next sweep re-routes from them.
+        Tables are stored even if OpenSM got them too late, because the next sweep re-routes from these tables.
 
         Returns
         -------
-        How the tables in the switches change.  None if nothing changes, or if an earlier call has returned this change.
+        The change of the tables in the switches.  None if nothing changes, or if an earlier call has returned this
+        change.
         """
         report, self._report = self._report, None
         if report is not None:
@@ -122,7 +129,7 @@ class RequestHandler:
         return None if published is None else published.change
 
     def _save_configuration(self) -> None:
-        """Save the last good configuration.  This runs in a thread, because the file system may not answer."""
+        """Save the last good configuration.  A thread runs this method, because the file system may not answer."""
         problem = ""
         try:
             self._last_good.save()
@@ -137,7 +144,7 @@ class RequestHandler:
         self._changes.written(report)
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer the request in the shared memory, and return a message for the host.  This never raises an
+        """Answer the request in the shared memory, and return a message for the host.  This method never raises an
         exception.
         """
         sequence, self._again = request.get("sequence"), None
@@ -157,8 +164,8 @@ class RequestHandler:
             return {"ok": False, "broken": True, "sequence": sequence, "note": text[:900]}
 
     def _perform(self, request: Mapping[str, Any]) -> tuple[str, str]:
-        """Perform a request with the configuration in its message.  If that is invalid, use the last good
-        configuration.
+        """Perform a request with the configuration in its message.  If this configuration is invalid, use the last good
+        one.
         """
         config, engine = from_message(request.get("config")), str(request["engine"])
         if engine == POLICIES:
@@ -205,7 +212,7 @@ class RequestHandler:
         snapshot, start = job.snapshot, job.start
         made = route_or_reroute(job.engine, job.options, snapshot.fabric, start)
         if start.before is not None and made.tables.routing is start.before.routing and start.moves:
-            self._balanced = start.before.routing  # the search has found no better balance
+            self._balanced = start.before.routing  # The search has found no better balance.
         tables = admit_to_opensm(made.tables, snapshot, config)
         clock.lap("route")
         classes = self._classes(snapshot, tables, config)
@@ -254,7 +261,7 @@ class RequestHandler:
         remembers, stability = offers_of(engine).recomputes, Stability(config.stability)
         if remembers:
             self._state.refresh(config.state_path, threads=threads_of(config))
-        self.written(written)  # this report may be about the tables just read
+        self.written(written)  # This report may be about the tables that have just been read.
         if not remembers or stability is Stability.FRESH:
             return decide(fabric, None, stability=stability)
         before = self._state.before(engine.name, key, fabric)
@@ -269,7 +276,7 @@ class RequestHandler:
         )  # fmt: skip
 
     def _remember(self, job: Job, outcome: Outcome) -> None:
-        """Remember the tables of an answer until OpenSM has got the answer, and whether their balance may still be
+        """Keep the tables of an answer until OpenSM has the answer.  Record whether their balance may still be
         improved.
         """
         kept, config = outcome.kept, job.config
@@ -286,7 +293,7 @@ class RequestHandler:
             self._again = config.rebalance_pause
 
     def _may_gain(self, tables: SavedTables | None) -> bool:
-        """Return whether changes of more entries may improve the balance of the tables.
+        """Return whether it may improve the balance of the tables to change more entries.
 
         The balance of re-routed tables may be improved until a search finds no improvement.
         """
@@ -330,8 +337,8 @@ class RequestHandler:
         return lines
 
     def _pinned(self, fabric: Fabric, config: PluginConfig) -> Pinned | None:
-        """Return the tables that the administrator has pinned; None if there are none, or if they belong to another
-        subnet.
+        """Return the tables that the administrator has pinned; None if there are none, or if the pinned tables belong
+        to another subnet.
         """
         found = self._historian.pinned(config, threads=threads_of(config))
         self._reporter.send({"pinned": None if found is None else found.name})

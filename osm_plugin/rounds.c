@@ -1,8 +1,9 @@
-/* Write new LFTs in the rounds of an update schedule.  OpenSM itself writes the first round.  The others follow in
- * the same sweep, each after all switches have acknowledged the round before.
+/* Write new LFTs in the rounds of an update schedule.  OpenSM itself writes the first round.  The other rounds follow
+ * in the same sweep.  Each round begins after all switches have acknowledged the round before.
  *
- * The event UCAST_ROUTING_DONE reports acknowledged LFTs, in the sweeping thread and without a lock.  At this point
- * OpenSM's function that writes changed LFT blocks can be called again, so that no second sweep is needed. */
+ * The event UCAST_ROUTING_DONE reports that LFTs are acknowledged.  OpenSM sends it in the sweeping thread, without a
+ * lock.  At this point OpenSM's function that writes changed LFT blocks can be called again, so that no second sweep is
+ * needed. */
 #include "shim.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@
 
 #include "host.h"
 
-#define SLICE_MS 50 /* milliseconds between two checks whether OpenSM is ending */
+#define SLICE_MS 50 /* milliseconds between two checks whether OpenSM is about to end */
 
 /* OpenSM exports this function, but no installed header declares it. */
 extern int wait_for_pending_transactions(osm_stats_t *stats) __attribute__((weak));
@@ -24,9 +25,9 @@ void ibnue_rounds_drop(struct ibnue_plugin *plugin)
     plugin->rounds = (struct ibnue_rounds){.entry = NULL};
 }
 
-/* Prepare the rounds of tables that OpenSM has got.  Entries of later rounds are set to the port that they have
- * until then. With `again` they are set to no port, because it is unknown which of these rounds an earlier sweep has
- * written. */
+/* Prepare the rounds of tables that OpenSM has received.  Entries of later rounds are set to the port that they have
+ * until then.  If `again` is set, they are set to no port, because it is unknown which of these rounds an earlier sweep
+ * has written. */
 void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
                         int again)
 {
@@ -51,8 +52,9 @@ void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *
     for (uint32_t i = 0; i < rounds->count; i++) {
         struct ibnue_held *entry = rounds->entry + i;
         uint8_t *place = plugin->rows.row[entry->row]->new_lft + entry->lid, port = entry->port;
-        entry->port = *place; /* the port to write in the round of the entry */
-        rounds->left += entry->port != OSM_NO_PATH; /* an entry that is removed before its round occurs twice */
+        entry->port = *place; /* Store the port that the round of the entry has to write. */
+        /* An entry that is removed before its round occurs twice, but counts once. */
+        rounds->left += entry->port != OSM_NO_PATH;
         *place = again ? OSM_NO_PATH : port;
         rounds->last = entry->round > rounds->last ? entry->round : rounds->last;
     }
@@ -72,7 +74,7 @@ static uint32_t not_acknowledged(const struct ibnue_plugin *plugin)
     return count;
 }
 
-/* Wait until all packets have left the fabric that were in it when the switches acknowledged the last round. */
+/* Wait until all packets that were in the fabric when the switches acknowledged the last round have left. */
 static void let_packets_leave(const struct ibnue_rounds *rounds)
 {
     struct timespec start, slice = {.tv_nsec = SLICE_MS * 1000000L};
@@ -86,7 +88,7 @@ static void let_packets_leave(const struct ibnue_rounds *rounds)
     }
 }
 
-/* Write the entries of a round to the switches.  Return the number of entries. */
+/* Write the entries of a round to the switches.  Return the number of entries that were written. */
 static uint32_t write_round(struct ibnue_plugin *plugin, unsigned number)
 {
     const struct ibnue_rounds *rounds = &plugin->rounds;
@@ -101,7 +103,8 @@ static uint32_t write_round(struct ibnue_plugin *plugin, unsigned number)
             written++;
         }
     ibnue_spread_port0(plugin);
-    /* With need_update set, as in a first sweep, OpenSM would write all blocks again. Round 1 has done so already. */
+    /* With need_update set, as in a first sweep, OpenSM would write all blocks again.  Round 1 has already written all
+     * blocks. */
     plugin->osm->subn.need_update = 0;
     osm_ucast_mgr_set_fwd_tables(&sm->ucast_mgr);
     plugin->osm->subn.need_update = whole;
@@ -109,7 +112,7 @@ static uint32_t write_round(struct ibnue_plugin *plugin, unsigned number)
     return written;
 }
 
-/* Log that switches have not acknowledged a round.  Request a heavy sweep, unless the update before has stopped as
+/* Log that switches have not acknowledged a round.  Request a heavy sweep, unless the previous update has stopped as
  * well. */
 static void stop(struct ibnue_plugin *plugin, unsigned done, uint32_t missing)
 {
@@ -119,13 +122,13 @@ static void stop(struct ibnue_plugin *plugin, unsigned done, uint32_t missing)
     SAY(plugin, OSM_LOG_ERROR,
         "ERR IBN10: %s: round %u of %u was not acknowledged by %u switches: the rest waits for the next sweep\n",
         rounds->engine->name, done + 1, rounds->last, missing);
-    /* A switch that never answers must not cause one sweep after the other. So only one sweep is requested. */
+    /* A switch that never answers must not cause an endless sequence of sweeps.  So only one sweep is requested. */
     if (!plugin->stopped)
         subn->force_heavy_sweep = TRUE;
     plugin->stopped = 1;
 }
 
-/* Report to the worker how many rounds all switches have acknowledged. */
+/* Log a completed round, and report to the worker how many rounds all switches have acknowledged. */
 static void log_round(struct ibnue_plugin *plugin, unsigned done)
 {
     char note[IBNUE_WHY] = "";

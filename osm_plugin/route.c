@@ -11,11 +11,11 @@
 static int lid_matrices(void *context)
 {
     (void)context;
-    return 0; /* hop counts come with the LFTs, so that OpenSM need not compute its own */
+    return 0; /* The hop counts come with the LFTs, so OpenSM need not compute its own. */
 }
 
-/* Durations in milliseconds, for the log: of writing the request, of waiting for the worker, and of giving the
- * tables to OpenSM. */
+/* Durations in milliseconds for the log: writing the request, waiting for the worker, and giving the tables to OpenSM.
+ */
 struct times {
     double collect, wait, publish;
 };
@@ -65,7 +65,8 @@ static int share_request(struct ibnue_engine *engine, char *note)
 
     if (ibnue_walk_open(plugin, &walk, note))
         return -1;
-    ibnue_copies_read(plugin); /* comes first, because ibnue_host_memory starts the deadline of the request */
+    /* This call comes first, because ibnue_host_memory starts the deadline of the request. */
+    ibnue_copies_read(plugin);
     failed = ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN || keep_request(plugin, &walk, note)
              || write_request(plugin, &walk, fd, generation, note);
     plugin->asked.engine = engine;
@@ -96,9 +97,9 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
 
 enum late { NO_LATE_ANSWER, STILL_LATE, LATE_ANSWER };
 
-/* Wait for the answer to an earlier sweep's request, if the worker still computes it.  Return LATE_ANSWER if the
- * answer is there.  Return STILL_LATE with the reason in `note` if the worker needs even more time.  Return
- * NO_LATE_ANSWER if there is nothing to wait for. */
+/* Wait for the answer to the request of an earlier sweep, if the worker still computes it.  Return LATE_ANSWER if the
+ * answer has arrived.  Return STILL_LATE with the reason in `note` if the worker needs even more time.  Return
+ * NO_LATE_ANSWER if no late answer is expected. */
 static enum late take_late(struct ibnue_plugin *plugin, char *note)
 {
     struct ibnue_memory *memory = &plugin->memory;
@@ -109,7 +110,7 @@ static enum late take_late(struct ibnue_plugin *plugin, char *note)
         return NO_LATE_ANSWER;
     plugin->asked.late = 0;
     if (ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN || generation != memory->generation)
-        return NO_LATE_ANSWER; /* that worker has ended or was replaced; ask_worker will report it */
+        return NO_LATE_ANSWER; /* That worker has ended or was replaced.  ask_worker will report it. */
     if (ibnue_wait_for_worker(plugin, note)) {
         if (plugin->asked.late)
             return STILL_LATE;
@@ -121,8 +122,8 @@ static enum late take_late(struct ibnue_plugin *plugin, char *note)
     return LATE_ANSWER;
 }
 
-/* Give OpenSM the last proven tables, or their entries that are still valid, since an engine cannot route.  Return
- * 0, or -1 if OpenSM got no tables. */
+/* Give OpenSM the last proven tables, or their entries that are still valid, because an engine cannot route.  Return 0,
+ * or -1 if OpenSM got no tables. */
 static int fall_back(struct ibnue_engine *engine, const char *code, const char *why)
 {
     struct ibnue_plugin *plugin = engine->plugin;
@@ -139,7 +140,7 @@ static int fall_back(struct ibnue_engine *engine, const char *code, const char *
     return -1;
 }
 
-/* Replace a worker that has computed wrong tables, and fall back on the last proven ones. */
+/* Replace a worker that has computed wrong tables, and fall back on the last proven tables. */
 static int refuse(struct ibnue_engine *engine, const char *why)
 {
     char note[IBNUE_WHY] = "", both[2 * IBNUE_WHY];
@@ -170,7 +171,7 @@ static int publish(struct ibnue_engine *engine, char *why)
 /* Use a late answer if it is for the current subnet and this engine.  Otherwise keep it as the tables to fall back
  * on, if there are none yet.
  *
- * Return 1 if the answer is not used.  Otherwise return the result of the engine: 0, or -1 if it failed. */
+ * Return 1 if the late answer is not used.  Otherwise return the result of the engine: 0, or -1 if it failed. */
 static int publish_late(struct ibnue_engine *engine, const char *note)
 {
     struct ibnue_plugin *plugin = engine->plugin;
@@ -250,7 +251,7 @@ static void forget_tables(void *context)
         engine->plugin->unsettled.engine = NULL;
     if (engine->plugin->last.engine == engine)
         ibnue_tables_drop(&engine->plugin->last);
-    ibnue_service_drop(engine); /* the engine itself is freed with the plugin, which OpenSM deletes later */
+    ibnue_service_drop(engine); /* The engine itself is freed with the plugin, which OpenSM deletes later. */
 }
 
 /* Set the callbacks of an engine.  Return 0, or -1 if the layout of OpenSM's struct differs from the

@@ -1,5 +1,5 @@
-"""Compute the tables that OpenSM will get: keep the tables in force, re-route them, or route from scratch; then prove
-them.
+"""Compute the tables that OpenSM will get: keep the tables in force, re-route them, or route from scratch.  Then prove
+the tables.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ class Plan:
     tables
         The tables, and their proof on the current fabric.
     decision
-        How the tables were computed in the end.  If the first decision failed, it is FROM_SCRATCH or KEEP.
+        How the tables were computed in the end.  If the first decision failed, the value is FROM_SCRATCH or KEEP.
     how
         How the tables were computed, in a few words for the log.
     figures
-        "entries_broken" and "entries_changed": numbers of LFT entries compared with the previous tables.
-        "all_to_all_kept": the share of their all-to-all rate.  As far as known; empty without previous tables.
+        "entries_broken" and "entries_changed": numbers of LFT entries relative to the previous tables.
+        "all_to_all_kept": share of the all-to-all rate of the previous tables.  Unknown figures are missing.  Empty if
+        there were no previous tables.
     """
 
     tables: VerifiedTables
@@ -46,7 +47,7 @@ class Plan:
 
 
 def options_key(options: EngineOptions, classes: PortClasses | None = None) -> str:
-    """Return all options that affect the tables, and the rules for the classes of end ports, as text.
+    """Return as text all options that affect the tables, and the rules for the classes of end ports.
 
     On one fabric, options and rules with equal texts give equal tables.
 
@@ -68,7 +69,7 @@ def options_key(options: EngineOptions, classes: PortClasses | None = None) -> s
 
 
 def route_or_reroute(engine: Engine, options: EngineOptions, fabric: Fabric, start: Start) -> Plan:
-    """Return the tables that OpenSM will get, as ``start`` has decided.
+    """Return the tables that OpenSM will get, by the decision in ``start``.
 
     The engine routes from scratch if a re-route fails, or if the tables to keep fail the proof.
 
@@ -113,8 +114,8 @@ def _rerouted(
             stability=start.stability, baseline=start.baseline, precomputed=start.precomputed,
         )  # fmt: skip
     except OptionError:
-        raise  # the engine itself would raise the same error
-    # The engine can still route from scratch, so that a failed re-route must not be an error.
+        raise  # The engine itself would raise this error again.
+    # The engine can still route from scratch, so a failed re-route must not be an error.
     except Exception as problem:
         if not isinstance(problem, IbnueError):
             traceback.print_exc()
@@ -129,7 +130,7 @@ def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start
             engine, options, before,
             most=start.moves, baseline=start.baseline, precomputed=start.precomputed,
         )  # fmt: skip
-    except Exception:  # valid tables must not be lost because a search for better ones fails
+    except Exception:  # A failed search for better tables must not lose the valid ones.
         traceback.print_exc()
         return None
     if made is None:

@@ -1,21 +1,21 @@
-/* Do what has to wait until the switches have acknowledged the LFTs: set OpenSM's hop counts, and keep the answer as
- * the tables to fall back on.
+/* Do the work that has to wait until the switches have acknowledged the LFTs: set OpenSM's hop counts, and keep the
+ * answer as the tables to fall back on.
  *
- * Only OpenSM's sweeper reads hop counts: for multicast, for the unicast cache and for dumps.  It does so after the
- * event in which this work is done. */
+ * Only OpenSM's sweeper reads hop counts: for multicast, for the unicast cache and for dumps.  The sweeper reads them
+ * after the event in which this work is done. */
 #include "shim.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Record tables that OpenSM has got, so that ibnue_settle does the remaining work later. */
+/* Record tables that OpenSM has received, so that ibnue_settle does the remaining work later. */
 void ibnue_settle_later(struct ibnue_engine *engine, const struct ibnue_answer *answer, enum ibnue_source source)
 {
     engine->plugin->unsettled = (struct ibnue_unsettled){.engine = engine, .answer = *answer, .source = source};
 }
 
-/* Keep the tables in the buffer `taken` as those to fall back on, if OpenSM has got them.  This must be called
- * before another answer overwrites `taken`. */
+/* Keep the tables in the buffer `taken` as the tables to fall back on, if OpenSM has received them.  This function must
+ * be called before another answer overwrites `taken`. */
 void ibnue_settle_taken(struct ibnue_plugin *plugin)
 {
     struct ibnue_unsettled *left = &plugin->unsettled;
@@ -27,8 +27,8 @@ void ibnue_settle_taken(struct ibnue_plugin *plugin)
     left->engine = NULL;
 }
 
-/* Set the hop counts of a switch for some LIDs.  The ports come from OpenSM's LFT, which was checked.  Hop counts
- * themselves need no check.  Return 0, or -1 if memory is short. */
+/* Set the hop counts of a switch for some LIDs.  The ports come from OpenSM's LFT, which was checked.  The hop counts
+ * need no check.  Return 0, or -1 if memory allocation fails. */
 static int fill_hops(osm_switch_t *sw, const uint8_t *hops, const uint16_t *lid, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -57,7 +57,8 @@ static int is_first(const struct ibnue_engine *engine)
     return first && first->context == engine;
 }
 
-/* Set OpenSM's hop counts for the LIDs of switches.  OpenSM reads no others.  Return 0, or -1 if memory is short. */
+/* Set OpenSM's hop counts for the LIDs of switches.  OpenSM reads no other hop counts.  Return 0, or -1 if memory
+ * allocation fails. */
 static int set_hops(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *hops,
                     const struct ibnue_service *service)
 {
@@ -84,7 +85,8 @@ static int set_hops(struct ibnue_engine *engine, const struct ibnue_answer *answ
     return failed ? -1 : 0;
 }
 
-/* Do the work that had to wait.  This runs in OpenSM's sweeper, without OpenSM's lock. */
+/* Do the work that had to wait until the switches have acknowledged the LFTs.  This runs in OpenSM's sweeper, without
+ * OpenSM's lock. */
 void ibnue_settle(struct ibnue_plugin *plugin)
 {
     const struct ibnue_unsettled *left = &plugin->unsettled;

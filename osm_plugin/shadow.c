@@ -1,15 +1,15 @@
 /* Shadow mode: let a separate worker compare the tables in force with the tables that an ibnue engine would compute.
  *
  * The subnet and the LFTs are copied into memory that is shared only with this worker.  OpenSM does not wait for the
- * result, which the host logs later.  Nothing here writes to OpenSM's tables or to a switch. */
+ * result, which the host logs later.  The code of this file does not write to OpenSM's tables or to a switch. */
 #include "shim.h"
 
 #include <stdio.h>
 
 #include "host.h"
 
-/* Return whether the engine in force assigns SLs that cannot be derived from the LFTs.  `ours` is that engine if it
- * is an ibnue engine, otherwise NULL. */
+/* Return whether the engine in force assigns SLs that cannot be derived from the LFTs.  `ours` is the engine in force
+ * if it is an ibnue engine, otherwise NULL. */
 static int has_own_sls(struct ibnue_plugin *plugin, struct ibnue_engine *ours)
 {
     const struct osm_routing_engine *used = plugin->osm->routing_engine_used;
@@ -38,7 +38,7 @@ void ibnue_shadow_look(struct ibnue_plugin *plugin)
         ours = ours->next;
     code = ibnue_host_shadow(in_force, &fd, &generation, note, IBNUE_WHY);
     if (code == IBNUE_PENDING)
-        return; /* the configuration names no engine, or that engine's tables are in force */
+        return; /* The configuration names no shadow engine, or the tables of that engine are in force. */
     CL_PLOCK_ACQUIRE(&plugin->osm->lock);
     bad = code != IBNUE_TOKEN || ibnue_request_with_tables(plugin, &plugin->shadow, fd, generation, note);
     sequence = plugin->sequence;

@@ -1,6 +1,6 @@
 """Compute the tables of one engine only for comparison, while another engine's tables are in force (shadow mode).
 
-The shadow engine runs in a separate worker process with separate shared memory, and no process waits for it.  The
+The shadow engine runs in a separate worker process with separate shared memory.  No other process waits for it.  The
 process proves the tables in force and the shadow engine's tables, compares them, and reports the result in one line.
 It cannot write to OpenSM or to a switch.
 """
@@ -59,18 +59,18 @@ class Inspection:
     engine
         The shadow engine, which computes tables only for comparison.
     fabric
-        Digest of the fabric.
+        Digest (checksum) of the fabric.
     verdict
         Verdict on the tables in force.  "no loop" or "loop": whether they have a credit loop.  "unknown": their SLs are
         unknown, and they would have a credit loop if all paths used one VL.  "incomplete": routes are missing.
     certified
         Whether the shadow engine's tables are proven free of credit loops; None if it computed no tables.
     problem
-        Why the shadow engine computed no tables; None if it did.
+        Reason why the shadow engine computed no tables; None if it computed tables.
     vls
         Number of data VLs that the shadow engine's tables use.
     all_to_all_in_force, all_to_all
-        Rate of every end port under all-to-all traffic, as a share of the reference rate, with the tables in force and
+        Rate of every end port under all-to-all traffic as a share of the reference rate, with the tables in force and
         with the shadow engine's tables.  None if no channel limits the rate.
     differing, entries
         Number of LFT entries that differ between the two tables, and number of entries that at least one of the tables
@@ -103,8 +103,8 @@ class Inspection:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Input of a comparison: the fabric, the tables in the switches, their engine, and whether the engine assigns
-    SLs.
+    """Input of a comparison: the fabric, the tables in the switches, the engine of these tables, and whether this
+    engine assigns SLs.
     """
 
     snapshot: Snapshot
@@ -127,7 +127,7 @@ class Shadow:
         look
             The result with all figures.
         line
-            The result as a line for the log.
+            The result in words, as a line for the log.
         """
         engine = str(config.shadow).removeprefix(PREFIX)
         fabric, threads = tables.snapshot.fabric, threads_of(config)
@@ -153,7 +153,9 @@ class Shadow:
         return inspection, f"{line}; {differing} of {entries} entries differ; computed in {1e3 * seconds:.1f} ms"
 
     def _made(self, name: str, snapshot: Snapshot, config: PluginConfig) -> tuple[VerifiedTables, str]:
-        """Compute the shadow engine's tables as if for OpenSM; return them, and in words how they were computed."""
+        """Compute the shadow engine's tables as if for OpenSM.  Return the tables, and a description of how they were
+        computed.
+        """
         if name not in ENGINES:
             raise OptionError(f"unknown engine {name!r}", remedy=f"set shadow to one of {', '.join(ENGINES)}")
         engine, fabric = ENGINES[name], snapshot.fabric
@@ -176,8 +178,8 @@ class Shadow:
 def analyse_tables(proof: Proof, *, own_sls: bool) -> tuple[Verdict, str]:
     """Return the verdict on tables in force, from a proof in which all paths use one VL.
 
-    Tables without a credit loop on one VL have none on several VLs either, whatever the SLs are.  ``own_sls``: whether
-    the engine in force assigns SLs, which are unknown here.
+    Tables without a credit loop on one VL have none on several VLs either, whatever the SLs are.  ``own_sls`` is
+    whether the engine in force assigns SLs.  These SLs are unknown here.
 
     Returns
     -------
@@ -236,7 +238,7 @@ def as_routing(fabric: Fabric, lft: np.ndarray[Any, np.dtype[np.uint8]], engine:
 def serve(link: socket.socket, memory: SharedMemory, reporter: Reporter) -> None:
     """Compare tables whenever a message arrives, until OpenSM closes the socket.
 
-    The shared memory has only the tables of the last message, so that earlier messages are skipped.
+    The shared memory contains only the tables of the last message, so earlier messages are skipped.
     """
     shadow, log = Shadow(), WorkerLog()
     while message := next_message(link):
@@ -257,13 +259,15 @@ def serve(link: socket.socket, memory: SharedMemory, reporter: Reporter) -> None
         log.info(line)
         if inspection is not None:
             reporter.send({"shadow": inspection.as_object()})
-        with suppress(OSError):  # OpenSM has ended, or the socket is full
+        with suppress(OSError):  # OpenSM has ended, or the socket is full.
             link.send(json.dumps({"remark": line}).encode(), socket.MSG_DONTWAIT)
         gc.collect()
 
 
 def main(setup_text: str) -> int:
-    """Run the process of shadow mode.  ``setup_text`` is a JSON object as for :func:`osm_plugin.worker.main`."""
+    """Run the process of shadow mode.  ``setup_text`` is a JSON object with the keys that
+    :func:`osm_plugin.worker.main` describes.
+    """
     setup = json.loads(setup_text)
     reset_signals()
     exit_with_parent(int(setup["parent"]))

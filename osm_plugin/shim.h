@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* This header must be included before all others of OpenSM.  It enables members of osm_subn_opt_t, and the headers
+/* This header must be included before all others of OpenSM.  It enables members of osm_subn_opt_t.  The OpenSM headers
  * that depend on it do not include it themselves. */
 #include <opensm/osm_config.h>
 
@@ -21,8 +21,7 @@
 #define IBNUE_WHY 1024 /* size in bytes of a buffer for a reason or a note */
 /* Maximum size of the options' text in a request, in bytes. */
 #define IBNUE_OPTIONS_ROOM 32768
-/* Return codes of the functions in host.h.  cffi returns 0 if the call into Python fails, so that success must not
- * be 0. */
+/* Return codes of the functions in host.h.  cffi returns 0 if the call into Python fails, so success must not be 0. */
 #define IBNUE_TOKEN 0x1b0e
 #define IBNUE_PENDING 0x1b0f
 #define IBNUE_LATE 0x1b10
@@ -30,56 +29,57 @@
 
 #define SAY(plugin, level, ...) ibnue_say(plugin, level, __VA_ARGS__)
 
-/* Memory that is shared with a worker process.  Each new worker gets other memory and a new generation number. */
+/* Memory that is shared with a worker process.  Each new worker gets new memory and a new generation number. */
 struct ibnue_memory {
-    int fd;              /* descriptor of the shared file, -1: none */
-    uint64_t generation; /* number of the worker that this memory is for */
-    uint8_t *bytes;      /* [size], mapping of the file, NULL: it is not mapped */
-    size_t size;         /* bytes */
+    int fd;              /* descriptor of the shared file, -1: no file */
+    uint64_t generation; /* number of the worker to which this memory belongs */
+    uint8_t *bytes;      /* [size], mapping of the file, NULL: the file is not mapped */
+    size_t size;         /* size of the mapping in bytes */
 };
 
 /* The subnet's switches in the order of the rows of tables (by GUID).  Valid while OpenSM's lock is held. */
 struct ibnue_rows {
     uint32_t switches;  /* number of switches */
-    osm_switch_t **row; /* [switches] */
+    osm_switch_t **row; /* [switches], OpenSM's switches by row */
     size_t room;        /* unused: the array grows together with ibnue_seen.node */
 };
 
 /* Number of LFT blocks, of 64 LIDs each, up to the highest unicast LID. */
 #define IBNUE_BLOCKS 768
 
-/* What is known about the LFT in one switch. */
+/* Knowledge about the LFT in one switch. */
 struct ibnue_copy {
-    uint64_t guid;               /* of the switch, in host order */
+    uint64_t guid;               /* GUID of the switch, in host order */
     uint8_t known[IBNUE_BLOCKS]; /* whether OpenSM's copy of the block equals the block in the switch */
-    /* whether the block was requested from the switch and the answer was not examined yet */
+    /* whether the block was requested from the switch and the answer was not yet examined */
     uint8_t asked[IBNUE_BLOCKS];
     uint8_t silent; /* whether the switch has left a read request unanswered */
 };
 
-/* What is known about the LFTs in all switches. */
+/* Knowledge about the LFTs in all switches. */
 struct ibnue_copies {
-    struct ibnue_copy *of;             /* [count], ascending by GUID */
-    uint32_t count;                    /* switches */
-    struct osm_routing_engine *served; /* engine of the tables acknowledged last; NULL: none since this SM is master */
+    struct ibnue_copy *of; /* [count], records of the switches, ascending by GUID */
+    uint32_t count;        /* number of switches with a record */
+    /* engine of the tables that the switches acknowledged last; NULL: none since this SM is master */
+    struct osm_routing_engine *served;
 };
 
-/* Addresses of the nodes in the last walk over them, in the same order.  They are only used for prefetching, and
- * must never be dereferenced. */
+/* Addresses of the nodes in the last walk over all nodes, in the order of the walk.  They are only used for
+ * prefetching, and must never be dereferenced. */
 struct ibnue_seen {
     const osm_node_t **node; /* [room], of which the first `count` are valid */
-    size_t count, room;      /* nodes */
+    size_t count, room;      /* number of valid addresses, and size of the array */
 };
 
 /* A node with its sort key. */
 struct ibnue_place {
-    uint64_t guid;    /* of the node, in host order */
+    uint64_t guid;    /* GUID of the node, in host order */
     osm_node_t *node; /* the node in OpenSM's memory */
 };
 
 /* A slot of the hash table that maps the address of a node to its index in a request. */
 struct ibnue_entry {
-    const osm_node_t *node; /* NULL: the slot is empty */
+    const osm_node_t *node; /* the node, NULL: the slot is empty */
     uint32_t device;        /* index into ibnue_walk.place */
 };
 
@@ -96,26 +96,27 @@ struct ibnue_walk {
 /* The tables from which the callbacks path_sl and update_sl2vl answer: a private copy, which is not changed once
  * OpenSM can use it. */
 struct ibnue_service {
-    /* sl_kind: enum ibnue_sl_kind.  sl2vl_ports: ports of a switch in `sl2vl`; 0: one row for all switches. */
+    /* sl_kind: enum ibnue_sl_kind.  sl2vl_ports: number of ports of a switch in `sl2vl`; 0: one row for all switches.
+     */
     uint32_t switches, lids, vls, sl_kind, sl2vl_ports;
-    uint64_t *guid;     /* [switches], ascending, host order */
-    int32_t *switch_of; /* [lids], row of the switch that a LID is cabled to, or -1 */
-    uint8_t *sl;        /* SL of each path, with a shape by sl_kind */
+    uint64_t *guid;     /* [switches], GUIDs of the switches, ascending, in host order */
+    int32_t *switch_of; /* [lids], row of the switch to which the port with the LID is cabled, or -1 */
+    uint8_t *sl;        /* SL of each path; the shape depends on sl_kind */
     uint8_t *sl2vl;     /* [16] or [switches][sl2vl_ports][sl2vl_ports][16], VL by switch, in port, out port and SL */
     struct ibnue_classes classes;  /* SLs and VLs of the traffic classes */
     int32_t *parent;               /* [switches], the multicast tree: next switch towards the root, or -1 */
     uint8_t *up_port;              /* [switches], port that leads to the switch's parent */
     uint8_t *down_port;            /* [switches], port of the parent that leads to the switch */
-    struct ibnue_service *retired; /* next one of the replaced copies that a reader may still use */
+    struct ibnue_service *retired; /* next one in the list of replaced copies that a reader may still use */
 };
 
 /* LFT entries that later rounds of this sweep still have to write. */
 struct ibnue_rounds {
-    struct ibnue_held *entry;    /* [count], with the ports to write in the rounds of the entries; NULL: none */
+    struct ibnue_held *entry;    /* [count], the entries, with the ports that their rounds write; NULL: none */
     struct ibnue_engine *engine; /* engine whose tables are written */
     uint64_t plan;               /* number of the update schedule, as the worker identifies it */
-    /* count: writes that are still to do.  left: distinct LFT entries that they change, since an entry can occur
-     * twice. */
+    /* count: number of writes still to do.  left: number of distinct LFT entries that these writes change.  An entry
+     * can occur twice. */
     uint32_t count, left;
     uint32_t wait_ms; /* milliseconds to wait before a round, so that packets leave the fabric */
     /* last: number of the last round, counted from 1.  wait_from: first round before which this wait is needed, 0:
@@ -125,33 +126,34 @@ struct ibnue_rounds {
 
 /* A request with its answer: a subnet and the tables for it. */
 struct ibnue_tables {
-    uint8_t *bytes;                    /* [room], the request, then the parts of the answer; NULL: none */
-    size_t room;                       /* bytes */
+    uint8_t *bytes;                    /* [room], the request, then the parts of the answer; NULL: no request */
+    size_t room;                       /* size of the buffer in bytes */
     int unfinished;                    /* whether some rounds of these tables may not have been written yet */
-    uint64_t missing;                  /* pairs of a switch and an end port's LID that have no path */
+    uint64_t missing;                  /* number of pairs of a switch and an end port's LID that have no path */
     const struct ibnue_engine *engine; /* engine that computed the tables */
-    struct ibnue_answer answer;        /* its offsets refer to `bytes` */
+    struct ibnue_answer answer;        /* the answer; its offsets refer to `bytes` */
 };
 
 /* The last request to the worker. */
 struct ibnue_asked {
     uint8_t *bytes;     /* [room], private copy of the request without LFTs, which no other process can change */
-    size_t room;        /* bytes */
+    size_t room;        /* size of the buffer in bytes */
     uint64_t answer_at; /* offset of the answer in the shared memory, in bytes */
     uint64_t sequence;  /* number of the request */
-    const struct ibnue_engine *engine; /* NULL: the request was for values of ports */
+    const struct ibnue_engine *engine; /* engine that has requested tables; NULL: the request was for values of ports */
     int late;                          /* whether the worker has missed the deadline and still computes */
 };
 
-/* Those entries of the last proven tables that are still valid after the subnet has changed. */
+/* The entries of the last proven tables that are still valid after the subnet has changed. */
 struct ibnue_remains {
-    uint8_t *bytes;             /* parts of the answer, NULL: none */
-    struct ibnue_answer answer; /* its offsets refer to `bytes` */
+    uint8_t *bytes;             /* the parts of the answer, NULL: none */
+    struct ibnue_answer answer; /* the answer; its offsets refer to `bytes` */
     uint32_t dropped;           /* number of entries that are no longer valid */
     uint32_t moved;             /* number of end ports that are new or at another switch port than before */
-    uint32_t cut_off;           /* number of subtrees that the multicast tree has lost, and of new switches */
-    uint64_t pairs;             /* ordered pairs of end ports */
-    uint64_t served;            /* ordered pairs of end ports that have a path */
+    /* number of subtrees that are cut off from the multicast tree, including new switches */
+    uint32_t cut_off;
+    uint64_t pairs;  /* number of ordered pairs of end ports */
+    uint64_t served; /* number of ordered pairs of end ports that have a path */
 };
 
 #define IBNUE_CODE 8   /* size in bytes of an error code with its final 0 */
@@ -172,28 +174,28 @@ struct ibnue_status {
 /* Result of OpenSM's last call of an engine for tables. */
 struct ibnue_engine_status {
     int failing;       /* whether the engine had no new tables */
-    uint64_t sequence; /* number of the request whose answer of this engine OpenSM got last */
+    uint64_t sequence; /* number of the request whose tables by this engine OpenSM received last */
 };
 
 /* A routing engine that the plugin has registered. */
 struct ibnue_engine {
-    struct ibnue_plugin *plugin;             /* the plugin that has this engine */
-    struct ibnue_engine_status status;       /* result of its last call */
-    char *name;                              /* name as in opensm.conf, with the prefix "ibnue-" */
+    struct ibnue_plugin *plugin;             /* the plugin to which this engine belongs */
+    struct ibnue_engine_status status;       /* result of the engine's last call */
+    char *name;                              /* name of the engine in opensm.conf, with the prefix "ibnue-" */
     _Atomic(struct ibnue_service *) service; /* tables that answer OpenSM's queries, NULL: none */
     atomic_uint readers;                     /* number of threads that may be using a copy of the tables */
     struct ibnue_service *retired;           /* list of the replaced copies that are not freed yet */
-    struct ibnue_engine *next;               /* next engine of the plugin, NULL: last one */
+    struct ibnue_engine *next;               /* next engine of the plugin, NULL: this is the last one */
 };
 
-/* Buffer of the plugin that has the tables which OpenSM got: `taken`, `last` or `remains`. */
+/* Buffer of the plugin with the tables that OpenSM has received: `taken`, `last` or `remains`. */
 enum ibnue_source { IBNUE_FROM_TAKEN, IBNUE_FROM_LAST, IBNUE_FROM_REMAINS };
 
-/* Tables that OpenSM has got, with work that has to wait until the switches have acknowledged the LFTs. */
+/* Tables that OpenSM has received, with work that has to wait until the switches have acknowledged the LFTs. */
 struct ibnue_unsettled {
-    struct ibnue_engine *engine; /* NULL: there is no such work */
-    struct ibnue_answer answer;  /* its offsets refer to the buffer that `source` names */
-    enum ibnue_source source;    /* buffer that has the tables */
+    struct ibnue_engine *engine; /* engine of the tables, NULL: no work has to wait */
+    struct ibnue_answer answer;  /* the answer; its offsets refer to the buffer that `source` names */
+    enum ibnue_source source;    /* buffer that contains the tables */
     int rounds_open;             /* whether the switches do not have all rounds of these tables yet */
 };
 
@@ -209,43 +211,45 @@ struct ibnue_watch {
     int fruitless;         /* number of consecutive failures of engines; protected by `lock` */
 };
 
-/* Attributes of a file by which a change of the file is noticed. */
+/* Attributes of a file.  If one of them differs, the file has changed. */
 struct ibnue_stamp {
     long seconds, nanoseconds; /* time of the last change */
-    long size;                 /* bytes, -1: the file does not exist */
+    long size;                 /* size in bytes, -1: the file does not exist */
     long inode;                /* inode number */
 };
 
-/* What update_vlarb has changed in a sweep. */
+/* Changes that update_vlarb has made in a sweep. */
 struct ibnue_arbitration {
     uint32_t vls;     /* mask of the VLs for which entries were added */
     uint32_t entries; /* number of entries added at all ports together */
     uint32_t missing; /* number of entries for which the tables of ports had no room, at all ports together */
 };
 
-/* Everything that the plugin keeps between two events of OpenSM. */
+/* State that the plugin keeps between two events of OpenSM. */
 struct ibnue_plugin {
     osm_opensm_t *osm;                /* the OpenSM that has loaded the plugin */
     struct ibnue_engine *engines;     /* list of the registered engines */
     struct ibnue_memory memory;       /* memory shared with the worker */
-    struct ibnue_rows rows;           /* switches by row */
-    struct ibnue_copies copies;       /* what is known about the LFTs in the switches */
+    struct ibnue_rows rows;           /* the subnet's switches by row */
+    struct ibnue_copies copies;       /* knowledge about the LFTs in the switches */
     struct ibnue_seen seen;           /* prefetch hints for the next walk */
     uint64_t sequence;                /* number of the last request */
     struct ibnue_asked asked;         /* the last request to the worker */
-    struct ibnue_tables taken;        /* the worker's last answer, checked before it is published */
-    struct ibnue_tables last;         /* tables to fall back on: the last ones that are proven free of credit loops */
-    struct ibnue_remains remains;     /* what is left of `last` on a changed subnet */
-    struct ibnue_unsettled unsettled; /* tables with work that has to wait */
+    struct ibnue_tables taken;        /* the worker's last answer, which is checked before it is published */
+    struct ibnue_tables last;         /* tables to fall back on: the last tables that are proven free of credit loops */
+    struct ibnue_remains remains;     /* the entries of `last` that are still valid on a changed subnet */
+    struct ibnue_unsettled unsettled; /* tables with work that has to wait for acknowledgements */
     struct ibnue_watch watch;         /* the thread that waits for a worker */
-    struct ibnue_rounds rounds;       /* entries that later rounds still write */
+    struct ibnue_rounds rounds;       /* entries that later rounds still have to write */
     int layout_known; /* whether the structs of nodes, switches and ports were compared with the headers */
     int stopped;      /* whether a round of the last update was not acknowledged */
-    struct ibnue_stamp policy_file;                         /* state of the QoS policy file when it was read last */
+    /* attributes of the QoS policy file when it was last read */
+    struct ibnue_stamp policy_file;
     struct ibnue_arbitration arbitration, last_arbitration; /* VL arbitration in this sweep, and in the one before */
     struct ibnue_policies *policies;                        /* values that the rules demand of ports, NULL: none */
-    struct ibnue_status status;                             /* counts for the status file */
-    struct ibnue_memory shadow;                             /* memory that only the shadow engine's worker shares */
+    struct ibnue_status status;                             /* counts of errors and sweeps for the status file */
+    /* memory that is shared only with the shadow engine's worker */
+    struct ibnue_memory shadow;
 };
 
 /* Return the milliseconds of CLOCK_MONOTONIC since `start`. */
@@ -340,10 +344,10 @@ IBNUE_HIDDEN void ibnue_policies_drop(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN int ibnue_request_with_tables(struct ibnue_plugin *plugin, struct ibnue_memory *memory, int fd,
                                            uint64_t generation, char *why);
 
-/* shadow.c: have the tables in force compared with those of a shadow engine. */
+/* shadow.c: let a worker compare the tables in force with those of a shadow engine. */
 IBNUE_HIDDEN void ibnue_shadow_look(struct ibnue_plugin *plugin);
 
-/* last.c: keep the last proven tables, on which a failing engine falls back. */
+/* last.c: keep the last proven tables, which are used again when an engine fails. */
 IBNUE_HIDDEN void ibnue_last_keep(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN uint8_t *ibnue_subnet_now(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN int ibnue_same_subnet(const uint8_t *one, const uint8_t *other);
@@ -353,7 +357,7 @@ IBNUE_HIDDEN int ibnue_last_serve(struct ibnue_engine *engine, char *what);
 IBNUE_HIDDEN int ibnue_remains_make(struct ibnue_plugin *plugin, const uint8_t *now, char *why);
 IBNUE_HIDDEN void ibnue_remains_drop(struct ibnue_remains *remains);
 
-/* settle.c: do what has to wait until the switches have acknowledged the LFTs. */
+/* settle.c: do the work that has to wait until the switches have acknowledged the LFTs. */
 IBNUE_HIDDEN void ibnue_settle_later(struct ibnue_engine *engine, const struct ibnue_answer *answer,
                                      enum ibnue_source source);
 IBNUE_HIDDEN void ibnue_settle(struct ibnue_plugin *plugin);

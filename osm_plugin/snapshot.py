@@ -59,16 +59,18 @@ class SwitchTables:
     Attributes
     ----------
     lft
-        uint8[S, L], out-port of each switch towards each LID; meaningless in unknown blocks.
+        uint8[S, L], out-port of each switch towards each LID.  In unknown blocks the values have no meaning.
     known
-        bool[S, B], whether the content of each block of 64 LIDs is known: ``lft`` then equals the table in the switch.
+        bool[S, B], whether the content of each block of 64 LIDs is known.  In known blocks ``lft`` equals the table in
+        the switch.
     top
-        uint16[S], the highest LID that each switch forwards.
+        uint16[S], the highest LID for which each switch forwards packets.
     served
-        Whose tables the switches acknowledged last: "ours" for an ibnue engine, "other" for another engine of this
-        OpenSM.  None: this OpenSM has just become the master.
+        Engine whose tables the switches acknowledged last: "ours" for an ibnue engine, "other" for another engine of
+        this OpenSM.  None: this OpenSM has just become the master.
     left_out
-        bool[S, 256], ports whose cable to another switch is up, although no path may use it; None if there are none.
+        bool[S, 256], ports with a cable to another switch that is up, but that no path may use; None if there are no
+        such ports.
     """
 
     lft: npt.NDArray[np.uint8]
@@ -97,7 +99,7 @@ class Snapshot:
     answer_at
         Offset in bytes at which the answer must be written.
     source
-        Devices, end ports and cables as bytes of the shared memory, to recognise an unchanged fabric.
+        Devices, end ports and cables as the bytes in the shared memory.  Equal bytes mean that the fabric is unchanged.
     conf
         Options of opensm.conf that differ from their defaults.
     throttled
@@ -118,7 +120,7 @@ class Snapshot:
 
 
 def _bytes(memory: mmap.mmap, dtype: np.dtype[Any], at: int, count: int) -> bytes:
-    """Return a copy of ``count`` structs of type ``dtype`` that begin at byte ``at``, so that the mapping can be
+    """Return a copy of ``count`` structs of type ``dtype`` that begin at byte ``at``.  With a copy, the mapping can be
     closed.
 
     Raises
@@ -147,7 +149,7 @@ def read_request(memory: mmap.mmap, earlier: Iterable[Snapshot] = (), classes: P
     Raises
     ------
     FabricError
-        The data is not a valid fabric, for instance because of a duplicate GUID or LID, or an index out of range.
+        The data are not a valid fabric.  For example, a GUID or LID is duplicate, or an index is out of range.
 
     Notes
     -----
@@ -202,7 +204,7 @@ def _left_out(cable: npt.NDArray[np.void], switches: int) -> npt.NDArray[np.bool
     if not len(out):
         return None
     ports = np.zeros((switches, 256), bool)
-    ports[out["device"].ravel(), out["port"].ravel()] = True  # the devices at both ends are switches
+    ports[out["device"].ravel(), out["port"].ravel()] = True  # The devices at both ends are switches.
     return ports
 
 
@@ -239,7 +241,9 @@ def _fabric(
 
 
 def _without_avoided(fabric: Fabric, cable: npt.NDArray[np.void]) -> Fabric:
-    """Return the fabric without sick cables, and without throttled ones unless the fabric would lose its connection."""
+    """Return the fabric without sick cables.  Throttled cables are left out too, unless the fabric would lose its
+    connection.
+    """
     sick = cable["sick"] != 0
     if sick.any():
         fabric, cable = fabric.without_links(np.flatnonzero(sick).tolist()), cable[~sick]
@@ -262,7 +266,8 @@ def fabric_from_arrays(
     endport
         :data:`ENDPORT` [E], in any order.
     cable
-        :data:`CABLE` [K], sorted by device and port of the first end, which is the smaller one.
+        :data:`CABLE` [K], sorted by device and port of the first end.  The first end is the one with the smaller device
+        or port number.
     switches
         Number of switches S.
 
@@ -298,7 +303,7 @@ def fabric_from_arrays(
         link_width=cable["width"].copy(),
         link_speed=cable["speed"].copy(),
     )
-    len(fabric.lids)  # raises FabricError if two ports have the same LID
+    len(fabric.lids)  # This raises FabricError if two ports have the same LID.
     return fabric
 
 

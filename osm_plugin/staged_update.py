@@ -1,4 +1,6 @@
-"""Find update schedules: rounds in which new tables can be written so that mixed tables never have a credit loop."""
+"""Find update schedules: rounds in which new tables can be written without a credit loop in any mixture of old and new
+tables.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +23,20 @@ from routing.tables import Routing
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """The replacement of the tables in the switches by new tables, and how it is done safely.
+    """The replacement of the tables in the switches by new tables, and the update schedule for it.
 
     Attributes
     ----------
     base, after
         The tables in the switches, and the new tables.  ``after.deferred`` lists the entries that later rounds write.
     schedule
-        Update schedule, in each round of which there is no credit loop.  None: all entries are written at once, which
-        is not proven safe.
+        Update schedule.  No round of it allows a credit loop.  None: all entries are written at once, which is not
+        proven safe.
     asked
         Whether an update schedule was searched for.
     replies
-        Whether the update schedule is safe for replies too.  Also true if one of the two tables is not proven for
-        replies.
+        Whether the update schedule is safe for replies too.  The value is also true if one of the two tables is not
+        proven for replies.
     """
 
     base: Base
@@ -88,11 +90,11 @@ def _which(schedule: UpdateSchedule) -> str:
 
 
 def stage_update(base: Base, after: SavedTables, *, wanted: bool, threads: int = 2) -> Change | None:
-    """Return how the tables in the switches are changed to the new tables; None if nothing changes.
+    """Return the change from the tables in the switches to the new tables; None if nothing changes.
 
-    If ``wanted``, an update schedule is searched for.  Unknown entries are treated as missing ones, and an additional
-    first round removes them from the switches.  Until that round, packets may have taken any path.  So all packets have
-    to leave the fabric before the second round.
+    If ``wanted`` is true, an update schedule is searched for.  Unknown entries are treated as missing entries.  An
+    additional first round removes them from the switches.  Until that round, packets may have taken any path.  So all
+    packets have to leave the fabric before the second round.
     """
     if base.empty or _is_same(base):
         return None
@@ -118,7 +120,7 @@ def _is_same(base: Base) -> bool:
 def _one_later(schedule: UpdateSchedule, new: Routing) -> UpdateSchedule:
     """Return the schedule with one more round at the beginning.
 
-    All entries move to the next round, except those that the first round removes for good.
+    All entries move to the next round, except for entries that the first round removes for good.
     """
     off, first_draining_round = (
         schedule.removed_in_round + (schedule.removed_in_round > 0).astype(np.uint8),
@@ -204,9 +206,7 @@ def plan_number(kept: SavedTables) -> int:
 
 
 def as_written(kept: SavedTables, rounds: int) -> SavedTables:
-    """Return the tables after ``rounds`` rounds, where entries that these rounds have written are not deferred any
-    more.
-    """
+    """Return the tables after ``rounds`` rounds.  Entries that these rounds have written are no longer deferred."""
     if kept.deferred is None:
         return kept
     left = kept.deferred[kept.deferred["round"] > max(rounds, 1)]

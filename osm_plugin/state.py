@@ -1,8 +1,8 @@
 """Write and read the state file, which passes the tables in force from one OpenSM process to the next.
 
-The file is a bundle that also contains the fabric and the engine's options, so that every command can read it.  The
-tables are used only after a check of their certificate on the fabric in the file.  After translation to the current
-fabric, the tables are proven again, as all tables are.
+The file is a bundle, which every command can read.  It also contains the fabric and the engine's options.  The tables
+are used only after a check of their certificate on the fabric in the file.  After translation to the current fabric,
+the tables are proven again, as all tables are.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _MOST_ROWS = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class SavedTables(Published):
-    """Tables that OpenSM has got, with the engine and the options by which they were computed.
+    """Tables that OpenSM has received, with the engine and the options that computed them.
 
     Attributes
     ----------
     engine, options
         Name of the engine, and its options as a text (:func:`osm_plugin.route_or_reroute.options_key`).
     deferred
-        :data:`~osm_plugin.answer.HELD` [N], entries of later rounds that may not be in the switches yet.  None: all
-        entries are written.
+        Entries that later rounds write and that may not be in the switches yet (:data:`~osm_plugin.answer.HELD` [N]).
+        None: all entries are written.
     """
 
     engine: str
@@ -100,7 +100,7 @@ def read_state(path: Path, *, threads: int = 2, file: BinaryIO | None = None) ->
     InputError, EnvironmentProblem
         The file does not exist or cannot be read.
     """
-    with NpzReader(path, file) as archive:  # opened only once, since another process may replace the file
+    with NpzReader(path, file) as archive:  # The file is opened only once, because another process may replace it.
         bundle = bundle_in(archive)
         if "state_about" not in archive.names():
             raise TableError("this is a bundle, but not a state file", path=path)
@@ -162,8 +162,8 @@ def _check_fabric(fabric: Fabric, bundle: Bundle, path: Path) -> None:
 
 def _check_certificate(fabric: Fabric, routing: Routing, bundle: Bundle, threads: int) -> None:
     if bundle.strength not in ("forward", "reversible"):
-        # When the file was written, the configuration allowed tables with a credit loop. These are proven again before
-        # use.
+        # The configuration allowed tables with a credit loop when the file was written.  Such tables are proven again
+        # before they are used.
         return
     strength: Strength = "forward" if bundle.strength == "forward" else "reversible"
     check_certificate(fabric, routing, Certificate(bundle.order, strength, bundle.scope), threads=threads)

@@ -1,8 +1,8 @@
-/* Report facts about a sweep for the status file that only the C part of the plugin knows: which engine gave which
- * tables to OpenSM, and which errors were logged.
+/* Report facts about a sweep that only the C part of the plugin knows: which engine gave which tables to OpenSM, and
+ * which errors were logged.  The status file contains them.
  *
- * No file is written here.  A thread of the Python part (the host) writes files, so that a file system that does not
- * respond blocks neither a sweep nor OpenSM. */
+ * The code of this file writes no file.  A thread of the Python part (the host) writes files, so that a file system
+ * that does not respond blocks neither a sweep nor OpenSM. */
 #include "shim.h"
 
 #include <inttypes.h>
@@ -52,7 +52,7 @@ static void count_error(struct ibnue_status *status, const char *text)
     unlock(status);
 }
 
-/* Write a line to OpenSM's log, and count it if it begins with an error code. */
+/* Write a line to OpenSM's log.  If the line begins with an error code, count it. */
 void ibnue_say(struct ibnue_plugin *plugin, osm_log_level_t level, const char *format, ...)
 {
     char text[2 * IBNUE_WHY + 512];
@@ -84,8 +84,8 @@ static const struct ibnue_engine *ours_in_force(const struct ibnue_plugin *plugi
     return NULL;
 }
 
-/* Append a line "key value" if it fits.  Control characters in the value are left out, because a line break would
- * end the line too early. */
+/* Append a line "key value" to the facts, if the line fits.  Control characters in the value are left out, because a
+ * line break would end the line early. */
 static void put(char *facts, const char *key, const char *value)
 {
     size_t at = strlen(facts);
@@ -121,7 +121,7 @@ static void put_errors(struct ibnue_status *status, char *facts)
     unlock(status);
 }
 
-/* Report the facts about an event to the host.  `engine` is the engine that the event is about, or NULL. */
+/* Report the facts about an event to the host.  `engine` is the engine to which the event belongs, or NULL. */
 static void hand_over(struct ibnue_plugin *plugin, const char *event, const struct ibnue_engine *engine)
 {
     char facts[FACTS] = "", note[IBNUE_WHY] = "", build[32];
@@ -140,11 +140,12 @@ static void hand_over(struct ibnue_plugin *plugin, const char *event, const stru
         put_number(facts, "ours", ours_in_force(plugin) != NULL);
     }
     put_errors(&plugin->status, facts);
-    ibnue_host_status(facts, note, IBNUE_WHY); /* the result is ignored: a missing status file must not stop routing */
+    /* The result is ignored, because a missing status file must not stop routing. */
+    ibnue_host_status(facts, note, IBNUE_WHY);
 }
 
-/* Log a line at level OSM_LOG_SYS when an engine begins to fail, and when it works again.  If `served` is set,
- * OpenSM got the last proven tables in place of new ones. */
+/* Log a line at level OSM_LOG_SYS when an engine begins to fail, and when it works again.  If `served` is set, OpenSM
+ * got the last proven tables instead of new ones. */
 static void report_change(struct ibnue_engine *engine, int failing, int served)
 {
     struct ibnue_plugin *plugin = engine->plugin;
@@ -161,7 +162,7 @@ static void report_change(struct ibnue_engine *engine, int failing, int served)
     engine->status.failing = failing;
 }
 
-/* Record the result of an engine that OpenSM has called for tables.  Return this result, `code`, which is 0 if there
+/* Record the result of an engine after OpenSM has called it for tables.  Return this result, `code`.  It is 0 if there
  * are tables. */
 int ibnue_status_asked(struct ibnue_engine *engine, int code)
 {

@@ -28,8 +28,8 @@ class SweepSummary:
     Attributes
     ----------
     event
-        "begin": a sweep begins.  "routed": an engine has computed tables.  "served": the engine has kept its last
-        tables.  "failed": the engine has no tables.  "up": the sweep is over.
+        "begin": a sweep begins.  "routed": an engine has computed tables for this sweep.  "served": the engine has kept
+        its last tables.  "failed": the engine has no tables.  "up": the sweep is over.
     text
         Text values by key.
     errors
@@ -57,7 +57,7 @@ class SweepSummary:
 
 @dataclass
 class EngineStatus:
-    """Counters of one engine since OpenSM started, with the engine's last error."""
+    """Counters of one engine since OpenSM started, and the engine's last error."""
 
     routed: int = 0
     served_from_last: int = 0
@@ -152,7 +152,7 @@ class Status:
         self._rounds_written = written
 
     def take_worker(self, pid: int | None) -> None:
-        """Record the process id of the worker; None if there is none."""
+        """Record the process id of the worker; None if there is no worker."""
         self._worker = {"pid": pid}
 
     def end(self) -> None:

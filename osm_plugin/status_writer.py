@@ -1,7 +1,7 @@
 """Write the status file and the metrics file, in a thread inside OpenSM.
 
-The thread runs in OpenSM's process, so that it also works when the worker is dead.  No caller waits for the thread, so
-that a hanging file system blocks nothing else.
+The thread runs in OpenSM's process, so it also works when the worker has ended.  No caller waits for the thread, so a
+file system that does not answer blocks nothing else.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from routing.formats.atomic import write_text_atomically
 
 LONGEST_REPORT = 1 << 16
 CHORE_MS = 1000
-"""Maximum time in ms between two calls of ``chore``, the function that the thread calls periodically."""
+"""Maximum time in milliseconds between two calls of ``chore``, the function that the thread calls periodically."""
 LAST_WRITE_SECONDS = 1.0
-"""Maximum number of seconds that OpenSM waits for the last write when it ends."""
+"""Maximum number of seconds for which OpenSM waits for the last write when it ends."""
 
 
 @dataclass(frozen=True)
 class OutputFiles:
-    """Paths of the status file and of the metrics file; None for a file that is not wanted."""
+    """Paths of the status file and of the metrics file; None for a file that is disabled."""
 
     status: Path | None = None
     metrics: Path | None = None
@@ -80,7 +80,7 @@ class StatusWriter:
         self._wake()
 
     def _wake(self) -> None:
-        with suppress(OSError):  # if the socket is full, the messages in it wake the thread anyway
+        with suppress(OSError):  # If the socket is full, the messages in it wake the thread anyway.
             self.reports.send(b"", socket.MSG_DONTWAIT)
 
     def take_remarks(self) -> list[str]:
@@ -92,7 +92,9 @@ class StatusWriter:
         return report
 
     def end(self) -> None:
-        """Write the files a last time, and end the thread.  If a file system blocks the thread, it is abandoned."""
+        """Write the files a last time, and end the thread.  If a file system blocks the thread, the method does not
+        wait for it any longer.
+        """
         if self._thread is None or self._owner != os.getpid():
             return
         self._changes.put(self._status.end)
@@ -101,7 +103,7 @@ class StatusWriter:
         self._thread.join(LAST_WRITE_SECONDS)
 
     def _run(self) -> None:
-        with suppress(OSError, ValueError):  # signals for OpenSM must reach OpenSM's own threads
+        with suppress(OSError, ValueError):  # Signals for OpenSM must reach OpenSM's own threads.
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         poll = select.poll()
         poll.register(self._ours, select.POLLIN)
@@ -117,7 +119,7 @@ class StatusWriter:
         with suppress(BlockingIOError):
             while True:
                 message = self._ours.recv(LONGEST_REPORT, socket.MSG_DONTWAIT)
-                # an invalid report is skipped here; the host deals with faulty workers
+                # An invalid report is skipped here.  The host deals with faulty workers.
                 with suppress(ValueError, TypeError, LookupError):
                     self._status.take_report(json.loads(message or b"{}"))
         with suppress(queue.Empty):

@@ -1,4 +1,4 @@
-"""Determine in each sweep which tables the switches have, and in which rounds the new ones are written."""
+"""Determine in each sweep which tables the switches have, and in which rounds the new tables are written."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ class SwitchChanges:
     Parameters
     ----------
     state
-        The remembered tables.  They determine the SLs in use as long as this process has not published any tables.
+        The tables that are kept from earlier sweeps.  They determine the SLs in use until this process has published
+        tables.
     """
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._in_force: SavedTables | None = None  # the tables that this process published last
+        # the tables that this process published last; None: it has published none
+        self._in_force: SavedTables | None = None
         self._silent: frozenset[int] = frozenset()  # GUIDs of the switches with unknown entries in the last sweep
 
     def written(self, report: Mapping[str, Any]) -> None:
@@ -56,7 +58,7 @@ class SwitchChanges:
         base
             The tables in the switches; None if they are unknown because of a bug.
         change
-            How the switches change; None if nothing changes, or if ``base`` is None.
+            The change of the switches.  None if nothing changes, or if ``base`` is None.
         """
         base = self._base(snapshot, new)
         change = None if base is None else self._scheduled(base, new, config)
@@ -77,14 +79,14 @@ class SwitchChanges:
             return None
 
     def _scheduled(self, base: Base, new: SavedTables, config: PluginConfig) -> Change | None:
-        """Return how the tables in the switches change to the new tables, with the update schedule."""
+        """Return the change from the tables in the switches to the new tables, with its update schedule."""
         silent, self._silent = self._silent, base.silent(new.fabric)
-        # A switch that answered neither in this sweep nor in the last one may never answer. The tables are then written
-        # at once, so that other switches do not wait for it.
+        # A switch that answered neither in this sweep nor in the last one may never answer.  Then the tables are
+        # written at once, so that other switches do not wait for this switch.
         too_unbalanced = bool(self._silent & silent)
         try:
             wanted = config.transitions == "rounds" and not too_unbalanced
             return stage_update(base, new, wanted=wanted, threads=threads_of(config))
-        except Exception:  # a failed search must not prevent that OpenSM gets proven tables
+        except Exception:  # A failed search must not prevent OpenSM from getting proven tables.
             traceback.print_exc()
             return Change(base, new, None, asked=True)

@@ -1,4 +1,4 @@
-"""Keep the tables in force in memory, and keep a copy in the state file, which the file process writes."""
+"""Keep the tables in force in memory and in the state file, which the file process writes."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from routing.errors import IbnueError
 from routing.fabric import Fabric
 
 RETRY_SECONDS = 1.0
-"""Seconds that a sweep waits for the state file.  After a timeout, later sweeps do not wait until the file system has
-answered.
+"""Number of seconds for which a sweep waits for the state file.  After a timeout, later sweeps do not wait until the
+file system has answered.
 """
 
 
 class State:
-    """The tables that OpenSM got last, and the baseline tables (of the fabric without faults), in memory and in files.
+    """The tables that OpenSM received last, and the baseline tables (of the fabric without faults), in memory and in
+    files.
 
     Parameters
     ----------
     timeout
-        Seconds that :meth:`refresh` waits for the files.
+        Number of seconds for which :meth:`refresh` waits for the files.
 
     Attributes
     ----------
     last, baseline
-        The tables that OpenSM got last, and the baseline tables; None if unknown.
+        The tables that OpenSM received last, and the baseline tables; None if unknown.
     remarks
         Lines for OpenSM's log that were not returned yet.
     """
@@ -45,8 +46,8 @@ class State:
         self._path: Path | None = None
         self._stamps: dict[Path, Stamp] = {}
         self._saved: dict[Path, SavedTables] = {}
-        self._overdue = False  # a file was not read or written in time, so sweeps no longer wait for it
-        self._late = False  # tables were published during a read, so the content that was read is outdated
+        self._overdue = False  # whether a file was not read or written in time, so that sweeps no longer wait for it
+        self._late = False  # whether tables were published during a read, so that the content of the read is outdated
 
     def remark(self, line: str) -> None:
         """Add a line for OpenSM's log."""
@@ -61,7 +62,7 @@ class State:
         """Read the state files again if another process has written them since the last read.
 
         The tables in memory stay if a file does not exist, cannot be used, or does not answer in time.  A late answer
-        is used in the next call, unless OpenSM has got new tables by then.
+        is used in the next call, unless OpenSM has received new tables by then.
         """
         if path != self._path:
             if self._files.waiting is not None:
@@ -76,10 +77,10 @@ class State:
         self._collect(path, threads)
 
     def _collect(self, path: Path, threads: int) -> None:
-        """Process the answers of the file process.  Wait for a read in progress, unless an earlier sweep has waited in
-        vain.
+        """Process the answers of the file process.  Wait for a read in progress, unless an earlier sweep has waited for
+        this read without success.
         """
-        # During a write, the tables in memory are newer than the file. So there is nothing to wait for.
+        # During a write, the tables in memory are newer than the file.  So the method does not wait for a write.
         ask = self._files.waiting == "look" and not self._overdue
         for reply in self._files.receive(max(0.0, self._timeout - self._files.seconds) if ask else 0.0):
             self._take(reply, threads)
@@ -105,7 +106,7 @@ class State:
             self._read(folder, reply.content, threads)
 
     def _read(self, folder: Path, content: int, threads: int) -> None:
-        """Replace the tables in memory by those in a file.  ``content`` is the descriptor of a copy of the file in
+        """Replace the tables in memory by the tables in a file.  ``content`` is the descriptor of a copy of the file in
         memory.
         """
         with os.fdopen(content, "rb") as file:
@@ -127,9 +128,9 @@ class State:
             self.baseline = kept
 
     def before(self, engine: str, options: str, fabric: Fabric) -> SavedTables | None:
-        """Return the tables that OpenSM got last, if they were made for this subnet, engine and options.
+        """Return the tables that OpenSM received last, if they were computed for this subnet, engine and options.
 
-        Otherwise the result is None, with a line for the log that says why.
+        Otherwise the result is None, and a line for the log gives the reason.
         """
         last = self.last
         if last is None:
@@ -147,7 +148,9 @@ class State:
         return None
 
     def baseline_of(self, kept: SavedTables) -> SavedTables | None:
-        """Return the baseline tables if they were made for the subnet, engine and options of ``kept``, else None."""
+        """Return the baseline tables if they were computed for the subnet, engine and options of ``kept``; otherwise
+        None.
+        """
         baseline = self.baseline
         if baseline is None or (baseline.engine, baseline.options) != (kept.engine, kept.options):
             return None
@@ -157,14 +160,14 @@ class State:
         return self.baseline
 
     def put(self, kept: SavedTables, *, reset: bool) -> None:
-        """Store tables that OpenSM has got.
+        """Store tables that OpenSM has received.
 
-        They also become the baseline tables in three cases: with ``reset``, if there are none, or if the fabric has
-        grown.
+        The tables also become the baseline tables in three cases: ``reset`` is set, there are no baseline tables, or
+        the fabric has grown.
         """
         last = self.last
         if last is not None and _same(last, kept):
-            kept = last  # keep the same object, so that it is not written again
+            kept = last  # With the same object, the baseline tables are not written again.
         baseline = self.baseline_of(kept)
         if reset or baseline is None or _is_extended(baseline.fabric, kept.fabric):
             self.baseline = kept
@@ -172,7 +175,7 @@ class State:
         self._late = self._files.waiting == "look"
 
     def save(self) -> None:
-        """Request that the tables in memory are written to the state files, unless the files have them already."""
+        """Request that the tables in memory are written to the state files, unless the files already have them."""
         if self._path is None:
             return
         for folder, kept in ((self._path, self.last), (baseline_path(self._path), self.baseline)):
@@ -190,7 +193,7 @@ class State:
 
 
 def with_classes_of(kept: SavedTables, fabric: Fabric) -> SavedTables:
-    """Return tables with the port-class rules of ``fabric``, since a state file stores only a text that identifies the
+    """Return tables with the port-class rules of ``fabric``.  A state file stores only a text that identifies the
     rules.
     """
     if kept.fabric.port_classes == fabric.port_classes:
@@ -209,7 +212,7 @@ def _same(one: SavedTables, other: SavedTables) -> bool:
 def _is_extended(baseline: Fabric, fabric: Fabric) -> bool:
     """Return whether a fabric has grown since ``baseline``.
 
-    It has grown if it has all switches, cables between switches and end ports of ``baseline``, and more.
+    It has grown if it has all switches, end ports and cables between switches of ``baseline``, and at least one more.
     """
     if baseline.digest == fabric.digest:
         return False

@@ -1,6 +1,4 @@
-"""Describe in one line for the log whether a change of tables is safe, and what it does to the traffic in the
-fabric.
-"""
+"""Describe in one line for the log whether a change of tables is safe, and how it affects the traffic in the fabric."""
 
 from __future__ import annotations
 
@@ -18,18 +16,18 @@ MOST_ROUNDS = 8
 delay the next sweep.
 """
 MOST_DRAINED = 1 << 20
-"""Maximum number of LFT entries for which a Double Scheme (a transition with drained traffic) is searched for.
+"""Maximum number of LFT entries up to which a Double Scheme (a transition with drained traffic) is searched for.
 
-The search only informs the administrator, because OpenSM cannot execute a Double Scheme.
+The result of this search is only information for the administrator, because OpenSM cannot execute a Double Scheme.
 """
 
 
 def transition_line(change: Change, *, threads: int = 2) -> str | None:
-    """Return a line for the log on whether a change of tables is safe; None if nothing changes.
+    """Return a line for the log that states whether a change of tables is safe; None if nothing changes.
 
-    A change with an update schedule is safe by its schedule.  Without one, the tables are written at once, and the
-    mixed tables are examined here.  OpenSM writes the switches in an order of its own.  So only the verdict "any-order"
-    excludes credit loops during the change.
+    A change with an update schedule is safe because of its schedule.  Without a schedule, the tables are written at
+    once, and this function examines the mixed tables.  OpenSM writes the switches in an order of its own.  So only the
+    verdict "any-order" excludes credit loops during the change.
     """
     unknown = change.base.describe_unknown(change.after.fabric)
     if unknown:
@@ -50,7 +48,7 @@ def transition_line(change: Change, *, threads: int = 2) -> str | None:
 
 
 def _assumed(change: Change) -> list[str]:
-    """Return what the verdict assumes without a check, in words; an empty list if it assumes nothing."""
+    """Return the assumptions of the verdict that were not checked, in words.  The list is empty if there are none."""
     if change.base.sls == "state" and max(change.base.routing.vls, change.after.routing.vls) > 1:
         return ["if senders use the SLs of the state file"]
     return []

@@ -14,16 +14,16 @@ from osm_plugin.transition import transition_line
 from routing.errors import IbnueError
 
 NICE = 10
-"""Nice value (scheduling priority) of the thread, so that the routing of the next sweep goes first."""
+"""Nice value (scheduling priority) of the thread.  The routing of the next sweep has a higher priority."""
 
 
 class TransitionChecker:
-    """A thread that reports for each change of tables whether it is safe, and what it does to the traffic.
+    """A thread that reports for each change of tables whether it is safe, and how it affects the traffic.
 
     Parameters
     ----------
     send
-        Function that takes a line for the log.  It is called from the thread.
+        Function that accepts a line for the log.  The thread calls it.
     """
 
     def __init__(self, send: Callable[[str], None]) -> None:
@@ -46,16 +46,16 @@ class TransitionChecker:
                     change = self._changes.get_nowait()
             if (line := check_transition(change)) is not None:
                 self._send(line)
-            del change  # free the large change now, because the next one may come much later
+            del change  # This frees the large change now, because the next one may come much later.
 
 
 def check_transition(change: Change) -> str | None:
-    """Return a line on whether a change is safe, or on why this is not known; None if nothing changes."""
+    """Return a line that states whether a change is safe, or why this is unknown; None if nothing changes."""
     try:
         line = transition_line(change, threads=1)
     except IbnueError as problem:
         line = f"transition not judged: {problem}"
-    except Exception:  # a failed check must not end the worker
+    except Exception:  # A failed check must not end the worker.
         traceback.print_exc()
         line = "transition not judged: bug in the worker"
     return line

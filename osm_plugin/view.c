@@ -1,5 +1,5 @@
-/* Index a request: the peer of each switch port, the owner of each LID, and the switch port that each LID is cabled
- * to. */
+/* Index a request: the peer of each switch port, the owner of each LID, and the switch port to which each LID's port is
+ * cabled. */
 #include "view.h"
 
 #include <stdlib.h>
@@ -49,8 +49,8 @@ static void index_owners(struct view *view)
         own(view, view->endport[i].lid, view->endport[i].lmc, view->head->devices + i);
 }
 
-/* Return the index of a device's end port with a port number, GONE if there is none.  End ports are sorted by
- * device, then by port. */
+/* Return the index of the end port with a given port number on a device, GONE if there is none.  End ports are sorted
+ * by device, then by port. */
 static uint32_t endport_at(const struct view *view, uint32_t device, uint8_t port)
 {
     uint32_t low = 0, high = view->head->endports;
@@ -67,7 +67,7 @@ static uint32_t endport_at(const struct view *view, uint32_t device, uint8_t por
                                                                                                                : GONE;
 }
 
-/* Fill in the switch and the switch port that each LID is cabled to. */
+/* Fill in the switch and the switch port to which each LID's port is cabled. */
 static void index_rows(struct view *view)
 {
     for (uint32_t lid = 0; lid < LIDS; lid++)

@@ -1,37 +1,37 @@
-/* A request with indexes that are built from it: the peer of each switch port, and the owner and place of each LID. */
+/* A request with indexes built from it: the peer of each switch port, the owner of each LID, and its switch port. */
 #ifndef IBNUE_VIEW_H
 #define IBNUE_VIEW_H
 
 #include "shim.h"
 
-#define LIDS 0xC000     /* unicast LIDs are below this */
-#define PORTS 256       /* row length of arrays that are indexed by port */
-#define GONE UINT32_MAX /* stands for no device, row or owner */
+#define LIDS 0xC000     /* all unicast LIDs are below this number */
+#define PORTS 256       /* length of the rows of arrays that are indexed by port */
+#define GONE UINT32_MAX /* value for a missing device, row or owner */
 
 /* The other end of a cable. */
 struct peer {
-    uint32_t device; /* index of the device, GONE: no cable */
+    uint32_t device; /* index of the device, GONE: there is no cable */
     uint8_t port; /* number of the port */
 };
 
-/* The indexes of a request.  Pointers to const point into the request itself; the view owns all other arrays. */
+/* The indexes of a request.  Pointers to const point into the request itself.  The view owns all other arrays. */
 struct view {
     const struct ibnue_request *head; /* head of the request */
-    const struct ibnue_device *device;   /* [devices] */
-    const struct ibnue_endport *endport; /* [endports] */
-    const struct ibnue_cable *cable;     /* [cables] */
-    struct peer *peer;  /* [switches][PORTS], by healthy cables only */
+    const struct ibnue_device *device;   /* [devices], the devices of the request */
+    const struct ibnue_endport *endport; /* [endports], the end ports of the request */
+    const struct ibnue_cable *cable;     /* [cables], the cables of the request */
+    struct peer *peer;  /* [switches][PORTS], the peer of each switch port, by healthy cables only */
     uint32_t *owner;    /* [LIDS], row of the switch, or `devices` + index of the end port, or GONE */
-    int32_t *switch_of; /* [LIDS], row of the switch that a LID is cabled to, or -1 */
+    int32_t *switch_of; /* [LIDS], row of the switch to which the port with the LID is cabled, or -1 */
     uint8_t *port_of;   /* [LIDS], the port of that switch, 0 for the LID of the switch itself */
 };
 
-/* Build the indexes of a request.  Return 0, or -1 if memory is short.  ibnue_view_close must be called in either
- * case. */
+/* Build the indexes of a request.  Return 0, or -1 if memory allocation fails.  ibnue_view_close must be called in
+ * either case. */
 IBNUE_HIDDEN int ibnue_view_open(struct view *view, const uint8_t *bytes);
 IBNUE_HIDDEN void ibnue_view_close(struct view *view);
 
-/* delivery.c: check that the paths of the LFTs have the lengths that the hop counts state. */
+/* delivery.c: check that the hop counts state the lengths of the paths in the LFTs. */
 IBNUE_HIDDEN int ibnue_delivery_check(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes);
 IBNUE_HIDDEN uint64_t ibnue_delivery_missing(const struct view *view, const struct ibnue_answer *answer,
                                              const uint8_t *bytes);

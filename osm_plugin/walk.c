@@ -1,4 +1,4 @@
-/* List the subnet's nodes in the order of the rows of tables, with prefetching of OpenSM's objects.
+/* List the subnet's nodes in the order of the rows of tables.  OpenSM's objects are prefetched during the walk.
  *
  * OpenSM keeps nodes in a tree, with each node in its own block of memory.  Without prefetching, a walk over all
  * nodes would spend most of its time on cache misses. */
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AHEAD 8 /* number of nodes between the one that is prefetched and the one that is read */
+#define AHEAD 8 /* distance, in nodes, between the node that is prefetched and the node that is read */
 
 static int compare_places(const void *a, const void *b)
 {
@@ -23,7 +23,7 @@ static void fetch(const osm_node_t *node)
         __builtin_prefetch((const char *)node + at);
 }
 
-/* Allocate the arrays for `count` nodes.  Return 0, or -1 if memory is short. */
+/* Allocate the arrays for `count` nodes.  Return 0, or -1 if memory allocation fails. */
 static int grow_walk(struct ibnue_plugin *plugin, struct ibnue_walk *walk, size_t count)
 {
     struct ibnue_rows *rows = &plugin->rows;
@@ -47,7 +47,7 @@ static int grow_walk(struct ibnue_plugin *plugin, struct ibnue_walk *walk, size_
 }
 
 /* List all nodes, switches first, and compute upper bounds for the size of a request.  Switches are stored from the
- * front of the list and other nodes from its back, until it is complete. */
+ * front of the list, and other nodes from its back. */
 static void gather(struct ibnue_walk *walk, struct ibnue_seen *seen, const cl_qmap_t *table)
 {
     size_t count = cl_qmap_count(table), at = 0, known = seen->count, ports = 0;
@@ -63,7 +63,7 @@ static void gather(struct ibnue_walk *walk, struct ibnue_seen *seen, const cl_qm
         if (osm_node_get_type(node) != IB_NODE_TYPE_SWITCH) {
             walk->place[--high] = here;
             walk->endports += osm_node_get_num_physp(node);
-        } else if (node->sw) { /* without its SwitchInfo, a switch has no tables and is left out */
+        } else if (node->sw) { /* Without its SwitchInfo, a switch has no tables and is left out. */
             walk->place[low++] = here;
         }
     }
@@ -92,7 +92,7 @@ static void index_places(struct ibnue_walk *walk)
     }
 }
 
-/* Return the index of a node in a request, -1 if the walk does not have the node. */
+/* Return the index of a node in a request, or -1 if the request does not contain the node. */
 int ibnue_device_of(const struct ibnue_walk *walk, const osm_node_t *node)
 {
     uint32_t slot = slot_of(walk, node);
@@ -137,7 +137,7 @@ void ibnue_walk_close(struct ibnue_walk *walk)
     *walk = (struct ibnue_walk){.place = NULL};
 }
 
-/* Prefetch objects that will be read soon: the node three devices ahead, the ports of the node two devices ahead,
+/* Prefetch objects that will be read soon: the node three positions ahead, the ports of the node two positions ahead,
  * and the peers of the next node's ports.  A port takes 1.6 kB, of which only the part before `dr_path` is read. */
 void ibnue_walk_ahead(const struct ibnue_walk *walk, uint32_t device)
 {

@@ -1,8 +1,8 @@
-/* Request a heavy sweep when a worker becomes ready between sweeps: it may have missed the deadline and finished
- * later, or it may have replaced another one.  Also request a sweep after a pause, if the worker has more entries to
- * rebalance.
+/* Request a heavy sweep when a worker becomes ready between sweeps.  The worker may have missed the deadline and
+ * finished later, or it may have replaced another worker.  Also request a sweep after a pause, if the worker has more
+ * entries to rebalance.
  *
- * A thread polls the host for this, and then signals OpenSM as a trap does.  The thread ends with the plugin. */
+ * A thread polls the host for both events, and then signals OpenSM as a trap does.  The thread ends with the plugin. */
 #include "shim.h"
 
 #include <opensm/osm_sm.h>
@@ -10,11 +10,11 @@
 #include "host.h"
 
 #define SLICE_MS 200 /* milliseconds between two polls of the host */
-/* Maximum number of times that SLICE_MS is doubled for the delay before the next sweep.  From the second consecutive
- * failure on, it is doubled once per failure. */
+/* Maximum number of times that the delay before the next sweep is doubled, beginning with SLICE_MS.  From the second
+ * consecutive failure on, the delay is doubled once per failure. */
 #define MOST_DOUBLINGS 8
 
-/* Wait until the orders for the thread change, or the time is over.  The caller holds the lock. */
+/* Wait until the thread gets new orders, or the time is over.  The caller holds the lock. */
 static void sleep_for(struct ibnue_watch *watch, int milliseconds)
 {
     const unsigned orders = watch->orders;
@@ -29,8 +29,8 @@ static void sleep_for(struct ibnue_watch *watch, int milliseconds)
         ;
 }
 
-/* Signal OpenSM to start a heavy sweep, after a delay if engines have failed repeatedly.  If the orders change
- * during the delay, because another sweep has ended, nothing is signalled.  The caller holds the lock. */
+/* Signal OpenSM to start a heavy sweep, after a delay if engines have failed repeatedly.  If the thread gets new orders
+ * during the delay, because another sweep has ended, OpenSM is not signalled.  The caller holds the lock. */
 static void ask_for_sweep(struct ibnue_plugin *plugin)
 {
     struct ibnue_watch *watch = &plugin->watch;
@@ -65,7 +65,7 @@ static void *run(void *argument)
         code = ibnue_host_awaited(note, IBNUE_WHY);
         pthread_mutex_lock(&watch->lock);
         if (watch->orders != orders)
-            continue; /* the answer is about a worker that is no longer waited for */
+            continue; /* The answer is about a worker for which the thread no longer waits. */
         if (code == IBNUE_PENDING)
             sleep_for(watch, SLICE_MS);
         else if (code == IBNUE_TOKEN)
@@ -89,8 +89,8 @@ static void begin(struct ibnue_plugin *plugin)
     pthread_cond_signal(&watch->change);
 }
 
-/* Start to wait for the worker, because an engine has failed.  If the thread cannot be started, only OpenSM's own
- * next sweep tries again. */
+/* Start to wait for the worker, because an engine has failed.  If the thread cannot be started, only OpenSM's own next
+ * sweep tries again. */
 void ibnue_watch_begin(struct ibnue_plugin *plugin)
 {
     pthread_mutex_lock(&plugin->watch.lock);

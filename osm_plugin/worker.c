@@ -9,7 +9,7 @@
 
 #include "host.h"
 
-#define SLICE_MS 200 /* milliseconds between two checks whether OpenSM is ending */
+#define SLICE_MS 200 /* milliseconds between two checks whether OpenSM is about to end */
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -23,8 +23,8 @@ void ibnue_memory_unmap(struct ibnue_memory *memory)
     memory->size = 0;
 }
 
-/* Map the whole file behind `fd`, which is grown to `least` bytes first if it is smaller.  It cannot shrink, because
- * the host has sealed it. */
+/* Map the whole file behind `fd`.  If the file is smaller than `least` bytes, it is grown first.  The file cannot
+ * shrink, because the host has sealed it. */
 int ibnue_memory_map(struct ibnue_memory *memory, int fd, uint64_t generation, size_t least, char *why)
 {
     struct stat about;
@@ -46,8 +46,8 @@ int ibnue_memory_map(struct ibnue_memory *memory, int fd, uint64_t generation, s
     return 0;
 }
 
-/* Allocate the pages that the answer will probably take while the worker computes, because page faults take time.
- * This is only an optimisation, so that failures are ignored.  The worker itself grows the file if necessary. */
+/* Allocate the pages that the answer will probably take while the worker computes, because page faults take time.  This
+ * is only an optimisation, so failures are ignored.  The worker itself grows the file if necessary. */
 void ibnue_memory_prepare(struct ibnue_plugin *plugin)
 {
     size_t table = (size_t)plugin->rows.switches * (plugin->osm->subn.max_ucast_lid_ho + 1u);

@@ -1,6 +1,6 @@
 """Run the worker process, which computes and proves the tables that OpenSM requests.
 
-The host inside OpenSM starts the worker, and gives it the descriptors of a socket and of shared memory.  The worker
+The host inside OpenSM starts the worker, and passes the descriptors of a socket and of shared memory to it.  The worker
 loads all modules and kernels, and reports that it is ready.  Then it answers one request after the other, until OpenSM
 ends.
 """
@@ -47,7 +47,7 @@ def tiny_fabric() -> Fabric:
 
 
 def warm(engines: Mapping[str, Engine]) -> None:
-    """Route and prove a small fabric with every engine, so that nothing is left to import in the first sweep."""
+    """Route and prove a small fabric with every engine, so that all modules are loaded before the first sweep."""
     fabric = tiny_fabric()
     for engine in engines.values():
         try:
@@ -61,11 +61,11 @@ def warm(engines: Mapping[str, Engine]) -> None:
 
 
 def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog) -> None:
-    """Answer requests until OpenSM closes the socket, and do deferred work after each answer."""
+    """Answer requests until OpenSM closes the socket.  After each answer, do the deferred work."""
 
     def send(line: str) -> None:
         log.info(line)
-        with suppress(OSError):  # OpenSM has ended
+        with suppress(OSError):  # OpenSM has ended.
             link.send(json.dumps({"remark": line}).encode())
 
     checker = TransitionChecker(send)
@@ -92,7 +92,7 @@ def main(setup_text: str) -> int:
     ----------
     setup_text
         JSON object with the file descriptors ``socket``, ``memory`` and ``reports``, and the process id ``parent``.
-        Optional are ``path`` and ``config``, the file and the content of the configuration.
+        The keys ``path`` and ``config`` are optional: the file and the content of the configuration.
     """
     setup = json.loads(setup_text)
     reset_signals()
@@ -100,7 +100,7 @@ def main(setup_text: str) -> int:
     exit_with_parent(int(setup["parent"]))
     engines: dict[str, Engine] = dict(ENGINES)
     warm(engines)
-    gc.disable()  # a garbage collection can take longer than a sweep, so serve() collects after each answer
+    gc.disable()  # A garbage collection can take longer than a sweep, so serve() collects after each answer instead.
     reporter = Reporter(socket.socket(fileno=int(setup["reports"])))
     path = setup.get("path")
     log, config = WorkerLog(), from_message(setup.get("config"))

@@ -1,4 +1,6 @@
-"""Write the worker's log to standard error, filtered by level, and switch to a new file when the log file was moved."""
+"""Write the worker's log to standard error, filtered by level.  Switch to a new file when the log file has
+been moved.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ class Clock:
         self._last = time.perf_counter()
 
     def lap(self, name: str) -> None:
-        """Record the time since the previous call (or the start) as the duration of the phase ``name``."""
+        """Record the time since the previous call (or since the start) as the duration of the phase ``name``."""
         now = time.perf_counter()
         self._laps.append((name, now - self._last))
         self._last = now
@@ -42,7 +44,7 @@ class WorkerLog:
     Attributes
     ----------
     level
-        The level in the configuration, which may be changed at any time.
+        The level in the configuration.  It may be changed at any time.
     """
 
     def __init__(self, level: str = "info") -> None:
@@ -51,7 +53,7 @@ class WorkerLog:
     def _write(self, level: str, line: str) -> None:
         if LOG_LEVELS.index(level) <= LOG_LEVELS.index(self.level):
             stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-            with suppress(OSError):  # a full disk must not stop the worker
+            with suppress(OSError):  # A full disk must not stop the worker.
                 print(f"{stamp} {level}: {escape_control(line)}", file=sys.stderr, flush=True)  # noqa: T201
 
     def error(self, line: str) -> None:
@@ -73,7 +75,9 @@ class WorkerLog:
             sys.stderr.flush()
 
     def refusal(self, line: str) -> None:
-        """Write why a request was refused.  At level "debug", write the traceback of the current exception too."""
+        """Write the reason why a request was refused.  At level "debug", write the traceback of the current exception
+        too.
+        """
         self.error(line)
         if self.level == "debug":
             self.bug()

@@ -21,7 +21,7 @@ from routing.errors import EnvironmentProblem
 LONGEST_MESSAGE = 1 << 16
 
 SILENT = 2.0
-"""Seconds after which a worker that has a request, but uses no CPU time, is treated as stalled."""
+"""Number of seconds after which a worker with a request counts as stalled if it uses no CPU time."""
 
 _F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 2
 PRELUDE = "import sys; sys.modules['matplotlib'] = None"
@@ -36,16 +36,17 @@ _KEPT_PREFIXES = ("IBNUE_", "ASAN_", "UBSAN_", "LSAN_", "OPENBLAS_", "OMP_")
 
 
 def clean_environment() -> dict[str, str]:
-    """Return the environment for the worker: those variables of OpenSM's environment that it needs.
+    """Return the environment for the worker: those variables of OpenSM's environment that the worker needs.
 
-    A preloaded library of the simulator is removed.
+    The variable for a preloaded library of the simulator is left out.
     """
     environment = {
         name: value
         for name, value in os.environ.items()
         if name in _KEPT_VARIABLES or name.startswith(_KEPT_PREFIXES)
     }  # fmt: skip
-    # The worker multiplies no matrices. Idle threads of BLAS would only take time from the kernels.
+    # The worker multiplies no matrices, so it needs no threads of the linear algebra library (BLAS).  Idle threads of
+    # that library would only take time from the kernels.
     environment.setdefault("OPENBLAS_NUM_THREADS", "1")
     preload = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
     kept = [library for library in preload if "umad2sim" not in library]
@@ -59,9 +60,10 @@ def _identity(about: os.stat_result) -> tuple[int, int]:
 
 
 def _as_user(name: str | None) -> dict[str, Any]:
-    """Return the arguments of ``subprocess.Popen`` by which a process runs as a user, with no supplementary groups.
+    """Return the arguments of ``subprocess.Popen`` for a process that runs as a given user, without supplementary
+    groups.
 
-    They are empty if no user is named, or if OpenSM does not run as root.
+    There are no arguments if no user is named, or if OpenSM does not run as root.
     """
     if name is None or os.geteuid() != 0:
         return {}
@@ -91,17 +93,18 @@ class WorkerProcess:
     ) -> None:
         import fcntl  # noqa: PLC0415  (an extension module: not before the symbols of libpython are visible)
 
-        identity = _as_user(user)  # first, so that an error leaves no open descriptor
+        identity = _as_user(user)  # comes first, so that an error leaves no open descriptor
         self.owner, self.started = os.getpid(), time.monotonic()
         self.hello: dict[str, Any] | None = None
-        self._used: int | None = None  # CPU time in the last sample, in clock ticks
+        self._used: int | None = None  # CPU time in the last sample, in clock ticks; None: there was no sample
         self._moved = self.started  # time of the last sample that showed a change (time.monotonic())
         self._reading = threading.Lock()
         self._log_path = None if log is None else Path(log.name)
         self._log_start = 0 if log is None else log.seek(0, os.SEEK_END)
         self._log_file = None if log is None else _identity(os.fstat(log.fileno()))
         self.memory = os.memfd_create("ibnue", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        # If a mapped file shrinks, a read of the mapping raises SIGBUS, which would end OpenSM. So the file is sealed.
+        # If a mapped file shrinks, a read of the mapping raises the signal SIGBUS, which would end OpenSM.  So the file
+        # is sealed against shrinking.
         fcntl.fcntl(self.memory, _F_ADD_SEALS, _F_SEAL_SHRINK)
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for end in (self.socket, theirs):
@@ -147,14 +150,16 @@ class WorkerProcess:
     def computes(self, timeout: float) -> bool:
         """Return whether the worker has used CPU time within the last ``timeout`` seconds.
 
-        Only calls of :meth:`listen` sample the CPU time.  A process uses no CPU time if it is stopped, or if it waits
+        Samples are taken only by calls of :meth:`listen`.  A process uses no CPU time if it is stopped, or if it waits
         for a lock or for a blocked file system.
         """
         self.listen()
         return self.alive and self._used is not None and time.monotonic() < self._moved + timeout
 
     def _processor_time(self) -> int | None:
-        """Return the CPU time of all threads of the worker in clock ticks; None if the worker is stopped or gone."""
+        """Return the CPU time of all threads of the worker in clock ticks; None if the worker is stopped or
+        has ended.
+        """
         try:
             text = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -165,12 +170,12 @@ class WorkerProcess:
     def send(self, message: dict[str, Any]) -> None:
         """Send a message to the worker.
 
-        If the worker is gone, this raises OSError.  It never raises SIGPIPE, which would end OpenSM.
+        If the worker has ended, this method raises OSError.  It never raises SIGPIPE, which would end OpenSM.
         """
         self.socket.send(json.dumps(message).encode(), socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
 
     def follow_log(self, path: Path) -> None:
-        """Make the worker write its log to the file at ``path``, unless this is the file that it has open.
+        """Make the worker write its log to the file at ``path``, unless the worker already has this file open.
 
         If this fails, the next call tries again.
         """
@@ -184,7 +189,7 @@ class WorkerProcess:
             self._log_file = _identity(os.fstat(log.fileno()))
 
     def receive(self, until: float) -> dict[str, Any] | None:
-        """Return the next message of the worker; None if there is none before the time ``until``
+        """Return the next message of the worker.  None if no message arrives before the time ``until``
         (``time.monotonic()``).
 
         Raises
@@ -194,7 +199,7 @@ class WorkerProcess:
         ValueError
             The message is not a JSON object.
         """
-        with self._reading:  # two threads of OpenSM may call this method
+        with self._reading:  # Two threads of OpenSM may call this method.
             if not self.has_spoken(until):
                 return None
             try:
@@ -223,7 +228,7 @@ class WorkerProcess:
         Raises
         ------
         EnvironmentProblem
-            The worker died, sent no message in time, or uses another protocol.
+            The worker ended, sent no message in time, or uses another protocol.
         """
         if self.hello is not None:
             return
@@ -264,7 +269,7 @@ class WorkerProcess:
                 lines = log.read().decode(errors="replace").split("\n")
         except OSError:
             return ""
-        # Lines of the levels info and debug report normal work, and not why the worker died.
+        # Lines of the levels info and debug report normal work.  They do not explain why the worker ended.
         summary = (line.strip()[:300] for line in reversed(lines) if line.strip())
         return next((line for line in summary if not _REPORTED.match(line)), "")
 

@@ -1,4 +1,4 @@
-"""The hierarchy of errors.
+"""Define the hierarchy of errors.
 
 Every error that this project raises on purpose descends from :class:`IbnueError`.  Callers distinguish three kinds.
 :class:`InputError` is about the input or the options.  :class:`EnvironmentProblem` is about the machine.
@@ -26,7 +26,7 @@ class InputError(IbnueError, ValueError):
     path, line
         File and line of the error, if it is in a file (lines count from 1).
     remedy
-        What the user can do about it, in one line.
+        Remedy for the user, in one line.
     """
 
     def __init__(
@@ -56,17 +56,21 @@ class ParseError(InputError):
 
 
 class FabricError(InputError):
-    """The input can be read but is not a valid fabric: duplicate GUIDs, two cables on one port, or LID clashes."""
+    """The input can be read but is not a valid fabric.  Examples are duplicate GUIDs, two cables at one port, and LIDs
+    of two ports.
+    """
 
 
 class OptionError(InputError):
-    """An option has a value that cannot be used, such as an unknown engine, a root that is not in the fabric, or zero
-    VLs.
+    """The value of an option cannot be used.  Examples are an unknown engine, a root that is not in the fabric, and
+    zero VLs.
     """
 
 
 class TableError(InputError):
-    """Tables do not fit the fabric, such as a bundle of another fabric, wrong shapes or an out-port without a cable."""
+    """Tables do not fit the fabric.  Examples are a bundle of another fabric, wrong shapes, and an out-port without a
+    cable.
+    """
 
 
 class NotCollected(InputError):
@@ -74,7 +78,7 @@ class NotCollected(InputError):
 
 
 class EnvironmentProblem(IbnueError, RuntimeError):
-    """A program, a header or another thing on the machine is missing or fails, or a folder is not writable."""
+    """A program or a header is missing on the machine or fails, or a folder is not writable."""
 
 
 class RoutingError(IbnueError):
@@ -92,7 +96,7 @@ class NotEnoughVLs(RoutingError):
     have
         Number of VLs that was allowed.
     proven
-        Whether it is certain that fewer than ``needed`` VLs are not enough.  A heuristic search cannot be certain.
+        Whether it is proven that fewer than ``needed`` VLs are not enough.  A heuristic search cannot prove this.
     """
 
     def __init__(self, needed: int | None, have: int, *, proven: bool = True) -> None:
@@ -109,14 +113,14 @@ class NotEnoughVLs(RoutingError):
 
 
 class BrokenPromise(RoutingError):
-    """The tables of an engine fail the proof that the engine promises.
+    """The tables of an engine fail the proof that the engine has promised.
 
     This is a bug in the engine.  The tables are discarded.
     """
 
 
 class FalseCertificate(RoutingError):
-    """A stored certificate of freedom from credit loops is not valid for the tables that it came with."""
+    """A stored certificate of freedom from credit loops is not valid for the tables with which it was stored."""
 
 
 class KernelError(IbnueError, RuntimeError):

@@ -7,7 +7,7 @@ from routing.isolation import import_path
 
 
 def start() -> None:
-    """Remove the working directory from Python's import path, and run the command line in this process."""
+    """Remove the working directory from Python's import path, then run the command line."""
     # igraph imports its drawing backends if they are installed, which takes longer than most commands. No command draws
     # with igraph, so the backends are hidden.
     for drawing in ("matplotlib", "cairocffi", "cairo"):
@@ -16,5 +16,7 @@ def start() -> None:
     main()
 
 
-if __name__ == "__main__":  # worker processes of MPI import the main module of rank 0, and must not start it
+# The condition is false in the worker processes of MPI.  They import the main module of rank 0, and must not run the
+# command.
+if __name__ == "__main__":
     start()

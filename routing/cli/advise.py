@@ -56,8 +56,8 @@ def advise(
     ibnue advise ibnetdiscover.txt --tables dump_fts.txt --vls 4
     ibnue advise torus:4x4x4 --budget 10
 
-    Every engine that promises tables without a credit loop routes the fabric; its tables are proven and measured.
-    Exit status 1 if no engine routes the fabric.
+    ibnue routes the fabric with every engine that promises tables without a credit loop.  It proves and measures the
+    tables of each engine.  Exit status 1 if no engine routes the fabric.
     """
     from routing.advise import describe_kind, recommend, try_engine
     from routing.engines.base import EngineOptions, Promise, offers_of

@@ -60,9 +60,9 @@ def check(
 ) -> int:
     """Check whether TABLES are complete and free of credit loops on FABRIC, and name a loop if there is one.
 
-    TABLES is a bundle, a folder that ibnue wrote, a folder with OpenSM's dump files, or a dump of LFTs.  Exit status 1
-    if they are not complete or have a credit loop, if the certificate that they came with does not hold, or if no port
-    has the VLs for --message-types; 3 if that cannot be decided, as service levels or SL2VL tables are unknown.
+    TABLES is a bundle, a folder that ibnue wrote, a folder with OpenSM's dump files, or a dump of LFTs.  Exit status 1:
+    the tables are incomplete or have a credit loop, the stored certificate is not valid, or no port has enough VLs for
+    --message-types.  Exit status 3: unknown service levels or SL2VL tables decide the question.
     """
     from routing.deadlock.verdict import decide
 
@@ -151,7 +151,7 @@ def status_of(verdict: Verdict, require: str, carried: str | None, chain: Mappin
 
 
 def multicast_verdict(path: Path, fabric: Fabric, routing: Routing, verdict: Verdict, sl: int) -> MulticastVerdict:
-    """Check the multicast groups of an ``opensm.mcfdbs`` together with unicast tables."""
+    """Check the multicast groups of a dump (``opensm.mcfdbs``) together with unicast tables."""
     from routing.cdg.trace import uniform_sl2vl
     from routing.deadlock.multicast import check_groups
     from routing.formats.mcfdbs import read_mcfdbs
@@ -190,7 +190,8 @@ def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
     - ``types``: number of message types.
     - ``vls_each``: data VLs of the tables; None if unknown.
     - ``vls_needed``: data VLs of all copies together.
-    - ``port_vls``: the smallest of the possible numbers of data VLs of a port that is enough; None if none is.
+    - ``port_vls``: the smallest number of data VLs that InfiniBand allows and that is enough; None if no number is
+      enough.
     - ``strict`` and ``wide``, for adaptive switches: the smallest number of VLs that a message of some type can choose
       from, or None. See :mod:`routing.deadlock.message_classes`.
     """
@@ -225,7 +226,7 @@ def carried_certificate(tables: Path, fabric: Fabric, routing: Routing, threads:
     Returns
     -------
     str or None
-        :data:`STORED_CERTIFICATE` if the certificate is valid, else the reason why it is not.  None if ``tables``
+        :data:`STORED_CERTIFICATE` if the certificate is valid, otherwise the reason why it is not.  None if ``tables``
         stores no certificate.
     """
     from routing.cdg.certificate import Certificate, Strength, check_certificate

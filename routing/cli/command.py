@@ -1,7 +1,8 @@
-"""Define the command group, which imports a command only when it is called, and turn results into exit statuses.
+"""Define the command group, which imports the module of a command only when the command is called.  It also turns
+results into exit statuses.
 
-A command returns its exit status: 0 or None if all is well, or 1 for a finding.  An exception in a command becomes one
-line on standard error and an exit status here, so that commands need no error handling of their own.
+A command returns its exit status: 0 or None if all is well, or 1 for a finding.  The group turns an exception in a
+command into one line on standard error and an exit status.  So commands need no error handling.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ The function of a command is in the module of the same name in this package, wit
 
 
 RANGES = (("is not a valid integer range", "is not a whole number"), ("is not a valid float range", "is not a number"))
-"""Texts of click for an argument that is not a number, each paired with the plainer text that replaces the text."""
+"""Texts of click for arguments that are not numbers.  Each is paired with the plainer text that replaces it."""
 
 
 def one_line(text: str) -> str:
@@ -170,7 +171,7 @@ class OutputClosed(Exception):
 
 
 def stdout_has_reader() -> bool:
-    """Return whether standard output may still have a reader.  A pipe has none if the program at its other end has
+    """Return whether standard output may still have a reader.  A pipe has no reader if the program at its other end has
     exited.
     """
     try:
@@ -192,7 +193,7 @@ def discard_stdout() -> None:
 def install_signal_handlers() -> None:
     """Make the first signal of :data:`TERMINATION_SIGNALS` raise :class:`Terminated`.
 
-    Further signals are ignored during the cleanup.  A signal that is ignored already, as with nohup, stays ignored.
+    Further signals are ignored during the cleanup.  A signal that is already ignored, as under nohup, stays ignored.
     """
 
     def end(number: int, _: object) -> None:
@@ -247,7 +248,7 @@ def report_error(error: BaseException, *, as_json: bool) -> int:
     too, so that standard output always has one JSON object.
     """
     explained = explain(error)
-    if explained is None:  # Python would exit with status 1, which means a finding
+    if explained is None:  # Without this clause, Python would exit with status 1, which means a finding.
         traceback.print_exception(error)
         explained = Complaint(f"this is a bug: {one_line(repr(error))}"), BUG
     else:
@@ -282,7 +283,7 @@ class CommandGroup(click.Group):
         """Run the command that the user called."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError as error:  # click would exit with status 1, which means a finding
+        except BrokenPipeError as error:  # Without this clause, click would exit with status 1, which means a finding.
             if stdout_has_reader():
                 raise
             raise OutputClosed from error
@@ -302,7 +303,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the arguments name; for a name that is unknown, the error names a similar one."""
+        """Return the command that the arguments name.  If no command has the name, the error suggests a similar one."""
         name = args[0] if args else ""
         near = difflib.get_close_matches(name, COMMANDS, 1, 0.6)
         if name and not name.startswith("-") and name not in COMMANDS and near:
@@ -359,6 +360,6 @@ def main() -> None:
     """InfiniBand routing that is proven free of credit loops.
 
     FABRIC is a file or a generator.  A file is output of ibnetdiscover or iblinkinfo, an ibsim net file,
-    opensm-subnet.lst, ibdiagnet2.db_csv, a cabling plan (.topo, CSV), GraphML or JSON; ibnue detects which.  "-" is
-    standard input.  A generator has arguments, such as torus:4x4x4 or torus:10x10x10,cas=4.
+    opensm-subnet.lst, ibdiagnet2.db_csv, a cabling plan (.topo, CSV), GraphML or JSON.  ibnue recognises the format by
+    the content.  "-" is standard input.  A generator has arguments, such as torus:4x4x4 or torus:10x10x10,cas=4.
     """

@@ -29,7 +29,7 @@ MOST_LINES = 40
 @report_options
 @json_option
 def compare(*, plan: str, real: str, everything: bool, as_json: bool) -> int:
-    """Compare the fabric REAL with the fabric PLAN: swapped, missing and extra cables, and other devices.
+    """Compare the fabric REAL with the fabric PLAN: swapped, missing and extra cables, renamed and replaced devices.
 
     PLAN and REAL are fabrics: files of any format, or generators.  Devices are matched by GUID and by name.  Exit
     status 1 if devices or cables differ.
@@ -82,7 +82,7 @@ def report_of(title: str, found: Comparison) -> Report:
 
 
 def show(found: Comparison, most: int | None) -> None:
-    """Print the counts, and then one or more lines for each finding, at most ``most`` lines (None: all)."""
+    """Print the counts, and then the lines of each finding.  At most ``most`` findings are printed (None: all)."""
     print_rows(facts(found))
     lines = [f"{name}: {line}" for name, texts in devices(found) for line in texts]
     lines += [line for finding in found.cables for line in describe(finding)]

@@ -53,8 +53,8 @@ def compare_designs(
     ibnue compare-designs dragonfly:4,2,2 torus:6x6,cas=2
     ibnue compare-designs xgft:18x36,1x18 torus:6x6x6,cas=3 --hosts 600 --ports 36
 
-    Every design is routed, and its tables are proven.  The default prices are relative: a switch costs 100. Exit
-    status 1 if a design has no tables.
+    ibnue routes every design, proves its tables, and measures them.  The default prices are relative: a switch costs
+    100.  Exit status 1 if a design has no tables.
     """
     from routing.advise.designs import Prices, evaluate_design, with_hosts
     from routing.engines.base import EngineOptions

@@ -42,7 +42,8 @@ NAMED_SWITCHES = 10
 def diff(
     *, a: Path, b: Path, fabric: str | None, fabric_b: str | None, lmc: int, guid2lid: Path | None, as_json: bool
 ) -> int:
-    """Report what differs between the tables A and B: entries, service levels and, with the fabric, paths and load.
+    """Report the differences between the tables A and B: entries and service levels.  With the fabric, also paths and
+    load.
 
     A and B are bundles, folders that ibnue wrote, or snapshots; with --fabric also dump files.  Switches and LIDs are
     matched by GUID.  Exit status 1 if anything differs.
@@ -77,7 +78,7 @@ def load(path: Path, fabric: str | None, lmc: int, guid2lid: Path | None) -> Tab
     Raises
     ------
     InputError
-        The tables are OpenSM's dumps and no fabric is named, so that the owners of LIDs are unknown.
+        The tables are OpenSM's dumps, but no fabric is named.  So the owners of LIDs are unknown.
     """
     from routing.difference import tables_of_bundle, tables_of_fabric
     from routing.formats.bundle import read_bundle
@@ -142,7 +143,7 @@ def has_fabric(path: Path) -> bool:
 
 
 def facts(found: Difference) -> Iterator[tuple[str, str]]:
-    """Yield a row for each aspect in which tables can differ: its name, and the difference as text."""
+    """Yield one row for each kind of difference between tables: its name, and the difference as text."""
     yield "entries", of(found.entries_changed, found.entries)
     yield "LFT blocks", f"{of(found.blocks_changed, found.blocks)}; one SMP each"
     sls = (

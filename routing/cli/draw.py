@@ -44,15 +44,15 @@ def draw(
     threads: int,
     as_json: bool,
 ) -> int:
-    """Draw FABRIC, and what TABLES do on it.
+    """Draw FABRIC, and the load of TABLES on it.
 
     \b
     ibnue draw ibnetdiscover.txt -o fabric.html
     ibnue draw torus:5x5 tables -o loads.svg
     ibnue draw fabric.net after --fail 'leaf1/36' -o after.html
 
-    The lines show the all-to-all load of TABLES.  A credit loop of TABLES is drawn.  What --fail and --faults
-    break is drawn as lost, and TABLES are then tables of the fabric that is left.
+    The lines show the all-to-all load of TABLES.  If TABLES have a credit loop, it is drawn with arrows.  Parts that
+    --fail and --faults break are drawn with dashed lines.  TABLES must then be tables of the fabric that is left.
     """
     if output.suffix not in SUFFIXES:
         raise OptionError(f"{output}: no picture has the suffix {output.suffix!r}", remedy=f"use {', '.join(SUFFIXES)}")
@@ -74,7 +74,7 @@ def draw(
 
 
 def report_of(whole: Fabric, left: Fabric, routing: Routing | None, threads: int = 2) -> tuple[Report, Picture]:
-    """Return the report on a fabric after faults (``left``) and its tables, and the picture of the fabric."""
+    """Return the report on a fabric after faults (``left``) and its tables, with a picture of the fabric."""
     from routing.advise import describe_kind
     from routing.deadlock.verdict import decide
     from routing.draw.picture import picture_of
@@ -105,7 +105,7 @@ def write(report: Report, picture: Picture, output: Path, size: int) -> None:
 
 
 def as_object(picture: Picture) -> dict[str, Any]:
-    """Return what was drawn as an object for ``--json``."""
+    """Return the contents of the picture as an object for ``--json``."""
     cables = picture.cables
     return {
         "layout": picture.layout.kind,

@@ -17,7 +17,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of engines that begin with the typed text, for shell completion."""
+    """Return the names of engines that begin with the typed text.  Shells call this function to complete
+    ``--engine``.
+    """
     return [name for name in sorted(ENGINES) if name.startswith(incomplete)]
 
 
@@ -72,7 +74,7 @@ def _click_type(option: Option) -> Any:
 
 
 def is_given(option: str) -> bool:
-    """Return whether the user gave an option of the running command, even with its default value."""
+    """Return whether the user gave an option of the running command, even if its value equals the default."""
     return click.get_current_context().get_parameter_source(option) is not click.core.ParameterSource.DEFAULT
 
 

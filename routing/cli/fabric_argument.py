@@ -110,8 +110,8 @@ def tables_beside(fabric: str | None) -> Path | None:
 
 
 def fault_options(command: Command) -> Command:
-    """Add ``--fail`` and ``--faults`` to a command.  They name parts that are removed from the fabric before its
-    use.
+    """Add ``--fail`` and ``--faults`` to a command.  The two options name links and devices to remove from the fabric
+    before it is used.
     """
     command = click.option(
         "--faults",
@@ -210,7 +210,9 @@ def tables_of(path: Path, fabric: Fabric, option: str) -> Routing:
 
 
 def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return files, and names of generators that begin with the typed text, for shell completion."""
+    """Return files, and the names of generators that begin with the typed text.  Shells call this function to complete
+    FABRIC.
+    """
     from routing.topologies import TOPOLOGIES
 
     names = [CompletionItem(f"{name}:") for name in TOPOLOGIES if name.startswith(incomplete)]
@@ -218,7 +220,7 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 
 
 def generator_of(text: str) -> tuple[str, list[str]] | None:
-    """Split ``generator:argument,argument,option=value`` into the name of the generator and its words.
+    """Split the text ``generator:argument,argument,option=value`` into the name of the generator and its other words.
 
     The result is None if the text names a file, or no known generator.
     """
@@ -229,7 +231,7 @@ def generator_of(text: str) -> tuple[str, list[str]] | None:
 
 
 def separate_words(chosen: object, message: str) -> str | None:
-    """Return the error line for a user who separated a generator and its arguments by blanks, else None.
+    """Return the error line for a user who wrote a generator and its arguments as separate words; None for other users.
 
     ``chosen`` is the value of the argument FABRIC.  ``message`` is click's error, which lists all further words in
     parentheses.
@@ -289,7 +291,7 @@ def named(fabric: Fabric) -> Fabric:
 
 
 def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:
-    """Return the fabric that the argument FABRIC names; ``-`` is a file on standard input.
+    """Return the fabric that the argument FABRIC names.  ``-`` means standard input.
 
     If a file has this name, the file is read.  Otherwise the argument is ``generator:argument,argument,option=value``.
     Devices get the names of ``--node-name-map``.

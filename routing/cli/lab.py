@@ -40,13 +40,13 @@ OPTIONS = {
     "actions": "--do",
     "policies": "--policies",
 }
-"""How the user writes each parameter of the command, for error messages."""
+"""Spelling of each parameter of the command as an option, for error messages."""
 UNUSED_WITH = {
     "demo": {"fabric", "actions", "soak_length"},
     "soak_length": {"actions", "policies"},
     "opensm_engine": {"engine_name"},
 }
-"""For each parameter, the other parameters that would have no effect together with it, and are therefore rejected."""
+"""For each parameter, other parameters that have no effect together with it.  Such combinations are rejected."""
 
 
 @click.command()
@@ -82,10 +82,11 @@ def lab(
     ledger: Path | None,
     as_json: bool,
 ) -> int:
-    """Run OpenSM with the plugin on FABRIC, simulated by ibsim; pull cables and read back the result.
+    """Run OpenSM with the plugin on FABRIC, which ibsim simulates.  Pull cables, and read the tables back from the
+    switches.
 
-    After every action the tables are read back from the switches and proven.  Actions are read from standard input, a
-    line each, or given with --do:
+    After every action, ibnue reads the tables back from the switches and proves them.  Actions come from standard
+    input, one per line, or from --do:
 
     \b
     unlink DEVICE [PORT]    pull a cable, or all cables of a device
@@ -93,11 +94,12 @@ def lab(
     show                    read the tables back and prove them
     quit
 
-    With --soak faults come and go by themselves, up to three at a time; after each event OpenSM sweeps, the tables are
-    read back, proven, and compared with what the plugin planned.
+    With --soak, random faults occur and end, up to three at a time.  After each event OpenSM sweeps.  Then ibnue reads
+    the tables back, proves them, and compares them with the tables that the plugin planned.
 
-    Needs the Debian packages opensm, ibsim-utils, infiniband-diags; for the plugin libopensm-dev, libibumad-dev and a C
-    compiler.  Exit status 1 if any tables were incomplete or had a credit loop, or were not as planned.
+    This command needs the Debian packages opensm, ibsim-utils and infiniband-diags.  The plugin needs libopensm-dev,
+    libibumad-dev and a C compiler.  Exit status 1 if any tables were incomplete, had a credit loop, or differed from
+    the planned tables.
     """
     refuse_unused_options()
     subnet = fabric_argument.read(fabric or DEMO_FABRIC)
@@ -115,7 +117,7 @@ def lab(
     if policies is not None:
         from routing.policy import read_policy
 
-        read_policy(policies)  # reports errors in the file before anything is started
+        read_policy(policies)  # Errors in the file are reported before anything is started.
     states: list[LabState] = []
 
     def run(engine: str | None, wanted: Iterator[str], headline: str) -> None:

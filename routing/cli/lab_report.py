@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LabState:
-    """What the lab finds on the running fabric after an action.
+    """State of the lab's fabric and tables after an action.
 
     Attributes
     ----------
@@ -41,12 +41,11 @@ class LabState:
     broken
         Number of LFT entries of the previous state that the action made invalid.
     kept
-        All-to-all rate of an end port as a fraction of the rate in the previous state.  None if no channel carries
-        traffic.
+        All-to-all rate of an end port, divided by the rate in the previous state.  None if no channel carries traffic.
     returned
         Whether the forwarding tables equal those of the first state.
     ports
-        The plugin's report on lifetimes of single ports, or None without ``--policies``.
+        The plugin's report on packet lifetimes of ports; None without ``--policies``.
     """
 
     action: str

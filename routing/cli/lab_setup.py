@@ -18,7 +18,7 @@ from routing.formats.fabric_files import write_net
 AMPLE_TIMEOUTS = f"start_deadline = {TIMEOUT_SECONDS}\ndeadline = {TIMEOUT_SECONDS}\nrebalance = 0\n"
 """Plugin configuration whose deadlines do not expire on a busy machine or a large fabric.
 
-With ``rebalance = 0`` the tables stay unchanged between events, so that each event can be examined separately.
+With ``rebalance = 0`` the tables do not change between events.  So the effect of each event can be measured separately.
 """
 
 
@@ -33,7 +33,9 @@ def opensm_settings(
     report: dict[str, Any] = {"net_path": net, "config": {"qos": True}}
     if opensm_engine is not None and policies is None:
         report["routing_engine"] = f"{opensm_engine},no_fallback"
-        with suppress(EnvironmentProblem):  # without a compiler, path records are queried one by one, which is slower
+        # Without a compiler, the plugin that dumps path records cannot be built.  Path records are then queried one by
+        # one, which is slower.
+        with suppress(EnvironmentProblem):
             report["plugin"] = with_records(None, folder)
         return report
     built = install(libdir=folder)

@@ -1,4 +1,6 @@
-"""Print the output of commands: results on standard output, and progress on standard error if it is a terminal."""
+"""Print the output of commands.  Results go to standard output.  Progress goes to standard error if that is
+a terminal.
+"""
 
 from __future__ import annotations
 
@@ -163,7 +165,7 @@ def spinner(text: str) -> Iterator[None]:
 def progress_bar(text: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show on a terminal the number of finished items out of ``total``, the rate and the remaining time.
 
-    The context's value is a function to call with the number of items that were completed since the last call.
+    The context's value is a function.  Call it with the number of items completed since its last call.
     """
     from rich.console import Console
     from rich.progress import (

@@ -1,4 +1,4 @@
-"""Define the parameter type for numbers on the command line."""
+"""Define a click parameter type for numbers on the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Number(click.FloatRange):
     """A number within a range.  It rejects "nan", which click's comparison of ranges would accept."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the value as a number; raise a usage error if the value is not a number or is out of range."""
+        """Return the value as a number.  The usage error for any other value names the range."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
             self.fail(f"{value!r} is not a number.", param, ctx)

@@ -1,4 +1,4 @@
-"""``ibnue pause``: find the links that given flows pause, and whether the rates sink to zero."""
+"""``ibnue pause``: find the links that given flows pause, and whether the flow rates sink to zero."""
 
 from __future__ import annotations
 
@@ -54,10 +54,11 @@ def pause(
     trace: bool,
     as_json: bool,
 ) -> int:
-    """Find the links of FABRIC that flows along the paths of TABLES pause, and whether the rates sink to zero.
+    """Find the links of FABRIC that must pause if the given flows use the paths of TABLES.  Report whether their rates
+    sink to zero.
 
-    This is a fluid analysis in exact fractions: it models rates, not buffers or packets.  Exit status 1 if there is a
-    cycle of pause-regulated links with rates that sink towards zero.
+    This is a fluid analysis in exact fractions.  It models rates, but no buffers and no packets.  Exit status 1 if
+    there is a cycle of pause-regulated links with rates that sink towards zero.
     """
     from routing.deadlock.pause import analyse_pauses
 
@@ -97,7 +98,7 @@ def _flows(
     Flows
         The flows with the links that they use.
     str or None
-        What was assumed about tables that do not state SLs or VLs; None if nothing was.
+        Assumption about SLs or VLs that the tables do not state; None if the tables state both.
     """
     from routing.deadlock.flow_files import read_demands, read_paths
     from routing.deadlock.pause_flows import flows_along
@@ -114,7 +115,7 @@ def _flows(
 
 
 def _shifted(fabric: Fabric, shift: int | None) -> list[Demand]:
-    """Return one flow from every end port to the end port ``shift`` places later in the order of LIDs."""
+    """Return one flow from every end port to the end port that is ``shift`` positions later in the order of LIDs."""
     import numpy as np
 
     from routing.deadlock.pause_flows import Demand
@@ -172,7 +173,7 @@ def _joined(rates: Sequence[Fraction]) -> str:
 def _short(value: Fraction) -> str:
     """Format a fraction exactly if it is short, else as a decimal number.
 
-    A value close to 1 is shown as 1 and the difference, since rounding to 1 would hide it.
+    A value close to 1 is printed as 1 plus or minus the difference, because rounding to 1 would hide the difference.
     """
     if value.denominator < 1000:
         return str(value)

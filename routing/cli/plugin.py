@@ -51,7 +51,7 @@ def install(
 ) -> int:
     """Build libibnue.so for the OpenSM that is installed, and print the lines for opensm.conf.
 
-    Needs the Debian packages opensm, libopensm-dev, libibumad-dev, gcc and the headers of this Python.
+    This command needs the Debian packages opensm, libopensm-dev, libibumad-dev, gcc and the headers of this Python.
     """
     from osm_plugin.bundle_engine import plugin_engines
     from osm_plugin.install import install as build

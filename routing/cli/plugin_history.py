@@ -36,7 +36,7 @@ def _folder(config: Path | None) -> Path:
 def history(*, config: Path | None, as_json: bool) -> int:
     """List the proven tables that the plugin has stored, the oldest first.
 
-    `*` marks tables that are pinned. Tables that come back are not stored again.
+    `*` marks tables that are pinned.  Tables that are already stored are not stored again.
     """
     from osm_plugin.history import entries, pinned_name
 
@@ -68,10 +68,11 @@ def history(*, config: Path | None, as_json: bool) -> int:
 @_config_option
 @json_option
 def rollback(*, number: int | None, off: bool, config: Path | None, as_json: bool) -> int:
-    """Pin the tables with this NUMBER of `ibnue plugin history`: from the next sweep on the plugin publishes them.
+    """Pin the tables with this NUMBER of `ibnue plugin history`.  From the next sweep on, the plugin publishes the
+    pinned tables.
 
-    They are proven again on the fabric as it is then, and where a route is broken it is repaired.  They stay until
-    `ibnue plugin rollback --off`.
+    The plugin first proves the pinned tables on the fabric of that time, and repairs broken routes.  The tables stay
+    pinned until `ibnue plugin rollback --off`.
     """
     from osm_plugin.history import pin, unpin
 

@@ -33,7 +33,7 @@ def check(
 ) -> int:
     """Check a configuration of the plugin (TOML), the files that it names, opensm.conf, and the library.
 
-    Exit status: 0, nothing is wrong; 1, something will not work; 2, a file cannot be read.
+    Exit status 0: nothing is wrong.  1: OpenSM or the plugin would reject something.  2: a file cannot be read.
     """
     from osm_plugin.check_conf import Finding, as_table, check_configuration
     from osm_plugin.install import installed_library, opensm_version
@@ -64,9 +64,9 @@ def check(
 @click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="The plugin's configuration (TOML).")
 @json_option
 def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_json: bool) -> int:
-    """Show the library, the OpenSMs that have it loaded, and the age of state file and status file.
+    """Show the library, the OpenSM processes that have loaded it, and the age of the state file and the status file.
 
-    Exit status: 0, the library fits; 1, it does not; 2, there is none.
+    Exit status 0: the library fits.  1: the library does not fit.  2: there is no library.
     """
     from osm_plugin.config import read_config
     from osm_plugin.install import LIBRARY, installed_library, opensm_version
@@ -106,9 +106,9 @@ def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_
 @click.option("--force", is_flag=True, help="Remove it even if a running OpenSM has loaded it.")
 @json_option
 def remove(*, libdir: Path | None, prefix: Path | None, force: bool, as_json: bool) -> int:
-    """Remove libibnue.so, and nothing else; print the lines to take out of opensm.conf.
+    """Remove libibnue.so, and print the lines to remove from opensm.conf.
 
-    State files and configurations stay. Switches keep their tables until OpenSM starts again with another engine.
+    State files and configurations stay.  Switches keep their tables until OpenSM starts again with another engine.
     """
     from osm_plugin.install import installed_library
     from osm_plugin.installed import remove as take_away

@@ -43,8 +43,8 @@ def inputs(command: Command) -> Command:
 def policy() -> None:
     """Rules for head-of-queue lifetimes and deadlock breakers, port by port.
 
-    POLICY is a TOML file of [[rule]] tables: each selects ports (switch, ports, role, speed) and sets hoq_life,
-    vl_stall_count, loop_breaker or deadlock_breaker there.
+    POLICY is a TOML file of [[rule]] tables.  Each rule selects ports (switch, ports, role, speed), and sets hoq_life,
+    vl_stall_count, loop_breaker or deadlock_breaker for them.
     """
 
 
@@ -86,8 +86,8 @@ def apply_policy(policy_file: Path, fabric: str, tables: Path | None) -> PolicyI
 def check(*, policy_file: Path, fabric: str, tables: Path | None, as_json: bool) -> int:
     """Check POLICY against FABRIC: unknown ports, rules that contradict one another, impossible values.
 
-    The first thing wrong is an error (exit status 2) with file, line and remedy.  Otherwise the ports of each rule are
-    counted.
+    The first problem is an error (exit status 2) with file, line and remedy.  If there is no problem, the command
+    prints the number of ports of each rule.
     """
     subnet, facts, found = apply_policy(policy_file, fabric, tables)
     rows = [
@@ -162,10 +162,11 @@ def explain(*, policy_file: Path, fabric: str, tables: Path | None, switch: str,
 def suggest(
     *, fabric: str, tables: Path, output: Path | None, mtu: int, burst: int, breaker: bool, as_json: bool
 ) -> int:
-    """Propose a policy from TABLES: lifetimes that congestion alone never reaches, breakers on credit loops.
+    """Propose a policy from TABLES: lifetimes that congestion alone never exceeds, and deadlock breakers on credit
+    loops.
 
-    The worst wait without a deadlock is that of all CAs sending a burst to one, through switches that serve their
-    inputs in turn.
+    The lifetimes follow from the longest wait without a deadlock.  It occurs if all CAs send a burst to one CA through
+    switches that serve their inputs in turn.
     """
     import dataclasses
 
@@ -200,7 +201,7 @@ def suggest(
               help="Folder for one JSON file per switch, for the switch's agent.")  # fmt: skip
 @click.option("--opensm", is_flag=True, help="Print the values for opensm.conf that suit most ports.")
 def export(*, policy_file: Path, fabric: str, tables: Path | None, output: Path | None, opensm: bool) -> int:
-    """Export POLICY: to switch agents as one JSON file per switch, to OpenSM as its four global values."""
+    """Export POLICY as one JSON file per switch for switch agents, or as four global values for opensm.conf."""
     from routing.policy.export import opensm_lines, write_switch_files
 
     if output is None and not opensm:

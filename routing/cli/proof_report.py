@@ -50,7 +50,7 @@ def facts(proof: Proof) -> Iterator[tuple[str, str]]:
 
 
 def vl_note(*tables: Routing) -> str | None:
-    """Return a text that names the unknown parts of tables (SLs or SL2VL tables), and what is assumed for these parts.
+    """Return a text that names the unknown parts of tables (SLs or SL2VL tables), and the assumption about these parts.
 
     The result is None if everything is known.
     """
@@ -121,15 +121,16 @@ def print_verdict(verdict: Verdict) -> None:
 
 
 def percentage(value: float, more: str = "") -> str:
-    """Format a rate as a share of the data rate of the CAs' links, followed by the text ``more``."""
+    """Format a rate as a share of the data rate of the CAs' links.  ``more`` is a text to append."""
     return f"{value:.3f} of the CAs' rate{more}" if math.isfinite(value) else "no channel carries traffic"
 
 
 def print_findings(proof: Proof) -> None:
     """Print the traffic that is not delivered, and the credit loop if there is one.
 
-    Each channel of the loop is a line with switch, port and VL, and a pair of LIDs whose path uses this channel and the
-    next channel of the loop.  A loop that exists only with traffic between switches is printed as one line.
+    Each channel of the loop is a line with switch, port and VL.  The line also names two LIDs whose path uses this
+    channel and the next channel of the loop.  A loop that exists only with traffic between switches is printed as one
+    line.
     """
     for line in proof.unreachable.describe():
         echo_lines(line)

@@ -129,7 +129,9 @@ def facts(figures: Quality) -> list[tuple[str, str]]:
 
 
 def stretch_facts(figures: Quality) -> Iterator[tuple[str, str]]:
-    """Yield the stretch of the paths as a row, if it was measured."""
+    """Return a row on the stretch of the paths (their length relative to shortest paths); no row if the stretch was not
+    measured.
+    """
     if (stretch := figures.stretch) is not None:
         longer = f"{stretch.more_mean:.2f} mean, {stretch.more_most} most hops longer than the shortest path"
         yield "stretch", f"{stretch.mean:.3f} mean, {stretch.most:.2f} most; {longer}"

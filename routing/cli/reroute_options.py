@@ -26,8 +26,8 @@ STABILITY_LEVELS = ("full", "balanced", "fresh")
 
 @dataclass(frozen=True)
 class Previous:
-    """The user's options about earlier tables: their path, their fabric, the stability, and how many entries may be
-    rebalanced.
+    """The user's options about earlier tables: path and fabric of the tables, stability, and how many entries may be
+    moved for balance.
     """
 
     tables: Path
@@ -82,12 +82,11 @@ def engine_of(routing: Routing) -> str | None:
 
 
 Given = Callable[[str], bool]
-"""Function that returns whether the user gave an engine option, even with its default value."""
+"""Function that returns whether the user gave an engine option, even if its value equals the default."""
 
 
 def engine_for(routing: Routing, name: str) -> Engine:
-    """Return the engine for a re-route: the engine that the user named by ``-e``, else the engine of the earlier
-    tables.
+    """Return the engine for a re-route: the engine of ``-e`` if given, otherwise the engine of the earlier tables.
 
     Raises
     ------
@@ -104,7 +103,7 @@ def options_for(
     options: EngineOptions,
     is_given: Given = engine_options.is_given,
 ) -> EngineOptions:
-    """Return the engine options for a re-route, of which some come from the earlier tables.
+    """Return the engine options for a re-route.  Some of them come from the earlier tables.
 
     Options that the user gave take precedence.  Without ``--first-vl``, the VLs below the first VL of the earlier
     tables stay unused.  Without ``--root`` and ``--root-guid-file``, the roots of the earlier tables are kept, if
@@ -126,7 +125,9 @@ def _first_vl(routing: Routing) -> int:
 
 
 def _roots(routing: Routing, fabric: Fabric) -> list[int]:
-    """Return the rows of the switches that were the named roots of the earlier tables, and that the fabric has."""
+    """Return the row numbers of the switches that were the named roots of the earlier tables, as far as the fabric
+    still has these switches.
+    """
     named = routing.provenance.options.get("roots")
     row = {_guid_text(int(guid)): row for row, guid in enumerate(fabric.switch_guid)}
     return [row[guid] for guid in map(str, named) if guid in row] if isinstance(named, list) else []
@@ -174,15 +175,15 @@ def reroute(
 
 
 def both(found: Rerouted, step: Rerouted | None, earlier: Routing) -> Rerouted:
-    """Combine the results of a re-route and of the rebalancing after it into one report on the change of the earlier
+    """Combine the results of a re-route and of the later rebalancing into one report on the change of the earlier
     tables.
 
     Parameters
     ----------
     found, step
-        The re-route, and the rebalancing step that moved more entries; None if it moved none.
+        The re-route, and the rebalancing step.  The step is None if it moved no entry.
     earlier
-        The earlier tables, with rows and columns as in the present fabric.
+        The earlier tables, renumbered for the present fabric.
     """
     if step is None:
         return replace(
@@ -212,9 +213,9 @@ def check_same(
     *,
     is_given: Given = engine_options.is_given,
 ) -> None:
-    """Raise OptionError if the engine options contradict the earlier tables, which a re-route has to keep.
+    """Raise OptionError if the engine options contradict the earlier tables, most of which a re-route keeps.
 
-    ``option``: the command's option by which the user named the earlier tables, for the error message.
+    ``option`` is the command's option that names the earlier tables, for the error message.
 
     Raises
     ------

@@ -60,8 +60,8 @@ def route(
     ibnue route ibnetdiscover.out -e updn --vls 4 --root spine1 --root spine2 -o tables
     ibnue route now.net --previous tables --was before.net -o new
 
-    Exit status 1 if the tables are incomplete or have a credit loop (engines that promise nothing, such as minhop, may
-    leave one: their tables are written all the same, and the loop is named).
+    Exit status 1 if the tables are incomplete or have a credit loop.  An engine that promises nothing, such as minhop,
+    may leave a loop.  Its tables are written nevertheless, and the report names the loop.
     """
     from routing.publish import verify
     from routing.quality import bisection_share, measure
@@ -106,7 +106,7 @@ def route(
 def read(
     fabric: str, earlier: reroute_options.Previous | None, given: dict[str, Any], *, lmc: int, guid2lid: Path | None
 ) -> tuple[Fabric, Fabric]:
-    """Read the fabric, apply the faults, and find the fabric of the earlier tables.
+    """Read the fabric, apply the faults, and read the fabric of the earlier tables.
 
     The options ``--fail`` and ``--faults`` are removed from ``given``.
 
@@ -115,7 +115,7 @@ def read(
     subnet : Fabric
         The fabric with the faults.
     whole : Fabric
-        The fabric of the earlier tables: that of ``--was``, else the fabric without the faults.
+        The fabric of the earlier tables: the fabric of ``--was`` if given, otherwise the fabric without the faults.
     """
     whole = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
     subnet = fabric_argument.broken(whole, given.pop("failed"), given.pop("fault_lists"))
@@ -125,7 +125,7 @@ def read(
 
 
 def effort_for_budget(budget: float, options: EngineOptions, fabric: Fabric) -> EngineOptions:
-    """Return the options with an optimisation effort whose estimated cost fits into a budget of CPU seconds.
+    """Return the options with the optimisation effort whose estimated cost equals a budget of CPU seconds.
 
     Raises
     ------
@@ -149,7 +149,9 @@ class Result:
     files: Sequence[Path]
     rerouted: Rerouted | None
     bisection_before: float | None
-    """Bisection rate of the earlier tables on their fabric, or None without them; NaN with fewer than two end ports."""
+    """Bisection rate of the earlier tables on their fabric.  None without earlier tables, and NaN with fewer than two
+    end ports.
+    """
 
     @property
     def replies_at_offset(self) -> bool:
@@ -166,7 +168,7 @@ class Result:
 
     @property
     def bisection_kept(self) -> float | None:
-        """Bisection rate after the re-route as a fraction of that before; None if there is nothing to compare."""
+        """Bisection rate after the re-route, divided by the rate before.  None if either rate is unknown."""
         kept = self.quality.bisection_mean / self.bisection_before if self.bisection_before else math.nan
         return kept if math.isfinite(kept) else None
 
@@ -181,8 +183,8 @@ def step(text: str, seconds: dict[str, float], name: str) -> Iterator[None]:
 
 
 def write(output: Path | None, tables: VerifiedTables) -> list[Path]:
-    """Write the tables into the output folder, and return the paths of all files in it; no paths if ``output`` is
-    None.
+    """Write the tables into the output folder, and return the paths of all files in it.  If ``output`` is None, write
+    nothing.
     """
     if output is None:
         return []
@@ -202,7 +204,8 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield "fabric", proof_report.fabric_line(result.tables.fabric)
     if result.rerouted is not None:
         yield from reroute_options.facts(result.rerouted, result.bisection_kept)
-    # One needed VL is certainly the minimum. A higher number is only an upper bound, with which the engine succeeded.
+    # If the engine needs one VL, the report states this number as the minimum.  A higher number is only an upper bound,
+    # because a better search might succeed with fewer VLs.
     yield "VLs", f"{'' if routing.vls_needed == 1 else 'at most '}{routing.vls_needed} needed, {routing.vls} used"
     if "fallback" in routing.provenance.options:
         yield "paths", f"{routing.provenance.options['fallback']}: other paths were not found with this number of VLs"

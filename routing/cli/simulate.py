@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return matching names of scenarios, and files, for shell completion."""
+    """Return matching names of scenarios, and files.  Shells call this function to complete SCENARIO."""
     from routing.simulate.scenario import scenarios
 
     return [CompletionItem(name) for name in scenarios() if name.startswith(incomplete)] + [
@@ -47,12 +47,13 @@ def simulate(
     *, scenario: str | None, listing: bool, names: tuple[str, ...], plot: Path | None, trace: bool, sweep: bool,
     as_json: bool, **sweeping: Any,
 ) -> int:  # fmt: skip
-    """Run a SCENARIO, packet by packet: one that comes with ibnue, or a TOML file.
+    """Simulate a SCENARIO packet by packet.  SCENARIO is the name of a scenario of ibnue, or a TOML file.
 
-    Exit status 1 if something else comes out than the scenario expects.
+    Exit status 1 if a result differs from what the scenario expects.
 
-    With --sweep, SCENARIO is a fabric: a file, or a generator such as torus:8x8,cas=1. Its CAs send at several loads.
-    Printed are the accepted load and the latency after the warm-up, with 95 % confidence intervals over seeds.
+    With --sweep, SCENARIO is a fabric instead: a file, or a generator such as torus:8x8,cas=1.  Its CAs send at several
+    loads.  The command then prints the accepted load and the latency after the warm-up, with 95 % confidence intervals
+    over seeds.
     """
     from routing.simulate.scenario import find_scenario
 
@@ -159,13 +160,13 @@ def short(value: Any) -> str:
 
 
 def inner(value: Any) -> str:
-    """Format a value inside another one, in parentheses if it has several items."""
+    """Format a value that is part of a larger value, in parentheses if the value has several items."""
     return f"({short(value)})" if isinstance(value, Mapping | list | tuple) and len(value) > 1 else short(value)
 
 
 def part(found: Any, wanted: Any) -> Any:
-    """Return the part of a figure that the scenario expects.  If the figure is a mapping, only its expected keys are
-    returned, else the whole figure.
+    """Return the part of a figure for which the scenario states an expectation.  If the figure is a mapping, only its
+    expected keys are returned, otherwise the whole figure.
     """
     if isinstance(found, Mapping) and isinstance(wanted, Mapping):
         return {name: part(value, wanted[name]) for name, value in found.items() if name in wanted}

@@ -25,7 +25,9 @@ MOST_LOADS = 100
 
 
 def read_loads(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[float, ...] | None:
-    """Parse offered loads (fractions of a link's rate): a list with commas, or ``first:last:step``.  None for None."""
+    """Parse offered loads (fractions of a link's rate): a list with commas, or ``first:last:step``.  If ``text`` is
+    None, the result is None.
+    """
     if text is None:
         return None
     try:
@@ -187,12 +189,12 @@ def make_curves(fabric: Fabric, options: dict[str, Any]) -> list[Curve]:
         network = build_network(fabric, escape, timing, vls=vls)
         networks += [(f"adaptive, {scheme}", network, scheme) for scheme in options["schemes"]]
     for pattern in options["patterns"]:
-        pattern_traffic(networks[0][1], pattern, 0.5)  # reports a wrong pattern before the first run
+        pattern_traffic(networks[0][1], pattern, 0.5)  # This call reports a wrong pattern before the first run.
     return [Curve(*network, pattern) for pattern in options["patterns"] for network in networks]
 
 
 def measure_point(curve: Curve, load: float, seed: int, settings: Settings) -> Measurement:
-    """Simulate one curve at one offered load with one seed.  A worker process calls this function."""
+    """Simulate one curve at one offered load with one seed, in a worker process."""
     from routing.simulate.adaptive import Scheme
     from routing.simulate.load_curve import measure, simulation_of
     from routing.simulate.patterns import PROCESSES, pattern_traffic

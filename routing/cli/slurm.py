@@ -36,7 +36,8 @@ def slurm(
     ibnue slurm ibnetdiscover.txt -o topology.conf
     ibnue slurm ibnetdiscover.txt --yaml -o topology.yaml
 
-    A node is called as the first word of the name of its CA.  Switches side by side in a tree count as one.
+    The name of a node is the first word of the name of its CA.  Switches at the same place of a fat tree are written as
+    one switch.
     """
     from routing.formats.atomic import write_text_atomically
     from routing.slurm import conf_text, slurm_planes, yaml_text

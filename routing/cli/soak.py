@@ -24,7 +24,7 @@ _SECONDS = {"s": 1, "min": 60, "h": 3600}
 
 
 def length(text: str) -> tuple[int | None, float | None]:
-    """Parse how long a soak (a run of random faults and repairs) is: a number of events, or a duration.
+    """Parse the length of a soak (a run of random faults and repairs): a number of events, or a duration.
 
     Examples are "100", "90s", "30min" and "8h".
 
@@ -97,7 +97,7 @@ def soak(
         with spinner("building the plugin and starting OpenSM"):
             lab = stack.enter_context(Lab(**opensm_settings(Path(folder), subnet, engine, opensm_engine)))
         plan = None if opensm_engine else lab.opensm.folder / "ibnue-state.npz"
-        with suppress(KeyboardInterrupt):  # Ctrl-C ends the run, and the outcomes so far are reported
+        with suppress(KeyboardInterrupt):  # Ctrl-C ends the run.  The outcomes so far are reported.
             for outcome in Soak(lab, seed=seed, plan=plan).run(events=events, seconds=seconds):
                 outcomes.append(outcome)
                 if book is not None:

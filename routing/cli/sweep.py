@@ -152,16 +152,16 @@ def sweep(
     retry_errors: bool, others: tuple[Path, ...], against: Path | None, tolerance: float, by_fabric: bool,
     as_json: bool, **given: Any,
 ) -> int:  # fmt: skip
-    """Route every fabric with every engine and every fault; prove, measure and store each result.
+    """Route every fabric with every engine and every fault.  Prove, measure and store each result.
 
     \b
     ibnue sweep torus:4x4x4 -e nue -e lash --links all --switches all --ledger torus.db
     ibnue sweep nets/*.net -e updn --random 100:1% --ledger new.db --against old.db
     ibnue sweep --ledger torus.db                     print the results in a ledger
 
-    A run that was stopped or killed continues if it is started again with the same ledger.  Exit status 1 if any tables
-    were not certified, or if a result is worse than in the earlier ledger: not certified any more, more VLs needed, a
-    lower all-to-all rate, or other tables by the same version.
+    If a run was stopped or killed, the same command with the same ledger continues it.  Exit status 1 if any tables
+    were not certified, or if a result is worse than in the earlier ledger.  Worse means: no longer certified, more VLs
+    needed, a lower all-to-all rate, or other tables by the same version.
     """
     from routing.sweep.executors import Mpi, mpi_ranks, workers
     from routing.sweep.ledger import Ledger
@@ -169,11 +169,12 @@ def sweep(
     from routing.sweep.summary import compare, lines
 
     if given["spec"] is None and not given["fabric_names"]:
-        refuse_running_options()  # depends only on the command line, so that all MPI ranks come to the same result
+        # This check depends only on the command line, so all MPI ranks come to the same result.
+        refuse_running_options()
     with ExitStack() as stack:
         ranks = stack.enter_context(mpi_ranks()) if executor == "mpi" else None
         if executor == "mpi" and ranks is None:
-            return 0  # this is a rank other than 0, and its work is done
+            return 0  # This process is an MPI rank other than 0, and its work is done.
         if against is None and named(["tolerance"]):
             raise OptionError(
                 "--tolerance has no effect without --against", remedy="add --against LEDGER, or leave it out"
@@ -202,12 +203,12 @@ def sweep(
 
 
 def same(other: Path, path: Path | None) -> Path:
-    """Return the path of another ledger (file of results), after a check that it is not the ledger of this run.
+    """Return the path of another ledger (file of results).
 
     Raises
     ------
     OptionError
-        It is the ledger of this run.
+        The path is that of the ledger of this run.
     """
     if path is not None and other.exists() and path.exists() and other.samefile(path):
         raise OptionError(f"{other} is the ledger of this run", remedy="name an earlier one, or a copy")
@@ -260,7 +261,7 @@ def planned(given: Mapping[str, Any], shard: str | None, timeout: float | None) 
 
 
 def named(given: Collection[str]) -> list[str]:
-    """Return those of the given parameters that the user has set, by the names of their options."""
+    """Return the given parameters that the user has set, as names of options."""
     context = click.get_current_context()
     return [
         max(param.opts, key=len)
@@ -270,7 +271,7 @@ def named(given: Collection[str]) -> list[str]:
 
 
 def block(given: Mapping[str, Any]) -> Block:
-    """Return the part of a sweep specification that the options describe."""
+    """Return the options as one block of a sweep specification, as a TOML file would state them."""
     from routing.sweep.spec import Block, parse_seeds
 
     if given["lab"] and given["modes"]:
@@ -293,18 +294,18 @@ def block(given: Mapping[str, Any]) -> Block:
 def run(
     stack: ExitStack, ledger: Ledger, plan: Plan, *, again: Sequence[str], executor: str, crew: Callable[[], Workers]
 ) -> tuple[int, float]:
-    """Run the cases that have no result in the ledger (file of results), or whose outcome there is in ``again``.
+    """Run the cases that have no result in the ledger (file of results), and those whose outcome is in ``again``.
 
     Returns
     -------
     tasks : int
         Number of cases that were run.
     seconds : float
-        Elapsed time.
+        Elapsed time in seconds.
     """
     from routing.sweep.run import Run
 
-    if not plan.tasks:  # a shard without cases creates a ledger too, so that the ledgers of all shards can be merged
+    if not plan.tasks:  # A shard without cases creates a ledger too, so that the ledgers of all shards can be merged.
         ledger.begin(f"0 of 0 tasks, {executor}")
     done = ledger.done(without=again)
     todo = [task for task in plan.tasks if task.id not in done]
@@ -340,7 +341,7 @@ def prepared(stack: ExitStack) -> tuple[tuple[str, str], ...]:
 
 
 def packer(plan: Plan, settings: tuple[tuple[str, str], ...]) -> Any:
-    """Return a function that packs cases of one fabric into a batch for a worker process."""
+    """Return a function that packs cases with the same fabric into a batch for a worker process."""
     from routing.sweep.work import OFFLINE, Batch, pack
 
     packed: dict[str, bytes] = {}

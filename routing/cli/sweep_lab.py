@@ -1,6 +1,6 @@
-"""Run cases of a sweep with a real OpenSM: the plugin routes the faulty fabric, and ibdmchk checks the tables too.
+"""Run cases of a sweep with a real OpenSM.  The plugin routes the faulty fabric, and ibdmchk also checks the tables.
 
-Every case runs in an OpenSM and an ibsim of its own, so that its result does not depend on earlier cases.
+Every case runs with a new OpenSM and a new ibsim, so that its result does not depend on earlier cases.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def pull(lab: Lab, fault: Fault) -> None:
     """Apply a fault to the running ibsim."""
     for guid in fault.devices:
         lab.ibsim.unlink(guid)
-    # A link fault names both ends. Unlinking one end removes the link; a second unlink would fail.
+    # A link fault names both ends.  Unlinking one end removes the link.  A second unlink at the other end would fail.
     ports = fault.ports[:1] if fault.kind is FaultKind.LINK else fault.ports
     cabled = {(lab.ibsim.device(port.device).guid, port.port) for port in lab.ibsim.ports() if port.peer}
     for guid, port in ports:
@@ -135,7 +135,7 @@ def pull(lab: Lab, fault: Fault) -> None:
 
 
 def opensm_events(sweep: Sweep | None) -> Sweep:
-    """Return the sweep, which is never None, because the lab waits for a sweep when it starts."""
+    """Return OpenSM's sweep after the fault.  It is never None, because the lab waits for a sweep when it starts."""
     assert sweep is not None
     return sweep
 
@@ -163,7 +163,9 @@ def second_opinion(lab: Lab, fabric: Fabric) -> bool | None:
 
 
 def verdict(task: Task, fabric: Fabric, before: LabState, after: LabState, second: bool | None) -> Result:
-    """Return the result of a case, given the state before and after the faults, and ibdmchk's verdict ``second``."""
+    """Return the result of a case from the states before and after the faults, and from ibdmchk's verdict
+    ``second``.
+    """
     outcome, report = classify_outcome(ENGINES[task.target.engine], after.proof)
     if not after.as_dumped:
         outcome, report = "wrong", "the tables in the switches differ from OpenSM's dump"

@@ -21,7 +21,7 @@ NAMED = 10
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that a sweep reports to the user.
+    """Results of a sweep, as the command reports them to the user.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Report:
     compared
         Comparison with an earlier ledger (file of results), or None.
     ran, seconds
-        Number of cases that this command ran itself, and the elapsed time in seconds.
+        Number of cases that this command ran, and the elapsed time in seconds.
     """
 
     records: Sequence[Record]
@@ -53,9 +53,7 @@ class Report:
 
     @property
     def of_one_kind(self) -> bool:
-        """Whether a single version of ibnue computed all results with OpenSM, and a single version all results without
-        OpenSM.
-        """
+        """Whether one version of ibnue computed all results with OpenSM, and one version all results without OpenSM."""
         kinds = {(record.task.mode == "lab", record.version) for record in self.records}
         return len(kinds) == len({live for live, _ in kinds})
 
@@ -145,7 +143,7 @@ def show(report: Report, *, by_fabric: bool) -> None:
 
 
 def page_of(report: Report) -> Page:
-    """Return the report with a table of all cases, and one of the summary by engine and mode."""
+    """Return the report with a table of all cases, and a table of the summary by engine and mode."""
     from routing.draw.report import Report as Page
     from routing.formats.csv_table import Table
 

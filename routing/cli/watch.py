@@ -51,11 +51,12 @@ def watch(
     everywhere: bool,
     as_json: bool,
 ) -> int:
-    """Read the counters of FABRIC with perfquery and name the credit loop of TABLES that they point at.
+    """Read the counters of FABRIC with perfquery.  Name the credit loop of TABLES on which the counters suggest a
+    deadlock.
 
-    A channel is suspected if it drops at the head of its queue, or waits and sends next to nothing.  FABRIC has to have
-    the LIDs that the switches have now (the output of ibnetdiscover has).  Exit status 1 if suspected channels are on a
-    credit loop, in any round.
+    A channel is suspected if it drops packets at the head of its queue, or if it waits and sends almost nothing.
+    FABRIC must have the LIDs that the switches have now, as the output of ibnetdiscover has.  Exit status 1 if
+    suspected channels were on a credit loop in any round.
     """
     if once and (rounds is not None or reset):
         other = "--rounds" if rounds is not None else "--reset"
@@ -162,7 +163,9 @@ def channel_name(fabric: Fabric, channel: int) -> str:
 
 
 def as_object(fabric: Fabric, suspects: SuspectTurns, unclassified: Sequence[int]) -> dict[str, Any]:
-    """Return the result as an object for ``--json``: the last round in which a loop was found, else the last round."""
+    """Return the result as an object for ``--json``.  It is about the last round with a loop, or about the last round
+    if no round had a loop.
+    """
     loops = [
         {"suspected": list(suspect.suspected), "credit_loop": [turn.as_object() for turn in suspect.loop.turns]}
         for suspect in suspects.loops

@@ -35,7 +35,7 @@ NAMED = 3
 
 
 def all_or(text: str) -> int:
-    """Parse the number of random items to break; ``all`` is returned as -1."""
+    """Parse how many random items to break; ``all`` is returned as -1."""
     if text == "all":
         return -1
     number = parse_decimal(text)
@@ -115,15 +115,15 @@ def whatif(
     beside_fresh: bool, max_loss: float | None, required: tuple[str, ...], worst: int, jobs: int | None,
     as_json: bool, **given: Any,
 ) -> int:  # fmt: skip
-    """Break FABRIC as asked, repair the tables, prove them, and report the cost.
+    """Apply faults to FABRIC, repair the tables, prove them, and report the cost of each fault.
 
     \b
     ibnue whatif torus:4x4x4 -e nue --links all --switches all
     ibnue whatif fabric.net -e updn --random 1000:3 --kinds link,switch --json
     ibnue whatif fabric.net -e updn --fault 'leaf1/36 - spine1/1' --max-loss 0.1 --require certified
 
-    Without a choice of faults: every single link.  A split fabric is not an error: each part stays
-    routed, and what is cut off is listed.
+    Without options that choose faults, every single link between switches is one scenario.  A split fabric is not an
+    error.  Each part stays routed, and the report lists the devices that are cut off.
     """
     from routing.processes import cores
     from routing.reroute import Stability
@@ -150,7 +150,8 @@ def whatif(
     limits = Limits(max_loss, "certified" in required, "connected" in required)
     jobs = jobs or cores()
     started = time.perf_counter()
-    with closing(explore(baseline, scenarios, jobs=jobs)) as found:  # closed even if a signal ends this loop early
+    # closing() ends the worker processes even if a signal ends this loop early
+    with closing(explore(baseline, scenarios, jobs=jobs)) as found:
         effects = list(watched(found, len(scenarios)))
     seconds = time.perf_counter() - started
     beyond = [effect for effect in effects if limits.exceeded(effect)]
@@ -166,7 +167,7 @@ def whatif(
 
 
 def check_company(chosen: Mapping[str, Any], together: bool, as_json: bool) -> None:
-    """Raise OptionError if an option has no effect, because the option that it refers to is missing."""
+    """Raise OptionError if an option has no effect because another option is missing."""
     source = click.get_current_context().get_parameter_source
     if chosen["tables"] is None and fabric_argument.has_sl_files():
         raise OptionError("--sl and --sl2vl have no effect without --tables", remedy="add --tables, or leave them out")
@@ -191,7 +192,7 @@ def read(
     Routing
         The tables.  If their VLs are unknown, all packets use one VL.
     Engine
-        The engine that the user named by ``-e``, else the one that computed the tables.
+        The engine of ``-e`` if given, otherwise the engine that computed the tables.
     EngineOptions
         The options of the engine.
 
@@ -224,7 +225,7 @@ def choose(
     lists: Sequence[Path],
     together: bool,
 ) -> Iterator[Scenario]:
-    """Yield the scenarios (sets of faults at the same time) that the user asked for, in the order of the help text."""
+    """Yield the scenarios (sets of simultaneous faults) that the options describe, in the order of the help text."""
     from routing.faults import every_ca, every_link, every_switch, parse_fault, random_faults, read_faults
     from routing.whatif import Scenario, draw_faults, single_faults
 

@@ -22,14 +22,15 @@ _RATE = re.compile(r"[0-9]{1,9}(?:/[0-9]{1,9}|\.[0-9]{1,9})?", re.ASCII)
 def read_demands(path: str | Path, fabric: Fabric) -> list[Demand]:
     """Read a file with one flow per line: ``SOURCE DESTINATION [RATE]``.
 
-    SOURCE and DESTINATION are each the name of a CA or router, a GUID (0x...) of a node or port, or a LID.  Names with
-    blanks need quotes.  A CA with several cabled ports needs the GUID or a LID of the port.  RATE is a share of the
-    sender's link, such as 1/3 or 0.5; the default is 1.  ``#`` begins a comment.
+    SOURCE and DESTINATION are names of CAs or routers, GUIDs (0x...) of nodes or ports, or LIDs.  Names with blanks
+    need quotes.  A CA with several cabled ports needs the GUID or a LID of the port.  RATE is a share of the rate of
+    the sender's link, such as 1/3 or 0.5.  The default is 1.  ``#`` begins a comment.
 
     Raises
     ------
     ParseError
-        A line is invalid, the fabric does not have one of the ends, or a rate is not above 0 and at most 1.
+        A line is invalid, the fabric does not have the source or the destination, or a rate is not above 0 and at most
+        1.
     """
     found = []
     for line, words in _lines(path):
@@ -87,14 +88,14 @@ def _lines(path: str | Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _endport(fabric: Fabric, word: str, path: str | Path, line: int) -> tuple[int, int]:
-    """Find the end port that a word of the file names.
+    """Find the end port to which a word of the file (name, GUID or LID) refers.
 
     Returns
     -------
     row : int
         Row of the end port in the fabric.
     lid : int
-        LID in the word, else the base LID of the end port.
+        LID that the word states, otherwise the base LID of the end port.
     """
     try:
         return find_endport(fabric, word)
@@ -104,7 +105,8 @@ def _endport(fabric: Fabric, word: str, path: str | Path, line: int) -> tuple[in
 
 def _rate(word: str, path: str | Path, line: int) -> Fraction:
     try:
-        # Fraction accepts exponents, and would expand "1e-999999999" to all its digits. The pattern excludes exponents.
+        # Fraction accepts exponents, and would expand "1e-999999999" to a number with that many digits.  Therefore this
+        # pattern excludes exponents.
         rate = Fraction(word) if _RATE.fullmatch(word) else Fraction(0)
     except ZeroDivisionError:
         rate = Fraction(0)

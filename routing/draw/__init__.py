@@ -1,7 +1,7 @@
-"""Pictures of a fabric and its tables: SVG, DOT, and one HTML page that needs no network.
+"""Draw a fabric and its tables as SVG, as DOT, or as one HTML page that needs no network.
 
-:func:`picture_of` collects what is drawn, as a :class:`Picture`.  The writers :func:`svg_text`, :func:`dot_text` and
-:func:`page_text` return the text of a file.
+:func:`picture_of` collects the contents of a picture as a :class:`Picture`.  The writers :func:`svg_text`,
+:func:`dot_text` and :func:`page_text` return the text of a file.
 """
 
 from routing.draw.dot import dot_text

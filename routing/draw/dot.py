@@ -1,4 +1,4 @@
-"""DOT (Graphviz) of a picture, with the coordinates of :mod:`routing.draw.layout`: ``neato -n2`` keeps them."""
+"""Write a picture in the DOT format of Graphviz.  ``neato -n2`` keeps the coordinates of :mod:`routing.draw.layout`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COLOURS = ("#b9c2ca", "#9db7d5", "#4f94cd", "#7b52ab", "#c2185b", "#5b6b7a", "#d
 
 
 def dot_text(picture: Picture, title: str) -> str:
-    """Return a picture as an undirected DOT graph of switches; cables have ports, rate and load as attributes."""
+    """Return a picture as an undirected DOT graph of switches.  Cables have ports, rate and load as attributes."""
     fabric, cables, classes = picture.fabric, picture.cables, picture.classes.tolist()
     on_loop = {cable for cable, _ in picture.loop}
     lines = [f"graph {_quoted(title)} {{", "  node [shape=box, style=rounded, fontname=sans];"]

@@ -1,4 +1,4 @@
-"""Reports on a fabric with its picture: the fabric alone, with tables, and the effect of each fault."""
+"""Make reports on a fabric with its picture: the fabric alone, the fabric with tables, and the effect of each fault."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ LOSS = "loss if it fails"
 
 
 def loop_table(loop: CreditLoop | None) -> Table:
-    """Return the channels of a credit loop, with traffic for each dependency; no rows if there is no loop."""
+    """Return a table of the channels of a credit loop, with traffic for each dependency.  It has no rows if there is no
+    loop.
+    """
     columns = ("switch", "port", "to switch", "to port", "VL", "from", "from LID", "to", "to LID", "SL")
     rows = tuple(
         (
@@ -41,7 +43,7 @@ def loop_table(loop: CreditLoop | None) -> Table:
 
 
 def channel_table(fabric: Fabric, routing: Routing, *, threads: int = 2) -> Table:
-    """Return all channels with their all-to-all load, the fullest first."""
+    """Return a table of all channels with their all-to-all load, the highest load first."""
     loads, channels = channel_loads(fabric, routing, threads=threads), fabric.channels
     rows = tuple(
         (
@@ -58,12 +60,14 @@ def channel_table(fabric: Fabric, routing: Routing, *, threads: int = 2) -> Tabl
 
 
 def effect_table(effects: Sequence[Effect]) -> Table:
-    """Return the effects of fault scenarios, in the given order."""
+    """Return a table of the effects of fault scenarios, in the given order."""
     return Table.of("Faults", [effect.as_dict() for effect in effects], [*Effect.__dataclass_fields__])
 
 
 def loss_picture(fabric: Fabric, effects: Sequence[Effect]) -> Picture:
-    """Return a picture of a fabric whose cables show the all-to-all loss if they fail, where that is known."""
+    """Return a picture of a fabric in which each cable shows the all-to-all loss if it fails, where the
+    loss is known.
+    """
     picture = picture_of(fabric)
     row_of = {}
     for row, ((a, b), (p, q)) in enumerate(
@@ -82,7 +86,7 @@ def loss_picture(fabric: Fabric, effects: Sequence[Effect]) -> Picture:
 
 
 def link_table(fabric: Fabric) -> Table:
-    """Return all links of a fabric: both ports, width, speed of a physical lane, and data rate."""
+    """Return a table of all links of a fabric: both ports, width, speed of a physical lane, and data rate."""
     rows = tuple(
         (fabric.labels[a], p, fabric.labels[b], q, width, speed, round(rate, 4))
         for (a, b), (p, q), width, speed, rate in zip(
@@ -98,7 +102,8 @@ def link_table(fabric: Fabric) -> Table:
 
 
 def entry_table(fabric: Fabric, routing: Routing) -> Table:
-    """Return all LFT entries towards LIDs in use: switch, LID, its owner, and the out-port (None: no entry).
+    """Return a table of all LFT entries towards LIDs in use: switch, LID, owner of the LID, and out-port (None: no
+    entry).
 
     Cost: O(S L) rows.
     """

@@ -1,4 +1,4 @@
-"""Coordinates of the switches of a grid, torus, hypercube or HyperX, found from the cables alone."""
+"""Find the coordinates of the switches of a grid, torus, hypercube or HyperX from the cables alone."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ Cells = npt.NDArray[np.int64]
 
 
 def grid_coordinates(fabric: Fabric) -> Cells | None:
-    """Return int64[S, D], the coordinates of each switch; None if the fabric is not a grid of some kind.
+    """Return int64[S, D], the coordinates of each switch.  None if the fabric is not a grid, torus, hypercube or
+    HyperX.
 
-    The largest dimension comes first.  Two dimensions of two switches make a ring of four.
+    The largest dimension comes first.  Two dimensions of two switches form a ring of four.
 
     Notes
     -----
-    Cost: that of :func:`routing.engines.torus_dimensions.directions`, and O(C) for each dimension.
+    Cost: that of :func:`routing.engines.torus_dimensions.directions`, plus O(C) for each dimension.
     """
     found = directions(fabric)
     if found is None:
@@ -29,7 +30,8 @@ def grid_coordinates(fabric: Fabric) -> Cells | None:
     columns = [column for column in columns if column.max() > 0]
     pairs = [column for column in columns if column.max() == 1]
     longer = [column for column in columns if column.max() > 1]
-    # Rings of four are two dimensions of two switches each: the positions 0, 1, 2, 3 are a Gray code of both.
+    # Rings of four count as two dimensions of two switches each.  The positions 0, 1, 2, 3 are a Gray code of both
+    # dimensions.
     rings = [2 * a + (a ^ b) for a, b in zip(pairs[::2], pairs[1::2], strict=False)]
     columns = [*longer, *rings, *(pairs[-1:] if len(pairs) % 2 else [])]
     if len(columns) == 0:
@@ -40,9 +42,10 @@ def grid_coordinates(fabric: Fabric) -> Cells | None:
 
 
 def _with_cliques_joined(fabric: Fabric, direction: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return int32[C], the directions, where those that meet in a triangle are one: four switches that are all linked.
+    """Return int32[C], the direction of each channel.  Directions that meet in a triangle are joined, because such
+    switches are all linked.
 
-    The two neighbours of the first switch in two directions of a grid are never linked.
+    In a grid, the neighbours of the first switch in two directions are never linked to each other.
     """
     channels = fabric.channels
     joined = np.arange(int(direction.max()) + 1, dtype=np.int32)
@@ -57,7 +60,8 @@ def _with_cliques_joined(fabric: Fabric, direction: npt.NDArray[np.int32]) -> np
 
 
 def _positions(fabric: Fabric, direction: npt.NDArray[np.int32], each: int) -> Cells:
-    """Return int64[S], the position of each switch in one direction: along a line or ring where the slices form one.
+    """Return int64[S], the position of each switch in one direction.  If the slices form a line or ring, positions
+    follow it.
 
     A slice is a connected component of the fabric without the channels of this direction.
     """
@@ -81,7 +85,7 @@ def _positions(fabric: Fabric, direction: npt.NDArray[np.int32], each: int) -> C
 
 
 def _walk(near: list[set[int]]) -> list[int]:
-    """Return the slices in their order along a line, from its first end, or along a ring, from slice 0."""
+    """Return the slices in their order along a line from one of its ends, or along a ring from slice 0."""
     here = next((at for at, some in enumerate(near) if len(some) == 1), 0)
     seen, line = {here}, [here]
     while following := sorted(near[here] - seen):
@@ -94,7 +98,8 @@ def _walk(near: list[set[int]]) -> list[int]:
 def grid_points(cells: Cells, gap: float) -> npt.NDArray[np.float64]:
     """Return float64[S, 2], the points of the cells of a grid in the plane.
 
-    Two dimensions are a plane, the third one recedes to the upper right, and all others place blocks of these.
+    The first two dimensions form a plane, the third one leads to the upper right, and all others place blocks side by
+    side.
     """
     sizes = cells.max(axis=0) + 1
     depth = int(sizes[2]) if len(sizes) > 2 else 1

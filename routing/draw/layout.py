@@ -1,4 +1,4 @@
-"""Coordinates of the switches in a picture: levels of a tree, a grid, groups, or distances in the graph.
+"""Compute the coordinates of the switches in a picture: levels of a tree, a grid, groups, or distances in the graph.
 
 The coordinates are whole numbers, and depend only on the fabric.  One unit is one pixel, and y increases downwards.
 """
@@ -24,13 +24,13 @@ Kind = Literal["levels", "grid", "groups", "graph"]
 GAP = 40.0
 """Distance between two neighbouring switches, in pixels."""
 ROW = 48
-"""Number of switches of one level that stand in a row; a level with more has several rows."""
+"""Maximum number of switches of one level in a row.  A level with more switches has several rows."""
 NAMED_UP_TO = 130
-"""Number of switches up to which their names are drawn."""
+"""Maximum number of switches with which names are drawn."""
 NAME = 16
-"""Number of letters of a name that are drawn."""
+"""Maximum number of letters of a name that are drawn."""
 KAMADA_KAWAI_UP_TO = 400
-"""Number of switches up to which the slower and better of two layouts of a graph is computed."""
+"""Maximum number of switches with which the slower and better one of two graph layouts is computed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +56,11 @@ class Layout:
 
 
 def place(fabric: Fabric) -> Layout:
-    """Return coordinates for the switches of a fabric, by the first kind that fits.
+    """Return coordinates for the switches of a fabric, by the first kind of layout that fits the fabric.
 
     Notes
     -----
-    Cost: that of :func:`routing.trees.levels.tree_levels`, and of a layout by igraph if no other kind fits.
+    Cost: that of :func:`routing.trees.levels.tree_levels`, and that of a layout by igraph if no other kind fits.
     """
     if fabric.switches == 0:
         return Layout("graph", np.zeros((0, 2), np.int32))
@@ -78,7 +78,7 @@ def place(fabric: Fabric) -> Layout:
 
 
 def _room_for_names(fabric: Fabric) -> float:
-    """Return the factor by which switches stand further apart so that their names fit between them."""
+    """Return the factor by which the distances of switches are enlarged so that their names fit between them."""
     if fabric.switches > NAMED_UP_TO:
         return 1.0
     longest = max(len(name) for name in fabric.switch_name)
@@ -86,13 +86,17 @@ def _room_for_names(fabric: Fabric) -> float:
 
 
 def _whole(points: Points) -> npt.NDArray[np.int32]:
-    """Round coordinates after a shift to 0, in two steps, so that the last bit of a sine cannot change the result."""
+    """Round coordinates after a shift to 0.  Rounding in two steps ensures that the last bit of a sine cannot change
+    the result.
+    """
     rounded: npt.NDArray[np.int32] = np.floor(np.round(points - points.min(axis=0), 3) + 0.5).astype(np.int32)
     return rounded
 
 
 def _level_points(fabric: Fabric, level: npt.NDArray[np.int32]) -> Points:
-    """Return the points of a tree: each level in one or more rows, its switches above those that they are linked to."""
+    """Return the points of a tree.  Each level has one or more rows, and its switches are above the switches to which
+    they are linked.
+    """
     channels = fabric.channels
     top = int(level.max())
     across = np.zeros(fabric.switches)
@@ -120,9 +124,10 @@ def _level_points(fabric: Fabric, level: npt.NDArray[np.int32]) -> Points:
 
 
 def _pods(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Return int64[N, S], the part of the tree of each switch without the top level, without the top two, and so on.
+    """Return int64[N, S].  Row by row, it has for each switch its part of the tree without the top level, without the
+    two top levels, and so on.
 
-    The last row has the largest parts, as :func:`numpy.lexsort` wants it.
+    The last row has the largest parts, as :func:`numpy.lexsort` requires.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     found = [np.arange(fabric.switches)]
@@ -136,8 +141,8 @@ def _pods(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]
 def _groups(fabric: Fabric) -> npt.NDArray[np.int64] | None:
     """Return int64[S], the group of each switch, as in a dragonfly; None if the fabric has no groups.
 
-    A link is inside a group if its switches have at least half as many common neighbours as those of any link.  Groups
-    are the connected components of these links.
+    A link is inside a group if its switches have at least half of the largest number of common neighbours of any link.
+    Groups are the connected components of these links.
     """
     switches = fabric.switches
     if switches > 6000:
@@ -162,7 +167,7 @@ def _groups(fabric: Fabric) -> npt.NDArray[np.int64] | None:
 
 
 def _group_points(fabric: Fabric, group: npt.NDArray[np.int64]) -> Points:
-    """Return the points of groups on a large circle, the switches of each group on a small circle."""
+    """Return the points of groups on a large circle, with the switches of each group on a small circle."""
     sizes = np.bincount(group)
     small = np.maximum(0.7 * GAP, sizes * 0.8 * GAP / (2 * math.pi))
     large = float((2 * small + 1.2 * GAP).sum()) / (2 * math.pi)
@@ -177,7 +182,7 @@ def _group_points(fabric: Fabric, group: npt.NDArray[np.int64]) -> Points:
 
 
 def _graph_points(fabric: Fabric) -> Points:
-    """Return the points of any graph by igraph, one connected component beside the other."""
+    """Return the points of any graph by igraph, with the connected components side by side."""
     points, left = np.zeros((fabric.switches, 2)), 0.0
     sizes = np.bincount(fabric.component)
     for part in np.argsort(-sizes, kind="stable").tolist():
@@ -200,7 +205,7 @@ def _component_points(fabric: Fabric, members: npt.NDArray[np.int64]) -> Points:
     pairs = np.unique(src[inside] * count + dst[inside])
     graph = igraph.Graph(n=count, edges=np.column_stack([pairs // count, pairs % count]))
     start = graph.layout_circle()
-    # igraph takes random numbers from a generator for the whole process: it has its own one back afterwards.
+    # igraph uses one random number generator for the whole process.  Afterwards the previous generator is restored.
     igraph.set_random_number_generator(random.Random(1))
     try:
         if count <= KAMADA_KAWAI_UP_TO:

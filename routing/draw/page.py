@@ -1,6 +1,6 @@
-"""One HTML page of a picture and tables.  The page needs no network, no library and no server.
+"""Write one HTML page with a picture and tables.  The page needs no network, no library and no server.
 
-Tables and forwarding tables are embedded as compressed data, which the script of the page unpacks in the browser.
+Tables and forwarding tables are embedded as compressed data.  The script of the page unpacks them in the browser.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from routing.formats.csv_table import Cell, Table
 from routing.names import escape_control, guid_text
 
 MOST_BYTES = 1_000_000
-"""Size of a page that the embedded forwarding tables do not exceed."""
+"""Maximum size in bytes of a page with embedded forwarding tables."""
 MOST_ENTRIES = 40_000_000
-"""Number of LFT entries above which their compression is not tried."""
+"""Maximum number of LFT entries for which compression is tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class _EmbeddedPaths:
     lids
         LIDs whose columns are embedded, in the order of the columns.
     what
-        Which LIDs these are: "all", "switches" or "none".
+        Kind of these LIDs: "all", "switches" or "none".
     data
         Compressed entries, in base64: out-port by switch and column.
     """
@@ -63,12 +63,13 @@ def page_text(
     summary
         Rows of a name and a text, printed below the heading.
     tables
-        Tables of the report.  Those of the picture's switches, cables and end ports are added.
+        Tables of the report.  The tables of the picture's switches, cables and end ports are added.
     picture
         The picture, or None.
     most_bytes
-        Size up to which forwarding tables are embedded, so that the page can show paths.  If those of all LIDs of CAs
-        and routers are too large, one LID of each switch with CAs is tried, and then none.
+        Maximum size of a page with embedded forwarding tables, with which the page can show paths.  If the columns of
+        all LIDs of CAs and routers are too large, the columns of one LID of each switch with CAs are tried.  If these
+        are too large, none are embedded.
     """
     drawn = "" if picture is None else svg_text(picture, title, alone=False)
     every = [*tables, *([] if picture is None else picture_tables(picture))]
@@ -111,7 +112,7 @@ def _packed(data: bytes) -> str:
 
 
 def picture_tables(picture: Picture) -> list[Table]:
-    """Return the tables that have the contents of a picture: the switches, the cables, and the end ports."""
+    """Return tables with the contents of a picture: the switches, the cables, and the end ports."""
     return [_switch_table(picture), cable_table(picture), _endport_table(picture)]
 
 
@@ -131,7 +132,7 @@ def _switch_table(picture: Picture) -> Table:
 
 
 def cable_table(picture: Picture) -> Table:
-    """Return the cables between switches, with load, values of the colouring, and state."""
+    """Return a table of the cables between switches, with load, values of the colouring, and state."""
     cables, labels, colouring = picture.cables, picture.fabric.labels, picture.colouring
     load, use = cables.load, cables.use
     columns: tuple[str, ...] = ("switch", "port", "to switch", "to port", "Gb/s")
@@ -162,7 +163,9 @@ def _endport_table(picture: Picture) -> Table:
 
 
 def _fabric_data(picture: Picture) -> dict[str, object]:
-    """Return what the script of the page needs beside the tables to find switches and follow paths."""
+    """Return the data that the script of the page needs, in addition to the tables, to find switches and
+    follow paths.
+    """
     fabric, cables = picture.fabric, picture.cables
     ends = np.column_stack([cables.ends[:, 0], cables.ports[:, 0], cables.ends[:, 1], cables.ports[:, 1]])
     places = zip(fabric.endport_switch.tolist(), fabric.endport_switch_port.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""The contents of a picture: switches with coordinates, cables with their load, faults and a credit loop."""
+"""Collect the contents of a picture: switches with coordinates, cables with their load, faults and a credit loop."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ class Cables:
     Attributes
     ----------
     ends, ports
-        int64[N, 2], rows of both switches, and the ports at them.
+        int64[N, 2]: row numbers of both switches, and port numbers at both switches.
     rate
         float64[N], data rate in Gb/s.
     lost, added
-        bool[N]: cables that a fault has removed, and cables that a fault has put between other ports.
+        bool[N]: whether a fault has removed the cable, and whether a fault (a swap) has added the cable.
     load
-        float64[N, 2], all-to-all flows from the first to the second switch and back; None without tables.
+        float64[N, 2], all-to-all flows from the first to the second switch, and in the opposite direction.  None
+        without tables.
     """
 
     ends: npt.NDArray[np.int64]
@@ -47,7 +48,9 @@ class Cables:
 
     @property
     def use(self) -> npt.NDArray[np.float64] | None:
-        """float64[N], load of the fuller direction by data rate, as a share of the largest; None without tables."""
+        """float64[N], load relative to data rate of the direction with the higher load, as a share of the largest
+        value.  None without tables.
+        """
         if self.load is None:
             return None
         use: npt.NDArray[np.float64] = self.load.max(axis=1, initial=0.0) / self.rate
@@ -56,12 +59,12 @@ class Cables:
 
 @dataclass(frozen=True, eq=False)
 class Colouring:
-    """Values of the cables by which their lines differ, instead of their load.
+    """Values of the cables that lines show instead of the load.
 
     Attributes
     ----------
     title
-        What the values are.
+        Title of the values, for the legend.
     values
         float64[N], one value for each cable of :attr:`Picture.cables`; NaN: unknown.
     texts
@@ -75,7 +78,7 @@ class Colouring:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """Everything that a picture of a fabric shows.
+    """Contents of a picture of a fabric.
 
     Attributes
     ----------
@@ -88,11 +91,11 @@ class Picture:
     lost_switches
         bool[S], switches that a fault has removed.
     lft
-        uint8[S, L], out-ports; 255 at switches that were lost.  None without tables.
+        uint8[S, L], out-ports.  They are 255 at switches that were lost.  None without tables.
     loop
-        Row and direction (0: from the first end) of the cables on a credit loop, in order.
+        Row of each cable on a credit loop, and its direction (0: from the first end), in the order of the loop.
     loop_lines
-        The credit loop in words; empty if there is none.
+        The credit loop in words.  Empty if there is none.
     colouring
         Values that the lines show instead of the load, or None.
     """
@@ -108,17 +111,19 @@ class Picture:
 
     @property
     def values(self) -> npt.NDArray[np.float64] | None:
-        """float64[N], the values that decide the classes of the cables; None if all cables are alike."""
+        """float64[N], the values that determine the classes of the cables.  None if all cables are drawn alike."""
         return self.cables.use if self.colouring is None else self.colouring.values
 
     @property
     def values_title(self) -> str:
-        """Return what the values are, for the legend."""
+        """Return the title of the values, for the legend."""
         return "all-to-all load" if self.colouring is None else self.colouring.title
 
     @property
     def classes(self) -> npt.NDArray[np.int64]:
-        """int64[N], class of each cable: 0 nothing, 1 to 4 by :data:`STEPS`, 5 all alike, 6 lost, 7 unknown."""
+        """int64[N], class of each cable: 0 for no load, 1 to 4 by :data:`STEPS`, 5 if all are drawn alike, 6 for lost
+        cables, 7 for unknown values.
+        """
         values = self.values
         if values is None:
             found = np.full(len(self.cables), 5)
@@ -140,20 +145,20 @@ def picture_of(
     loop: CreditLoop | None = None,
     threads: int = 2,
 ) -> Picture:
-    """Collect what a picture of a fabric and its tables shows.
+    """Collect the contents of a picture of a fabric and its tables.
 
     Parameters
     ----------
     fabric
         The fabric.
     routing
-        Its tables, or None.  With ``after_faults``, these are tables of that fabric.
+        Its tables, or None.  With ``after_faults``, these are tables of the fabric after the faults.
     after_faults
-        What faults have left of the fabric.  What is missing there is drawn as lost.
+        The fabric that is left after faults.  Devices and cables that are missing in it are drawn as lost.
     loop
         Credit loop of the tables, to be drawn.
     threads
-        Threads that compute the load; never changes the result.
+        Number of threads that compute the load.  It never changes the result.
 
     Raises
     ------
@@ -164,7 +169,7 @@ def picture_of(
 
     Notes
     -----
-    Cost: that of the layout (:func:`routing.draw.layout.place`), and O(S L) for the load.
+    Cost: that of the layout (:func:`routing.draw.layout.place`), plus O(S L) for the load.
     """
     present = fabric if after_faults is None else after_faults
     rows = np.searchsorted(fabric.switch_guid, present.switch_guid)
@@ -184,7 +189,9 @@ def picture_of(
 
 
 def _keys(fabric: Fabric, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int64]:
-    """Return int64[N, 4]: switch, port, switch, port of each cable between switches, the lower end first."""
+    """Return int64[N, 4]: switch, port, switch, port of each cable between switches.  The end with the lower number
+    comes first.
+    """
     channels = fabric.channels
     one = np.flatnonzero(channels.reverse > np.arange(len(channels)))
     ends = np.column_stack([channels.src[one], channels.dst[one]]).astype(np.int64)
@@ -197,7 +204,9 @@ def _keys(fabric: Fabric, rows: npt.NDArray[np.int64] | None = None) -> npt.NDAr
 
 
 def _cables(fabric: Fabric, present: Fabric, rows: npt.NDArray[np.int64]) -> Cables:
-    """Return the cables of the fabric and those that only the fabric after the faults has, without load."""
+    """Return the cables of the fabric, and the cables that only the fabric after the faults has.  Loads are not filled
+    in.
+    """
     before, after = _keys(fabric), _keys(present, rows)
     known = set(map(tuple, before.tolist()))
     left = set(map(tuple, after.tolist()))
@@ -210,13 +219,13 @@ def _cables(fabric: Fabric, present: Fabric, rows: npt.NDArray[np.int64]) -> Cab
 
 
 def _rates(fabric: Fabric, keys: npt.NDArray[np.int64], rows: npt.NDArray[np.int64] | None) -> npt.NDArray[np.float64]:
-    """Return the data rate of cables of a fabric, whose switches have other row numbers if ``rows`` is given."""
+    """Return the data rate of cables of a fabric.  If ``rows`` is given, it maps the row numbers of the switches."""
     own = keys[:, 0] if rows is None else np.searchsorted(rows, keys[:, 0])
     return np.asarray(fabric.channels.capacity[fabric.channels.at_port[own, keys[:, 1]]], np.float64)
 
 
 def _with_load(cables: Cables, present: Fabric, rows: npt.NDArray[np.int64], loads: npt.NDArray[np.float64]) -> Cables:
-    """Return the cables with the load of both directions; 0 for lost ones."""
+    """Return the cables with the load of both directions.  Lost cables have the load 0."""
     load = np.zeros((len(cables), 2))
     here = np.flatnonzero(~cables.lost)
     for end in (0, 1):

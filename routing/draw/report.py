@@ -1,4 +1,6 @@
-"""A report: a title, a summary, tables and a picture.  The command writes it as HTML or CSV, the library shows it."""
+"""Define a report: a title, a summary, tables and a picture.  Commands write it as HTML or CSV, and the library shows
+it.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,9 @@ class Report:
     summary
         Rows of a name and a text.
     tables
-        Tables of the report, the main one first.
+        Tables of the report.  The main table comes first.
     picture
-        Function that makes the picture, which is called only if the picture is needed; None: no picture.
+        Function that makes the picture.  It is called only if the picture is needed.  None: no picture.
     """
 
     title: str
@@ -45,7 +47,7 @@ class Report:
         Raises
         ------
         OptionError
-            The suffix is another one, or the report has no table for a CSV file.
+            The file has another suffix, or the report has no table for a CSV file.
         EnvironmentProblem
             The file cannot be written.
         """

@@ -1,4 +1,6 @@
-"""SVG of a picture.  Cables of one class are one path, so that a browser draws thousands of them at once."""
+"""Draw a picture as SVG.  All cables of one class are one SVG path, so that a browser can draw thousands of cables
+quickly.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from routing.names import escape_control
 from routing.numerals import count_noun
 
 TERMINALS_UP_TO = 400
-"""Number of CAs and routers up to which they are drawn."""
+"""Maximum number of CAs and routers with which they are drawn."""
 MARGIN = 40
 
 STYLE = """
@@ -56,8 +58,8 @@ Points = npt.NDArray[np.float64]
 def svg_text(picture: Picture, title: str, *, alone: bool = True) -> str:
     """Return a picture as an SVG element, or as a whole SVG document if ``alone``.
 
-    Each switch is an element ``s0``, ``s1``, ... with a title; the class ``l0`` to ``l7`` of a path is that of its
-    cables (:attr:`~routing.draw.picture.Picture.classes`).
+    Each switch is an element ``s0``, ``s1``, ... with a title.  A path has a class ``l0`` to ``l7``, which is the class
+    of its cables (:attr:`~routing.draw.picture.Picture.classes`).
     """
     drawing = _Drawing(picture)
     body = [*drawing.links(), *drawing.terminals(), *drawing.loop(), *drawing.switches()]
@@ -91,14 +93,14 @@ class _Drawing:
             self.extent = [tuple(self.points.min(axis=0)), tuple(self.points.max(axis=0))]
 
     def frame(self) -> tuple[int, int, int, int]:
-        """Return left, top, width and height of the box around everything that has been drawn so far."""
+        """Return left, top, width and height of the box around all elements drawn so far."""
         corners = np.array(self.extent)
         left, top = np.floor(corners.min(axis=0)).astype(int) - MARGIN
         right, bottom = np.ceil(corners.max(axis=0)).astype(int) + MARGIN
         return int(left), int(top), int(right - left), int(bottom - top)
 
     def description(self) -> str:
-        """Describe the picture in a sentence, for readers who do not see it."""
+        """Describe the picture in a sentence, for readers who cannot see it."""
         fabric, layout = self.picture.fabric, self.picture.layout
         kinds = {"levels": "levels of a tree", "grid": "a grid", "groups": "groups", "graph": "a graph"}
         lost = int(np.count_nonzero(self.picture.cables.lost))
@@ -111,7 +113,7 @@ class _Drawing:
         return ", ".join(parts) + "."
 
     def links(self) -> Iterator[str]:
-        """Draw the cables between switches, one path for each class; parallel cables side by side."""
+        """Draw the cables between switches, one path for each class.  Parallel cables are drawn side by side."""
         classes, paths = self.picture.classes, self._segments()
         for each in sorted(set(classes.tolist()), key=lambda number: (number != 7, number)):
             data = "".join(paths[row] for row in np.flatnonzero(classes == each).tolist())
@@ -128,7 +130,7 @@ class _Drawing:
         found = []
         whole = [np.floor(value + 0.5).astype(int).tolist() for value in (ax, ay, bx, by, *(2 * middle.T))]
         for x, y, u, v, px, py, plain in zip(*whole, straight.tolist(), strict=True):
-            # The control point of a quadratic curve that passes through the middle.
+            # This is the control point of a quadratic curve that passes through the middle point.
             found.append(f"M{x} {y}L{u} {v}" if plain else f"M{x} {y}Q{px - (x + u) // 2} {py - (y + v) // 2} {u} {v}")
         return found
 
@@ -172,7 +174,7 @@ class _Drawing:
         )
 
     def _terminal_points(self) -> dict[int, tuple[float, float]]:
-        """Return the point of each terminal that is cabled to a switch: in a fan at its first switch."""
+        """Return the point of each terminal that is cabled to a switch.  The terminals of a switch form a fan."""
         fabric, kind = self.picture.fabric, self.picture.layout.kind
         at: dict[int, list[int]] = {}
         seen: set[int] = set()
@@ -194,7 +196,7 @@ class _Drawing:
         return points
 
     def loop(self) -> Iterator[str]:
-        """Draw the credit loop: its channels, each with an arrow in its direction."""
+        """Draw the channels of the credit loop, each with an arrow in its direction."""
         if not self.picture.loop:
             return
         lines, arrows = [], []
@@ -204,7 +206,7 @@ class _Drawing:
             a, b = self.points[ends[direction]], self.points[ends[1 - direction]]
             control = 2 * middles[cable] - (a + b) / 2
             lines.append(f"M{_pair(a)}Q{_pair(control)} {_pair(b)}")
-            at = 0.3025 * a + 0.495 * control + 0.2025 * b  # the curve at 0.45
+            at = 0.3025 * a + 0.495 * control + 0.2025 * b  # point of the curve at parameter 0.45
             heading = (b - a) / max(float(np.hypot(*(b - a))), 1e-9)
             side = np.array([-heading[1], heading[0]])
             corners = (at + 12 * heading, at - 5 * heading + 7 * side, at - 5 * heading - 7 * side)
@@ -215,7 +217,7 @@ class _Drawing:
         yield f'<path class="arrow" d="{"".join(arrows)}"/>'
 
     def switches(self) -> Iterator[str]:
-        """Draw the switches, each with its title; with names if there are few enough."""
+        """Draw the switches, each with its title.  Their names are drawn if there are few enough switches."""
         fabric, lost = self.picture.fabric, self.picture.lost_switches
         cabled = np.bincount(fabric.link_device.reshape(-1), minlength=fabric.switches)
         points = self.picture.layout.xy.tolist()
@@ -230,7 +232,7 @@ class _Drawing:
         yield from self._names()
 
     def _names(self) -> Iterator[str]:
-        """Draw the names of the switches, without those that would cover another one."""
+        """Draw the names of the switches, except for names that would cover another name."""
         fabric, drawn = self.picture.fabric, np.zeros((0, 2))
         if fabric.switches > NAMED_UP_TO:
             return
@@ -243,7 +245,7 @@ class _Drawing:
                 yield f'<text x="{x}" y="{y - 11}">{escape(shown)}</text>'
 
     def legend(self) -> Iterator[str]:
-        """Draw the meaning of the lines, one below the other, under the picture."""
+        """Draw the legend under the picture: the meaning of each kind of line, one below the other."""
         left, top, width, height = self.frame()
         size = max(10, width // 90)
         rows = list(self._legend_rows())
@@ -258,7 +260,7 @@ class _Drawing:
             self.extent.append((x + 4 * size + 0.55 * size * len(text) - MARGIN, line))
 
     def _legend_rows(self) -> Iterator[tuple[str, str]]:
-        """Yield the class of each kind of line in the picture, and what the line means."""
+        """Yield each kind of line in the picture: its class and its meaning."""
         found = set(self.picture.classes.tolist())
         percent = [f"{100 * step:.0f}" for step in (0.0, *STEPS)]
         meanings = {
@@ -279,7 +281,9 @@ class _Drawing:
 
 
 def _places_among_parallels(ends: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return float64[N], the place of each cable among those of the same switches: 0 alone, else ..., -0.5, 0.5, ..."""
+    """Return float64[N], the offset of each cable among the parallel cables of its switches: 0 for a single cable,
+    otherwise ..., -0.5, 0.5, ...
+    """
     if len(ends) == 0:
         return np.zeros(0)
     pair = ends.min(axis=1) * (int(ends.max()) + 1) + ends.max(axis=1)

@@ -3,7 +3,8 @@
 Data are written to a temporary name next to the target, which is renamed when it is complete.  An exception, including
 Ctrl-C, removes the temporary data.
 
-Nothing is synced to disk.  This protects against early readers and interrupted runs, but not against a power failure.
+The data are not synced to disk.  So the functions protect against early readers and interrupted runs, but not against a
+power failure.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def make_folder(path: str | Path) -> Path:
 
 @contextmanager
 def atomic_directory(path: str | Path, *, marker: str, known: Collection[str]) -> Iterator[Path]:
-    """Yield an empty temporary folder, which replaces ``path`` when the block ends without an exception.
+    """Yield an empty temporary folder.  It replaces ``path`` when the block ends without an exception.
 
     An existing folder is replaced as a whole, and on Linux atomically.  It must be empty, or a folder that this
     function wrote before.
@@ -121,7 +122,8 @@ def atomic_directory(path: str | Path, *, marker: str, known: Collection[str]) -
                 _exchange(part, target)
             else:
                 part.rename(target)
-        except EnvironmentProblem as problem:  # name the target: the user did not choose the temporary name
+        # The error names the target, because the user did not choose the temporary name.
+        except EnvironmentProblem as problem:
             raise EnvironmentProblem(str(problem).replace(str(part), str(target))) from None
         finally:
             shutil.rmtree(part, ignore_errors=True)

@@ -1,6 +1,6 @@
 """Read and write bundles: an ``.npz`` file with a fabric's tables, their certificate and data to recognise the fabric.
 
-A bundle keeps what OpenSM's ``file`` engine cannot load: service levels, SL2VL tables and the proof.  NumPy reads
+A bundle stores data that OpenSM's ``file`` engine cannot load: service levels, SL2VL tables and the proof.  NumPy reads
 bundles with pickling disabled.
 """
 
@@ -50,9 +50,9 @@ class Bundle:
     strength
         "forward", "reversible", or None if there is no certificate.
     scope
-        "endports" if the certificate excludes switch-to-switch traffic, else "all".
+        "endports" if the certificate excludes switch-to-switch traffic, otherwise "all".
     meta
-        The engine, its options and all other information recorded as JSON.
+        JSON object with the engine, its options and all other recorded information.
     path
         File from which the bundle was read.
     """
@@ -90,7 +90,7 @@ def write_bundle(
     path
         The file to write.  It is written to a temporary name and then renamed.
     fabric, routing, proof
-        The fabric, its tables, and their proof with the certificate, if there is one.
+        The fabric, its tables, and their proof, whose certificate is written if the proof has one.
     more
         Additional arrays, whose names begin with :data:`MORE`.  :func:`read_bundle` ignores them.
 
@@ -190,8 +190,8 @@ def read_bundle(path: str | Path) -> Bundle:
     Raises
     ------
     TableError
-        The file is not a bundle, has another version or is truncated.  Or an array is missing, does not belong there,
-        or has an invalid dtype, shape or value.
+        The file is not a bundle, has another version or is truncated.  A missing array, an array that does not belong
+        in a bundle, or an array of an invalid dtype, shape or value is an error, too.
     InputError, EnvironmentProblem
         The file is missing or cannot be read.
     """
@@ -200,7 +200,8 @@ def read_bundle(path: str | Path) -> Bundle:
 
 
 def bundle_in(archive: NpzReader) -> Bundle:
-    """Return the bundle in an open archive, which may contain additional arrays whose names begin with :data:`MORE`.
+    """Return the bundle in an open archive.  The archive may contain additional arrays whose names begin with
+    :data:`MORE`.
 
     Raises
     ------
@@ -264,14 +265,14 @@ def _bundle(arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, object], 
 def bundle_routing(bundle: Bundle, fabric: Fabric) -> Routing:
     """Return the tables of a bundle, with rows and columns renumbered for a fabric as it is now.
 
-    The fabric must have the same switches and the same cables between them, and no end port that the bundle lacks. LIDs
-    may have changed, because columns are matched by GUID.  End ports may be missing, such as those of a host that is
-    off.
+    The fabric must have the same switches and the same cables between them, and no end port that the bundle lacks.
+    LIDs may have changed, because columns are matched by GUID.  End ports of the bundle may be missing in the fabric,
+    for example because a host is off.
 
     Raises
     ------
     TableError
-        The bundle belongs to another fabric.  The message says what differs.
+        The bundle belongs to another fabric.  The message states the first difference.
     """
     _refuse_other_switches(bundle, fabric)
     _refuse_other_endports(bundle, fabric)
@@ -334,7 +335,7 @@ def _refuse_other_endports(bundle: Bundle, fabric: Fabric) -> None:
 
 
 def _refuse_other_ports(bundle: Bundle, fabric: Fabric, routing: Routing) -> None:
-    """Raise TableError if a LID is delivered to a port that is no longer the cabled one, or if an out-port does not
+    """Raise TableError if tables deliver a LID to another port than the one with its cable, or if an out-port does not
     exist.
     """
     lids = fabric.lids

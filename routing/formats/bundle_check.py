@@ -50,16 +50,16 @@ Each letter of a shape is a dimension: S switches, E end ports, L LIDs, P ports,
 """
 
 OWNERS = tuple(name for name in KINDS if name.startswith(("switch_", "endport_")))
-"""Arrays from which the owner of each LID is known.
+"""Names of the arrays that determine the owner of each LID.
 
-They are read first, because their number of LIDs limits the size of the tables.
+These arrays are read first, because their number of LIDs limits the size of the tables.
 """
 
 _MOST = {"S": MAX_UNICAST_LID, "E": 2 * MAX_UNICAST_LID, "L": MAX_UNICAST_LID + 1, "P": 255, "V": 16, "C": 1 << 24}
 
 
 class BundleChecker:
-    """Checks the arrays of one bundle: that dimensions agree while arrays are read, and the values afterwards."""
+    """Checks the arrays of one bundle: dtypes and dimensions while arrays are read, and values afterwards."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -70,7 +70,7 @@ class BundleChecker:
         """Return the check of the dtype and the shape of the array ``name``, for
         :class:`~routing.formats.npz.NpzReader`.
 
-        The check returns what is wrong in words, or None if nothing is wrong.
+        The check returns a description of the first error, or None if there is no error.
         """
 
         def complaint(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | None:
@@ -103,7 +103,7 @@ class BundleChecker:
         return "[" + ", ".join(str(self._size.get(letter, letter)) for letter in form) + "]"
 
     def check_owners(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Check GUIDs, LIDs and LMCs.  The highest LID then defines how many columns the tables must have.
+        """Check GUIDs, LIDs and LMCs.  The highest LID then determines how many columns the tables must have.
 
         Raises
         ------

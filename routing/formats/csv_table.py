@@ -18,7 +18,7 @@ class Table:
     Attributes
     ----------
     title
-        What the rows are.
+        Noun for the rows, such as "channels", as title of the table.
     columns
         Names of the columns.
     rows
@@ -31,7 +31,9 @@ class Table:
 
     @classmethod
     def of(cls, title: str, records: Sequence[Mapping[str, object]], columns: Sequence[str] | None = None) -> Table:
-        """Return a table of records, whose keys are the columns; a list in a cell becomes words joined by ``; ``."""
+        """Return a table of records.  The columns are the keys of the records.  A list in a cell becomes words joined
+        by ``; ``.
+        """
         names = tuple(columns if columns is not None else dict.fromkeys(name for each in records for name in each))
         return cls(title, names, tuple(tuple(plain_cell(each.get(name)) for name in names) for each in records))
 
@@ -41,7 +43,7 @@ class Table:
 
 
 def plain_cell(value: object) -> Cell:
-    """Return a value as the cell of a table: infinity and NaN become None, lists become text."""
+    """Return a value as the cell of a table.  Infinity and NaN become None, and lists become text."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, float) and not math.isfinite(value):
@@ -54,7 +56,9 @@ def plain_cell(value: object) -> Cell:
 
 
 def csv_text(table: Table) -> str:
-    """Return a table as CSV with a header line; an unknown value is an empty cell, and a truth value yes or no."""
+    """Return a table as CSV with a header line.  An unknown value becomes an empty cell, and a truth value "yes" or
+    "no".
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)

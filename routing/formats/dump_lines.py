@@ -1,7 +1,8 @@
 """Read large text dumps of tables quickly, by decoding fixed columns of many lines at once.
 
-A dump of forwarding tables has one line for each switch and LID, that is, millions of lines.  It is read in pieces of
-whole lines.  NumPy decodes those lines that look exactly as OpenSM prints them.  All other lines are parsed one by one.
+A dump of forwarding tables has one line for each switch and LID, so it may have millions of lines.  It is read in
+pieces of whole lines.  NumPy decodes those lines that look exactly as OpenSM prints them.  All other lines are parsed
+one by one.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Piece:
     start, end
         int64[n], offset in ``data`` of the first byte and of the newline of each line.
     first
-        Number in the file of the first line (the file begins with line 1).
+        Line number of the first line in the file, counted from 1.
     """
 
     data: npt.NDArray[np.uint8]
@@ -50,7 +51,7 @@ class Piece:
         return bytes(self.data[self.start[line] : self.end[line]]).decode("utf-8", "backslashreplace").rstrip("\r")
 
     def has(self, lines: npt.NDArray[np.int64], column: int, what: bytes) -> npt.NDArray[np.bool_]:
-        """Return which of the lines have the bytes ``what`` at a column, bool[n]."""
+        """Return whether each line has the bytes ``what`` at a column, bool[n]."""
         begin = self.start[lines] + column
         good = begin + len(what) <= self.end[lines]
         for offset, byte in enumerate(what):
@@ -65,9 +66,9 @@ class Piece:
         Returns
         -------
         value : int64[n]
-            The numbers; meaningless for lines where ``good`` is False.
+            The numbers.  Values of lines where ``good`` is False have no meaning.
         good : bool[n]
-            Whether the line has nothing but digits of ``base`` in these columns.
+            Whether the line has only digits of ``base`` in these columns, bool[n].
         """
         table = _HEX if base == 16 else _DIGIT
         begin = self.start[lines] + column
@@ -88,7 +89,7 @@ def read_pieces(path: str | Path, size: int = PIECE) -> Iterator[Piece]:
     InputError, EnvironmentProblem
         The file is missing, is a folder, or cannot be read.
     ParseError
-        A line is longer than 64 KiB, longer than in any dump.
+        A line is longer than 64 KiB.  No dump has such lines.
     """
     rest, number = b"", 1
     try:

@@ -48,7 +48,7 @@ _READERS: tuple[tuple[Callable[[str], object], Callable[..., Fabric]], ...] = (
     (is_ibdm_topo, parse_ibdm_topo),
     (is_net, parse_net),
 )
-"""Readers with a test of the text that recognises their format, in the order in which they are tried."""
+"""Functions that recognise a format by the text, each with the reader of the format.  They are tried in this order."""
 
 _WRITERS = {".net": net_text, ".json": json_text, ".graphml": graphml_text}
 
@@ -59,10 +59,11 @@ def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None =
     Parameters
     ----------
     path
-        The file, plain or compressed by gzip; ``-`` is standard input.  Its content decides which format it is: ibsim
-        net file, output of ``ibnetdiscover`` (also with ``-p``) or ``iblinkinfo``, ``opensm-subnet.lst``,
-        ``ibdiagnet2.db_csv``, topology file of IBDM, cabling plan as CSV, or ibnue's JSON or GraphML.  A folder is a
-        snapshot of ``ibnue collect``, or has dumps of OpenSM or ibdiagnet: its fabric file is read.
+        The file, plain or compressed by gzip; ``-`` is standard input.  The reader recognises the format by the
+        content: ibsim net file, output of ``ibnetdiscover`` (also with ``-p``) or ``iblinkinfo``,
+        ``opensm-subnet.lst``, ``ibdiagnet2.db_csv``, topology file of IBDM, cabling plan as CSV, or ibnue's JSON or
+        GraphML.  A folder is a snapshot of ``ibnue collect``, or has dumps of OpenSM or ibdiagnet: its fabric file is
+        read.
     lmc
         LMC (0 to 7) of the end ports for which the file states no LID.  For formats that have base LIDs only, such as
         ``opensm-subnet.lst``, it is the LMC of all end ports.
@@ -72,7 +73,7 @@ def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None =
     Raises
     ------
     InputError
-        The file is invalid; the message has file, line and remedy.
+        The file is invalid.  The message names file, line and remedy.
     EnvironmentProblem
         The file cannot be read.
     """
@@ -116,7 +117,7 @@ def write_fabric(fabric: Fabric, path: str | Path) -> None:
     OptionError
         The suffix is unknown.
     FabricError
-        The format cannot represent the fabric.  A net file, for instance, has only the link speeds of InfiniBand.
+        The format cannot represent the fabric.  For example, a net file can have only the link speeds of InfiniBand.
     EnvironmentProblem
         The file cannot be written.
     """
@@ -132,8 +133,8 @@ def write_fabric(fabric: Fabric, path: str | Path) -> None:
 
 
 def write_net(fabric: Fabric, path: str | Path, *, port_guids: bool = True) -> None:
-    """Write a fabric as an ibsim net file, whatever the suffix is.  Only a final ``.gz`` counts: it compresses the
-    file.
+    """Write a fabric as an ibsim net file, even if the file name has another suffix.  A final ``.gz`` in the name
+    compresses the file.
 
     :func:`routing.formats.ibsim_net_write.net_text` describes the limits of ibsim, and the option ``port_guids``.
 

@@ -1,6 +1,6 @@
 """Read and write fabrics as GraphML, the format of igraph, networkx, Gephi and other graph tools.
 
-Devices are nodes with ``kind``, ``guid``, ``name`` and ``ports``, and switches have ``lid`` too.  A GUID is a string,
+Devices are nodes with ``kind``, ``guid``, ``name`` and ``ports``.  Switches also have ``lid``.  A GUID is a string,
 because many tools lose bits of 64-bit numbers.
 
 Cables are undirected edges with ``width``, ``speed`` (Gb/s of one physical lane), and ``port`` for either end.  An end
@@ -213,8 +213,8 @@ def parse_graphml(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     Parameters
     ----------
     text
-        Content of the file.  Attributes are found by name, so that a file that another tool has rewritten can be read
-        too.
+        Content of the file.  The reader finds attributes by name, so it can also read a file that another tool has
+        rewritten.
     path
         File name for error messages.
     lmc
@@ -238,7 +238,7 @@ def parse_graphml(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
         raise ParseError(
             f"not XML: {expat.ErrorString(problem.code)}", path=path, line=problem.lineno, remedy="is the file whole?"
         ) from None
-    finally:  # The parser and its handlers refer to each other; without this cycle both are freed at once.
+    finally:  # The parser and its handlers refer to each other.  Removing this cycle frees the memory of both at once.
         parser.StartElementHandler = parser.EndElementHandler = None
         parser.CharacterDataHandler = parser.StartDoctypeDeclHandler = None
     if not reader.nodes:

@@ -81,7 +81,7 @@ def _printable(text: str) -> str:
 class _Reader:
     """Builds a fabric from parsed JSON.
 
-    Errors name the position in the JSON value, such as ``links[3]``, because the parser keeps no line numbers.
+    Errors name the position in the JSON value, such as ``links[3]``, because the parser records no line numbers.
     """
 
     def __init__(self, path: str | Path, lmc: int) -> None:
@@ -94,7 +94,7 @@ class _Reader:
     def take(self, row: Any, spot: str, key: str, kind: type, default: Any = None) -> Any:
         """Return a member of a JSON object after a check of its type.
 
-        ``spot`` is the position of the object for the error message.
+        ``spot`` is the position of the object, for the error message.
 
         Raises
         ------
@@ -199,7 +199,7 @@ def parse_json(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     Raises
     ------
     ParseError, FabricError
-        The text is invalid.  The message has the file and the position (``links[3]``), or the line of a syntax error.
+        The text is invalid.  The message names the file and the position (``links[3]``), or the line of a syntax error.
     """
     try:
         value = json.loads(text)

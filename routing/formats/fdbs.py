@@ -50,8 +50,8 @@ def write(
         uint8[S, L], number of channels on the path; 0 at the switch that delivers, 255 if unknown.  The file also
         counts the last cable to a CA or router as a hop, as OpenSM does.
     best
-        uint8[S, L], smallest possible number of channels, or None.  Paths that are longer get OpenSM's mark, but
-        without the port that OpenSM would recommend.  With None no path is marked.
+        uint8[S, L], smallest possible number of channels, or None.  Longer paths get OpenSM's mark, but without the
+        port that OpenSM would recommend.  With None no path is marked.
 
     Raises
     ------
@@ -95,9 +95,9 @@ def _lines(
 
 
 def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Read ``opensm.fdbs`` as the forwarding tables of a fabric.
+    """Read ``opensm.fdbs``, and return its entries as the forwarding tables of a fabric.
 
-    The file has no port GUIDs, so that the fabric must have the LIDs of the time of the dump.
+    The file has no port GUIDs.  So the fabric must have the LIDs that were in use at the time of the dump.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Read and apply OpenSM's small files keyed by GUID: ``guid2lid``, GUID lists such as ``root_guid_file``, name maps.
 
-The files are read as OpenSM's own parsers read them.  But a line that OpenSM silently skips or truncates is an error
-here.
+The files are read as OpenSM's own parsers read them.  But if OpenSM silently skips or truncates a line, the line is an
+error here.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def read_guid_lines(path: str | Path) -> tuple[GuidLine, ...]:
     Raises
     ------
     ParseError
-        A line makes OpenSM reject the whole file.  It does not begin with a number, or neither white space nor a
-        newline follows the number.
+        A line makes OpenSM reject the whole file.  The line does not begin with a number, or the number is followed by
+        neither white space nor a newline.
     """
     text = read_text(path)
     return tuple(_guid_lines(text, path))
@@ -113,7 +113,9 @@ def read_node_name_map(path: str | Path) -> dict[int, str]:
 
 
 def apply_node_names(fabric: Fabric, names: Mapping[int, str]) -> Fabric:
-    """Return the fabric with the names from the map, by node GUID; what a name said of a device's class stays known."""
+    """Return the fabric with the names from the map, by node GUID.  End ports keep the class that their old name
+    implied.
+    """
     switches = zip(fabric.switch_guid.tolist(), fabric.switch_name, strict=True)
     terminals = zip(fabric.terminal_guid.tolist(), fabric.terminal_name, strict=True)
     by_guid = dict(zip(fabric.terminal_guid.tolist(), fabric.terminal_name, strict=True))
@@ -134,7 +136,7 @@ def apply_port_classes(fabric: Fabric, rules: PortClasses) -> Fabric:
     Warns
     -----
     InputWarning
-        A pattern or a GUID fits nothing in the fabric.
+        A pattern or a GUID of a rule fits no end port of the fabric.
     """
     unused = rules.unused(fabric.terminal_name, fabric.terminal_guid, fabric.endport_guid)
     if unused:
@@ -152,8 +154,9 @@ def read_guid2lid(path: str | Path) -> dict[int, LidRange]:
     Raises
     ------
     ParseError
-        A line is invalid, an empty line between entries is missing, or a LID is not a unicast LID.  Or the number of
-        LIDs is not a power of two, the base LID is not a multiple of it, or a GUID or LID is repeated.
+        A line is invalid, an empty line between entries is missing, or a LID is not a unicast LID.  It is also an error
+        if a GUID or LID is repeated, if the number of LIDs is not a power of two, or if the base LID is not a multiple
+        of this number.
     """
     ranges: dict[int, LidRange] = {}
     owner: dict[int, int] = {}
@@ -197,8 +200,8 @@ def _lid_range(low: int, high: int, path: str | Path, line: int) -> LidRange:
 def apply_guid2lid(fabric: Fabric, ranges: Mapping[int, LidRange], *, lmc: int = 0) -> Fabric:
     """Return the fabric with the LIDs that OpenSM would assign, given its file ``guid2lid``.
 
-    Ports in the file get the LIDs stated there; a switch gets the lowest of them.  Each other port keeps its LIDs if
-    they are still free, else it gets the lowest free ones.  A port that had no LID gets 2^``lmc`` LIDs.
+    Ports in the file get the LIDs that the file states.  A switch gets the lowest of them.  Each other port keeps its
+    LIDs if they are still free.  Otherwise it gets the lowest free LIDs.  A port that had no LID gets 2^``lmc`` LIDs.
 
     Raises
     ------

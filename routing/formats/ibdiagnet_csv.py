@@ -22,14 +22,16 @@ from routing.numerals import count_noun
 from routing.rates import SPEED_OF
 
 Rates = dict[tuple[int, int], tuple[int, float]]
-"""Width and speed of the link at each port, by (node GUID, port number); 0 for an unknown number."""
+"""Width and speed of the link at each port, by (node GUID, port number).  0 means unknown."""
 _KIND = {1: NodeKind.CA, 2: NodeKind.SWITCH, 3: NodeKind.ROUTER}
 _WIDTH = {1: 1, 2: 4, 4: 8, 8: 12, 16: 2}
 _SPEED = {
     1: "SDR", 2: "DDR", 4: "QDR", 1 << 8: "FDR", 2 << 8: "EDR", 4 << 8: "HDR", 8 << 8: "NDR", 16 << 8: "XDR",
     1 << 16: "FDR10",
 }  # fmt: skip
-"""Names of speeds by the number in the file, which has those of the specification's three attributes in its bytes."""
+"""Names of speeds by the number in the file.  The bytes of this number are the three speed attributes of the InfiniBand
+specification.
+"""
 _MARK = re.compile(r"(START|END)_([A-Z0-9_]+)\s*$")
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,32}|[0-9]{1,32}")
 _SIGNATURE = re.compile(r"^START_(?:NODES|PORTS|LINKS)\s*$", re.MULTILINE)
@@ -38,9 +40,9 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "PORTS": ("NodeGuid", "PortGuid", "PortNum", "LID"),
     "LINKS": ("NodeGuid1", "PortNum1", "NodeGuid2", "PortNum2"),
 }
-"""Sections, and the columns that they must have."""
+"""Sections that are read, each with the columns that it must have."""
 _LINK_UP = 5
-"""PortPhysicalState of a port with a link."""
+"""Value of PortPhysicalState for a port with a link."""
 _MAX_LINE = 1 << 16
 _WHOLE = "is the file whole?"
 
@@ -62,7 +64,7 @@ class _Row:
         return self.cells.get(column, "")
 
     def number(self, column: str) -> int:
-        """Return a number of the row; 0 if the column is missing, or has "N/A".
+        """Return a number of the row.  It is 0 if the column is missing or the cell is "N/A".
 
         Raises
         ------
@@ -97,7 +99,8 @@ def parse_ibdiagnet_csv(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     Warns
     -----
     InputWarning
-        The number of links with an unknown rate, and the number of ports that are up without a row in LINKS.
+        There are links with an unknown rate, or ports that are up without a row in LINKS.  The warning states their
+        number.
     """
     sections = _sections(text, path)
     builder = FabricBuilder(name=Path(path).name.split(".")[0])
@@ -185,7 +188,7 @@ def _cells(line: str, path: str | Path, number: int) -> list[str]:
 
 
 def _add_ports(rows: list[_Row], builder: FabricBuilder) -> Rates:
-    """Set the GUIDs and LIDs of the ports, and return width and speed of the link at each port; 0 for unknown ones.
+    """Set the GUIDs and LIDs of the ports, and return width and speed of the link at each port (0 if unknown).
 
     Raises
     ------
@@ -214,7 +217,7 @@ def _add_ports(rows: list[_Row], builder: FabricBuilder) -> Rates:
 
 
 def _add_link(row: _Row, builder: FabricBuilder, rates: Rates, statements: PortStatements) -> None:
-    """Record the cable of a row of LINKS from both ends, with the rates that PORTS states for these.
+    """Record the cable of a row of LINKS at both ends, with the rates that PORTS states for these ends.
 
     Raises
     ------

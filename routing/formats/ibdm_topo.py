@@ -1,6 +1,7 @@
-"""Read topology files of IBDM (``.topo``), which ibdiagnet and UFM write: systems, and the cables at their ports.
+"""Read topology files of IBDM (``.topo``), which ibdiagnet and UFM write.  They list systems, and the cables at their
+ports.
 
-The file has no GUIDs and LIDs, and not the links inside a chassis, which are in the IBNL file of its type.
+The file contains no GUIDs and no LIDs.  Links inside a chassis are in another file, the IBNL file of its type.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ _SIGNATURE = re.compile(rf"^{_CABLE.pattern}", re.MULTILINE)
 _MAX_LINE = 1000
 _MOST_CA_PORTS = 2
 _UNKNOWN = "DEV0"
-"""Type that IBDM gives to devices without a device ID, switches as well as CAs."""
+"""Type that IBDM gives to all devices without a device ID, to switches and to CAs."""
 _MAIN = ("", "U1")
-"""Boards that are the device itself."""
+"""Names of boards that mean the device itself."""
 _CHIP = re.compile(r"(?:^|/)U\d+$")
 """Board that names a chip; a board of a chassis without it has a single chip."""
 
@@ -40,9 +41,10 @@ def is_ibdm_topo(text: str) -> bool:
 def parse_ibdm_topo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     """Parse the text of a topology file of IBDM, and return the fabric in it.
 
-    A type of which one system has a cable at a port above 2 is a type of switch; so are two types without such a port
-    that are cabled to each other.  All others are CAs.  IBDM gives the type ``DEV0`` to devices of both kinds without a
-    device ID: one with a single cable, at port 1 or 2, is a CA.
+    A type of system is a switch if some system of this type has a cable at a port above 2.  If systems of two other
+    types are cabled to each other, both types are switches.  All other types are CAs.  IBDM gives the type ``DEV0`` to
+    switches and CAs without a device ID.  A device of this type counts as a CA if it has a single cable, at port 1 or
+    2.
 
     Parameters
     ----------
@@ -51,7 +53,7 @@ def parse_ibdm_topo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     path
         File name for error messages.
     lmc
-        LMC of the end ports, since the file has no LIDs.
+        LMC of the end ports.  The file has no LIDs.
 
     Raises
     ------
@@ -93,9 +95,9 @@ def parse_ibdm_topo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 
 
 _End = tuple[str, str, str, int]
-"""Type, system, board and port number of the end of a cable."""
+"""One end of a cable: type, system, board and port number."""
 _Line = tuple[tuple[_End, _End], tuple[int, float], int]
-"""Ends, rate and line of a cable."""
+"""A line of the file that states a cable: both ends, the rate and the line number."""
 
 
 def _switch_types(lines: Sequence[_Line]) -> set[str]:
@@ -106,7 +108,7 @@ def _switch_types(lines: Sequence[_Line]) -> set[str]:
 
 
 def _single_cables(lines: Sequence[_Line]) -> set[tuple[str, str]]:
-    """Return the devices (system and board) with cables at one port only, and this port 1 or 2."""
+    """Return the devices (system and board) that have a cable only at port 1 or only at port 2."""
     ports: dict[tuple[str, str], set[int]] = {}
     for ends, _, _ in lines:
         for _, system, board, port in ends:
@@ -159,7 +161,7 @@ def _board_and_port(label: str, path: str | Path, line: int) -> tuple[str, int]:
 
 
 def _rate(cable: re.Match[str], path: str | Path, line: int) -> tuple[int, float]:
-    """Return the rate of a cable, 0 for what the line does not state."""
+    """Return the rate of a cable as width and speed.  A number that the line does not state is 0."""
     width, speed = int(cable[2] or 0), lane_speed(cable[3]) if cable[3] else 0.0
     if speed is None or (width and width not in WIDTHS):
         remedy = "rates are written like 4x-50G"
@@ -168,7 +170,9 @@ def _rate(cable: re.Match[str], path: str | Path, line: int) -> tuple[int, float
 
 
 def _name(system: str, board: str) -> str:
-    """Return the description of a device, as an HCA of a host usually has it: "host mlx5_0" or "host HCA-2"."""
+    """Return the node description of a device.  For an HCA of a host it has the usual form "host mlx5_0" or "host
+    HCA-2".
+    """
     if board in _MAIN:
         return system
     return f"{system} HCA-{board[1:]}" if re.fullmatch(r"U\d+", board) else f"{system} {board}"

@@ -1,7 +1,8 @@
 """Read the output of ``iblinkinfo``: the state of all links, device by device, or with ``-l`` line by line.
 
-The option ``-p`` makes no difference.  By default the output names the other end of a link by LID and port.  With
-``-l`` it names the GUID, but not the kind of a device: a GUID with several ports is a switch, all others are CAs.
+The output with the option ``-p`` has the format of the output without it.  By default the output names the other end of
+a link by LID and port.  With ``-l`` it names the GUID of the other end, but not the kind of a device.  Then a GUID with
+several ports is a switch, and all others are CAs.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def is_iblinkinfo(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Port:
-    """A port whose other end is known by LID only, in the default output."""
+    """A port in the default output, where the other end is known only by LID and port number."""
 
     port: ListedPort
     far_lid: int
@@ -62,12 +63,12 @@ def parse_iblinkinfo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     Raises
     ------
     ParseError, FabricError
-        The text is invalid, or shows a part of the subnet only.  The message has file, line and remedy.
+        The text is invalid, or contains only a part of the subnet.  The message has file, line and remedy.
 
     Warns
     -----
     InputWarning
-        The number of ports with LID 65535, and the number of links with an unknown rate.
+        There are ports with LID 65535, or links with an unknown rate.  The warning states their number.
     """
     found = _Reader(path).read(text)
     by_line = any(each.port.device == 0 for each in found)
@@ -77,7 +78,7 @@ def parse_iblinkinfo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 
 @dataclass
 class _Reader:
-    """Reads all lines; the fields describe the device that is being read, if the output is not one of ``-l``."""
+    """Reads all lines.  Unless the output is one of ``-l``, the fields describe the device whose ports follow."""
 
     path: str | Path
     device: int = 0
@@ -132,7 +133,7 @@ class _Reader:
         return _Port(port, int(far[2]) if far else 0, int(far[3]) if far else 0)
 
     def rate(self, state: re.Match[str], number: int) -> tuple[int, float]:
-        """Return the rate of a link; its speed is 0 if iblinkinfo did not know it."""
+        """Return the rate of a link as width and speed.  The speed is 0 if iblinkinfo did not know it."""
         name = speed_name(float(state[2])) if state[2] else ""
         if int(state[1]) not in WIDTHS or name is None:
             shown = f"{state[1]}X {state[2] or ''}"

@@ -19,7 +19,7 @@ from routing.rates import SPEED_OF, WIDTHS, parse_rate
 
 _KIND = {"Switch": NodeKind.SWITCH, "Ca": NodeKind.CA, "Rt": NodeKind.ROUTER}
 _EXT = r"(?:\[ext \d+\])?"
-_GAP = r"[ \t]*"  # tabs, or the blanks or nothing that an editor or a terminal put in their place
+_GAP = r"[ \t]*"  # tabs; an editor or a terminal may have replaced them by blanks or removed them
 _HEADER = re.compile(
     rf'(Switch|Ca|Rt){_GAP}(\d{{1,3}}) "[SHR]-([0-9a-fA-F]{{16}})"{_GAP}# "(.*)"'
     r"(?: (?:enhanced|base) port 0 lid (\d{1,6}) lmc (\d{1,2})| \(scp\))?[ \t]*$"
@@ -45,8 +45,8 @@ _ITS_OWN = re.compile(r"^(?:# Topology file: generated on |switchguid=0x[0-9a-f]
 def is_ibnetdiscover(text: str) -> bool:
     """Return whether a text is output of ibnetdiscover.
 
-    Node records with tabs occur only there.  Without tabs, such records look like those of ibsim net files.  Then
-    ibnetdiscover's first line, or its format of a switch's GUID, decides.
+    Node records with tabs occur only there.  Without tabs, such records look like those of ibsim net files.  Then the
+    first line of ibnetdiscover decides, or its format of a switch's GUID.
     """
     if _SIGNATURE.search(text) is not None:
         return True
@@ -64,7 +64,7 @@ class _Reader:
     guid: int = 0
     handle: int = -1
     kind: NodeKind = NodeKind.SWITCH
-    device_id: int = 0  # of the next node; 0 if not stated
+    device_id: int = 0  # device ID of the next node; 0 if not stated
     grouped: bool = False  # -g prints the boards of some chassis twice
 
     def read(self, text: str) -> None:
@@ -81,7 +81,7 @@ class _Reader:
             raise ParseError("this file has no node", path=self.path, remedy="is the file whole?")
 
     def between_nodes(self, line: str, number: int) -> None:
-        """Keep the device ID of the next node; pass over what routing does not need."""
+        """Store the device ID of the next node, and ignore lines that routing does not need."""
         found = _PASSED_OVER.match(line)
         if found is None:
             raise self.wrong(line, number)
@@ -121,7 +121,7 @@ class _Reader:
 
     def rate(self, width: str, speed: str, number: int) -> tuple[int, float]:
         rate = parse_rate(width + speed)
-        if rate is None and "?" in width + speed:  # ibnetdiscover prints "?" where it does not know a rate
+        if rate is None and "?" in width + speed:  # ibnetdiscover prints "?" for a rate that it does not know
             lanes = width.removesuffix("x")
             rate = (
                 int(lanes) if lanes.isdecimal() and int(lanes) in WIDTHS else 0,
@@ -166,11 +166,11 @@ def parse_ibnetdiscover(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     Warns
     -----
     InputWarning
-        The number of ports with LID 65535, and the number of links with an unknown rate ("4x???").
+        There are ports with LID 65535, or links with an unknown rate ("4x???").  The warning states their number.
 
     Notes
     -----
-    One pass over the text; about a second for 10,000 nodes.
+    The parser makes one pass over the text, which takes about a second for 10,000 nodes.
     """
     builder = FabricBuilder(name=Path(path).name.split(".")[0])
     statements = PortStatements(path)
@@ -181,7 +181,7 @@ def parse_ibnetdiscover(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 
 
 def _check_start(text: str, builder: FabricBuilder, path: str | Path) -> None:
-    """Check that the file contains the node from which ibnetdiscover started the discovery, else it is incomplete."""
+    """Check that the file contains the node at which ibnetdiscover started.  Otherwise the file is incomplete."""
     start = _START.search(text)
     if start is not None and builder.find_guid(int(start[1], 16)) is None:
         raise ParseError(

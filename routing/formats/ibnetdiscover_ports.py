@@ -1,4 +1,6 @@
-"""Read the ports report of ``ibnetdiscover -p``: a line for each port, with the port at the other end of its cable."""
+"""Read the ports report of ``ibnetdiscover -p``.  It has one line for each port, with the port at the other end of its
+cable.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def parse_ports_report(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     Warns
     -----
     InputWarning
-        As for ``ibnetdiscover``'s default output.
+        The warnings are those of :func:`routing.formats.ibnetdiscover.parse_ibnetdiscover`.
     """
     lines = ((number, line) for number, line in lines_of(text) if line.strip() and not line.startswith(IGNORED))
     found = [_port(line, number, path) for number, line in lines]
@@ -79,7 +81,7 @@ def _port(line: str, number: int, path: str | Path) -> ListedPort:
 
 
 def _rate(width: str, speed: str, number: int, path: str | Path) -> tuple[int, float]:
-    """Return the rate of a link, with 0 for a number that ibnetdiscover did not know."""
+    """Return the rate of a link as width and speed.  A number that ibnetdiscover did not know is 0."""
     rate = parse_rate(f"{width}x{speed}")
     if rate is None and "?" in width + speed:
         return int(width) if width.isdecimal() and int(width) in WIDTHS else 0, SPEED_OF.get(speed, 0.0)

@@ -47,7 +47,8 @@ _SPEED_BITS = {"SDR": 1, "DDR": 3}
 def enabled_by_name(enabled: Enabled, width: int, speed: str) -> Enabled:
     """Return the widths and speeds that a port supports if its comment states a rate such as ``4xEDR``.
 
-    ``enabled`` is what the port supports without the comment.  As in ibsim, an unknown width or speed is ignored.
+    ``enabled`` has the widths and speeds that the port supports without the comment.  As in ibsim, an unknown width or
+    speed is ignored.
     """
     enabled = replace(enabled, width=_WIDTH_BITS.get(width, enabled.width))
     if speed not in SPEED_OF:
@@ -59,7 +60,7 @@ def enabled_by_name(enabled: Enabled, width: int, speed: str) -> Enabled:
 
 @dataclass(frozen=True)
 class Statement:
-    """One port line of a net file: a port, and the remote port that its cable leads to."""
+    """One port line of a net file: a port, and the remote port at the other end of its cable."""
 
     device: int
     port: int
@@ -83,15 +84,13 @@ class Links:
         self._stated[statement.device, statement.port] = statement
 
     def offer(self, device: int, port: int, enabled: Enabled) -> None:
-        """Record a port that has an alias.  Only the other end of its cable states the cable, and refers to the
-        alias.
-        """
+        """Record a port that has an alias.  The line of the other end states the cable, and refers to this alias."""
         self._offered[device, port] = enabled
 
     def at_once(
         self, near: tuple[int, int], far: tuple[int, int], default: tuple[Enabled, Enabled], location: Location
     ) -> None:
-        """Connect two ports (device, port) immediately, as the command ``do Link`` demands.
+        """Connect two ports (device, port) immediately, as the console command ``do Link`` does.
 
         A port without a line of its own supports the widths and speeds in ``default``.
         """

@@ -5,8 +5,8 @@ up to.  A link has the best width and speed that both ends support.  A node name
 would see.
 
 Three things differ on purpose:
-- A line that ibsim silently skips is an error.  Examples are a misspelt directive, or a header after a record that no
-  empty line has closed.
+- A line that ibsim silently skips is an error.  Examples are a misspelt directive, or a header after a record without
+  an empty line at its end.
 - The file of an ``include`` is relative to the including file, not to the working directory.
 - A port GUID in parentheses (``[1](2c9030000a1b2) "sw"[3]``) is used.  ibsim ignores it, and always uses node GUID +
   port number.
@@ -206,7 +206,7 @@ class _Reader:
         self.links.offer(node.handle, port, enabled)
 
     def _expand(self, base: str) -> tuple[str, int, str]:
-        """Resolve a name in quotes, which is a node of this module, a node of another module, or an alias of a port.
+        """Resolve a name in quotes: a node of this module, a node of another module, or an alias of a port.
 
         Returns
         -------
@@ -239,7 +239,7 @@ class _Reader:
         if "=" in rest:
             comment = rest.find("#")
             for option in _OPTION.finditer(rest):
-                # ibsim reads these three even in comments
+                # ibsim reads these three options even in comments.
                 if option[1] in "wse" or option.start() < comment or comment < 0:
                     enabled = self._enable(enabled, option[1], option[2] or "")
         rate = _FAR_RATE.search(rest) if "lid" in rest else _OUR_RATE.search(rest)
@@ -272,7 +272,7 @@ class _Reader:
         path = Path(self.path).parent / found[1]
         try:
             real, there = path.resolve(), path.is_file()
-        # a name with a NUL, a name that is too long, or a cycle of symbolic links
+        # The name contains a NUL, is too long, or leads to a cycle of symbolic links.
         except (OSError, ValueError, RuntimeError):
             real, there = path, False
         if real in self.open_files:
@@ -342,7 +342,7 @@ class _Reader:
         elif command == "baselid" and rest:
             lmc = self._number(rest[1]) if len(rest) > 1 else 0
             self.builder.set_port(node.handle, port, lid=self._number(rest[0]), lmc=lmc, location=self.location())
-        elif rest and not port:  # with a port, ibsim ignores the GUID: it always uses node GUID + port number
+        elif rest and not port:  # With a port, ibsim ignores the GUID and always uses node GUID + port number.
             self.builder.change_guid(node.handle, self._number(rest[0]), self.location())
 
     def _known(self, name: str, bracket: str | None) -> tuple[_Node, int]:
@@ -353,7 +353,7 @@ class _Reader:
 
 
 def _description(rest: str) -> tuple[str, str]:
-    """Split the text after the node id in a header into the node description and what follows.
+    """Split the text after the node id in a header into the node description and the remaining text.
 
     Returns
     -------

@@ -26,12 +26,12 @@ _GENERATED_ID = re.compile(r"[SHR]-[0-9a-f]{16}")
 def net_text(fabric: Fabric, *, port_guids: bool = True) -> str:
     """Return the fabric as the text of an ibsim net file.
 
-    CAs come first, so that ibsim's first port, to which OpenSM attaches by default, belongs to a CA.  A GUID is
-    stated where ibsim, which counts GUIDs up, would assign another one.  LIDs are stated unless they are those that
-    the reader assigns by itself.
+    CAs come first, so that ibsim's first port, to which OpenSM attaches by default, belongs to a CA.  The text states a
+    GUID if ibsim, which counts GUIDs up, would assign another GUID.  It states LIDs if the reader would not assign
+    these LIDs by itself.
 
-    A port GUID that is not node GUID + port number is stated for ibnue's reader, and ibsim ignores it.  Without
-    ``port_guids`` it is left out, so that the reader numbers all ports as ibsim does.
+    The text states a port GUID that is not node GUID + port number.  ibnue's reader uses it, and ibsim ignores it.  If
+    ``port_guids`` is False, no port GUIDs are stated, and the reader numbers all ports as ibsim does.
 
     Raises
     ------
@@ -62,8 +62,8 @@ class _Writer:
         yield from self._lids()
 
     def _ids(self) -> list[str]:
-        """Return the node id of each device for ibsim: its name if that is valid and unique, else an id made from its
-        GUID.
+        """Return the node id of each device for ibsim.  It is the device's name if that is valid and unique, otherwise
+        an id made from the GUID.
         """
         count = Counter(self.names)
         ids = []
@@ -140,10 +140,11 @@ def _in_quotes(name: str) -> str:
 
 
 def _options(width: int, speed: float, name: str) -> str:
-    """Return the text of a port line after the remote end that gives the link its width and speed; empty for 4xSDR.
+    """Return the text that follows the remote end in a port line and sets the width and speed of the link.  It is empty
+    for 4xSDR.
 
-    ibsim 0.10 has no option for FDR10, but reads it from a comment in the form of ibnetdiscover.  ibsim supports no
-    speed above HDR.  It takes faster links as HDR, and a comment states the true speed for ibnue's reader.
+    ibsim 0.10 has no option for FDR10, but reads it from a comment in the format of ibnetdiscover.  ibsim supports no
+    speed above HDR.  Faster links are written as HDR, with a comment that states the true speed for ibnue's reader.
     """
     called = speed_name(speed)
     if width not in WIDTHS or called is None:

@@ -1,4 +1,4 @@
-"""Name files of known kinds that stand where they cannot be used, such as a list of nodes in the place of a fabric."""
+"""Recognise files of known kinds in places where they cannot be used, such as a list of nodes instead of a fabric."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _DISCOVER = "run `ibnetdiscover`"
 _AS_FABRIC = "name it as FABRIC, before the tables"
 _LFTS = "OpenSM with -D 0x43, `dump_fts` or `saquery LFTR` print the tables"
 HEAD = 1 << 16
-"""Characters of a text that show its kind."""
+"""Number of characters at the beginning of a text by which its kind is recognised."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class KnownKind:
     pattern
         Pattern that occurs at the beginning of a line, and only in files of this kind.
     name
-        What the file is.
+        Description of the file, for error messages.
     as_fabric, as_tables
-        What to do with the file in the place of a fabric or of tables; None where it can be read.
+        Remedy if the file is given as a fabric or as tables.  None if it can be read there.
     """
 
     pattern: re.Pattern[str]
@@ -69,5 +69,7 @@ _KINDS = (
 
 
 def kind_of(text: str) -> KnownKind | None:
-    """Return the kind of file that a text is, judged by its first :data:`HEAD` characters; None if it is unknown."""
+    """Return the kind of file to which a text belongs, judged by its first :data:`HEAD` characters.  None if the kind
+    is unknown.
+    """
     return next((kind for kind in _KINDS if kind.pattern.search(text[:HEAD])), None)

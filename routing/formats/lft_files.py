@@ -16,8 +16,8 @@ from routing.formats.known_kinds import HEAD, kind_of
 def read_lft_file(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     """Read a text file as the forwarding tables of a fabric.
 
-    The content shows which format it is: ``opensm-lfts.dump``, the output of ``dump_fts``, ``ibroute`` or ``saquery
-    LFTR``, or ``opensm.fdbs``.
+    The function recognises the format by the content: ``opensm-lfts.dump``, the output of ``dump_fts``, ``ibroute`` or
+    ``saquery LFTR``, or ``opensm.fdbs``.
 
     Returns
     -------
@@ -27,7 +27,7 @@ def read_lft_file(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     Raises
     ------
     ParseError, TableError
-        The file is damaged, belongs to another fabric, or is of another known kind.
+        The file is damaged, belongs to another fabric, or has another known format.
     InputError, EnvironmentProblem
         The file is missing or unreadable.
     """
@@ -35,7 +35,7 @@ def read_lft_file(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
         with Path(path).open("rb") as file:
             head = file.read(HEAD).decode("utf-8-sig", "backslashreplace")
     except OSError:
-        head = ""  # the reader of LFTs will report the reason
+        head = ""  # The reader of LFTs reports the reason.
     kind = kind_of(head)
     if kind is not None and kind.as_tables is not None:
         raise ParseError(f"this is {kind.name}, and no file of LFTs", path=path, remedy=kind.as_tables)

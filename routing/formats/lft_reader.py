@@ -23,14 +23,14 @@ class Grammar:
     Attributes
     ----------
     switch
-        Line that begins the section of a switch; group 1 is its GUID.
+        Pattern of the line that begins the section of a switch.  Group 1 is the GUID of the switch.
     entry
-        Line of one LFT entry; groups are the LID (hex), the port (decimal, empty for no entry), and optionally the GUID
-        of the port that has the LID.
+        Pattern of the line of one LFT entry.  Its groups are the LID (hex), the port (decimal, empty for no entry), and
+        optionally the GUID of the port that has the LID.
     end
-        Line that ends a section, or None if the format has no such line.
+        Pattern of the line that ends a section, or None if the format has no such line.
     noise
-        Lines to ignore.
+        Pattern of lines to ignore.
     between
         Text between the four digits of the LID and the three digits of the port.
     wanted
@@ -48,7 +48,7 @@ class Grammar:
 def read_lfts(path: str | Path, fabric: Fabric, grammar: Grammar) -> npt.NDArray[np.uint8]:
     """Read the forwarding tables of a fabric's switches from a text file, uint8[S, L].
 
-    The ``read`` function of each format lists the errors.
+    The function ``read`` of each format documents the errors.
     """
     reader = _Reader(path, fabric, grammar)
     for piece in read_pieces(path):
@@ -71,8 +71,8 @@ class _Reader:
     def take(self, piece: Piece) -> None:
         """Read one piece of the file.
 
-        Runs of plain entries, such as OpenSM prints, are read at once.  All other lines between them are parsed one by
-        one.
+        Consecutive entries that look exactly as OpenSM prints them are read at once.  All other lines between them are
+        parsed one by one.
         """
         every = np.arange(len(piece.start))
         lid, good = piece.number(every, 2, 4, 16)
@@ -153,8 +153,8 @@ class _Reader:
     def _close(self) -> None:
         """Raise ParseError if the section of the last switch is incomplete.
 
-        It is incomplete without its last line.  In formats without a last line, it is incomplete if it ends at another
-        LID than the sections before.
+        A section without its last line is incomplete.  In formats without a last line, a section is incomplete if its
+        highest LID differs from the sections before.
         """
         if not self._open_since:
             return

@@ -2,8 +2,8 @@
 ``-U``.
 
 Each file has one section per switch.  It begins with a line that has the GUID of the switch.  Then there is a line
-``0xLLLL PPP`` for each LID, with the LID in hex and the out-port in decimal.  The rest of the line is a comment, with
-one exception: by `` portguid 0x...`` OpenSM's ``file`` engine finds the current LID of the port.
+``0xLLLL PPP`` for each LID, with the LID in hex and the out-port in decimal.  The rest of the line is a comment.  One
+part of the comment has an effect: from `` portguid 0x...``  OpenSM's ``file`` engine finds the current LID of the port.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def write(
     lft
         uint8[S, L], the forwarding tables; 255 for no entry.
     named
-        True: write exactly the bytes of OpenSM's dump, about 65 per entry.  False: write LID and port only, 11 bytes
-        per entry.  OpenSM can load this form too, but then cannot match ports by GUID.  LIDs must therefore stay
+        True writes exactly the bytes of OpenSM's dump, about 65 per entry.  False writes only LID and port, 11 bytes
+        per entry.  OpenSM can load this shorter form, but cannot match ports by GUID then.  LIDs must therefore stay
         unchanged, for instance by ``guid2lid``.
     without
         Rows of switches whose LFT is unknown, which the file leaves out.
@@ -81,7 +81,9 @@ def write(
 
 
 class _Template:
-    """Text of the lines of one switch, in which the ports are filled in.  A LID that no switch routes has no line."""
+    """Text of the lines of one switch, as a template into which the ports are filled.  A LID that no switch routes has
+    no line.
+    """
 
     def __init__(self, fabric: Fabric, lft: npt.NDArray[np.uint8], named: bool) -> None:
         tails = _tails(fabric, lft.shape[1], named)

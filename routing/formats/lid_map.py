@@ -22,7 +22,7 @@ def lid_owner(fabric: Fabric) -> npt.NDArray[np.uint64]:
 
 
 def old_columns(old_owner: npt.NDArray[np.uint64], new_owner: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """Return for each LID of today the earlier LID whose table column it takes over, or -1 for none.
+    """Return for each LID of the new numbering the earlier LID whose table column it takes over; -1 if there is none.
 
     The k-th LID of a port takes over the column of the k-th LID that the port had before.  If the former owner of a LID
     is unknown (0), the LID keeps its column.
@@ -78,7 +78,7 @@ def _ranked(
 def take_columns(table: npt.NDArray[np.uint8], column: npt.NDArray[np.int64], missing: int) -> npt.NDArray[np.uint8]:
     """Return selected columns of a table, in the order of ``column``.
 
-    A column number of -1 gives a column that is filled with ``missing``.
+    For a column number of -1, the result has a column filled with ``missing``.
     """
     if np.array_equal(column, np.arange(table.shape[-1])):
         return table

@@ -1,4 +1,4 @@
-"""Read and write ``opensm-lid-matrix.dump``: the hops from each switch to each other one by each port.
+"""Read and write ``opensm-lid-matrix.dump``: the hops from each switch to every other switch by each port.
 
 OpenSM loads the file with its option ``-M``.
 """
@@ -23,7 +23,7 @@ from routing.numerals import count_noun
 
 NO_HOPS = 255
 LARGEST = 1 << 30
-"""Maximum size in bytes of a matrix in memory, so that a damaged file cannot exhaust it."""
+"""Maximum size in bytes of a matrix in memory, so that a damaged file cannot exhaust the memory."""
 
 _SWITCH = re.compile(r"\s*Switch: guid 0x([0-9a-fA-F]{1,16})\s*$")
 _ENTRY = re.compile(
@@ -53,8 +53,8 @@ class LidMatrix:
 def of_routing(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.uint8]) -> LidMatrix:
     """Return a matrix with the hops of the paths in the tables.
 
-    OpenSM stores hops to switches only, and uses those of the delivering switch for the LIDs of end ports.  So the
-    matrix has an entry for each port that the tables use towards any LID which this switch delivers.
+    OpenSM stores only hops to switches.  For the LID of an end port it uses the hops to the switch that delivers the
+    LID.  So the matrix has an entry for each port that the tables use towards any LID of the destination switch.
 
     Parameters
     ----------
@@ -83,13 +83,13 @@ def of_routing(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.
 
 
 def shortest(fabric: Fabric) -> LidMatrix:
-    """Return the matrix of OpenSM's min-hop: the shortest distance to each switch by each port.
+    """Return the matrix of OpenSM's min-hop routing: the shortest distance to each switch by each port.
 
     The hops by a port are one more than the distance from the neighbour at that port.
 
     Notes
     -----
-    O(S C) time for C channels, S S P bytes of memory.
+    O(S C) time for S switches and C channels, and S S P bytes of memory for P ports.
     """
     by_lid = np.argsort(fabric.switch_lid, kind="stable")
     by_lid = by_lid[fabric.switch_lid[by_lid] > 0]

@@ -13,7 +13,7 @@ from routing.formats.statements import PortStatements
 from routing.rates import SPEED_OF
 
 _FIRST_SWITCH, _FIRST_CA = 0x200000, 0x100000
-"""GUIDs from which devices are numbered, as ibsim numbers them."""
+"""First GUID of switches and of CAs.  Devices are numbered from these GUIDs, as ibsim numbers them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class NamedCable:
     Attributes
     ----------
     ends
-        Key of the device and port number of either end.
+        Key of the device and port number, for each end of the cable.
     rate
         Width and signalling rate in Gb/s; 0 for an unknown number.
     line
-        Line of the file.
+        Line number in the file.
     """
 
     ends: tuple[tuple[str, int], tuple[str, int]]
@@ -46,7 +46,7 @@ def fabric_of_cables(
     Parameters
     ----------
     cables
-        The cables.  A cable may be stated again, also from its other end.
+        The cables.  The list may contain a cable twice, once from each end.
     names
         Name of each device by its key.
     switches
@@ -64,7 +64,7 @@ def fabric_of_cables(
     Warns
     -----
     InputWarning
-        The number of links with an unknown rate, if other links have one.
+        Some links have a rate and others do not.  The warning states the number of links without a rate.
     """
     if not cables:
         raise ParseError("this file has no cable", path=path, remedy="is the file whole?")
@@ -102,7 +102,7 @@ def _check_ports(cables: Sequence[NamedCable], names: dict[str, str], path: str 
 
 
 def _guids(keys: Iterable[str], switches: Set[str]) -> dict[str, int]:
-    """Return the GUID of each device; a CA's ports have the GUIDs that follow its own."""
+    """Return the GUID of each device.  The ports of a CA have the GUIDs that follow the GUID of the CA."""
     guid_of, switch, ca = dict[str, int](), _FIRST_SWITCH, _FIRST_CA
     for key in sorted(keys):
         if key in switches:

@@ -1,6 +1,6 @@
 """Read cabling plans as CSV: NDT files of UFM, with the columns StartDevice, StartPort, EndDevice and EndPort.
 
-A plan has no GUIDs and LIDs, and not the links inside a chassis.
+A plan contains no GUIDs, no LIDs, and no links inside a chassis.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _COLUMNS = (
     ("StartDevice", _DEVICES["start"]), ("StartPort", _PORTS["start"]),
     ("EndDevice", _DEVICES["end"]), ("EndPort", _PORTS["end"]),
 )  # fmt: skip
-"""The columns that a plan must have, and their names without blanks, case and punctuation."""
+"""The columns that a plan must have, each with its possible names (without blanks and punctuation, in lower case)."""
 _SPEED, _LINK_TYPE = {"speed", "bandwidth"}, {"linktype"}
 _DATA = ("", "data", "infiniband", "ib")
 _IS_HCA = re.compile(rf"(?:^|[ _]){HCA}$", re.IGNORECASE)
-"""End of the description of an HCA."""
+"""Pattern of the end of an HCA's node description."""
 _MOST_CA_PORTS = 2
 _MAX_LINE = 1 << 14
 
 
 def is_ndt(text: str) -> bool:
-    """Return whether a text begins with the header of a cabling plan; one of the columns may be missing."""
+    """Return whether a text begins with the header of a cabling plan.  One of the columns may be missing."""
     return _header_of(text) is not None
 
 
@@ -56,9 +56,10 @@ def _header_of(text: str) -> tuple[str, list[str], int] | None:
 def parse_ndt(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     """Parse a cabling plan, and return the fabric in it.
 
-    CAs are devices with one cable at port 1 or 2, devices whose names end like those of HCAs (``mlx5_0``, ``HCA-1``,
-    ``ibp11s0``), and ports that are named so: each name is a CA of its own.  All other devices are switches.  Leaf
-    switches of a chassis (``Blade 3_Port 1/20``) are devices of their own.  Names are compared without regard to case.
+    Three kinds of devices are CAs: devices with one cable at port 1 or 2, devices whose names end like those of HCAs
+    (``mlx5_0``, ``HCA-1``, ``ibp11s0``), and ports with such names.  Each such port name is a separate CA.  All other
+    devices are switches.  Leaf switches of a chassis (``Blade 3_Port 1/20``) are separate devices.  Names are compared
+    without regard to case.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ def parse_ndt(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     path
         File name for error messages.
     lmc
-        LMC of the end ports, since the plan has no LIDs.
+        LMC of the end ports.  The plan has no LIDs.
 
     Raises
     ------
@@ -77,8 +78,8 @@ def parse_ndt(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     Warns
     -----
     InputWarning
-        The number of switches inside a chassis, of rows with another type of link, of devices that may be switches or
-        CAs, and of links with an unknown rate.
+        There are switches inside a chassis, rows with another type of link, devices that may be switches or CAs, or
+        links with an unknown rate.  The warning states their number.
     """
     found = _header_of(text)
     if found is None:
@@ -119,7 +120,7 @@ class _Plan:
                 problem = f"this row has {count_noun(len(row), 'cell')}, and needs {max(needed) + 1}"
                 raise ParseError(problem, path=self.path, line=number, remedy="is the file whole?")
             cells = [row[column].strip() for column in needed]
-            if not any(cells[2:]) or not any(cells[:2]):  # a port without a cable
+            if not any(cells[2:]) or not any(cells[:2]):  # This row is a port without a cable.
                 continue
             if self.cell(row, link_type).lower() not in _DATA:
                 self.other_links += 1
@@ -128,12 +129,12 @@ class _Plan:
             self.cables.append(NamedCable(ends, self.rate(self.cell(row, speed), number), number))
 
     def rows(self, text: str) -> Iterator[tuple[int, list[str]]]:
-        """Yield the rows after the header with their lines.
+        """Yield the rows after the header, each with its line number.
 
         Raises
         ------
         ParseError
-            A row is not CSV.
+            A row is not valid CSV.
         """
         for number, line in lines_of(text):
             if number <= self.header_line or not line.strip() or line[0] == "#":
@@ -154,7 +155,7 @@ class _Plan:
         return row[column].strip() if column is not None and column < len(row) else ""
 
     def end(self, device: str, port: str, line: int) -> tuple[str, int]:
-        """Return key and port number of the end of a cable.
+        """Return the device key and the port number of one end of a cable.
 
         Raises
         ------
@@ -182,7 +183,8 @@ class _Plan:
         return f"{device} {label.part}" if label.is_hca else f"{device}/{label.part}"
 
     def rate(self, text: str, line: int) -> tuple[int, float]:
-        """Return the rate of a link from its speed in Mb/s, its nominal rate or its name; 0 if the cell is empty.
+        """Return the rate of a link as width and speed, from its speed in Mb/s, its nominal rate or its name.  Both are
+        0 if the cell is empty.
 
         Raises
         ------
@@ -206,7 +208,7 @@ class _Plan:
         Warns
         -----
         InputWarning
-            The number of devices that may be CAs with two ports as well.
+            There are devices that may be switches or CAs with two ports.  The warning states their number.
         """
         ports: dict[str, set[int]] = {}
         for cable in self.cables:

@@ -1,7 +1,7 @@
 """Read NumPy's ``.npz`` archives strictly, and write them reproducibly.
 
-NumPy's own writer stores the time in the archive.  This writer gives equal bytes for equal arrays.  NumPy's own reader
-trusts the sizes in the archive.  This reader compares all sizes with the expected ones before it reads data.
+NumPy's own writer stores the current time in the archive.  This writer gives equal bytes for equal arrays.  NumPy's own
+reader trusts the sizes in the archive.  This reader compares all sizes with the expected ones before it reads data.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CHUNK = 1 << 20
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, struct.error)
 
 Expected = Callable[[np.dtype[Any], tuple[int, ...]], str | None]
-"""Function of a dtype and a shape that returns what is wrong with them, or None if nothing is.
+"""Function of a dtype and a shape that returns a description of the first error, or None if there is no error.
 
 It is called before an array is read, so that an array of wrong size takes no memory.
 """
@@ -36,8 +36,8 @@ It is called before an array is read, so that an array of wrong size takes no me
 def write_npz(file: BinaryIO, arrays: Mapping[str, npt.NDArray[Any]], level: int = 1) -> None:
     """Write arrays as an ``.npz`` archive, so that equal arrays give equal bytes.
 
-    ``level`` is the deflate level; 0 stores the arrays uncompressed.  Signals are deferred until an array is complete:
-    zipfile cannot close an archive if an interrupt leaves one open for writing.
+    ``level`` is the deflate level; 0 stores the arrays uncompressed.  Signals are deferred until an array is complete,
+    because zipfile cannot close an archive if an interrupt leaves an array open for writing.
     """
     with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
         for name, array in arrays.items():
@@ -164,7 +164,7 @@ class NpzReader:
                 raise EOFError("it ends too early")
             whole[done : done + len(chunk)] = np.frombuffer(chunk, np.uint8)
             done += len(chunk)
-        if read(1):  # by this read, zipfile reaches the end and verifies the checksum
+        if read(1):  # By this read, zipfile reaches the end of the data and verifies the checksum.
             raise ValueError("it is longer than stated")
         return whole.view(dtype).reshape(shape)
 

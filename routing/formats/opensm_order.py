@@ -1,4 +1,4 @@
-"""Follow the conventions of all OpenSM dumps: order of sections, names of the kinds of nodes, names in quotes."""
+"""Apply the conventions of all OpenSM dumps: order of sections, names of the kinds of nodes, names in quotes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def opensm_order(guid: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     """Return the rows of devices in the order in which OpenSM dumps them, int64[n].
 
     OpenSM sorts GUIDs that are in network byte order as if they were numbers of a little-endian machine.  So the last
-    byte of a GUID is the most significant one.
+    byte of a GUID decides first.
     """
     return np.argsort(guid.byteswap(), kind="stable")
 
@@ -26,8 +26,8 @@ def endport_kind(fabric: Fabric, endport: int) -> str:
 
 
 def encode(name: str) -> bytes:
-    """Return the bytes of a name for a dump, the same bytes as were read.  Line ends are escaped, since they would
-    break a line.
+    """Return the bytes of a name for a dump.  They equal the bytes from which the name was read.  Line ends are
+    escaped, because they would break a line.
     """
     return escape_control(name, _in_a_line).encode("utf-8", "backslashreplace")
 

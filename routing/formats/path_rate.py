@@ -1,4 +1,4 @@
-"""Compute the rate of each path, which is that of its slowest link, as the rate code in a path record."""
+"""Compute the rate of each path as the rate code in a path record.  The rate of a path is that of its slowest link."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CODES = np.array([_CODE[step] for step in sorted(_CODE)], np.uint8)
 SLOWEST_FIRST = _CODES
 """uint8[23], the rate codes of InfiniBand from the slowest to the fastest rate.
 
-A *step* is an index into this array, so that steps can be compared.
+A *step* is an index into this array.  A larger step is a faster rate.
 """
 
 
@@ -44,8 +44,8 @@ def path_step(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.u
     fabric
         Fabric with the cables.
     lft, hops
-        uint8[S, L] each: the forwarding tables, and the number of channels of each path.  Where hops are 255, there is
-        no path and the result is undefined.
+        uint8[S, L] each: the forwarding tables, and the number of channels of each path.  Where ``hops`` is 255 there
+        is no path, and the result is undefined.
 
     Notes
     -----

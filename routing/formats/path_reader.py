@@ -74,13 +74,13 @@ class PathReader:
         Returns
         -------
         whole : bool[n]
-            Whether the line is such a record.
+            Whether each line is such a record, bool[n].
         lid, sl : int64[n]
-            Destination LID and SL of these lines; meaningless in other lines.
+            Destination LID and SL of these lines.  In other lines the values have no meaning.
         """
         whole, (all_lid, all_sl) = np.zeros(len(piece.start), bool), np.zeros((2, len(piece.start)), np.int64)
         length = piece.end - piece.start
-        # the lengths of lines with MTU and rate, or without both
+        # These are the lengths of lines with MTU and rate, and of lines without both.
         lines = np.flatnonzero((length == 24) | (length == 10) | (length == 11))
         lines = lines[piece.has(lines, 6, b" : ")]
         short = length[lines] < 24
@@ -103,7 +103,7 @@ class PathReader:
     def _pairs(self, piece: Piece) -> npt.NDArray[np.bool_]:
         """Store the SLs of all lines that have exactly the form ``0xGUID LID SL``.
 
-        The result is bool[n], which lines these are.
+        Whether each line has this form, bool[n].
         """
         whole = np.zeros(len(piece.start), bool)
         lines = np.arange(len(piece.start))
@@ -170,20 +170,21 @@ class PathReader:
                 self._sl[source, lid] = sl
 
     def finish(self) -> npt.NDArray[np.uint8]:
-        """Return the SLs by source and destination LID, uint8[S + E, L]: first switches, then end ports; 255 where none
-        is stated.
+        """Return the SLs by source and destination LID, uint8[S + E, L].  The rows are first switches, then end ports.
+        255 means that the file states no SL.
 
         Raises
         ------
         TableError
-            The file does not name an end port that sends.
+            The file does not name an end port that can send.
         """
         check_sources(self._fabric, self._named[self._fabric.switches :], self._path)
         return self._sl
 
 
 def check_sources(fabric: Fabric, named: npt.NDArray[np.bool_], path: str | Path) -> None:
-    """Check that a file names every end port that can send.  ``named`` is bool[E], which end ports it names.
+    """Check that a file names every end port that can send.  ``named`` is bool[E], whether the file names each end
+    port.
 
     Raises
     ------
@@ -200,7 +201,7 @@ def check_sources(fabric: Fabric, named: npt.NDArray[np.bool_], path: str | Path
 
 
 def _between(breaks: npt.NDArray[np.int64], count: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of lines between breaks, as pairs of one break and the next.
+    """Yield the ranges of lines between breaks, as pairs of consecutive breaks.
 
     ``breaks`` are line numbers in ascending order.  The first pair begins with -1, and the last one ends with
     ``count``.

@@ -1,8 +1,8 @@
-"""Read and write SLs of paths as text: for ``ibdmchk -c``, and as ``opensm-path-records.dump``.
+"""Read and write SLs of paths as text, in the format of ``ibdmchk -c`` and as ``opensm-path-records.dump``.
 
-Both formats state the SL for a source and a destination LID.  ``ibdmchk`` names the source by its node GUID, so that
-two ports of a CA have the same SLs.  Path records name the source port.  The output of ``saquery PR`` can be read as
-well, but not written.
+Both formats state the SL for a source and a destination LID.  ``ibdmchk`` names the source by its node GUID.  So two
+ports of a CA have the same SLs.  Path records name the source port.  The output of ``saquery PR`` can be read as well,
+but not written.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def write_path_records(
     sl
         SLs in any shape that :class:`~routing.tables.Routing` allows.
     mtu
-        MTU code of all paths, since a fabric does not state it (4 means 2048 bytes).
+        MTU code of all paths (4 means 2048 bytes).  The fabric does not state it.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def write_path_records(
             switch = source if end < 0 else int(fabric.endport_switch[end])
             if switch >= 0:
                 there, steps = hops[switch, lids] != 255, step[switch]
-            else:  # cabled to another CA, so that no switch has a path
+            else:  # The port is cabled to another CA, so no switch has a path to it.
                 there, steps = np.zeros(len(lids), bool), np.zeros(len(lids), np.int16)
             steps = steps if end < 0 else np.minimum(steps, own_step[end])
             file.write(_source_line(fabric, source))
@@ -177,8 +177,8 @@ def _records(
 def _with_gaps(text: npt.NDArray[np.uint8], there: npt.NDArray[np.bool_], *, named: bool) -> bytes:
     """Return the path records of a source that cannot reach every LID.
 
-    ``there`` is bool[n], which LIDs are reachable.  From a CA or router (``named``), an unreachable LID has a line that
-    says so; from a switch it has none.
+    ``there`` is bool[n], whether each LID is reachable.  From a CA or router (``named``), an unreachable LID has a line
+    that says so.  From a switch it has no line.
     """
     if not named:
         return text[there].tobytes()
@@ -191,14 +191,14 @@ def _with_gaps(text: npt.NDArray[np.uint8], there: npt.NDArray[np.bool_], *, nam
 def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     """Read SLs from a text file, in the smallest table that can represent them.
 
-    The file states LIDs only, so that the fabric must have the LIDs of the time of the file.
+    The file states only LIDs.  So the fabric must have the LIDs that were in use when the file was written.
 
     Returns
     -------
     uint8[L], uint8[S, L] or uint8[L, L]
-        uint8[L] by destination if all sources agree.  uint8[S, L] by source switch if all sources at each switch agree,
-        including the switch itself where stated.  Otherwise uint8[L, L] by source LID.  An SL that the file does not
-        state is 0.
+        uint8[L] by destination LID if all sources agree.  uint8[S, L] by source switch and destination LID if all
+        sources at each switch agree, and so does the switch itself if the file states its SLs.  Otherwise uint8[L, L]
+        by source and destination LID.  An SL that the file does not state is 0.
 
     Raises
     ------
@@ -219,7 +219,7 @@ def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
 def read_stated(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     """Read the SLs that a file states, by source and destination LID.
 
-    The result is uint8[S + E, L], first switches, then end ports; 255 where the file states no SL.
+    The result is uint8[S + E, L].  The rows are first switches, then end ports.  255 means that the file states no SL.
 
     Raises
     ------
@@ -235,7 +235,7 @@ def read_stated(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
 
 
 def unstated_pairs(fabric: Fabric, lft: npt.NDArray[np.uint8], sl: npt.NDArray[np.uint8]) -> int:
-    """Count the paths that could be part of a credit loop, and whose SL the file does not state.
+    """Count the paths that could be part of a credit loop and whose SL the file does not state.
 
     Such a path leads from a source to a LID at another switch.  At least one of its ends is a CA or router, and the
     source's switch has an LFT entry for the LID.
@@ -266,7 +266,7 @@ def smallest_form(fabric: Fabric, sl: npt.NDArray[np.uint8]) -> npt.NDArray[np.u
     fabric
         Fabric with the switches of the sources.
     sl
-        uint8[S + E, L], first switches, then end ports; 255 where no SL is stated.
+        uint8[S + E, L].  The rows are first switches, then end ports.  255 means that no SL is stated.
     """
     least, most = _range(sl)
     if (least == most).all():
@@ -290,7 +290,7 @@ def smallest_form(fabric: Fabric, sl: npt.NDArray[np.uint8]) -> npt.NDArray[np.u
 
 
 def _range(sl: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """Return the lowest and the highest SL in each column, where SLs that are not stated do not count.
+    """Return the lowest and the highest SL in each column.  SLs that are not stated do not count.
 
     Returns
     -------

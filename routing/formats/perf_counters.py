@@ -14,7 +14,7 @@ _HEAD = re.compile(r"^#.*\bport (\d+)(?: \(CapMask: (0x[0-9a-fA-F]+))?.*$", re.M
 def parse_counters(text: str, ports: Iterable[int], *names: str) -> dict[int, Mapping[str, int]]:
     """Parse the counters that ``perfquery`` prints for ports of one switch.
 
-    The result gives the value of each counter by port and name.  ``CapMask``, the capability mask in the port's PerfMgt
+    The result has the value of each counter by port and name.  ``CapMask``, the capability mask in the port's PerfMgt
     ClassPortInfo, is included if perfquery prints it.
 
     Raises

@@ -1,4 +1,4 @@
-"""Port numbers of the labels on devices, as cabling plans and topology files write them."""
+"""Parse port numbers in the labels on devices, as cabling plans and topology files write them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ _HCA = re.compile(rf"(?:\S+ )?({HCA})(?:(?:/| )(?:Port |P)?(\d{{1,2}}))?", re.IG
 
 
 class Label(NamedTuple):
-    """What a label says: the port number, and the part of the device that has the port.
+    """Contents of a label: the port number, and the part of the device that has the port.
 
     Attributes
     ----------
     port
         Port number on this part.
     part
-        "" for the device itself, or the name of an HCA of a host, or leaf and switch of a chassis such as "L16/U2".
+        "" for the device itself.  Otherwise the name of an HCA of a host, or leaf and switch of a chassis such as
+        "L16/U2".
     is_hca
         Whether the part is an HCA.
     """
@@ -32,10 +33,11 @@ class Label(NamedTuple):
 
 
 def read_label(text: str) -> Label | None:
-    """Return what a label says, or None if it is not understood.
+    """Return the contents of a label, or None if the label is not understood.
 
-    Numbers are understood as NVIDIA labels its switches: ``Port 21``, ``P21``; ``1/16/1`` and ``sw16p1`` (cage and
-    port) are port 31, and ``1/16/1/2`` (with a split) is port 62; ``2/1`` is the first half of a split port 2: port 3.
+    Numbers are understood as NVIDIA labels its switches.  ``Port 21`` and ``P21`` are port 21.  ``1/16/1`` and
+    ``sw16p1`` name cage and port, and are port 31.  ``1/16/1/2`` names a half of a split port, and is port 62.  ``2/1``
+    is the first half of the split port 2, and is port 3.
     """
     text = " ".join(text.split())
     if found := _PLAIN.fullmatch(text):
@@ -52,18 +54,21 @@ def read_label(text: str) -> Label | None:
 
 
 def _number(parts: list[int]) -> int | None:
-    """Return the port number of the parts of a label, or None if they are not numbered as on NVIDIA's switches."""
+    """Return the port number for the numbers in a label, or None if they do not follow NVIDIA's numbering
+    of switches.
+    """
     if len(parts) == 1:
         return parts[0]
     if len(parts) == 2:
-        # IB1/21 of a switch without split ports means port 21, which is the same number for the two halves of port 1.
+        # On a switch without split ports, IB1/21 is port 21.  The rule also gives the right numbers for the two halves
+        # of a split port 1.
         return parts[1] if parts[0] == 1 else _counted(parts[0], parts[1])
-    if parts[0] != 1:  # a second ASIC
+    if parts[0] != 1:  # The label belongs to a second ASIC.
         return None
     port = _counted(parts[1], parts[2])
     return port if len(parts) == 3 or port is None else _counted(port, parts[3])
 
 
 def _counted(group: int, member: int) -> int | None:
-    """Return the number of a member, 1 or 2, of a group of two; None for another member."""
+    """Return the number of a member (1 or 2) of a group of two.  The result is None for any other member."""
     return 2 * (group - 1) + member if member in (1, 2) and group > 0 else None

@@ -1,4 +1,4 @@
-"""Build a fabric from a list of ports, of which each names the port at the other end of its cable.
+"""Build a fabric from a list of ports.  Each entry names the port at the other end of its cable.
 
 Readers of ``ibnetdiscover -p`` and ``iblinkinfo`` collect :class:`ListedPort` values.  Such lists lack the node GUIDs
 of CAs, the LMC, and CAs without a cable.
@@ -16,9 +16,9 @@ from routing.fabric_builder import FabricBuilder, Location
 from routing.formats.statements import PortStatements
 
 IGNORED = ("#", "ibwarn: ", "=~=~=")
-"""Beginnings of lines to ignore: comments, warnings of infiniband-diags, and the head of a terminal's log."""
+"""Pattern of lines to ignore: comments, warnings of infiniband-diags, and the head of a terminal's log."""
 INCOMPLETE = "is the list whole, and of the whole subnet?"
-"""Remedy where a list lacks a port."""
+"""Remedy in the error message if a list lacks a port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +32,17 @@ class ListedPort:
     kind, name
         Kind and description of the device.
     guid
-        GUID of the port; for a switch, that of its port 0, which is the node GUID.
+        GUID of the port.  For a switch it is the GUID of port 0, which is the node GUID.
     lid
-        Base LID of the port; for a switch, that of its port 0.  0 means that the port has none.
+        Base LID of the port.  For a switch it is the LID of port 0.  0 means that the port has no LID.
     port
         Port number.
     far
-        Port GUID and port number at the other end of the cable; None without a cable.
+        Port GUID and port number at the other end of the cable.  None if there is no cable.
     rate
         Width and signalling rate in Gb/s of the link; 0 for an unknown number.
     line
-        Line of the file.
+        Line number in the file.
     """
 
     device: int
@@ -57,11 +57,11 @@ class ListedPort:
 
 
 def device_keys(ports: Iterable[tuple[NodeKind, int, int, str]]) -> Iterator[int]:
-    """Yield the key of the device of each port, for lists that do not separate devices.
+    """Yield a key for the device of each port.  This function is for lists that do not separate devices.
 
-    The ports are given by kind, port GUID, port number and name.  Switches are recognised by their GUID.  Ports of one
-    CA follow one another, and have the same name and the same GUID up to their number.  Other ports are CAs of their
-    own.
+    The ports are given by kind, port GUID, port number and name.  Switches are recognised by their GUID.  Consecutive
+    ports belong to one CA if they have the same name, and GUIDs that differ only by the port number.  All other ports
+    are separate CAs.
     """
     before: tuple[int, str] | None = None
     key = 0
@@ -115,7 +115,7 @@ def _add_devices(ports: Sequence[ListedPort], builder: FabricBuilder, path: str 
     Raises
     ------
     FabricError
-        Two lines describe a device differently, or two devices have a common port GUID.
+        Two lines describe a device differently, or two devices have the same port GUID.
     """
     of_device: dict[int, list[ListedPort]] = {}
     for port in ports:

@@ -1,6 +1,7 @@
-"""Define what the writers of tables need of a proof.  :class:`routing.deadlock.proof.Proof` implements it.
+"""Define the properties of a proof that the writers of tables need.  :class:`routing.deadlock.proof.Proof` implements
+them.
 
-By this interface, this package does not depend on the proof's package.
+With this interface, this package does not depend on the package of the proof.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ class Order(Protocol):
 
 
 class Proven(Protocol):
-    """What the writers need to know of the proof of a routing."""
+    """Properties of the proof of a routing that the writers need."""
 
     @property
     def hops(self) -> npt.NDArray[np.uint8]:
-        """Number of channels on the path from each switch to each LID, uint8[S, L]; 0 at the switch that delivers, 255:
-        no path.
+        """Number of channels on the path from each switch to each LID, uint8[S, L].  0 at the switch that delivers, 255
+        if there is no path.
         """
         ...
 

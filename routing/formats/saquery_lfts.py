@@ -1,4 +1,6 @@
-"""Read forwarding tables from the output of ``saquery LFTR``: blocks of 64 entries, each for a switch by its LID."""
+"""Read forwarding tables from the output of ``saquery LFTR``.  It has blocks of 64 entries, each for a switch that is
+identified by its LID.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ _WHOLE, _MOVED = "is the file whole?", "the file names switches by LID: use a fa
 def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     """Read the output of ``saquery LFTR`` as the forwarding tables of a fabric.
 
-    The file has no GUIDs, so that the fabric must have the LIDs of the time of the query.
+    The file has no GUIDs.  So the fabric must have the LIDs that were in use at the time of the query.
 
     Returns
     -------
@@ -62,10 +64,10 @@ class _Reader:
         self._path, self._fabric = path, fabric
         self._row_of = {lid: row for row, lid in enumerate(fabric.switch_lid.tolist()) if lid}
         self._table = np.full((fabric.switches, _MOST_BLOCKS * _BLOCK), NO_PORT, np.uint8)
-        self._blocks: dict[int, dict[int, int]] = {}  # line of each block, by row
+        self._blocks: dict[int, dict[int, int]] = {}  # line number of each block, by row of the switch and block number
 
     def take(self, record: str, line: int) -> None:
-        """Read one record, the text after its head.
+        """Read one record, of which ``text`` is the part after the head.
 
         Raises
         ------

@@ -1,4 +1,6 @@
-"""Read the SLs of paths from the output of ``saquery PR``: path records of the SA, each a block of lines."""
+"""Read the SLs of paths from the output of ``saquery PR``.  It has the path records of the SA, each as a block of
+lines.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +22,21 @@ _RECORD = re.compile(rf"dlid{_VALUE}\s*slid{_VALUE}(?:(?!{HEAD})[^\0])*?\ssl{_VA
 
 
 def is_saquery(path: str | Path) -> bool:
-    """Return whether a file begins like the output of ``saquery PR``; False also if the file cannot be read."""
+    """Return whether a file begins like the output of ``saquery PR``.  If the file cannot be read, the
+    result is False.
+    """
     try:
         with Path(path).open("rb") as file:
             return file.read(256).lstrip().startswith(HEAD.encode())
     except OSError:
-        return False  # the reader of the other formats will report the error
+        return False  # The reader of the other formats reports the error.
 
 
 def read_saquery(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     """Read the SLs that path records state, by source and destination LID.
 
-    The result is uint8[S + E, L], first switches, then end ports.  It is 255 if there is no record, or if two records
-    of a source and LID have different SLs.
+    The result is uint8[S + E, L].  The rows are first switches, then end ports.  An SL is 255 if there is no record, or
+    if two records of a source and LID have different SLs.
 
     Raises
     ------

@@ -140,16 +140,16 @@ def write_slvl(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8]) -
 
 
 def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Read the SL2VL tables of a fabric's switches, in OpenSM's format or in that of ``ibdmchk``.
+    """Read the SL2VL tables of a fabric's switches, in OpenSM's format or in the format of ``ibdmchk``.
 
     Tables of CAs and routers in the file are ignored.
 
     Returns
     -------
     uint8[16] or uint8[S, P, P, 16]
-        One table if all tables that packets use are equal, else tables by switch, in-port, out-port and SL.  Packets
-        use pairs of cabled ports, but never leave by their in-port.  A table that the file does not state maps SL n to
-        VL n.
+        One table, uint8[16], if all tables that packets use are equal.  Otherwise the tables by switch, in-port,
+        out-port and SL.  Packets use pairs of cabled ports, but never leave by their in-port.  A table that the file
+        does not state maps SL n to VL n.
 
     Raises
     ------

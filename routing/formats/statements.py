@@ -16,20 +16,20 @@ from routing.fabric_builder import FabricBuilder, Location
 from routing.numerals import count_noun
 from routing.rates import SPEED_OF, speed_name
 
-_ALIKE = {SPEED_OF["QDR"], SPEED_OF["FDR10"]}  # FDR10 is a vendor's attribute, so that one end may state QDR
+_ALIKE = {SPEED_OF["QDR"], SPEED_OF["FDR10"]}  # FDR10 is a vendor's attribute, so one end may state QDR instead.
 
 
 @dataclass
 class PortStatements:
-    """What the ports in one file state about their cables.
+    """Statements of the ports in one file about their cables.
 
     Attributes
     ----------
     path
         File name for error messages.
     stated
-        Remote GUID, remote port, width, speed and line for each port, by (GUID, port).  Width and speed are 0 if the
-        file has "?".
+        Remote GUID, remote port, width, speed and line number for each port, by (GUID, port).  Width and speed are 0 if
+        the file has "?".
     """
 
     path: str | Path
@@ -41,7 +41,7 @@ class PortStatements:
         Raises
         ------
         FabricError
-            An earlier statement about the port says something else.
+            An earlier statement about the port contradicts this one.
         """
         answer = self.stated.setdefault(near, (*far, *rate, line))
         if answer[4] != line and answer[:4] != (*far, *rate):

@@ -1,6 +1,6 @@
 """Read ``opensm-subnet.lst`` of OpenSM and ``ibdiagnet2.lst``, which have one line for each direction of each link.
 
-The format lacks the LMC, which the parameter ``lmc`` states, and devices without a link.  Vendor and device IDs of the
+The format lacks devices without a link and the LMC, which the parameter ``lmc`` sets.  Vendor and device IDs of the
 remote port are ignored, because OpenSM prints them shifted.
 """
 
@@ -101,7 +101,7 @@ def parse_subnet_lst(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 
 
 def _regard(builder: FabricBuilder, half: _Half, lmc: int, location: Location) -> None:
-    """Add the device of a port unless it is known, and set the GUID and LID of the port.
+    """Add the device of a port if it is not known yet, and set the GUID and LID of the port.
 
     Raises
     ------

@@ -35,10 +35,10 @@ PSL = "ibdmchk.psl"
 SLVL = "ibdmchk.slvl"
 
 DEFAULT_VLS = 8
-"""Number of data VLs of OpenSM's default configuration, used where files do not state any."""
+"""Number of data VLs in OpenSM's default configuration.  It is used if files do not state the number."""
 
 NAMED_ENTRIES = 1_000_000
-"""Maximum number of LFT entries that are written with the names of ports, as OpenSM dumps them.
+"""Maximum number of LFT entries for which the names of ports are written, as OpenSM dumps them.
 
 Larger LFTs are written with LIDs and out-ports only.
 """
@@ -84,7 +84,7 @@ def _write_lid_matrix(path: Path, fabric: Fabric, routing: Routing, proof: Prove
 
 
 def _write_mcfdbs(path: Path, _: Fabric, __: Routing, ___: Proven) -> None:
-    write_text_atomically(path, "")  # there are no multicast tables, but ibdmchk requires their file
+    write_text_atomically(path, "")  # There are no multicast tables, but ibdmchk requires their file.
 
 
 def _write_sl2vl(path: Path, fabric: Fabric, routing: Routing, _: Proven) -> None:
@@ -196,7 +196,7 @@ def _chosen(fabric: Fabric, routing: Routing, formats: Collection[str] | None) -
 
 @dataclass(frozen=True)
 class SlFiles:
-    """Files with the SLs and the SL2VL tables for a dump of LFTs, which contains neither.
+    """Names of the files with the SLs and the SL2VL tables for a dump of LFTs.  The dump contains neither.
 
     Attributes
     ----------
@@ -260,7 +260,7 @@ def _is_zip(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(2) == b"PK"
     except OSError:
-        return False  # the reader of LFTs will report the reason
+        return False  # The reader of LFTs reports the reason.
 
 
 def _from_bundle(path: Path, fabric: Fabric, given: SlFiles) -> Routing:
@@ -313,12 +313,13 @@ def _from_dumps(
 
 
 def _from_standard_input(fabric: Fabric, given: SlFiles) -> Routing:
-    """Read the tables of a fabric from standard input, by a copy of it, since the format decides how it is read.
+    """Read the tables of a fabric from standard input.  The input is copied to a file first, because the format decides
+    how it is read.
 
     Raises
     ------
     InputError, EnvironmentProblem
-        As for :func:`read_tables`.
+        The errors are those of :func:`read_tables`.
     """
     with tempfile.TemporaryDirectory(prefix="ibnue-") as folder:
         path = Path(folder) / "tables"

@@ -1,4 +1,6 @@
-"""Read text files for all readers of formats: plain or compressed, of limited size, with errors that name the file."""
+"""Read text files for the readers of all formats.  A file may be compressed, its size is limited, and errors name the
+file.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ STANDARD_INPUT = "-"
 """Path that means standard input."""
 
 MAX_BYTES = 1 << 29
-"""Maximum size of a text in bytes, against decompression bombs.  The largest fabrics (48K LIDs) need about 20 MB."""
+"""Maximum size of a text in bytes, as a protection against decompression bombs.  The largest fabrics (48K LIDs) need
+about 20 MB.
+"""
 
 
 def c_number(text: str) -> int | None:
@@ -50,7 +54,8 @@ def standard_input() -> BinaryIO:
 def read_text(path: str | Path) -> str:
     r"""Return the text of a file, which may be compressed by gzip.
 
-    The content shows whether it is.  Bytes that are not UTF-8 become ``\xNN``.  The path ``-`` is standard input.
+    The first bytes show whether the file is compressed.  Bytes that are not UTF-8 become ``\xNN``.  The path ``-`` is
+    standard input.
 
     Raises
     ------
@@ -106,7 +111,8 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _bounded(file: IO[bytes] | gzip.GzipFile) -> bytes:
-    """Read a whole file, up to a little more than :data:`MAX_BYTES`, from which the caller sees that it is too large.
+    """Read a whole file, up to a little more than :data:`MAX_BYTES`.  From the length the caller sees that the file is
+    too large.
 
     The file is read in pieces, because a single read of that size would allocate all the memory even for a small file.
     """

@@ -1,4 +1,4 @@
-"""Parse TOML such that errors name file and line, for syntax errors and for invalid values."""
+"""Parse TOML.  Errors in syntax and in values name file and line."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _OPEN, _CLOSED = ("[", "{"), ("]", "}")
 _TOKEN = re.compile(
     r""""{3}(?:\\.|[^\\])*?"{3,5}|'{3}.*?'{3,5}|"(?:\\.|[^"\\])*"|'[^']*'|#[^\n]*|[][{}\n]""", re.DOTALL
 )
-"""Tokens of TOML: brackets and newlines that have a meaning.
+"""Pattern of the tokens of TOML at which the parser has to look: brackets and newlines.
 
-Strings and comments are tokens as well, because brackets and newlines in them have no meaning.
+Strings and comments are tokens as well, because brackets and newlines inside of them have no meaning.
 """
 
 Where = tuple[str | int, ...]
@@ -74,12 +74,14 @@ class Toml:
         return _lines(self.text.replace("\r\n", "\n"))
 
     def line(self, *where: str | int) -> int | None:
-        """Return the line of a value, or of the nearest table around it; None if the file has neither."""
+        """Return the line of a value, or the line of the nearest table around it.  None if the file has neither."""
         known = (where[:end] for end in range(len(where), 0, -1))
         return next((self.lines[part] for part in known if part in self.lines), None)
 
     def error(self, problem: str, *where: str | int, remedy: str | None = None) -> ParseError:
-        """Return an error for a value that states the value's line.  ``where`` is the path to the value."""
+        """Return an error about a value.  The error states the line of the value.  ``where`` is the path to
+        the value.
+        """
         return ParseError(problem, path=self.path, line=self.line(*where), remedy=remedy)
 
 
@@ -154,7 +156,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 def _table_of(header: Any, arrays: dict[Where, int]) -> Where:
     """Return the keys of the table that a parsed header opens.
 
-    ``arrays`` counts the tables of each array of tables so far, and is updated.
+    ``arrays`` counts the tables of each array of tables so far.  The function updates the counts.
     """
     where: Where = ()
     while header:

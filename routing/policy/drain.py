@@ -1,6 +1,6 @@
-"""Upper bounds of the time that a packet waits at the head of a queue if there is no deadlock.
+"""Compute upper bounds of the time that a packet waits at the head of a queue if there is no deadlock.
 
-They are needed to choose head-of-queue lifetimes that drop packets only in a deadlock.
+The bounds are needed to choose head-of-queue lifetimes that drop packets only in a deadlock.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ def drain_times(
     """Compute how long a packet can wait at the head of a queue of each switch port without a deadlock, in seconds.
 
     In the worst case all CAs and routers send to one destination, and switches serve their inputs round-robin.  Two
-    upper bounds are valid in this case; the result is the smaller one:
+    upper bounds are valid in this case, and the result is the smaller one:
 
-    - Let the buffer at the receiving end of channel c be full of packets for destination d.  The buffer then forwards
-      one packet every ``g(c, d)`` packet times.  ``g(c, d)`` is the product, over the switches from there to d, of the
-      number of inputs that send to d.  Up to ``n(c)`` inputs that use c share that buffer round-robin.  So the head of
-      each input waits at most ``n(c)`` x the largest ``g(c, d)`` packet times, and one more for the packet in
-      transmission.
-      switch on the path, because round-robin service is unfair to distant senders.
-    - When every sender has sent one burst, all bursts arrive within (number of senders) x (time of a burst).
+    - Let the buffer at the receiving end of channel c be full of packets for destination d.  Then the buffer forwards
+      one packet every ``g(c, d)`` packet times.  Take the number of inputs that send to d at each switch from the
+      buffer to d.  ``g(c, d)`` is the product of these numbers, because round-robin service is unfair to distant
+      senders.  Up to ``n(c)`` inputs that use c share that buffer round-robin.  So the head of each input waits at most
+      ``n(c)`` x the largest ``g(c, d)`` packet times, and one more packet time for the packet in transmission.
+    - If every sender has sent one burst, all bursts arrive within (number of senders) x (time of a burst).
 
-    The packet time is that of the slowest link on the paths to the destination.  This link limits the rate of the
+    The packet time is measured on the slowest link of the paths to the destination.  This link limits the rate of the
     buffers upstream.  A packet that arrives slowly also blocks the link on which it leaves.
 
     Parameters
@@ -37,23 +36,25 @@ def drain_times(
     fabric, routing
         Fabric and its routing tables.
     packet_bytes
-        Bytes of the largest packet: the MTU and the headers.
+        Size in bytes of the largest packet: the MTU and the headers.
     burst_bytes
-        Bytes that each sender sends at once.
+        Number of bytes that each sender sends at once.
 
     Returns
     -------
     float64[S, 256]
-        Waiting times; 0 for ports without a cable or without traffic.  Routes that do not reach the LID are ignored.
+        Waiting times in seconds.  They are 0 for ports without a cable or without traffic.  Routes that do not reach
+        the LID are ignored.
 
     Notes
     -----
-    Cost: O(S) for every LID and every hop of distance from it; 1000 switches with 4000 CAs take seconds.  Credit loops
-    are not considered: the result is the time that a port must be allowed to wait *without* one.
+    Cost: O(S) for every LID and every hop of distance from it.  1000 switches with 4000 CAs take seconds.  Credit loops
+    are not considered: the result is the time that a packet may have to wait *without* a deadlock.
     """
     lids, channels = fabric.lids, fabric.channels
     width = 1 + int(fabric.switch_ports.max(initial=0))
-    turns = np.zeros((fabric.switches, width, width), bool)  # by switch, in-port, out-port: turns in use
+    # whether a pair of in-port and out-port is in use, by switch, in-port and out-port
+    turns = np.zeros((fabric.switches, width, width), bool)
     waits, bursts, packets = (np.zeros((fabric.switches, PORTS)) for _ in range(3))
     for lid in np.flatnonzero((lids.switch >= 0) & (lids.endport >= 0)).tolist():
         target, last = int(lids.switch[lid]), int(lids.port[lid])
@@ -82,12 +83,12 @@ def drain_times(
 
 
 class _Tree:
-    """Routes of all switches to one LID, with the traffic on them in the worst case (all end ports send to the LID).
+    """Routes of all switches to one LID, with the worst-case traffic on these routes (all end ports send to the LID).
 
     Attributes
     ----------
     level
-        int[S]: distance from the LID's switch in channels; -1: the route does not reach the LID.
+        int[S]: distance from the LID's switch in channels.  -1 means that the route does not reach the LID.
     channel
         int[S]: next channel on the route.
     sends

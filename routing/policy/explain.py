@@ -1,4 +1,4 @@
-"""Explanation of a port's policy: which rules set its values, and which values later rules have replaced."""
+"""Explain a port's policy: which rules set its values, and which values later rules have replaced."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Setting:
     text
         Value of the property and its meaning.
     rule, line
-        Name and line of the rule that sets the property; None if no rule does.
+        Name and line of the rule that sets the property.  None if no rule sets it.
     overridden
         Name, line and value of each earlier rule whose value a later rule replaces.
     """

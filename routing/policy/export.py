@@ -1,4 +1,6 @@
-"""Export of a policy: files for switch agents, OpenSM's four global values, and arrays by channel for simulators."""
+"""Export a policy as files for switch agents, as OpenSM's four global values, or as arrays by channel for
+simulators.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ SCHEMA = "ibnue-switch-policy/2"
 def switch_object(found: PortPolicies, fabric: Fabric, switch: int) -> dict[str, Any]:
     """Return the policy of one switch as an object for JSON, which an agent on the switch can apply.
 
-    The object contains only ports and properties that some rule sets.
+    The object contains only ports and properties that a rule sets.
     """
     ports: dict[str, Any] = {}
     for port in np.flatnonzero(found.touched[switch]).tolist():
@@ -65,7 +67,7 @@ def _breaker_object(breaker: Breaker) -> dict[str, Any]:
 
 
 def write_switch_files(found: PortPolicies, fabric: Fabric, folder: str | Path) -> list[Path]:
-    """Write the policy of every switch to a file ``0x<GUID>.json``, even if no rule sets anything there.
+    """Write the policy of every switch to a file ``0x<GUID>.json``, even if no rule applies to the switch.
 
     Each file is written atomically.  Other files in the folder are not changed.
 
@@ -84,10 +86,11 @@ def write_switch_files(found: PortPolicies, fabric: Fabric, folder: str | Path) 
 
 
 def opensm_lines(found: PortPolicies, facts: PortFacts) -> list[str]:
-    """Return lines for opensm.conf that set OpenSM's four global values so that the fewest ports need other values.
+    """Return lines for opensm.conf that set OpenSM's four global values.  With these values, the fewest ports need
+    other values.
 
-    OpenSM writes these values to every port in every heavy sweep.  The plugin then has to rewrite every port whose
-    policy differs.  Ports that no rule sets count with OpenSM's default.
+    OpenSM writes these values to every port in every heavy sweep.  The plugin then has to rewrite every port with
+    another policy.  Ports that no rule sets count with OpenSM's default values.
     """
 
     def usual(values: npt.NDArray[np.int16], ports: npt.NDArray[np.bool_], default: int) -> int:
@@ -107,7 +110,7 @@ def opensm_lines(found: PortPolicies, facts: PortFacts) -> list[str]:
 def stall_life(found: PortPolicies) -> npt.NDArray[np.uint16]:
     """Return the policy values in the encoding of the PortInfo attribute: uint16[S, 256].
 
-    The lower byte is VLStallCount << 5 | HOQLife.  The upper byte is the mask of those bits that some rule sets.
+    The lower byte is VLStallCount << 5 | HOQLife.  The upper byte is the mask of the bits that rules set.
     """
     life, stall = found.hoq_life.astype(np.int32), found.vl_stall_count.astype(np.int32)
     value = np.where(life >= 0, life, 0) | np.where(stall >= 0, stall, 0) << 5
@@ -124,18 +127,18 @@ def channel_arrays(found: PortPolicies, fabric: Fabric) -> dict[str, npt.NDArray
         Arrays by name, each with one element for each of the C channels:
 
         - ``hoq_seconds``: float64, head-of-queue lifetime in seconds (inf: packets are never dropped, nan: no rule).
-        - ``vl_stall_count``: int16, drops in a row that stall a VL (-1: no rule).
+        - ``vl_stall_count``: int16, number of consecutive drops that stall a VL (-1: no rule).
         - ``breaker``: uint8, deadlock breaker (0: none, 1: Loop Breaker, 2: Deadlock Breaker).
         - ``detect_seconds``, ``check_seconds``, ``release_seconds``: float64, times of the breaker.
         - ``extra_mtus``: int16, MTUs that a Deadlock Breaker adds to a buffer.
 
-        Ports to CAs are not included; :class:`~routing.policy.ports.PortPolicies` has them.
+        Ports to CAs are not included.  :class:`~routing.policy.ports.PortPolicies` contains them.
     """
     src, port = fabric.channels.src, fabric.channels.port
     codes = found.hoq_life[src, port]
     attempts = np.array(
         [hoq_seconds(code) for code in range(32)] + [math.nan]
-    )  # code -1 (no rule) selects the last element, NaN
+    )  # The code -1 (no rule) selects the last element, NaN.
     breakers = [found.breaker(*at) for at in zip(src.tolist(), port.tolist(), strict=True)]
     kinds = {"none": 0, "loop": 1, "deadlock": 2}
     return {

@@ -1,4 +1,4 @@
-"""Properties of switch ports by which policy rules select ports, such as their role and link rate."""
+"""Collect properties of switch ports by which policy rules select ports, such as their role and link rate."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class PortFacts:
     Attributes
     ----------
     exists, cabled
-        bool[S, 256]: whether the switch has that external port; whether a cable is connected to the port.
+        bool[S, 256]: whether the switch has this external port, and whether the port has a cable.
     role
-        bool[S, 256] for each role; only cabled ports have roles.  "leaf", "core": the switch has end ports or none.
-        "ca-facing", "switch-facing": the cable leads to a CA, or to a switch.  "loop": the channel out of the port is
-        on a credit loop.
+        bool[S, 256] for each role.  Only cabled ports have roles.  "leaf", "core": whether the switch has end ports or
+        has none.  "ca-facing", "switch-facing": whether the cable leads to a CA or to a switch.  "loop": whether the
+        channel out of the port is on a credit loop.
     rate, lane_speed
-        float64[S, 256], in Gb/s: data rate of the link, and signalling rate of one of the link's physical lanes; 0
-        without a cable.
+        float64[S, 256] in Gb/s: data rate of the link, and signalling rate of one of its physical lanes.  0 without a
+        cable.
     loops_known
         Whether routing tables were given, so that the role "loop" is known.
     """
@@ -53,9 +53,9 @@ class PortFacts:
 
 
 def loop_channels(fabric: Fabric, routing: Routing, *, threads: int = 2) -> npt.NDArray[np.bool_]:
-    """Find the channels that are on a credit loop of the tables on any VL: bool[C].
+    """Return the channels that are on a credit loop of the tables on any VL, bool[C].
 
-    Only traffic from or to CAs and routers counts, and only requests (not replies on the same SL).
+    Only requests with a CA or router at one end count, not their replies.
     """
     graph = dependency_graph(fabric, routing, switch_pairs=False, threads=threads)
     return np.asarray(WaitFor.of_dependencies(graph).on_cycle.reshape(graph.vls, graph.channels).any(axis=0))

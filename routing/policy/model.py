@@ -1,4 +1,6 @@
-"""Data model of a port policy: rules, the properties that they set, and how InfiniBand encodes the values."""
+"""Define the data model of a port policy: rules, the properties that they set, and how InfiniBand encodes
+the values.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from routing.errors import OptionError
 from routing.numerals import count_noun
 
 HOQ_UNIT = 4.096e-6
-"""Lifetime in seconds for the HOQLife value 0; each further value doubles it."""
+"""Lifetime in seconds for the HOQLife value 0.  Each further value doubles it."""
 HOQ_NEVER = 20
 """Smallest HOQLife value that means "never drop a packet at the head of a queue"."""
 HOQ_MOST, STALL_MOST, EXTRA_MOST = 31, 7, 255
@@ -40,7 +42,7 @@ def hoq_seconds(code: int) -> float:
 
 
 def hoq_code(seconds: float) -> int:
-    """Return the smallest HOQLife value whose lifetime is at least the given number of seconds.
+    """Return the smallest HOQLife value with a lifetime of at least the given number of seconds.
 
     Raises
     ------
@@ -63,14 +65,14 @@ class Breaker:
     Attributes
     ----------
     kind
-        "none", "loop" (Loop Breaker: reroutes packets of the loop, and drops some if necessary) or "deadlock" (Deadlock
-        Breaker: adds buffer space on the loop).
+        "none", "loop" or "deadlock".  A Loop Breaker re-routes packets of the loop, and drops some if necessary.  A
+        Deadlock Breaker adds buffer space on the loop.
     detect_time
-        Seconds without a packet leaving a non-empty queue after which the port counts as suspected of a deadlock.
+        A port is suspected of a deadlock if no packet leaves a non-empty queue for this number of seconds.
     check_period
         Seconds between two control messages of a suspected port.
     release_period
-        Seconds for which a Deadlock Breaker serves only the one input that is on the loop.
+        Number of seconds for which a Deadlock Breaker serves only the input that is on the loop.
     extra_mtus
         Buffer space, in MTUs, that a Deadlock Breaker adds to this input during that time.
     """
@@ -102,10 +104,9 @@ class Speed:
     Attributes
     ----------
     relation, gigabits
-        Comparison operator (``=``, ``<``, ``<=``, ``>``, ``>=``), and the data rate in Gb/s with which the link is
-        compared.
+        Comparison operator (``=``, ``<``, ``<=``, ``>``, ``>=``), and the data rate in Gb/s to compare with.
     lane_speed
-        Signalling rate of one physical lane in Gb/s; None: the data rate is compared instead.
+        Signalling rate of one physical lane in Gb/s to compare with.  None: the data rate is compared.
     """
 
     relation: str = "="
@@ -115,16 +116,17 @@ class Speed:
 
 @dataclass(frozen=True)
 class Selector:
-    """Conditions by which a rule selects ports; a port must meet all of them.
+    """Conditions by which a rule selects ports.  A port must meet all of them.
 
     Attributes
     ----------
     switches
-        Patterns of switch names, or of GUIDs if they begin with 0x.  At least one must match; empty: any switch.
+        Patterns of switch names, or of GUIDs if they begin with 0x.  At least one pattern must match.  An empty tuple
+        means any switch.
     ports
-        Port numbers; empty: any port.
+        Port numbers.  An empty tuple means any port.
     roles
-        Roles such as "leaf" or "ca-facing"; the port must have all of them.
+        Roles such as "leaf" or "ca-facing".  The port must have all of them.
     speed
         Condition on the speed of the link; None: any speed.
     """
@@ -137,12 +139,12 @@ class Selector:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule of a policy: which ports it selects, and which values it gives to their properties.
+    """One rule of a policy: the ports that it selects, and the values that it gives to their properties.
 
     Attributes
     ----------
     name
-        Name of the rule for printing; "rule 1" and so on if the file gives none.
+        Name of the rule for printing.  It is "rule 1" and so on if the file states no name.
     line
         First line of the rule in its file.
     select
@@ -163,8 +165,8 @@ class Rule:
     override: bool = False
 
     def line_of(self, *keys: str) -> int:
-        """Return the line in the file of the first of the given keys that the rule has, else the first line of the
-        rule.
+        """Return the line in the file of the first of the given keys that the rule has.  If it has none, return the
+        first line of the rule.
         """
         known = dict(self.lines)
         return next((known[key] for key in keys if key in known), self.line)

@@ -1,4 +1,4 @@
-"""Application of a policy to a fabric: which value each property has at each port, and which rule sets it."""
+"""Apply a policy to a fabric: compute the value of each property at each port, and the rule that sets it."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ class PortPolicies:
     policy
         Policy with its rules.
     number
-        int32[S, 256] for each property: index of the rule that sets the property at the port, -1 if no rule does.
+        int32[S, 256] for each property: index of the rule that sets the property at the port, or -1 if no rule sets it.
     hoq_life, vl_stall_count
-        int16[S, 256] each: value of the property, -1 if no rule sets it.
+        int16[S, 256] for each property: value of the property, or -1 if no rule sets it.
     selected
         int64[N] for each rule: the ports that the rule selects, as ``switch * 256 + port``, ascending.
     unused
-        Descriptions of the patterns and port numbers in rules that match nothing, with the lines of the rules.
+        Descriptions of the patterns and port numbers in rules that match no switch or port, with the lines of the
+        rules.
     """
 
     policy: Policy
@@ -62,22 +63,26 @@ class PortPolicies:
         return at < len(positions) and int(positions[at]) == position
 
     def decides(self, rule: int) -> int:
-        """Return the number of ports at which a rule has the last word: no later rule sets the same property."""
+        """Return the number of ports at which a rule determines a property: no later rule sets this property."""
         positions, whats = self.selected[rule], [what for what, _ in self.policy.rules[rule].values]
         return int(np.stack([self.number[what].ravel()[positions] == rule for what in whats]).any(axis=0).sum())
 
     def rule(self, what: Property, switch: int, port: int) -> Rule | None:
-        """Return the policy rule that determines a property of a port, such as ``hoq_life``; None if no rule does."""
+        """Return the policy rule that determines a property of a port, such as ``hoq_life``.  None if no rule
+        determines it.
+        """
         number = int(self.number[what][switch, port])
         return None if number < 0 else self.policy.rules[number]
 
     def value(self, what: Property, switch: int, port: int) -> Value | None:
-        """Return the value that the policy gives to a property of a port, such as ``hoq_life``; None: no value."""
+        """Return the value that the policy gives to a property of a port, such as ``hoq_life``.  None if there is no
+        value.
+        """
         rule = self.rule(what, switch, port)
         return None if rule is None else dict(rule.values)[what]
 
     def breaker(self, switch: int, port: int) -> Breaker:
-        """Return the deadlock breaker that the policy gives to a port, of kind "none" if no rule sets one."""
+        """Return the deadlock breaker that the policy gives to a port.  Its kind is "none" if no rule sets one."""
         found = self.value("breaker", switch, port)
         return found if isinstance(found, Breaker) else Breaker("none")
 
@@ -93,21 +98,21 @@ def apply_rules(policy: Policy, fabric: Fabric, facts: PortFacts, *, strict: boo
     policy, fabric, facts
         Policy, fabric, and the fabric's ports from :func:`port_facts`.
     strict
-        Whether it is an error if no switch matches a pattern, or no selected switch has a port of that number.  On a
-        running fabric it should be none, since a switch may be down.  Without ``strict``, the mismatch is only listed
-        in ``unused``, and the rest of the rule applies.
+        Whether it is an error if a pattern matches no switch, or if no selected switch has a port with a given number.
+        On a running fabric it should not be an error, because a switch may be down.  Without ``strict``, the mismatch
+        is only listed in ``unused``, and the rest of the rule applies.
 
     Raises
     ------
     OptionError
         Two rules contradict each other, a port is unknown, a head-of-queue lifetime is shorter than a breaker's
-        detection time, or a rule selects ports on credit loops but there are no tables.  The error names file, line and
-        remedy.
+        detection time, or a rule selects ports on credit loops although there are no tables.  The error names file,
+        line and remedy.
 
     Notes
     -----
-    Cost: O(256 S) for S switches.  Each rule costs O(256 x its switches), and a pass over all switches for each
-    pattern.
+    Cost: O(256 S) for S switches.  Each rule costs O(256 x the number of its switches), and a pass over all switches
+    for each pattern.
     """
     names, selected, idle = SwitchNames(fabric), list[npt.NDArray[np.int64]](), list[str]()
     for rule in policy.rules:
@@ -167,12 +172,12 @@ def _check_conflict(
 
 
 def _check_lifetimes(found: PortPolicies, fabric: Fabric, facts: PortFacts) -> None:
-    """Check that packets live long enough for a deadlock to be detected.
+    """Check that packets may wait long enough for a deadlock to be detected.
 
     At each port with a deadlock breaker, the head-of-queue lifetime must be longer than the breaker's detection time.
     """
     breakers = [dict(rule.values).get("breaker") for rule in found.policy.rules]
-    # The last element is for the index -1, which means that no rule sets a breaker.
+    # The last element belongs to the index -1, which means that no rule sets a breaker.
     detect = np.array([b.detect_time if isinstance(b, Breaker) else 0.0 for b in breakers] + [0.0])
     attempts = np.array([hoq_seconds(code) for code in range(HOQ_MOST + 1)])
     life = attempts[np.where(found.hoq_life < 0, facts.opensm_hoq, found.hoq_life)]

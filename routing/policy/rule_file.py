@@ -1,4 +1,4 @@
-"""Reader of policy files in TOML, whose ``[[rule]]`` tables select ports and set their properties."""
+"""Read policy files in TOML, whose ``[[rule]]`` tables select ports and set their properties."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SPEED = re.compile(r"(<=|>=|<|>|=)?\s*(\d+(?:\.\d+)?)", re.ASCII)
 _RANGE = re.compile(r"\s*(\d{1,3})\s*(?:-\s*(\d{1,3})\s*)?", re.ASCII)
 _LAST_PORT = 254
 _LONG = 60
-"""Most characters of a value that an error message repeats."""
+"""Maximum number of characters of a value that an error message shows."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def read_policy(path: str | Path) -> Policy:
     EnvironmentProblem
         The file cannot be read.
     ParseError
-        The file is not TOML, a key is unknown, a value is out of range, or a rule sets nothing or two breakers.
+        The file is not TOML, a key is unknown, a value is out of range, or a rule sets no property or two breakers.
     """
     file = Toml.read(path)
     strange = [key for key in file.table if key != "rule"]
@@ -96,7 +96,7 @@ def read_policy(path: str | Path) -> Policy:
 
 
 def _quoted(value: Any) -> str:
-    """Return a value in the form that the file has, cut if it is long."""
+    """Return a value as it is written in the file, shortened if it is long."""
     text = repr(value) if isinstance(value, str | int | float | list | dict) else str(value)
     return text if len(text) <= _LONG else f"{text[:_LONG]}..."
 

@@ -1,4 +1,4 @@
-"""Selection of the switch ports to which a policy rule applies."""
+"""Select the switch ports to which a policy rule applies."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from routing.policy.model import Policy, Rule, Speed
 
 _SIGNS = frozenset("*?[")
 _LONG = 60
-"""Most characters of a pattern that an error message repeats."""
+"""Maximum number of characters of a pattern that an error message shows."""
 
 
 class SwitchNames:
-    """Lookup of the switches of a fabric by name, GUID or pattern.
+    """Index of the switches of a fabric, to find them by name, GUID or pattern.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ class SwitchNames:
         """Return the rows of the switches that match a text, ascending.
 
         The text is a name, a GUID such as 0x0123, or a pattern with ``*``, ``?`` or ``[...]``.  A pattern is compared
-        with the name and with the GUID as 0x and 16 digits.  A text that equals the name of a switch is not taken as a
-        pattern.
+        with the name and with the GUID as 0x and 16 digits.  A text that equals the name of a switch is not treated as
+        a pattern.
         """
         if pattern in self._by_name:
             return self._by_name[pattern]
@@ -70,9 +70,7 @@ class SwitchNames:
         return [row for row, fit in enumerate(fits) if fit]
 
     def remedy(self, pattern: str, otherwise: str) -> str:
-        """Return advice for an unknown switch name: names that are similar to it, or ``otherwise`` if there are
-        none.
-        """
+        """Return advice for an unknown switch name: similar names, or the text ``otherwise`` if no name is similar."""
         alike = {name.lower(): name for name in self._by_name}
         near = difflib.get_close_matches(pattern.lower(), alike, 3, 0.5)
         return f"did you mean {' or '.join(alike[name] for name in near)}?" if near else otherwise
@@ -88,14 +86,14 @@ def ports_of(
     places : int64[N]
         Selected ports as ``switch * 256 + port``, ascending.
     missing
-        Without ``strict``: one text for each pattern that matches no switch, and for a port number that no selected
+        Without ``strict``: one text for each pattern that matches no switch, and one for a port number that no selected
         switch has.  With ``strict``, such a mismatch is an error.
 
     Raises
     ------
     OptionError
-        The rule selects ports on credit loops but there are no tables, or with ``strict`` a pattern or a port matches
-        nothing.
+        The rule selects ports on credit loops but there are no tables; or, with ``strict``, a pattern or port number
+        matches nothing.
     """
     select, missing = rule.select, list[str]()
     if "loop" in select.roles and not facts.loops_known:
@@ -140,7 +138,7 @@ def _missing_ports(rule: Rule, policy: Policy, exists: npt.NDArray[np.bool_], *,
 
 
 def _of_speed(facts: PortFacts, speed: Speed, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return which ports of the switches ``rows`` have a link of the required speed: bool[rows, 256].
+    """Return whether each port of the switches ``rows`` has a link of the required speed, bool[rows, 256].
 
     Data rates within 4 % count as equal, so that 56 matches 4xFDR.
     """

@@ -1,7 +1,7 @@
 """Compute a policy for given routing tables.
 
-Packet lifetimes are chosen longer than congestion alone can delay a packet, so that only deadlocked packets are
-dropped.  Ports on credit loops get a deadlock breaker.
+The packet lifetimes are longer than congestion alone can delay a packet, so that only deadlocked packets are dropped.
+Ports on credit loops get a deadlock breaker.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from routing.policy.model import (
 from routing.tables import Routing
 
 MARGIN = 2.0
-"""Smallest ratio of a head-of-queue lifetime to the longest wait that congestion can cause."""
+"""Least ratio of a head-of-queue lifetime to the longest wait that congestion can cause."""
 _USUAL: Mapping[Role, int] = {"ca-facing": OPENSM_LEAF_HOQ, "switch-facing": OPENSM_HOQ, "loop": 0}
-"""Smallest proposed HOQLife value, by role of the port."""
+"""Least proposed HOQLife value, by role of the port."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Suggestion:
     hoq_life
         Proposed head-of-queue lifetime, as a HOQLife value.
     detect_time, check_period, release_period
-        Times of the proposed Deadlock Breaker in seconds; 0: no breaker.
+        Times of the proposed Deadlock Breaker in seconds.  0 means that no breaker is proposed.
     """
 
     role: Role
@@ -70,10 +70,10 @@ def suggest(
     """Propose one policy rule for ports to CAs, one for ports to switches, and one for ports on credit loops.
 
     :func:`~routing.policy.drain.drain_times` computes the longest wait of a packet without a deadlock.  On credit
-    loops, the lifetime is the shortest one that is at least twice that wait.  Elsewhere the lifetime is OpenSM's
-    default, unless twice the wait is longer: without possible deadlocks, a short lifetime only loses packets.  A port
-    on a loop is suspected of a deadlock after the longest wait.  The port's lifetime is at least twice this detection
-    time.
+    loops, the lifetime is the shortest one that is at least twice this wait.  On other ports the lifetime is OpenSM's
+    default, unless twice the wait is longer.  Where no deadlock is possible, a short lifetime would only lose packets.
+    A port on a loop is suspected of a deadlock after the longest wait.  The port's lifetime is at least twice this
+    detection time.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def _round_up(seconds: float) -> float:
 
 
 def rules_text(found: tuple[Suggestion, ...], fabric: Fabric, *, assumed: str | None = None) -> str:
-    """Return the text of a policy file with the proposed rules; reasons and assumptions are comments in the file."""
+    """Return the text of a policy file with the proposed rules.  Comments in the file state reasons and assumptions."""
     lines = [f"# Proposed by ibnue for {json.dumps(fabric.name)} and its tables."]
     if assumed is not None:
         lines.append(f"# Assumed: {assumed}.")

@@ -5,11 +5,11 @@ Usually these are all channels on shortest paths, on any VL.
 The *scheme* is the method that handles deadlock:
 
 - Escape VLs (Duato): some VLs have acyclic dependencies, and every packet may enter these VLs.
-- Token (Disha): the one packet that holds the token moves to its destination through spare buffers.
+- Token (Disha): one packet at a time holds the token, and moves to its destination through spare buffers.
 - Ping and Bubble: pings find a cycle of waiting packets, and one packet of the cycle moves to a spare buffer.
 - Port groups: a packet keeps its VL, and takes any port of a group that is proven free of deadlock
   (:mod:`routing.deadlock.port_groups`).
-- None.
+- NONE: deadlock is not handled.
 
 Source: Pinkston, Deadlock characterization and resolution in interconnection networks, 13.3.1 B and D.
 """
@@ -67,22 +67,22 @@ class Adaptive:
         Order in which a switch serves the packets at its inputs: round robin of inputs (ROUND_ROBIN), or the packet
         that has waited longest (ARRIVAL).
     ca_vls
-        Number of VLs that CAs send on, from VL 0.  Each of these VLs has a buffer in the CA, whose first packet
+        Number of VLs, from VL 0 on, on which CAs send.  Each of these VLs has a buffer in the CA, whose first packet
         competes with packets in transit.  With more VLs, CAs inject more load.
     stay
-        Whether a packet on an escape VL stays on escape VLs.  If not, the packet returns to adaptive VLs as soon as one
-        has room.  ``stay`` is required if some escape paths are not shortest paths.
+        Whether a packet on an escape VL stays on escape VLs.  If not, the packet returns to an adaptive VL as soon as
+        one has room.  ``stay`` is required if some escape paths are not shortest paths.
     detect
         Time at the head of a queue after which a packet takes the token (scheme TOKEN) or sends a ping (scheme BUBBLE).
     repeat
         Time between two pings of the same queue.
     lasts
-        Time after which the mark expires that a ping sets at a channel.  A mark reserves the channel's next free room
-        for a waiting packet.  The time must exceed what a ping takes around a cycle.
+        Time after which a mark expires.  A ping sets a mark at each channel on its path.  A mark reserves the channel's
+        next free room for a waiting packet.  The time must exceed the time that a ping takes around a cycle.
     hold
         Time after which a locked mark expires.  A ping that returns has found a cycle and locks the marks of the cycle.
-        The time must exceed what a bubble takes around the cycle.  It should not be much longer, since a locked mark
-        stops other pings even if no bubble follows.
+        The time must exceed the time that a bubble takes around the cycle.  It should not be much longer, because a
+        locked mark stops other pings even if no bubble follows.
     sample
         Time between two searches for packets that have waited too long (scheme BUBBLE).
     step
@@ -114,7 +114,7 @@ def _shortest(network: Network) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.i
     first
         int32[S^2 + 1]: position in ``channel`` of the first channel of each pair.
     channel
-        int32[...]: channels by which a shortest path to the last switch leaves the switch.
+        int32[...]: channels by which shortest paths to the last switch leave the switch, one pair after the other.
     """
     arrays, hops = network.arrays, network.arrays.distance.astype(np.int64)
     inside = np.flatnonzero((arrays.src < arrays.switches) & (arrays.dst < arrays.switches))
@@ -160,7 +160,7 @@ def _grouped_ports(network: Network) -> tuple[npt.NDArray[np.int32], npt.NDArray
 
 
 def _lid_channels(network: Network) -> npt.NDArray[np.int32]:
-    """Return int32[L]: the channel from the last switch to the owner of each LID, or -1."""
+    """Return int32[L]: for each LID, the channel from its last switch to its owner, or -1 if no port has the LID."""
     arrays, fabric = network.arrays, network.fabric
     position = {at: c for c, at in enumerate(zip(arrays.src.tolist(), arrays.src_port.tolist(), strict=True))}
     found = np.full(len(fabric.lids), -1, np.int32)
@@ -172,7 +172,8 @@ def _lid_channels(network: Network) -> npt.NDArray[np.int32]:
 
 
 def adaptive_vls_of(network: Network, adaptive: Adaptive) -> int:
-    """Return the number of adaptive VLs: the VLs that the escape tables do not use, or all VLs without escape tables.
+    """Return the number of adaptive VLs.  These are the VLs that the escape tables do not use, or all VLs without
+    escape tables.
 
     Raises
     ------
@@ -288,8 +289,8 @@ class AdaptiveSimulation(SimulationBase):
         """Raise KernelError unless every packet and every block of credit is accounted for.
 
         Two sums are checked.  For packets: sent = delivered + in flight.  For the blocks of every virtual channel:
-        credits + occupancy + flying + returning = buffer.  The occupancy must also equal the size of the packets in the
-        queue.
+        credits + blocks in the buffer + blocks on the wire + credits on the wire = buffer size.  The blocks in the
+        buffer must also equal the size of the packets in the queue.
         """
         totals = self.totals()
         lost = totals["injected"] - totals["delivered"] - totals["in_flight"]
@@ -319,7 +320,7 @@ class AdaptiveSimulation(SimulationBase):
         return self._handle.flows()
 
     def wait_graph(self) -> WaitFor:
-        """Return the present wait-for graph of the queues.
+        """Return the wait-for graph of the queues at the present tick.
 
         Vertex channel x V + VL is the input queue of that virtual channel.  The spare buffers of the switches follow.
         A queue waits for all virtual channels that its first packet may take.  Under schemes TOKEN and BUBBLE a knot (a
@@ -340,8 +341,8 @@ def simulate_adaptive(
     Parameters
     ----------
     network
-        Network from :func:`routing.simulate.network.build_network`; its ``vls`` is the number of VLs.  Only escape
-        paths use its tables.
+        Network from :func:`routing.simulate.network.build_network`.  Its ``vls`` is the number of VLs.  Only the escape
+        paths use the tables of the network.
     traffic
         Traffic as for :func:`routing.simulate.run.simulate`.
     adaptive

@@ -1,4 +1,6 @@
-"""Cases of a scenario file on adaptive routing: throughput of each scheme at each load, compared with fixed tables."""
+"""Run cases of a scenario file on adaptive routing: throughput of each scheme at each load, compared with
+fixed tables.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from routing.simulate.scenario_setup import (
 from routing.simulate.traffic import Traffic
 
 TABLES = "tables"
-"""Name in scenario files for routing by fixed tables alone, instead of a scheme of adaptive routing."""
+"""Name in scenario files for routing by fixed tables only, instead of a scheme of adaptive routing."""
 SCHEMES: Mapping[str, Scheme | None] = {TABLES: None, **{scheme.name.lower(): scheme for scheme in Scheme}}
 DETECT, REPEAT, LASTS, HOLD, SAMPLE = 1.0, 1.0, 20.0, 64.0, 0.5
 
@@ -98,7 +100,8 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
     - ``curves``: throughput by scheme and load.
     - ``peak``: largest throughput by scheme.
     - ``deadlocked``: schemes that end in a permanent deadlock.
-    - ``bubble_over_...`` for every other scheme: throughput of ``bubble`` divided by that scheme's, at the last load.
+    - ``bubble_over_...`` for every other scheme: throughput of ``bubble`` divided by the throughput of that scheme, at
+      the last load.
     """
     if "adaptive" not in case.table:
         raise scenario.error(f"case {case.name!r} has no table adaptive", *case.where)
@@ -146,7 +149,7 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
 def _simulation(
     scenario: Scenario, case: Case, network: Network, traffic: Traffic, scheme: Scheme | None
 ) -> AdaptiveSimulation | Simulation:
-    """Set up the simulation of one scheme; for None, a simulation that routes by fixed tables alone."""
+    """Set up the simulation of one scheme.  None means a simulation that routes only by fixed tables."""
     if scheme is None:
         return simulate(network, traffic, switching=switching_of(scenario, case))
     return simulate_adaptive(network, traffic, adaptive_of(scenario, case, scheme))

@@ -1,4 +1,4 @@
-"""Checks that numbers are within bounds.  Within these bounds the integer sums of the C kernels cannot overflow."""
+"""Check that numbers are within bounds.  Within these bounds the integer sums of the C kernels cannot overflow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LONGEST = 1 << 58
 The present tick is below 2^62, so its sum with eight such durations still fits an int64.
 """
 LONGEST_MEAN = 1 << 50
-"""Largest mean of a random interval, in ticks; a single interval can be about 37 times as long."""
+"""Largest mean of a random interval, in ticks.  A single interval can be about 37 times as long."""
 
 
 def is_int_in(value: object, least: int, most: float) -> bool:

@@ -40,11 +40,11 @@ class CaseOutput:
     found
         Figures by name, which the case can compare with expected values.
     stated
-        Settings that influence the outcome, to be printed with it: arbitration, inputs, buffer, seed, remedy.
+        Settings that influence the result and are printed with it: arbitration, inputs, buffer, seed, remedy.
     series
         Time series for charts; None if the case has no time series.
     events
-        Time (in packet times) and text of each drop and each action of a deadlock breaker.
+        Log of the run: time (in packet times) and text of each drop and each action of a deadlock breaker.
     """
 
     found: Mapping[str, Any]
@@ -54,9 +54,9 @@ class CaseOutput:
 
 
 def tables_stated(routing: Routing) -> dict[str, str]:
-    """Return the name of the engine that made the tables, for printing with the result.
+    """Return the name of the engine that computed the tables, for printing with the result.
 
-    If the table files leave something open (SLs or SL2VL), the assumptions about it are returned, too.
+    If the table files do not state SLs or SL2VL tables, the assumptions about these are returned, too.
     """
     assumed = routing.provenance.assumptions
     message = {"assumed": "; ".join(assumed.values())} if assumed else {}

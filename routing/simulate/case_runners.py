@@ -42,7 +42,7 @@ class Result:
     scenario, case
         Names of the scenario and the case.
     stated
-        Settings that influence the outcome, to be printed with it: arbitration, inputs, buffer, seed, remedy.
+        Settings that influence the result and are printed with it: arbitration, inputs, buffer, seed, remedy.
     found
         Measured figures by name.
     expected
@@ -52,7 +52,7 @@ class Result:
     series
         Time series for charts; None if the case has no time series.
     events
-        Time (in packet times) and text of each drop and each action of a deadlock breaker.
+        Log of the run: time (in packet times) and text of each drop and each action of a deadlock breaker.
     origin, chosen
         Origin of the expected figures, and settings chosen for them, as the case states them.
     """
@@ -70,7 +70,7 @@ class Result:
 
     @property
     def right(self) -> bool:
-        """Return whether all figures are as the simulation case expects."""
+        """Return whether all figures agree with the expectations of the simulation case."""
         return not self.wrong
 
 
@@ -131,7 +131,7 @@ def run_tables(scenario: Scenario, case: Case) -> CaseOutput:
 def _ring(waits: WaitFor, network: Network) -> str:
     """Return the switches along one cycle of the channel dependencies as text.
 
-    If no virtual channel is on several cycles, this is the only cycle of its component.
+    If no virtual channel is on several cycles, the cycle is the only one of its component.
     """
     on = set(np.flatnonzero(waits.on_cycle).tolist())
     after = {a: b for a, b in zip(waits.waiter.tolist(), waits.awaited.tolist(), strict=True) if a in on and b in on
@@ -147,8 +147,8 @@ def _ring(waits: WaitFor, network: Network) -> str:
 def run_dependencies(scenario: Scenario, case: Case) -> CaseOutput:
     """Compute the channel dependencies of the flows' paths, and check whether the dependencies have a cycle.
 
-    The key ``tables`` of the simulation case selects the paths: ``"old"`` the initial ones, ``"new"`` those after a
-    change of tables, ``"both"`` the union of the two.
+    The key ``tables`` of the simulation case selects the paths.  ``"old"`` means the initial paths, ``"new"`` the paths
+    after a change of tables, and ``"both"`` the union of the two.
     """
     flows = flows_of(scenario, case)
     which = str(case.table.get("tables", "old"))
@@ -189,7 +189,7 @@ CASE_RUNNERS: Mapping[str, CaseRunner] = {
     "message-types": run_message_types,
     "tables": run_tables,
 }
-"""Function that runs a case of a scenario file, by the case's key ``what``."""
+"""Functions that run a case of a scenario file, by the value of the case's key ``what``."""
 
 
 def run_case(scenario: Scenario, case: Case) -> Result:
@@ -206,10 +206,10 @@ def run_case(scenario: Scenario, case: Case) -> Result:
     except InputError as error:
         if error.line is not None:
             raise
-        # The error has no location in the file.  The cause is the case, alone or in combination with other parts of the
-        # file.
+        # The error has no location in the file.  The cause is the case alone, or the case in combination with other
+        # parts of the file.
         raise scenario.error(error.problem, *case.where, remedy=error.remedy) from None
-    # This error is a bug of a routing engine, not an error of the file, so it is not reported as one.
+    # A broken promise is a bug of a routing engine and not an error of the file, so it is not reported as such.
     except (BrokenPromise, FalseCertificate):
         raise
     except RoutingError as error:

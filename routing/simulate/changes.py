@@ -1,6 +1,6 @@
-"""Changes of the routing tables during a simulation.
+"""Plan and execute changes of the routing tables during a simulation.
 
-A case of a scenario file says which tables are written, at which tick, and whether traffic pauses before.
+A case of a scenario file states which tables are written, at which tick, and whether traffic pauses before.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Action(NamedTuple):
     do
         Function to call with the simulation.
     drained
-        bool[L]: LIDs for which no packet should be in flight at that tick, because the change waited for their packets
-        to drain; None: no such requirement.
+        bool[L]: LIDs for which no packet should be in flight at that tick, because the change has waited until these
+        packets left.  None: no such requirement.
     """
 
     tick: int
@@ -82,7 +82,7 @@ class Plan:
 class _Part(NamedTuple):
     """One flow, or the part of a flow to one LID, with the periods in which it sends.
 
-    The fields are the index of the flow's name, the flow, and the periods as pairs (first tick, end).
+    The fields are the index of the flow's name, the flow, and the periods as pairs of the first tick and the end.
     """
 
     owner: int
@@ -134,8 +134,8 @@ def _tables(routing: Routing) -> Do:
 
 
 class _Change:
-    """Change of tables in a simulation case: from those of the flows' old paths (``path``) to those of their new paths
-    (``then``).
+    """Change of tables in a simulation case: from the tables of the flows' old paths (``path``) to the tables of their
+    new paths (``then``).
     """
 
     def __init__(self, scenario: Scenario, case: Case, flows: FlowTables) -> None:
@@ -168,7 +168,7 @@ class _Change:
         )  # fmt: skip
 
     def plan(self, names: Sequence[str]) -> Plan:
-        """Return the run with the change of tables, made by the method that the simulation case names."""
+        """Return the run with the change of tables, by the method that the simulation case names."""
         plan = self._how(tuple(names))
         if np.array_equal(self._old.lft, self._new.lft):
             raise self._error("changes tables, and they stay as they are", remedy="give a flow another path with then")
@@ -182,7 +182,7 @@ class _Change:
         return plan
 
     def _error(self, problem: str, *, remedy: str) -> ParseError:
-        """Return a ParseError that points at the time of the change in the scenario file."""
+        """Return a ParseError at the line of the scenario file that states the time of the change."""
         return self._scenario.error(
             f"case {self._case.name!r} {problem}", *self._case.where, "change", "at", remedy=remedy
         )
@@ -222,9 +222,9 @@ class _Change:
     def _double_scheme(self, names: tuple[str, ...]) -> Plan:
         """Return a run that changes the tables by the Double Scheme (Pinkston, Pang and Duato).
 
-        The scheme splits the LIDs into two sets.  For one set after the other, traffic stops until its packets have
-        drained, and then the set's new routes are written.  Each of the two drain periods takes the time ``every`` of
-        the simulation case.
+        The scheme splits the LIDs into two sets.  The LIDs of one set after the other change their routes.  Traffic to
+        a set stops until its packets have drained, and then the new routes of the set are written.  Each of the two
+        drain periods takes the time ``every`` of the simulation case.
         """
         scheme = double_scheme(self._fabric, self._old, self._new, max_vls=15, threads=1)
         if scheme is None or not scheme.safe:
@@ -245,7 +245,7 @@ class _Change:
         return self._split(plan, parts, actions)
 
     def _split(self, plan: Plan, parts: Sequence[_Part], actions: Sequence[Action]) -> Plan:
-        """Return the run with one flow for each period in which a part sends, so that traffic pauses between the
+        """Return a run with a separate flow for each period in which a part sends.  So traffic pauses between the
         periods.
         """
         flows = [(replace(part.flow, start=a, stop=b), part.owner) for part in parts for a, b in part.periods]

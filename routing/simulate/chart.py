@@ -1,4 +1,4 @@
-"""Line charts of time series as SVG."""
+"""Draw line charts of time series as SVG."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _ticks(most: float) -> list[float]:
 
 
 def _panel(title: str, time: npt.NDArray[np.float64], lines: Lines, top: float) -> list[str]:
-    """Draw one chart with its axes and a legend; return its SVG elements.
+    """Draw one chart with its axes and a legend, and return its SVG elements.
 
     ``top`` is the y coordinate of its upper edge.  Only the first eight lines are drawn.
     """
@@ -74,8 +74,8 @@ def chart(title: str, note: str, time: npt.NDArray[np.float64], panels: Sequence
     time
         float64[n]: time of each point, in packet times.
     panels
-        Title of each panel, and its lines by name, float64[n] each.  The first eight lines of a panel are drawn.
-        Points that are NaN are left out.
+        Title of each panel, and the lines of the panel by name, float64[n] each.  The first eight lines of a panel are
+        drawn.  Points that are NaN are left out.
     """
     height = TOP + len(panels) * (HEIGHT + GAP) + 4
     body = [f'<text x="{LEFT}" y="18" class="title">{_text(title)}</text>']

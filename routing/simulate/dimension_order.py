@@ -1,4 +1,4 @@
-"""Dimension-order tables of a torus, which break the cycle of each ring by a dateline and a second VL."""
+"""Compute dimension-order tables of a torus.  They break the cycle of each ring by a dateline and a second VL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_DIMENSIONS = 4
 
 
 def _coordinates(fabric: Fabric) -> tuple[list[tuple[int, ...]], tuple[int, ...]]:
-    """Return the coordinates of all switches of a torus, which are part of the switches' names.
+    """Return the coordinates of all switches of a torus, which the names of the switches state.
 
     Returns
     -------
@@ -36,10 +36,10 @@ def _coordinates(fabric: Fabric) -> tuple[list[tuple[int, ...]], tuple[int, ...]
 def dimension_order(fabric: Fabric) -> Routing:
     """Compute dimension-order tables of a torus, which are deadlock-free with 2 VLs.
 
-    A path takes the shorter direction around each ring, one dimension after the other.  Between two directions of equal
-    length it takes the ascending one.  The dateline is the link from the last switch of a ring to the first.  A path
-    that crosses the dateline of a dimension uses VL 1 in that dimension, other paths use VL 0.  Bit d of the SL is the
-    VL in dimension d.
+    A path takes the shorter direction around each ring, one dimension after the other.  Of two directions of equal
+    length it takes the one with ascending coordinates.  The dateline is the link from the last switch of a ring to the
+    first.  A path that crosses the dateline of a dimension uses VL 1 in that dimension, other paths use VL 0.  Bit d of
+    the SL is the VL in dimension d.
 
     Raises
     ------

@@ -1,6 +1,7 @@
-"""Check of escape paths for adaptive routing.
+"""Check escape paths for adaptive routing.
 
-Escape paths are tables whose channel dependencies have to stay acyclic although packets may enter them at any switch.
+Escape paths are tables for packets that may enter them at any switch.  Their channel dependencies have to be acyclic
+nevertheless.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from routing.errors import OptionError
 from routing.simulate.network import Network
 
 FAR = 255
-"""Hop count that stands for "no path" between two switches."""
+"""Hop count that means "no path" between two switches."""
 
 
 def injection_points(network: Network) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """Return the SLs and in-ports of packets that enter the escape VLs at each switch.
 
-    They determine the VL that the SL2VL table gives to the packet.  Both are taken from the first end port that is
+    SL and in-port determine the VL of the packet in the SL2VL table.  Both are those of the first end port that is
     attached to the switch.  A switch without end ports uses the SLs of its own LID, and in-port 0.
 
     Returns
@@ -59,14 +60,14 @@ def check_escape(network: Network, adaptive_vls: int, *, stay: bool) -> None:
     Raises
     ------
     OptionError
-        An escape path is missing, or the paths close a credit loop.  Or a path is not shortest although packets may
-        leave it for adaptive VLs again, so that they might never arrive.
+        An escape path is missing, the paths close a credit loop, or a path is not shortest although packets may leave
+        it.  A packet that leaves an escape path that is not shortest might never arrive.
 
     Notes
     -----
     Cost: O(S L diameter).  Source: Duato (1993), who requires a connected routing subfunction with acyclic
-    dependencies.  Indirect dependencies do not arise: a buffer holds whole packets, so a waiting packet occupies one
-    virtual channel only.
+    dependencies.  Indirect dependencies do not occur: a buffer holds whole packets, so a waiting packet occupies only
+    one virtual channel.
     """
     arrays, fabric = network.arrays, network.fabric
     enter_sl, enter_port = injection_points(network)
@@ -102,7 +103,7 @@ class _Step(NamedTuple):
     at, lid
         Present switch and destination LID.
     in_port, sl
-        In-port at the present switch, and SL.
+        In-port at the present switch, and SL of the packet.
     vc
         Virtual channel (channel x V + VL) by which the packet arrived, or -1 at its first switch.
     """

@@ -1,4 +1,4 @@
-"""Formatting of the simulation's event log as text."""
+"""Format the event log of a simulation as text."""
 
 from __future__ import annotations
 
@@ -44,11 +44,13 @@ DESCRIBERS: Mapping[Event, Describer] = {
     Event.RESTORED: lambda net, a, b, c, d: f"{net.channel_name(a)}: link up",
     Event.ROUND: lambda net, a, b, c, d: f"{net.vc_name(a)}: draws {b:#010x} for round {c}",
 }
-"""Function that formats an event of each kind; it takes the four numbers of the event (:class:`Event` lists them)."""
+"""Functions that format an event, by the kind of the event.  Their arguments are the four numbers of the event
+(:class:`Event` lists them).
+"""
 
 
 def describe(simulation: Simulation, most: int) -> list[tuple[int, str]]:
-    """Return tick and text of the first ``most`` events of a simulation.
+    """Return the tick and the text of each event of a simulation, for the first ``most`` events.
 
     A control message that a deadlock breaker sends again with the same content is listed only once.
     """

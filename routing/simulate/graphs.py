@@ -1,6 +1,6 @@
-"""Cases of a scenario file that analyse a wait-for graph without simulating packets.
+"""Run cases of a scenario file that analyse a wait-for graph without simulating packets.
 
-The analysis finds the vertices on cycles, and the knots: sets of vertices that wait for each other for ever.
+The analysis finds the vertices on cycles, and the knots: sets of vertices that wait only for each other.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ Wait = tuple[str, str]
 def grid_dependencies(
     size: tuple[int, int], turns: tuple[str, ...], *, around: bool, directed: bool
 ) -> tuple[set[Wait], set[str]]:
-    """Compute the channel dependencies of shortest paths on a grid if packets may take only the given turns.
+    """Compute the channel dependencies of shortest paths on a grid in which packets may make only the given turns.
 
     Parameters
     ----------
     size
         Number of switches along x and y.
     turns
-        Allowed turns; "EN" lets a packet turn from east to north.  A packet may also go straight on, if a shortest path
-        can have two hops in that direction.
+        Allowed turns; "EN" lets a packet turn from east to north.  A packet may also go straight on in a direction, if
+        shortest paths can have two hops in this direction.
     around
         Whether cables connect the ends of each row and column (a torus).  A ring of two switches then has two cables.
     directed
@@ -41,7 +41,7 @@ def grid_dependencies(
     Returns
     -------
     dependencies
-        Pairs of channels, of which the first depends on the second.
+        Pairs of channels: the first channel of a pair depends on the second.
     names
         All channels, each named by its direction and the coordinates of its source.
     """
@@ -68,7 +68,7 @@ def grid_dependencies(
 
 
 def _chains(scenario: Scenario, chains: list[Any]) -> Iterator[Wait]:
-    """Iterate over the edges (a, b), (b, c) of dependency chains that are written as ``"a > b > c"``."""
+    """Yield the edges (a, b), (b, c) of dependency chains that are written as ``"a > b > c"``."""
     for chain in chains:
         names = [name.strip() for name in chain.split(">")] if isinstance(chain, str) else []
         if len(names) < 2 or not all(names):
@@ -90,7 +90,9 @@ def _grid(scenario: Scenario, table: Mapping[str, Any]) -> tuple[set[Wait], set[
 
 
 def run_graph(scenario: Scenario, case: Case) -> CaseOutput:
-    """Analyse the wait-for graph of a simulation case: listed dependencies, or the channel dependencies of a grid."""
+    """Analyse the wait-for graph of a simulation case.  The case lists dependencies, or describes a grid with channel
+    dependencies.
+    """
     table = case.table.get("graph", {})
     pairs, names = _grid(scenario, table) if "grid" in table else (set[Wait](), set[str]())
     pairs |= set(_chains(scenario, table.get("dependencies", [])))
@@ -110,8 +112,8 @@ def run_graph(scenario: Scenario, case: Case) -> CaseOutput:
 
 
 def describe(waits: WaitFor, names: list[str], count: int) -> dict[str, Any]:
-    """Return the figures of a wait-for graph by name, such as its cycles and knots; ``count`` is its number of
-    edges.
+    """Return the figures of a wait-for graph by name, such as its cycles and knots.  ``count`` is the
+    number of edges.
     """
     sizes = np.bincount(waits.component[waits.on_cycle]) if bool(waits.on_cycle.any()) else np.zeros(0, int)
     return {

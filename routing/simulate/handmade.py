@@ -1,4 +1,4 @@
-"""Small fabrics written as lists of cables, and routing tables written as lists of paths."""
+"""Build small fabrics from lists of cables, and routing tables from lists of paths."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def literal_fabric(
 ) -> Fabric:
     """Build a fabric from the names of its switches, cables and CAs.
 
-    Ports are numbered in the order of the cables.  Cables of CAs need not be listed; missing ones are added at the end.
+    Ports are numbered in the order of the cables.  Cables of CAs need not be listed.  Missing ones are added after all
+    others.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ def _port_to(fabric: Fabric, near: int, far: int) -> int:
 
 
 def path_hops(fabric: Fabric, path: Sequence[str]) -> list[tuple[int, int]]:
-    """Return switch and out-port of every hop of a path that is given as a list of device names from CA to CA.
+    """Return the switch and out-port of every hop of a path.  The path is a list of device names from CA to CA.
 
     Raises
     ------
@@ -100,7 +101,7 @@ def path_hops(fabric: Fabric, path: Sequence[str]) -> list[tuple[int, int]]:
     _port_to(fabric, devices[0], devices[1])
     hops = [(near, _port_to(fabric, near, far)) for near, far in pairwise(devices[1:])]
     target = endport_of(fabric, path[-1])
-    # A CA may have two ports at this switch.  Take the port that the path names.
+    # A CA may have two ports at this switch.  The path names one of them, which is used.
     if hops[-1][0] == int(fabric.endport_switch[target]):
         hops[-1] = hops[-1][0], int(fabric.endport_switch_port[target])
     return hops
@@ -120,13 +121,13 @@ def endport_of(fabric: Fabric, name: str) -> int:
 def lid_of(fabric: Fabric, name: str) -> int:
     """Return a LID of a CA or router.
 
-    If ``name`` is a LID, the result is that LID, otherwise the base LID of the port with that name or GUID.
+    If ``name`` is a LID, the result is that LID.  Otherwise it is the base LID of the port with that name or GUID.
     """
     return find_endport(fabric, name)[1]
 
 
 def lids_of(fabric: Fabric, name: str) -> list[int]:
-    """Return all LIDs of a CA's or router's port, which has more than one if its LMC is over 0."""
+    """Return all LIDs of a CA's or router's port.  There are several if the LMC of the port is over 0."""
     endport = endport_of(fabric, name)
     base = int(fabric.endport_lid[endport])
     return list(range(base, base + (1 << int(fabric.endport_lmc[endport]))))
@@ -135,7 +136,7 @@ def lids_of(fabric: Fabric, name: str) -> list[int]:
 def path_by_tables(fabric: Fabric, routing: Routing, endport: int, lid: int) -> list[str]:
     """Follow the LFTs from an end port to a LID, and return the names of the devices on the path.
 
-    The path ends early at a missing entry.  The last name is always that of the LID's owner.
+    If an entry is missing, the path ends there.  The last name is always the name of the LID's owner.
     """
     channels, switch = fabric.channels, int(fabric.endport_switch[endport])
     path = [fabric.endport_label[endport]]
@@ -147,7 +148,9 @@ def path_by_tables(fabric: Fabric, routing: Routing, endport: int, lid: int) -> 
 
 
 def _shortest(fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Compute LFTs with the lowest port on a shortest path to each CA's LID: uint8[S, L], NO_PORT for other LIDs."""
+    """Compute LFTs with the lowest port on a shortest path to each CA's LID, uint8[S, L].  Entries for other LIDs are
+    NO_PORT.
+    """
     hops, channels = distances(fabric), fabric.channels
     lft = np.full((fabric.switches, len(fabric.lids)), NO_PORT, np.uint8)
     for lid in np.flatnonzero(fabric.lids.endport >= 0).tolist():
@@ -165,9 +168,9 @@ def d_mod_k(fabric: Fabric) -> Routing:
     """Compute the D-mod-K tables of a tree, in which the number of the destination CA selects the up-port.
 
     Let n be the number of the destination CA, and ``w`` the number of upward paths from a leaf to a switch's level.
-    The switch uses up-port ``n // w`` modulo the number of its up-ports.  CAs that share an up-port at one level are
-    thus spread over the up-ports of the next level.  Downward paths use the lowest port.  In a tree of constant
-    bisection, the flows of a shift pattern then share no channel (Zahavi 2012).
+    The switch uses up-port ``n // w`` modulo the number of its up-ports.  So CAs that share an up-port at one level are
+    spread over the up-ports of the next level.  Downward paths use the lowest port.  In a tree of constant bisection,
+    the flows of a shift pattern then share no channel (Zahavi 2012).
 
     Raises
     ------
@@ -219,8 +222,7 @@ def tables_from_paths(
     sl
         SL by pair of CA names (source, destination); 0 for other pairs.
     fill
-        Whether to fill the remaining entries with the lowest port on a shortest path.  Otherwise these entries are
-        missing.
+        Whether to fill all other entries with the lowest port on a shortest path.  If not, these entries are missing.
 
     Raises
     ------

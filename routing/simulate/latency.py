@@ -1,4 +1,4 @@
-"""Latencies of packets and messages as histograms, and their percentiles."""
+"""Count latencies of packets and messages in histograms, and compute percentiles."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from routing.errors import OptionError
 from routing.simulate.bounds import is_float_in
 
 SINGLE = 64
-"""Latencies below this number of ticks have a bucket each."""
+"""Number of ticks up to which each latency has a separate bucket."""
 PER_POWER = 32
-"""Buckets of equal width for each power of two above."""
+"""Number of buckets of equal width for each power of two above :data:`SINGLE`."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 def bucket_bounds() -> Ints:
     """Return int64[2049]: the lowest latency of each bucket in ticks, and the end of the last one."""
     number = np.arange(LATENCY_BUCKETS + 1 - SINGLE)
-    # Buckets beyond the longest time of a simulation (2^62 ticks) never fill; their bounds stay below 2^63.
+    # Buckets beyond the longest time of a simulation (2^62 ticks) stay empty, and their bounds stay below 2^63.
     power = np.minimum(number // PER_POWER, 56)
     return np.concatenate([np.arange(SINGLE), (PER_POWER + number % PER_POWER) << (power + 1)]).astype(np.int64)
 
@@ -34,26 +34,31 @@ class Latencies:
     Attributes
     ----------
     packets, messages
-        int64[2048] each: number of packets, and of messages whose last packet has arrived.  A bucket is one tick wide
-        up to 63 ticks, and above at most 1/32 of its lowest latency.
+        int64[2048] each: number of packets, and of messages whose last packet has arrived.  Up to 63 ticks a bucket is
+        one tick wide.  Above, its width is at most 1/32 of its lowest latency.
     """
 
     packets: Ints
     messages: Ints
 
     def since(self, earlier: Latencies) -> Latencies:
-        """Return the latencies of what was delivered since an earlier moment of the same simulation."""
+        """Return the latencies of packets and messages that were delivered after an earlier moment of this
+        simulation.
+        """
         return Latencies(self.packets - earlier.packets, self.messages - earlier.messages)
 
     def packet_percentile(self, percent: float) -> float | None:
-        """Return the latency in ticks that so many percent of the packets do not exceed; None if there are none.
+        """Return the latency in ticks that ``percent`` percent of the packets do not exceed; None if there are no
+        packets.
 
-        The result is the middle of a bucket, so it is within 1.6 % of the exact percentile.
+        The result is the middle of a bucket, so it differs from the exact percentile by at most 1.6 %.
         """
         return _percentile(self.packets, percent)
 
     def message_percentile(self, percent: float) -> float | None:
-        """Return the latency in ticks that so many percent of the messages do not exceed; None if there are none."""
+        """Return the latency in ticks that ``percent`` percent of the messages do not exceed; None if there are no
+        messages.
+        """
         return _percentile(self.messages, percent)
 
 

@@ -1,4 +1,4 @@
-"""Link faults during a simulation: when links go down and up, and which tables are written after a fault."""
+"""Plan link faults during a simulation: when links go down and up, and which tables are written after a fault."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def link_actions(scenario: Scenario, case: Case, network: Network) -> list[tuple
 
 
 def _moments(scenario: Scenario, case: Case, fabric: Fabric) -> list[_Moment]:
-    """Return all moments at which a link of a simulation case goes down or up or tables are rewritten, sorted by
-    tick.
+    """Return all moments of a simulation case at which a link goes down or up, or tables are written,
+    sorted by tick.
     """
     packet, found = packet_ticks(scenario), list[_Moment]()
     for number, table in enumerate(case.table.get("fault", [])):
@@ -76,7 +76,7 @@ def _moments(scenario: Scenario, case: Case, fabric: Fabric) -> list[_Moment]:
 
 
 def _check_within(scenario: Scenario, case: Case, fault: Mapping[str, Any], *where: str | int) -> None:
-    """Raise ParseError if a time of a fault is not before the end of the run, so that it would have no effect."""
+    """Raise ParseError if a fault would have no effect, because its time is not before the end of the run."""
     _, end = measurement_window(scenario, case)
     packet = packet_ticks(scenario)
     for key in ("at", "until", "reroute"):
@@ -92,7 +92,7 @@ def _check_within(scenario: Scenario, case: Case, fault: Mapping[str, Any], *whe
 
 
 def _switch(network: Network, link: int, down: bool) -> Do:
-    """Return an action that takes a link down if ``down``, else up."""
+    """Return an action that takes a link down if ``down`` is true, and otherwise brings it up."""
     fabric = network.fabric
     near, port = int(fabric.link_device[link, 0]), int(fabric.link_port[link, 0])
     channel = int(np.flatnonzero((network.arrays.src == near) & (network.arrays.src_port == port))[0])
@@ -109,7 +109,7 @@ def _switch(network: Network, link: int, down: bool) -> Do:
 def _writers(scenario: Scenario, case: Case, network: Network, moments: list[_Moment]) -> Mapping[int, Do]:
     """Compute the new tables of every re-route, before the simulation starts.
 
-    The result has the action that writes the tables, by index of the moment in ``moments``.
+    The result maps the index of a moment in ``moments`` to the action that writes its tables.
     """
     if all(moment.link is not None for moment in moments):
         return {}
@@ -139,7 +139,7 @@ def with_room(case: Case, network: Network) -> Network:
     """Return the network with enough SLs and VLs for all tables that a simulation case writes during the run.
 
     The size of a simulation's tables is fixed at its start.  Later tables may have SLs by source switch even if the
-    initial tables have SLs by destination alone.  Later tables may also use any VL that the engine was given.
+    initial tables have SLs only by destination.  Later tables may also use any VL that the engine was given.
     """
     if not any(fault.get("reroute") for fault in case.table.get("fault", [])):
         return network

@@ -1,9 +1,9 @@
-"""Latency and throughput over offered load, with detection of the warm-up and confidence intervals over seeds.
+"""Measure latency and throughput over offered load.  Detect the warm-up, and compute confidence intervals over seeds.
 
-A run is cut into batches of equal length.  The batches that belong to the warm-up are found by the rule MSER (White,
-"An effective truncation heuristic for bias reduction in simulation output", Simulation 69, 1997): of all truncation
-points in the first half, that with the smallest standard error of the remaining batches.  If the best point is the last
-one allowed, the run is continued; if that never ends, the network does not settle at this load.
+A run is cut into batches of equal length.  The rule MSER finds the batches of the warm-up (White, "An effective
+truncation heuristic for bias reduction in simulation output", Simulation 69, 1997).  Of all truncation points in the
+first half, it takes the one with the smallest standard error of the remaining batches.  If the best point is the last
+one allowed, the run continues.  If this happens in every part of a run, the network does not settle at this load.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ from routing.simulate.run import Simulation, simulate
 from routing.simulate.traffic import Traffic, message_interval
 
 BATCHES = 20
-"""Batches of the first part of a run; each further part has as many."""
+"""Number of batches in each part of a run."""
 MOST_PARTS = 4
-"""Parts after which a run that has not settled ends."""
+"""Number of parts after which a run ends even if it has not settled."""
 BATCH_MESSAGES = 100
-"""Length of a batch, in times of a message on a CA's link."""
+"""Length of a batch, in units of the time of a message on a CA's link."""
 SETTLED = 0.95
-"""Part of the offered load that a network which keeps up accepts at least."""
+"""Least share of the offered load that a network accepts if it is not saturated."""
 T_QUANTILE = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
-"""97.5 % quantiles of Student's t distribution with 1 to 15 degrees of freedom; the last one also serves for more."""
+"""97.5 % quantiles of Student's t distribution with 1 to 15 degrees of freedom.  The last one is also used for more
+degrees.
+"""
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,14 +50,14 @@ class Measurement:
     accepted
         Throughput after the warm-up, in the unit of the offered load.
     latency, packet_p50, packet_p99, message_p99
-        Mean latency of packets, percentiles of packets and of messages, in ticks, from the due time of the message to
-        the arrival of the last byte; None if nothing arrived.
+        Mean latency of packets, and percentiles of packets and of messages, in ticks.  Latency is from the due time of
+        the message to the arrival of the last byte.  None if no packet arrived.
     warm_up, length
-        Batches of the warm-up, and of the whole run.
+        Number of batches of the warm-up, and of the whole run.
     settled
-        Whether latency became stationary and the network accepted what was offered.
+        Whether latency became stationary and the network accepted the offered load.
     deadlock
-        Whether virtual channels wait for one another for ever at the end of the run.
+        Whether virtual channels wait for one another forever at the end of the run.
     """
 
     accepted: float
@@ -82,7 +84,7 @@ def truncation_point(values: Floats) -> int:
 def measure(simulation: Simulation | AdaptiveSimulation, traffic: Traffic, load: float) -> Measurement:
     """Run a simulation until its latency is stationary, and measure it after the warm-up.
 
-    ``load`` is the offered load as in :func:`routing.simulate.patterns.pattern_traffic`, which made the traffic.
+    ``load`` is the offered load for which :func:`routing.simulate.patterns.pattern_traffic` made the traffic.
     """
     network = simulation.network
     message = max(message_interval(network, flow.source, 1.0, flow.bytes) for flow in traffic.flows)
@@ -119,7 +121,7 @@ def measure(simulation: Simulation | AdaptiveSimulation, traffic: Traffic, load:
 
 
 def _batch_means(histograms: Sequence[Latencies], sums: Sequence[int]) -> Floats:
-    """Return the mean latency of each batch; a batch without deliveries has that of the batch before."""
+    """Return the mean latency of each batch.  A batch without deliveries gets the value of the previous batch."""
     counts = np.diff([int(each.packets.sum()) for each in histograms])
     means, last = [], 0.0
     for total, count in zip(np.diff(np.asarray(sums)).tolist(), counts.tolist(), strict=True):
@@ -131,7 +133,7 @@ def _batch_means(histograms: Sequence[Latencies], sums: Sequence[int]) -> Floats
 def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
     """Return the mean of the results of several seeds, and half the width of its 95 % confidence interval.
 
-    The latter is None for a single value.
+    The half width is None for a single value.
     """
     if not values:
         raise OptionError("there is no value to average")
@@ -144,9 +146,9 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
 def simulation_of(
     network: Network, traffic: Traffic, scheme: Scheme | None, *, speedup: int = 1, seed: int = 1
 ) -> Simulation | AdaptiveSimulation:
-    """Set up a simulation by fixed tables, or with a scheme of adaptive routing whose escape paths are the tables.
+    """Set up a simulation with fixed tables, or with a scheme of adaptive routing whose escape paths are the tables.
 
-    The times of a scheme are those of the scenarios: a packet asks for help after one packet time.
+    The times of a scheme are those of the included scenarios: a packet asks for help after one packet time.
     """
     if scheme is None:
         return simulate(network, traffic, switching=Switching(speedup=speedup, seed=seed))

@@ -1,6 +1,6 @@
-"""Cases of a scenario file on message types, which may wait for one another (such as request and reply).
+"""Run cases of a scenario file on message types, which may wait for one another (such as request and reply).
 
-They compute how many channels of a link a chain of message types needs, and how many each type may use.
+The cases compute how many channels of a link a chain of message types needs, and how many each type may use.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from routing.simulate.scenario import Case, Scenario
 
 
 def run_message_types(scenario: Scenario, case: Case) -> CaseOutput:
-    """Divide the channels (VLs) of a link among message types, by each method of avoiding message-dependent deadlock.
+    """Divide the channels (VLs) of a link among message types, by each method that avoids message-dependent deadlock.
 
     The methods are those of :mod:`routing.deadlock.message_classes`.  Figures of the result are:
 
     - ``needed``: number of escape channels of all types together.
     - ``enough``: whether the link has as many channels as needed.
-    - ``strict`` and ``wide``, the methods: number of channels that each message type may use; empty if there are not
-      enough.
-    - ``channels``: by method, the smallest number of channels with which every type may use ``usable`` channels.
+    - ``strict`` and ``wide`` (the two methods): number of channels that each message type may use.  The list is empty
+      if the link has too few channels.
+    - ``channels``: for each method, the smallest number of channels with which every type may use ``usable`` channels.
     """
     table: Mapping[str, Any] | None = case.table.get("chain")
     if table is None:

@@ -1,4 +1,4 @@
-"""Input arrays of a simulation: channels with their rates, delays and buffers, and the routing tables."""
+"""Build the input arrays of a simulation: channels with their rates, delays and buffers, and the routing tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from routing.simulate.bounds import is_float_in, is_int_in
 from routing.tables import DATA_VLS, Routing
 
 BLOCK = 64
-"""Bytes of a block, in which credits and buffers are counted."""
+"""Size in bytes of a block, the unit of credits and buffers."""
 MOST_BLOCKS = 2048
 """Largest buffer in blocks.  InfiniBand transmits the credit limit FCCL modulo 4096, and a difference FCCL - FCTBS over
 2048 signals an error.
@@ -24,8 +24,8 @@ COST_BITS = 20
 LONGEST_TICKS = 1 << 30
 LEAST_TICK = 1e-15
 LEAST_BLOCK = BLOCK / (1 << COST_BITS)
-"""Smallest time of a block, in ticks.  Times are stored as 2^-20 ticks per byte, so a byte takes at least 2^-20
-ticks.
+"""Shortest time of a block, in ticks.  Times are stored as 2^-20 ticks per byte, so a byte takes at least
+2^-20 ticks.
 """
 
 
@@ -38,7 +38,7 @@ class Timing:
     tick
         Length of a tick in seconds.
     wire
-        Ticks from one end of a cable to the other, at least 1.
+        Delay of a cable from one end to the other in ticks, at least 1.
     switch
         Ticks from the arrival of a packet's head at a switch until the switch can forward it.
     block
@@ -116,7 +116,7 @@ class Network:
         return f"{self.channel_name(vc // self.vls)} VL {vc % self.vls}"
 
     def channel_between(self, near: str, far: str) -> int:
-        """Return the first channel from one device to another; ``near`` and ``far`` are names or GUIDs.
+        """Return the first channel from one device to another.  ``near`` and ``far`` are names or GUIDs.
 
         Raises
         ------
@@ -158,7 +158,7 @@ class Network:
             flat = arrays.sl2vl.ndim == 1
             vl = int(arrays.sl2vl[sl] if flat else arrays.sl2vl[device, in_port, port, sl])
             if vl >= self.vls:
-                break  # The VL does not exist (VL 15 in particular), so the switch drops the packet.
+                break  # The VL does not exist (for example VL 15), so the switch drops the packet.
             vcs.append(channel * self.vls + vl)
         raise TableError(f"LID {lid} is not reached from {fabric.endport_label[endport]}")
 
@@ -170,7 +170,7 @@ class Network:
 
 
 def data_vls(routing: Routing) -> int:
-    """Return the number of data VLs that the tables use: one more than the highest VL of an SL in use."""
+    """Return the number of data VLs that the tables use: one more than the highest VL of any SL in use."""
     used = np.unique(routing.sl)
     vls = routing.sl2vl[..., used[used < 16]]
     vls = vls[vls < 15]
@@ -217,7 +217,9 @@ def _cost(fabric: Fabric, timing: Timing, link: npt.NDArray[np.int64]) -> npt.ND
 
 
 def distances(fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Return the number of hops between switches: uint8[S, S]; 255 if there is no path or it has 255 hops or more."""
+    """Return the number of hops between switches, uint8[S, S].  255 means that there is no path, or that it has 255
+    hops or more.
+    """
     hops = np.asarray(fabric.graph.distances(), float).reshape(fabric.switches, fabric.switches)
     return np.asarray(np.minimum(hops, 255), np.uint8)
 
@@ -242,8 +244,8 @@ def build_network(
     Parameters
     ----------
     fabric, routing
-        Fabric and its tables, which must have the same shape.  Whether the tables deliver is checked later, and only
-        for pairs that send traffic.
+        Fabric and its tables, which must have the same shape.  The function does not check whether the tables deliver.
+        That is checked later, only for pairs that send traffic.
     timing
         Length of a tick, delays and buffer sizes.
     vls

@@ -1,4 +1,5 @@
-"""Options of simulated switches: arbitration, input queues, flow control, lifetime limits and deadlock breakers.
+"""Define the options of simulated switches: arbitration, input queues, flow control, lifetime limits and deadlock
+breakers.
 
 Deadlock breakers (Loop Breaker, Deadlock Breaker) are protocols between ports that detect and resolve a deadlock.
 """
@@ -28,9 +29,9 @@ NO_LIMIT = 255
 TABLE_ENTRIES = 64
 MOST, MOST_SEED = (1 << 31) - 1, (1 << 63) - 1
 MOST_STALL = (1 << 16) - 1
-"""Largest threshold of consecutive drops, because the kernel counts the drops of a virtual channel in 16 bits."""
+"""Largest threshold of consecutive drops.  The kernel counts the drops of a virtual channel in 16 bits."""
 MOST_SPEEDUP = 255
-"""Largest speedup of a crossbar, because the kernel counts the packets that an input is sending in 8 bits."""
+"""Largest speedup of a crossbar.  The kernel counts the packets that an input is sending in 8 bits."""
 WHEEL_BITS = (10, 16)
 MOST_ROOM = 1 << 26
 """Largest number of bytes that Deadlock Breaker can add to a buffer."""
@@ -130,11 +131,13 @@ class Remedy:
     Attributes
     ----------
     hoq
-        Head-of-queue lifetime: ticks that a packet may wait at the head of a queue before it is dropped, 0: no limit.
+        Head-of-queue lifetime: number of ticks that a packet may wait at the head of a queue before it is dropped.  0:
+        no limit.
     stall_count
-        Number of consecutive drops after which a VL stalls, that is, drops all packets for 8 x ``hoq``; 0: never.
+        Number of consecutive drops after which a VL stalls, which means that it drops all packets for 8 x ``hoq``.  0:
+        it never stalls.
     breaker
-        Loop Breaker, Deadlock Breaker or none.
+        Kind of deadlock breaker: Loop Breaker, Deadlock Breaker or none.
     detect
         Ticks without progress after which the breaker suspects that the port is in a deadlock.
     repeat
@@ -163,11 +166,11 @@ class Remedies:
     port
         Settings of every port without an exception below.
     leaf
-        Settings of ports to CAs and routers; None: as ``port``.
+        Settings of ports to CAs and routers.  None: the settings of ``port``.
     ports
         Exceptions for single ports, by (row of the switch, port number).
     lifetime
-        Ticks that a packet may stay in a switch before it is dropped, 0: no limit.
+        Number of ticks that a packet may stay in a switch before it is dropped.  0: no limit.
     sample
         Ticks between two searches of the breakers for suspected ports.
     control_delay
@@ -176,12 +179,12 @@ class Remedies:
         Packets that the master sends without credit.  The master is the port that Loop Breaker elects to resolve a
         loop.
     move_others
-        Whether a port may become master although its blocked flows have no other shortest path.  The master then moves
-        the port's other flows.  False: such a port is never elected.
+        Whether a port may become master even if its blocked flows have no other shortest path.  The master then moves
+        the port's other flows.  If false, such a port is never elected.
     rounds
-        Control messages that a port sends with one identifier before it draws a new random identifier; 0: it never
-        draws one.  The published protocol has no rounds.  There, a port that waits for the loop without being on it may
-        have the smallest identifier, and then no master is elected.
+        Number of control messages that a port sends with one identifier before it draws a new random identifier.  0: it
+        never draws one.  The published protocol never draws a new identifier.  In it, a port that waits for the loop
+        without being on the loop may have the smallest identifier.  Then no master is elected.
     """
 
     port: Remedy = Remedy()
@@ -220,13 +223,13 @@ class Switching:
     Attributes
     ----------
     arbitration, inputs
-        Arbitration at outputs, and organisation of the input queues.  Whether a credit loop deadlocks can depend on
-        them, so every printed result must name them.
+        Arbitration at outputs, and organisation of the input queues.  These settings can decide whether a credit loop
+        deadlocks, so every printed result must name them.
     speedup
-        Packets that an input of a switch can send at once, each to another output at the rate of its link.  Crossbars
-        of switches have a speedup of 1 to 2; 0: any number, an ideal crossbar.
+        Number of packets that an input of a switch can send at once, each to another output at the rate of its link.
+        Crossbars of real switches have a speedup of 1 to 2.  0 means any number, an ideal crossbar.
     fcp_period
-        Ticks between flow control packets; 0: credits return to the sender without waiting for one.
+        Ticks between flow control packets.  0: credits return to the sender at once.
     vlarb
         VL arbitration tables of all ports; None: VLs are served round robin.
     seed
@@ -245,7 +248,7 @@ class Switching:
 
 
 def _remedy_of(network: Network, remedies: Remedies) -> list[Remedy]:
-    """Return the settings for blocked packets of each channel's sending port; ports of CAs have none."""
+    """Return the settings for blocked packets of each channel's sending port.  Ports of CAs have no such settings."""
     arrays, none = network.arrays, Remedy()
     leaf = remedies.port if remedies.leaf is None else remedies.leaf
     chosen = []
@@ -260,7 +263,7 @@ def _remedy_of(network: Network, remedies: Remedies) -> list[Remedy]:
 
 
 def _check_int(what: str, value: int, least: int, most: int) -> None:
-    """Raise OptionError if a value is not an integer from ``least`` to ``most``; ``what`` names the value in the
+    """Raise OptionError if a value is not an integer from ``least`` to ``most``.  ``what`` names the value in the
     error.
     """
     if not is_int_in(value, least, most):
@@ -268,7 +271,7 @@ def _check_int(what: str, value: int, least: int, most: int) -> None:
 
 
 def _check_remedies(remedies: Remedies, each: set[Remedy], mtu: int) -> None:
-    """Raise OptionError if a setting for blocked packets is out of range.
+    """Raise OptionError if a setting for packets that cannot move is out of range.
 
     ``each`` is the set of all ports' settings, and ``mtu`` the size of the largest packet in bytes.
     """
@@ -319,7 +322,7 @@ def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: s
 def _wheel_bits(network: Network, mtu: int) -> int:
     """Return log2 of the number of slots of the kernel's timing wheel (its queue of future events).
 
-    The wheel should cover all events that one packet schedules, with a margin.
+    The wheel should cover all events that one packet schedules, and some more.
     """
     arrays = network.arrays
     slowest = int(arrays.cost.max(initial=1)) * int(mtu) >> 20

@@ -1,4 +1,4 @@
-"""Cases of a scenario file that simulate packets, and the figures, settings, time series and events of their
+"""Run cases of a scenario file that simulate packets.  Return figures, settings, time series and events of their
 results.
 """
 
@@ -42,7 +42,7 @@ FIRSTS = {
     "hoq_drop": Event.HOQ_DROP,
     "stalled": Event.STALLED,
 }
-"""Events whose first time of occurrence is a figure of the result, by the name of the figure."""
+"""Kinds of events whose first occurrence is a figure of the result, by the name of the figure."""
 
 Found = dict[str, Any]
 
@@ -62,9 +62,10 @@ class _Recorder:
     time
         Time of each recorded point, in packet times.
     buffers, taken
-        At each point, by channel: blocks in the input buffer; blocks of the buffer for which the sender has no credit.
+        Blocks at each point, by channel: first the blocks in the input buffer, then the blocks of the buffer for which
+        the sender has no credit.
     got
-        At each point, by name of flows: bytes delivered so far.
+        Bytes delivered so far at each point, by name of flows.
     """
 
     simulation: Simulation
@@ -76,7 +77,7 @@ class _Recorder:
     taken: list[npt.NDArray[np.int64]] = field(default_factory=list)
     got: list[npt.NDArray[np.int64]] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
-    """For each action that needs drained LIDs: number of packets to these LIDs that were still in flight."""
+    """Number of packets in flight to the LIDs that should be drained, for each action that requires drained LIDs."""
     done: int = 0
     """Number of planned actions performed so far."""
 
@@ -84,7 +85,7 @@ class _Recorder:
         """Record the present state as one point of the time series."""
         now = self.simulation.now / self.packet
         if self.time and self.time[-1] == now:
-            return  # A second point at the same time would divide by a time of 0.
+            return  # A second point at the same time would cause a division by a time of 0.
         self.time.append(now)
         vcs = self.simulation.virtual_channels()
         self.buffers.append(vcs.occupancy[self.channels].sum(axis=1))
@@ -92,7 +93,7 @@ class _Recorder:
         self.got.append(by_name(self.plan, self.simulation.flows().bytes))
 
     def run(self, until: int, step: int) -> None:
-        """Run to a tick in steps, perform the actions that are due, and record a point after each step."""
+        """Run to a tick in steps.  Perform the actions that are due, and record a point after each step."""
         self.sample()
         for action in self.plan.actions[self.done :]:
             if action.tick > until:
@@ -105,7 +106,7 @@ class _Recorder:
         self._steps(until, step)
 
     def _steps(self, until: int, step: int) -> None:
-        """Run to a tick in steps, and record a point after each step; stop early if all traffic is delivered."""
+        """Run to a tick in steps, and record a point after each step.  Stop early if all traffic is delivered."""
         while self.simulation.now < until:
             stop = self.simulation.run(min(self.simulation.now + step, until))
             self.sample()
@@ -140,14 +141,14 @@ class _Recorder:
 
 
 def by_name(plan: Plan, of_flows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Add up a counter over all flows with the same name in the scenario file: int64[names], one sum for each name."""
+    """Add up a counter over all flows that have one name in the scenario file, int64[names]."""
     return np.bincount(plan.owner, of_flows, len(plan.names)).astype(np.int64)
 
 
 def _of_flows(simulation: Simulation, plan: Plan, early: npt.NDArray[np.int64], ticks: int) -> Found:
-    """Return the figures that concern flows, such as throughput and latency.
+    """Return the figures about flows, such as throughput and latency.
 
-    ``early`` is int64[names]: bytes delivered at the start of the measurement, ``ticks`` before its end.
+    ``early`` is int64[names]: bytes delivered at the start of the measurement, which is ``ticks`` before its end.
     """
     flows = simulation.flows()
     share = (by_name(plan, flows.bytes) - early) / BLOCK / max(ticks, 1)
@@ -166,7 +167,7 @@ def _of_flows(simulation: Simulation, plan: Plan, early: npt.NDArray[np.int64], 
 
 
 def _of_switches(simulation: Simulation) -> Found:
-    """Return the figures that concern switches: deadlocks, drops, and actions of deadlock breakers."""
+    """Return the figures about switches: deadlocks, drops, and actions of deadlock breakers."""
     totals, log, counters = simulation.totals(), simulation.log(), simulation.counters()
     packet, deadlocks = packet_of(simulation), simulation.wait_graph().deadlocks
     labels = simulation.network.fabric.labels
@@ -192,17 +193,17 @@ def _of_switches(simulation: Simulation) -> Found:
 def _locked(simulation: Simulation) -> float:
     """Return the time at which a deadlock was complete, in packet times.
 
-    A knot (a set of channels that wait for each other for ever) is complete when the last of its packets has been sent
-    into it.  If there are several knots, the earliest time counts.
+    A knot (a set of channels that wait only for each other) is complete when its last packet has been sent into it.  If
+    there are several knots, the earliest time counts.
     """
     sent, packet = simulation.virtual_channels().sent.ravel(), packet_of(simulation)
     return round(min(float(sent[list(knot.members)].max()) for knot in simulation.wait_graph().deadlocks) / packet, 2)
 
 
 def _waits_from(simulation: Simulation) -> float:
-    """Return since when the first permanently blocked packet waits, in packet times.
+    """Return the packet time since which the first permanently blocked packet waits.
 
-    Only packets at the head of a queue count.  Such a packet is blocked for ever if its queue waits for a knot.
+    Only packets at the head of a queue count.  Such a packet is blocked forever if its queue waits for a knot.
     """
     waits, rows = simulation.wait_graph(), simulation.packets()
     heads = rows[rows[:, 6] >= 0]
@@ -217,7 +218,8 @@ def packet_of(simulation: Simulation) -> int:
 def _links_used(simulation: Simulation, early: npt.NDArray[np.int64]) -> dict[str, int]:
     """Count the channels between switches that have sent packets since the start of the measurement.
 
-    The result is by name of the sending switch.  ``early`` is int64[N]: packets sent by each channel at that start.
+    The result has one number for each sending switch, by its name.  ``early`` is int64[N]: number of packets that each
+    channel had sent at the start of the measurement.
     """
     network = simulation.network
     arrays, sent = network.arrays, simulation.counters().port_xmit_pkts > early
@@ -227,7 +229,7 @@ def _links_used(simulation: Simulation, early: npt.NDArray[np.int64]) -> dict[st
 
 
 def _over_time(recorder: _Recorder, start: float) -> Found:
-    """Return the figures that come from the time series after packet time ``start``.
+    """Return the figures that are computed from the time series after packet time ``start``.
 
     They are mainly the largest used space of each buffer, in packets of full size, and the smallest throughput between
     two points.  Space counts as used from the sending of a packet until the sender has the credits back.
@@ -251,7 +253,7 @@ def _over_time(recorder: _Recorder, start: float) -> Found:
 
 
 def _stated(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
-    """Return the settings that influence the outcome, to be printed with the result."""
+    """Return the settings that influence the result and are printed with it."""
     switching = simulation.switching
     stated = {
         "arbitration": switching.arbitration.name.lower().replace("_", "-"),
@@ -294,7 +296,8 @@ def run_packets(scenario: Scenario, case: Case) -> CaseOutput:
 def _shown(scenario: Scenario, plan: Plan) -> list[int]:
     """Return the channels to show in the chart.
 
-    They are the channels on the paths that the scenario lists, else those on the paths of the flows, else any.
+    They are the channels on the paths that the scenario lists, otherwise the channels on the paths of the flows,
+    otherwise all channels.
     """
     paths = [flow[key] for flow in scenario.flows for key in ("path", "then") if key in flow]
     if paths or scenario.tables["traffic"]:
@@ -308,8 +311,8 @@ def _shown(scenario: Scenario, plan: Plan) -> list[int]:
 
 
 def _at_standstill(scenario: Scenario, case: Case, plan: Plan) -> Found:
-    """Simulate one simulation case to a standstill or to the end of the run, without recording time series; return the
-    figures.
+    """Simulate one simulation case to a standstill or to the end of the run, and return the figures.  No time series is
+    recorded.
     """
     simulation = simulate(
         plan.network, plan.traffic, switching=switching_of(scenario, case), remedies=remedies_of(scenario, case)
@@ -379,8 +382,8 @@ def run_shifts(scenario: Scenario, case: Case) -> CaseOutput:
 
 
 def _least_of(plan: Plan, traffic: Traffic, switching: Switching, start: int, until: int) -> float:
-    """Simulate traffic, and return the throughput of the slowest flow from ``start`` to ``until``, as a fraction of a
-    link.
+    """Simulate traffic, and return the throughput of the slowest flow from tick ``start`` to ``until``, as a fraction
+    of a link.
     """
     simulation = simulate(plan.network, traffic, switching=switching)
     simulation.run(start)

@@ -1,7 +1,7 @@
-"""Traffic patterns at a given load: which CA sends to which, and when messages are due.
+"""Make traffic patterns at a given load: which CA sends to which, and when messages are due.
 
 CAs are numbered in the order of :func:`routing.simulate.traffic.senders`.  The generators number the CAs of tori and
-meshes by coordinate, so that with one CA at each switch a pattern has its usual meaning there.
+meshes by coordinate.  So with one CA at each switch, the patterns have their usual meaning.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _bit_reverse(count: int, _: int) -> Partners:
 
 
 def _random(count: int, seed: int) -> Partners:
-    """Return a random permutation without fixed points (Sattolo's algorithm: one cycle of all CAs)."""
+    """Return a random permutation without fixed points, by Sattolo's algorithm (one cycle of all CAs)."""
     partner = list(range(count))
     random = np.random.Generator(np.random.PCG64(seed))
     for last in range(count - 1, 0, -1):
@@ -61,11 +61,11 @@ PERMUTATIONS: Mapping[str, Callable[[int, int], Partners]] = {
     "bit-complement": lambda count, _: [count - 1 - n for n in range(count)],
     "bit-reverse": _bit_reverse,
 }
-"""Patterns in which each CA sends to one other CA: functions of the number of CAs and a seed."""
+"""Patterns in which each CA sends to one other CA, as functions of the number of CAs and a seed."""
 
 PATTERNS = ("uniform", *PERMUTATIONS, "hotspot", "incast")
 HOT_SHARE = 0.2
-"""Part of the messages of ``hotspot`` that go to the first CA."""
+"""Fraction of the messages of ``hotspot`` that go to the first CA."""
 PROCESSES = {"poisson": Process.POISSON, "bernoulli": Process.BERNOULLI, "bursty": Process.BURSTY}
 
 
@@ -85,20 +85,20 @@ def pattern_traffic(
     Parameters
     ----------
     network
-        Network; all its CAs that have LIDs send.
+        Network.  All its CAs that have LIDs send.
     pattern
-        ``uniform``: random destinations.  ``hotspot``: the same, but a fifth of the messages goes to the first CA.
-        ``incast``: all CAs send to the first one.  In all others each CA sends to one CA: a random ``permutation``, the
-        next CA (``neighbour``), the CA halfway round (``tornado``), ``transpose``, ``bit-complement`` and
-        ``bit-reverse`` of the CA's number.
+        ``uniform``: random destinations.  ``hotspot``: a fifth of the messages goes to the first CA, and all others to
+        random destinations.  ``incast``: all CAs send to the first CA.  In all others each CA sends to one CA: a random
+        ``permutation``, the next CA (``neighbour``), the CA halfway round (``tornado``), ``transpose``,
+        ``bit-complement`` and ``bit-reverse`` of the CA's number.
     load
-        Load of each sending CA's link, as a fraction; for ``incast`` the load of the receiving CA's link.
+        Load of each sending CA's link, as a fraction.  For ``incast`` it is the load of the receiving CA's link.
     process
-        Poisson, Bernoulli (a slot takes the time of a message), or bursty.
+        Arrival process of messages: Poisson, Bernoulli (a slot is the time of a message), or bursty.
     burst
-        Mean number of messages of a burst; they follow each other at the rate of the link.
+        Mean number of messages of a burst.  They follow each other at the rate of the link.
     bytes, mtu
-        Bytes of a message, and of the largest packet.
+        Size in bytes of a message, and of the largest packet.
     seed
         Seed of the random permutation.
 
@@ -127,7 +127,7 @@ def pattern_traffic(
 
 
 def _timed(network: Network, flow: Flow, process: Process, load: float, burst: float) -> Flow:
-    """Return a flow whose messages become due by an arrival process, at a mean load of the CA's link."""
+    """Return a flow whose messages become due by an arrival process.  Their mean load of the CA's link is given."""
     interval = message_interval(network, flow.source, load, flow.bytes)
     busy = message_interval(network, flow.source, 1.0, flow.bytes)
     if process is Process.POISSON:

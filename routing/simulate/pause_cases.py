@@ -1,6 +1,7 @@
-"""Cases of a scenario file on lossless Ethernet: which links send pauses to which, and whether the flows' rates settle.
+"""Run cases of a scenario file on lossless Ethernet: which links pause which others, and whether the rates of the flows
+converge.
 
-The analysis treats flows as fluid; it does not simulate packets.
+The analysis treats flows as fluids, and does not simulate packets.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from routing.simulate.scenario_setup import flow_endpoints, flows_of
 
 
 def _demand(scenario: Scenario, fabric: Fabric, flow: Mapping[str, Any]) -> Demand:
-    """Return the source and the destination of a flow; a flow with several destinations is an error."""
+    """Return the source and the destination of a flow.  A flow with several destinations is an error."""
     source, targets = flow_endpoints(scenario, fabric, flow)
     if len(targets) != 1:
         where = scenario.flow_at(flow, "to")
@@ -29,9 +30,10 @@ def _demand(scenario: Scenario, fabric: Fabric, flow: Mapping[str, Any]) -> Dema
 
 
 def run_pauses(scenario: Scenario, case: Case) -> CaseOutput:
-    """Analyse flows along their paths as fluid flows over links with pauses (:mod:`routing.deadlock.pause`).
+    """Analyse flows along their paths as fluids on links with pauses (:mod:`routing.deadlock.pause`).
 
-    The analysis iterates two stages.  The figures are those of the tables in its source, by number of the iteration:
+    Each iteration of the analysis has two stages.  The figures are those of the tables in the source of the method, by
+    number of the iteration:
 
     - ``fair``: rates of each flow on its links after stage 1.
     - ``rates``: rate of each flow after stage 2.

@@ -1,4 +1,4 @@
-"""Conversion of a port policy to the settings of the simulator for blocked packets."""
+"""Convert a port policy to the simulator's settings for packets that cannot move."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from routing.simulate.options import Breaker, Remedies, Remedy, lifetime_ticks
 
 _KINDS = {"none": Breaker.NONE, "loop": Breaker.LOOP, "deadlock": Breaker.DEADLOCK}
 _CHECKS = 4
-"""Number of searches for suspected ports that the simulator makes within the shortest detection time of any port."""
+"""Number of searches for suspected ports that the simulator makes within the shortest detection time among
+all ports.
+"""
 
 
 def remedies_of(
@@ -22,12 +24,12 @@ def remedies_of(
 ) -> Remedies:
     """Convert a policy to the simulator's settings for all cabled switch ports.
 
-    Properties that no rule sets have OpenSM's defaults.
+    Properties that no rule sets get OpenSM's defaults.
 
     Parameters
     ----------
     found, facts, fabric
-        Simulated fabric, the values of the policy at its ports, and the properties of its ports.
+        Simulated fabric, the values that the policy sets at its ports, and the properties of these ports.
     tick
         Length of a simulation tick in seconds.
     packet_bytes

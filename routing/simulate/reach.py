@@ -1,4 +1,4 @@
-"""Check that the tables have a path for all simulated traffic."""
+"""Check that the tables have a path for all traffic of a simulation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DELIVERED, LOST = -1, -2
 def _next_switch(network: Network, lids: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     """Return the next switch towards each of D LIDs, int32[S, D].
 
-    Instead of a switch, an entry is DELIVERED if the owner of the LID is next, or LOST if the entry leads nowhere.
+    An entry is DELIVERED if the next device is the owner of the LID, or LOST if the LFT entry leads nowhere.
     """
     arrays, fabric = network.arrays, network.fabric
     far = np.full((fabric.switches, 256), -1, np.int32)
@@ -34,7 +34,7 @@ def _next_switch(network: Network, lids: npt.NDArray[np.int64]) -> npt.NDArray[n
 def check_routes(network: Network, traffic: Traffic) -> None:
     """Check that the tables have a path from the source of every flow to each of its destination LIDs.
 
-    The flows themselves must have been checked before.
+    The flows themselves must have passed their checks before.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""Simulation of packets that are forwarded by fixed tables.
+"""Simulate packets that fixed tables forward.
 
-A caller runs it to a tick, reads its state, changes its tables, and continues.
+A caller runs the simulation to a tick, reads its state, changes its tables, and continues.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class Simulation(SimulationBase):
         super().__init__(Handle(arrays, option_arrays(network, switching, remedies, traffic.mtu), flows))
 
     def run_to_end(self, *, limit: int, events: int = MOST_EVENTS) -> RunResult:
-        """Run until all traffic is delivered, and raise an error if that does not happen.
+        """Run until all traffic is delivered.  Otherwise raise an error.
 
         Raises
         ------
         RoutingError
-            The traffic is not delivered by tick ``limit`` or within ``events`` events, or the network is at a
-            standstill; the message contains the totals.
+            The traffic is not delivered by tick ``limit`` or within ``events`` events, or no packet can move any more.
+            The message contains the totals.
         """
         stop = self.run(limit, events=events)
         if stop.reason is not StopReason.FINISHED:
@@ -75,8 +75,8 @@ class Simulation(SimulationBase):
         """Raise KernelError unless every packet and every block of credit is accounted for.
 
         Three sums are checked.  Packets: sent = delivered + dropped + in flight.  Blocks of every virtual channel:
-        credits + occupancy + flying + returning = buffer.  The sum of all occupancies is the size of all packets in
-        queues.
+        credits + blocks in the buffer + blocks on the wire + credits on the wire = buffer size.  The sum of the blocks
+        in all buffers is the size of all packets in queues.
         """
         totals = self.totals()
         lost = totals["injected"] - totals["delivered"] - totals["dropped"] - totals["in_flight"]
@@ -124,38 +124,38 @@ class Simulation(SimulationBase):
         return self._handle.packets()
 
     def wait_graph(self) -> WaitFor:
-        """Return the present wait-for graph of the virtual channels (channel x V + VL); its ``.deadlocks`` are exact.
+        """Return the present wait-for graph of the virtual channels (channel x V + VL).  Its ``.deadlocks`` are exact.
 
-        A virtual channel A waits for another one, B, if the head packet of a queue in A's buffer needs more credits of
-        B than B will have after all returning credits have arrived.  A can move if its buffer is empty, if packets are
-        on the way to the buffer, or if the head packet of one of its queues can be sent.
+        A virtual channel A waits for a virtual channel B if the head packet of a queue in A's buffer needs more credits
+        of B than B will have.  Credits that are on the wire to B's sender are included.  A can move if its buffer is
+        empty, if packets are on the way to the buffer, or if the head packet of one of its queues can be sent.
         """
         waiter, awaited, can_move = self._handle.wait_graph()
         return WaitFor.of(waiter, awaited, len(can_move), can_move=can_move)
 
     def lft(self) -> npt.NDArray[np.uint8]:
-        """Return the present forwarding tables, uint8[S, L], which Loop Breaker may have changed."""
+        """Return the present forwarding tables, uint8[S, L].  Loop Breaker may have changed them."""
         return self._handle.lft()
 
     def set_lft(self, lft: npt.NDArray[np.uint8]) -> None:
         """Replace the forwarding tables during the simulation.
 
-        Packets whose heads arrive from now on use the new tables.  Queued packets keep their output.
+        Packets whose heads arrive at a switch later use the new tables.  Queued packets keep their output.
 
         Raises
         ------
         TableError
-            The shape differs from that of the present tables.
+            The new tables have another shape than the present tables.
         """
         self._set("lft", lft)
 
     def set_sl2vl(self, sl2vl: npt.NDArray[np.uint8]) -> None:
-        """Replace the SL2VL tables of the switches during the simulation; CAs keep theirs.
+        """Replace the SL2VL tables of the switches during the simulation.  CAs keep their tables.
 
         Raises
         ------
         TableError
-            The shape differs from that of the present tables.
+            The new tables have another shape than the present tables.
         """
         self._set("sl2vl", sl2vl)
 
@@ -165,7 +165,7 @@ class Simulation(SimulationBase):
         Raises
         ------
         TableError
-            The shape differs from that of the present table, or an SL is over 15.
+            The new table has another shape than the present table, or an SL is over 15.
         """
         if int(sl.max(initial=0)) > MOST_SL:
             raise TableError(f"SL {int(sl.max())} is over {MOST_SL}")
@@ -178,7 +178,7 @@ class Simulation(SimulationBase):
         self._handle.set_table(name, table)
 
     def fail_link(self, channel: int) -> int:
-        """Take both directions of a link down; the tables are not changed.
+        """Take both directions of a link down.  The tables are not changed.
 
         Packets on the link and packets queued for the link are lost, and so are packets that arrive for the link later.
         CAs at the link cannot send.  A packet is on a link until its head has reached a switch, or its tail a CA.
@@ -206,7 +206,7 @@ class Simulation(SimulationBase):
         return lost
 
     def restore_link(self, channel: int) -> None:
-        """Bring both directions of a failed link up again; the link is empty and its senders have all credits.
+        """Bring both directions of a failed link up again.  Then the link is empty, and its senders have all credits.
 
         Raises
         ------
@@ -222,7 +222,7 @@ class Simulation(SimulationBase):
             raise OptionError(f"there is no channel {channel!r}")
 
     def stop_flow(self, flow: int, at: int) -> None:
-        """Stop a flow: from tick ``at`` on it begins no further message.
+        """Stop a flow: from tick ``at`` on, it begins no further message.
 
         Raises
         ------
@@ -260,22 +260,22 @@ def simulate(
     traffic
         Flows, all of which the tables must deliver.
     switching, remedies
-        Options of the switches, and their handling of packets that cannot move.
+        Options of the switches, and settings for packets that cannot move.
 
     Raises
     ------
     OptionError
         A destination does not exist, a buffer is smaller than a packet, or a value is out of range.
     TableError
-        The tables have no path, or a forwarding loop, for a pair that sends.
+        The tables have no path or a forwarding loop for a pair that sends.
     KernelError
         Out of memory.
 
     Notes
     -----
-    The simulation is event-driven, packet by packet, with virtual cut-through.  The result depends only on the
-    arguments and the seed, not on the order in which the events of one tick are handled.
-    Cost: about 3 events per packet and channel.
+    The simulation is event-driven, packet by packet, with virtual cut-through switching.  The result depends only on
+    the arguments and the seed, not on the order in which the events of one tick are handled.  Cost: about 3 events for
+    each packet and channel.
     """
     simulation = Simulation(network, traffic, switching, remedies)
     check_routes(network, traffic)

@@ -1,4 +1,4 @@
-"""Reader of scenario files, each of which defines simulations (cases) and their expected results.
+"""Read scenario files, each of which defines simulations (cases) and their expected results.
 
 docs/simulation.md describes the format.
 """
@@ -34,13 +34,14 @@ class Case:
     what
         Kind of the case: a key of :data:`routing.simulate.case_runners.CASE_RUNNERS`.
     table
-        Table of the case as in the file.
+        Table of the case, as the file states it.
     expect
         Expected figures by name.
     origin
         Origin of the expected figures, one of ``ORIGINS``; None if the file does not state it.
     chosen
-        Settings that were chosen so that the expected figures come out, and the range in which they do; may be empty.
+        Settings that were chosen so that the simulation gives the expected figures, and the range of values with which
+        it does.  The text may be empty.
     where
         Location of the case in the file, for error messages.
     """
@@ -91,14 +92,14 @@ class Scenario:
 
     @contextmanager
     def placed(self, *where: str | int, remedy: str | None = None) -> Iterator[None]:
-        """Convert input errors that occur in a ``with`` block to errors that name a location in the scenario file.
+        """Convert input errors in a ``with`` block to errors that name a location in the scenario file.
 
         Parameters
         ----------
         where
             Location of the value that is being processed.
         remedy
-            Advice to print instead of the errors' own advice; None: print their own.
+            Advice to print instead of the errors' own advice.  None: the errors' own advice is printed.
 
         Raises
         ------
@@ -123,7 +124,7 @@ class Scenario:
         return ("flow", [flow_name(number, one) for number, one in enumerate(self.flows)].index(flow["name"]), key)
 
     def choice(self, what: str, text: object, choices: Mapping[str, Value]) -> Value:
-        """Return the value for which a word of the file stands; ``what`` describes the word in the error message.
+        """Return the value that belongs to a word of the file.  ``what`` describes the word in the error message.
 
         Raises
         ------
@@ -136,7 +137,7 @@ class Scenario:
 
 
 def flow_name(number: int, flow: Mapping[str, Any]) -> str:
-    """Return the name of a flow in the results: its own name, or "f" and its number in the file."""
+    """Return the name of a flow in the results: the name in the file, or "f" and the number of the flow in the file."""
     return str(flow.get("name", f"f{number}"))
 
 
@@ -188,7 +189,7 @@ def _check_origin(file: Toml, origin: str, *where: str | int) -> None:
 def _case(file: Toml, row: Mapping[str, Any], origin: str | None, *where: str | int) -> Case:
     """Check the table of one simulation case, and return the case.
 
-    ``origin`` is the origin of the figures of those cases that do not state their own.
+    ``origin`` is the origin of the expected figures of cases that do not state one.
     """
     if "origin" in row:
         _check_origin(file, row["origin"], *where, "origin")

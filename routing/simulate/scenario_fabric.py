@@ -1,4 +1,4 @@
-"""Fabric and routing tables of a scenario file: listed in the file, generated, or read from other files."""
+"""Make the fabric and routing tables of a scenario: listed in the file, generated, or read from other files."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ def scenario_fabric(scenario: Scenario) -> Fabric:
 def _from_file(scenario: Scenario, table: Mapping[str, Any]) -> Fabric:
     """Read the fabric of a scenario from a file in any supported format.
 
-    Results name devices, and names in the file may be ambiguous.  So every device is renamed to its unique label.
+    Results contain names of devices, and names in the file may be ambiguous.  So every device is renamed to its unique
+    label.
     """
     lmc = table.get("lmc", 0)
     with scenario.placed("fabric", "file"):
@@ -118,7 +119,7 @@ def pair(scenario: Scenario, cable: object, *where: str | int) -> tuple[str, str
 
 
 def cable_between(scenario: Scenario, fabric: Fabric, ends: tuple[str, str], *where: str | int) -> int:
-    """Return the link of the cable between two devices; the port is needed only if there are several cables.
+    """Return the link of the cable between two devices.  A port is needed only if there are several cables.
 
     Parameters
     ----------
@@ -165,13 +166,13 @@ def _plug(fabric: Fabric, text: str) -> tuple[int, int | None]:
         if found is None:
             raise
         return find_device(fabric, found[1]), int(found[2] or found[3])
-    with suppress(OptionError):  # no error: the text names a switch, or a CA with several ports, so the port stays open
+    with suppress(OptionError):  # The text names a switch, or a CA with several ports, so the port stays undetermined.
         return device, int(fabric.endport_port[find_endport(fabric, text)[0]])
     return device, None
 
 
 def _plugs(fabric: Fabric, link: int) -> Iterator[set[tuple[int, int | None]]]:
-    """Iterate over the names of a cable: each of its two (device, port) ends, with the port or None."""
+    """Yield the possible ends of a cable that a text names: (device, port) pairs, with the port or None."""
     (a, b), (p, q) = fabric.link_device[link].tolist(), fabric.link_port[link].tolist()
     return ({(a, near), (b, far)} for near in (None, p) for far in (None, q))
 
@@ -185,8 +186,8 @@ def _cable_name(fabric: Fabric, link: int) -> str:
 def scenario_routing(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequence[Mapping[str, Any]]) -> Routing:
     """Return the routing tables of a simulation case.
 
-    The source of the tables is an engine, a rule (such as D-mod-K) or files.  Without these, the tables contain just
-    the listed paths of the flows.
+    The source of the tables is an engine, a rule (such as D-mod-K) or files.  Without a source, the tables contain only
+    the paths that the flows list.
     """
     own = {name: case.table[name] for name in ("engine", "vls") if name in case.table}
     table = {**scenario.tables["routing"], **own}
@@ -253,7 +254,7 @@ def _read(scenario: Scenario, fabric: Fabric, path: str, *where: str | int) -> R
 def _literal_paths(
     scenario: Scenario, fabric: Fabric, flows: Sequence[Mapping[str, Any]], more: Sequence[Sequence[str]]
 ) -> list[Sequence[str]]:
-    """Return the listed paths that the tables must contain.
+    """Return the listed paths, which the tables must contain.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Check of a scenario file for keys that have no effect.
+"""Check a scenario file for keys that have no effect.
 
 A key without effect is probably a mistake of the author, so it is an error.
 """
@@ -16,7 +16,7 @@ from routing.simulate.scenario_table_lint import check_unread
 Table = Mapping[str, Any]
 
 PACKETS = "packets"
-"""Kind of a simulation case (value of its key ``what``) if the case does not name one."""
+"""Kind of a simulation case (value of its key ``what``) if the case does not state its kind."""
 _ALWAYS = {"name", "what", "expect", "origin", "chosen"}
 _TABLES = _ALWAYS | {"without", "engine", "vls", "routing"}
 _RUN = _TABLES | {"arbitration", "inputs", "buffer", "wire", "pauses", "until", "speedup"}
@@ -75,7 +75,7 @@ def check_unused_keys(file: Toml) -> None:
     ----------
     file
         Scenario file whose tables have known keys and values of the right types.  An unknown value, such as an unknown
-        ``what``, is not reported here but when the value is used.
+        ``what``, is not reported here.  It is reported when the value is used.
     """
     document = file.table
     cases = document["case"]
@@ -91,7 +91,7 @@ def check_unused_keys(file: Toml) -> None:
 
 
 def _unused(file: Toml, *where: str | int, why: str, remedy: str = "leave it out") -> ParseError:
-    """Return the error for a key of a scenario file that has no effect; ``why`` names the reason."""
+    """Return the error for a key of a scenario file that has no effect.  ``why`` is the reason."""
     return file.error(f"{where[-1]} does nothing {why}", *where, remedy=remedy)
 
 
@@ -134,9 +134,7 @@ def _check_traffic(file: Toml, traffic: Table) -> None:
 
 
 def _persistent(sender: Table) -> bool:
-    """Return whether a table ``[[flow]]`` or ``[traffic]`` sends at full rate, so that the key ``load`` has no
-    effect.
-    """
+    """Return whether a table ``[[flow]]`` or ``[traffic]`` sends at full rate.  Then the key ``load`` has no effect."""
     return bool(sender.get("process", "persistent") == "persistent")
 
 
@@ -170,7 +168,7 @@ def _check_flow(file: Toml, flow: Table, number: int) -> None:
 
 
 def _check_then(file: Toml, flow: Table, number: int) -> None:
-    """Raise ParseError unless the new path of a flow (``then``) has the same ends as its old path (``path``)."""
+    """Raise ParseError unless the new path of a flow (``then``) has the ends of its old path (``path``)."""
     path, then = flow.get("path"), flow.get("then")
     if not path or then is None:
         return
@@ -217,7 +215,7 @@ def _check_case(file: Toml, case: Table, number: int) -> None:
 
 
 def _check_new_paths(file: Toml, case: Table, *where: str | int) -> None:
-    """Raise ParseError if a simulation case asks for the flows' new paths although its tables do not depend on any new
+    """Raise ParseError if a simulation case refers to the flows' new paths although its tables do not depend on any new
     path.
     """
     made = made_by(file.table.get("routing", {}), case)
@@ -228,7 +226,7 @@ def _check_new_paths(file: Toml, case: Table, *where: str | int) -> None:
 
 
 def _listens_to_load(document: Table, case: Table) -> bool:
-    """Return whether any traffic of a simulation case depends on the key ``load``."""
+    """Return whether the key ``load`` has an effect on any traffic of a simulation case."""
     if document.get("traffic"):
         pattern = document["traffic"]["pattern"]
         return "load" in PATTERN_KEYS.get(pattern, {"load"}) and not _persistent(document["traffic"])
@@ -240,7 +238,7 @@ def _listens_to_load(document: Table, case: Table) -> bool:
 def _check_words(
     file: Toml, case: Table, part: str, words: Iterable[object], read_by: Mapping[str, set[str]], *where: str | int
 ) -> None:
-    """Raise ParseError for a key, in a subtable of a case, that has no effect for the options chosen there.
+    """Raise ParseError for a key in a subtable of a case that has no effect with the options chosen in the subtable.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Schema of scenario files: the keys of each table, the types of their values, and the bounds of numbers."""
+"""Define the schema of scenario files: the keys of each table, the types of their values, and the bounds of numbers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NUMBER, TEXT, LIST, TABLE, FLAG, INTEGER = (int, float), (str,), (list,), (dict,
 LONGEST = 10**12
 """Largest time in packet times.
 
-With the largest packet this is about 10^15 ticks, and eight times as much still fits an int64.
+With the largest packet this is about 10^15 ticks.  Eight times as much still fits an int64.
 """
 LOAD = Key(NUMBER, least=1e-6, most=1)
 TIME = Key(NUMBER, least=0, most=LONGEST)
@@ -131,7 +131,7 @@ output of ibnue itself.
 """
 
 RENAMED: Mapping[str, str] = {"way": "path", "ways": "paths", "waits": "dependencies"}
-"""Keys of earlier versions of the format of scenario files, and the names that replace them."""
+"""Keys of earlier versions of the scenario format, with the names that replace them."""
 
 EXPECTED = Key(NUMBER, least=-1e18, most=1e18)
 """Schema of an expected number in a scenario file (table ``expect``)."""
@@ -139,15 +139,15 @@ TOLERANCE = Key(NUMBER, least=0, most=1)
 
 
 def made_by(routing: Mapping[str, Any], case: Mapping[str, Any]) -> str | None:
-    """Return which source determines the routing tables of a simulation case.
+    """Return the source of the routing tables of a simulation case.
 
-    The result is ``engine``, ``tables`` (files) or ``rule``; None means that the tables contain the listed paths of
+    The result is ``engine``, ``tables`` (files) or ``rule``.  None means that the tables contain the listed paths of
     flows.
 
     Parameters
     ----------
     routing
-        Table ``[routing]`` of the file, which applies if the case does not name a source itself.
+        Table ``[routing]`` of the file.  It applies if the case itself does not name a source.
     case
         Table of the case.
     """
@@ -175,7 +175,7 @@ def check_table(file: Toml, table: Mapping[str, Any], kind: str, message: str, *
 
 
 def check_value(file: Toml, value: object, key: Key, message: str, *where: str | int) -> None:
-    """Raise ParseError unless a value has an allowed type and its numbers are within bounds; ``message`` names the
+    """Raise ParseError unless a value has an allowed type and its numbers are within bounds.  ``message`` names the
     value.
     """
     if not isinstance(value, key.types) or (isinstance(value, bool) and bool not in key.types):
@@ -208,7 +208,7 @@ def check_expected(file: Toml, value: object, message: str, *where: str | int) -
 
 
 def shown(value: object) -> str:
-    """Return the text of a value for an error message, in which a long integer is cut to its first digits."""
+    """Return the text of a value for an error message.  A long integer is cut to its first digits."""
     text = repr(value)
     long = isinstance(value, int) and len(text) > MOST_DIGITS
     return f"{text[:MOST_DIGITS]}... ({len(text)} digits)" if long else text

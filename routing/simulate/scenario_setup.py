@@ -1,4 +1,4 @@
-"""Conversion of a case of a scenario file to a network, traffic and options of switches.
+"""Convert a case of a scenario file to a network, traffic and options of switches.
 
 Times in a scenario file are in packet times: the time that the fastest link needs for a packet of ``timing.packet``
 bytes.  A tick is the time in which the fastest link sends 64 bytes.
@@ -50,7 +50,7 @@ LONGEST = 1 << 50
 
 
 def packet_ticks(scenario: Scenario) -> int:
-    """Return the length of a packet time (that of a packet on the fastest link) in ticks."""
+    """Return the length of a packet time in ticks.  A packet time is the time of a packet on the fastest link."""
     size = scenario.tables["timing"].get("packet", PACKET)
     if size < 1:
         raise scenario.error(f"{size} bytes are not a valid packet size", "timing", "packet")
@@ -58,9 +58,7 @@ def packet_ticks(scenario: Scenario) -> int:
 
 
 def measurement_window(scenario: Scenario, case: Case) -> tuple[int, int]:
-    """Return the period of a simulation case that is measured: the tick at which it starts, and the tick at which the
-    run ends.
-    """
+    """Return the period in which a simulation case measures: its first tick, and the tick at which the run ends."""
     run, packet = scenario.tables["run"], packet_ticks(scenario)
 
     def stated(key: str, usual: float) -> tuple[float, Where]:
@@ -156,8 +154,8 @@ def flow_endpoints(scenario: Scenario, fabric: Fabric, flow: Mapping[str, Any]) 
 
 
 def _flow(scenario: Scenario, network: Network, table: Mapping[str, Any], load: float | None) -> Flow:
-    """Convert a table ``[[flow]]`` to a flow of the simulator; ``load`` (if not None) replaces the load in the
-    table.
+    """Convert a table ``[[flow]]`` to a flow of the simulator.  ``load`` replaces the load in the table unless it is
+    None.
     """
     packet = packet_ticks(scenario)
     size = table.get("message", scenario.tables["timing"].get("packet", PACKET))
@@ -196,16 +194,16 @@ def traffic_of(scenario: Scenario, case: Case, network: Network, flows: Sequence
 
 
 def _window(scenario: Scenario, case: Case) -> int | None:
-    """Return the window of a simulation case (largest number of packets of each flow in flight); None if there is no
-    limit.
+    """Return the window of a simulation case: the largest number of packets of each flow in flight.  None if there is
+    no limit.
     """
     window: int | None = case.table.get("window", scenario.tables["traffic"].get("window"))
     return window
 
 
 def window_stated(scenario: Scenario, case: Case) -> dict[str, str]:
-    """Return the limit of packets in flight as a setting to print with the result; empty if the simulation case has no
-    limit.
+    """Return the window (limit of packets in flight) as a setting to print with the result.  Empty if the simulation
+    case has no window.
     """
     window = _window(scenario, case)
     return {} if window is None else {"window": count_noun(window, "packet")}
@@ -259,7 +257,7 @@ def remedies_of(scenario: Scenario, case: Case) -> Remedies:
 
     def ticks(name: str, usual: float) -> int:
         time = float(table.get(name, usual))
-        # A positive time must not be rounded to 0, since 0 means that there is no limit.
+        # A positive time must not be rounded to 0, because 0 means that there is no limit.
         return max(round(time * packet), int(time > 0))
 
     remedy = Remedy(
@@ -284,7 +282,7 @@ def remedies_of(scenario: Scenario, case: Case) -> Remedies:
 def build_network_for(
     scenario: Scenario, case: Case, flows: Sequence[Mapping[str, Any]] | None = None
 ) -> tuple[Network, Traffic]:
-    """Build the network and the traffic of a case; ``flows`` (if not None) replaces the flows of the case.
+    """Build the network and the traffic of a case.  ``flows`` replaces the flows of the case unless it is None.
 
     Raises
     ------
@@ -298,7 +296,8 @@ def build_network_for(
 
 
 def channels_of_paths(network: Network, paths: Sequence[Sequence[str]]) -> list[int]:
-    """Return the channels whose buffers a chart shows: those of the given paths in order, or all if there are no paths.
+    """Return the channels whose buffers a chart shows: the channels of the given paths in order, or all channels if
+    there are no paths.
 
     Only channels into switches count.  Channels between switches come first, those from CAs last.
     """

@@ -1,4 +1,4 @@
-"""Check of a scenario file for tables and keys that none of its cases uses.
+"""Check a scenario file for tables and keys that none of its cases uses.
 
 Such a table or key is probably a mistake of the author, so it is an error.
 """
@@ -41,8 +41,8 @@ For the tables ``fabric`` and ``routing`` see :data:`BARE`.
 BARE = {"graph", "message-types"}
 """Kinds of cases (values of ``what``) that use neither a fabric nor routing tables."""
 BY_CASE = ("buffer", "wire", "until", "from", "seed", "load", "window", "speedup")
-"""Keys that a simulation case can override: its own value replaces that in ``[timing]``, ``[run]``, ``[traffic]`` or a
-flow.
+"""Keys that a simulation case can override.  The value in the case replaces the value in ``[timing]``, ``[run]``,
+``[traffic]`` or a flow.
 """
 
 
@@ -131,7 +131,7 @@ def _unread(file: Toml, cases: Collection[Table], *where: str | int) -> ParseErr
 
 
 def _own(file: Toml, *where: str | int, own: str = "its own") -> ParseError:
-    """Return the error for a key that has no effect because every simulation case overrides it; ``own`` says what
-    overrides it.
+    """Return the error for a key that has no effect because every simulation case overrides it.  ``own`` names the
+    overriding key.
     """
     return file.error(f"{where[-1]} does nothing where every case has {own}", *where, remedy="leave it out")

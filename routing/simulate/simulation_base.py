@@ -1,4 +1,4 @@
-"""Base class of the two kinds of simulations (fixed tables, adaptive routing).
+"""Define the base class of the two kinds of simulations (fixed tables, adaptive routing).
 
 It runs a simulation to a given tick, and then checks the accounts of packets and credits.
 """
@@ -15,7 +15,7 @@ from routing.simulate.state import RunResult, StopReason
 from routing.simulate.traffic import FOREVER
 
 MOST_EVENTS = 10_000_000_000
-"""Largest number of events of one run, if the caller gives no limit."""
+"""Largest number of events of one run if the caller gives no limit."""
 
 
 class SimulationBase(ABC):
@@ -31,17 +31,17 @@ class SimulationBase(ABC):
         return self._now
 
     def run(self, until: int, *, events: int = MOST_EVENTS, stop_at_standstill: bool = False) -> RunResult:
-        """Run the simulation to a given tick; all events of that tick are handled.
+        """Run the simulation to a given tick, including all events of that tick.
 
         Parameters
         ----------
         until
-            Last tick of the run, not before the present one.
+            Last tick of the run, not before the present tick.
         events
-            Stop after about this many more events.
+            Approximate number of events after which the run stops.
         stop_at_standstill
-            Stop as soon as no data can move without outside help.  Lifetime limits, deadlock breakers and recovery
-            schemes count as outside help: they might make data move again later.
+            Whether to stop as soon as no data can move any more without a lifetime limit, a deadlock breaker or a
+            recovery scheme.  Such a remedy might make data move again later.
 
         Raises
         ------

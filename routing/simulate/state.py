@@ -1,4 +1,4 @@
-"""Results of a simulation: reason for stopping, log events, counters, virtual channels and flows."""
+"""Define the results of a simulation: reason for stopping, log events, counters, virtual channels and flows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class StopReason(enum.IntEnum):
     FINISHED = 1
     """All packets were delivered or dropped, and no message is due."""
     STANDSTILL = 2
-    """Packets are in the network, but no data moves, and none ever will.
+    """Packets are in the network, but no data moves, and none will ever move.
 
     If the run was asked to stop at a standstill, a lifetime limit or a deadlock breaker might still make data move.
     """
@@ -77,7 +77,7 @@ class Event(enum.IntEnum):
     RULE_END = 13
     """A rule of Deadlock Breaker ends, and the port serves all inputs again.  Numbers: output VC, input VC."""
     ROUND = 14
-    """A port draws a new SPUID (identifier), since Loop Breaker has elected no master.
+    """A port draws a new SPUID (identifier), because Loop Breaker has elected no master.
 
     Numbers: VC, new SPUID, number of the round.
     """
@@ -97,7 +97,8 @@ class RunResult(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Counters:
-    """Counters of each channel's sending port, int64[N] each, with the names of InfiniBand's counters if they exist.
+    """Counters of each channel's sending port, int64[N] each.  They have the names of InfiniBand's counters if such
+    counters exist.
 
     Attributes
     ----------
@@ -108,8 +109,8 @@ class Counters:
     port_xmit_wait
         Ticks during which the port had packets to send but sent none.
     port_xmit_discards
-        Packets that the port dropped: by one of the three limits below, because its link was down, or because the
-        packet's VL does not exist.
+        Packets that the port dropped: by one of the three limits below, because its link was down, or because the VL of
+        the packet does not exist.
     port_sw_hoq_lifetime_limit_discards, port_sw_lifetime_limit_discards, vl_stalled_discards
         Part of ``port_xmit_discards``: packets dropped by the head-of-queue lifetime, by the switch lifetime, and
         because the VL was stalled.
@@ -120,8 +121,8 @@ class Counters:
     control_bytes
         Bytes of breakers' control messages sent.
     link_down_discards
-        Packets lost because the channel's link was down: on the link, queued for it, or forwarded to it later.  Queued
-        and later packets also count as ``port_xmit_discards``.
+        Packets lost because the channel's link was down: on the link, queued for the link, or forwarded to it later.
+        Queued and later packets also count as ``port_xmit_discards``.
     waiting
         Packets queued for the channel now.
     """
@@ -147,13 +148,15 @@ class VirtualChannels:
     Attributes
     ----------
     fctbs, fccl
-        Blocks sent since the start; limit up to which blocks may be sent.  (On the wire both are sent modulo 4096.)
+        Number of blocks sent since the start, and the number of blocks up to which the sender may send.  (On the wire
+        both numbers are sent modulo 4096.)
     credits
-        Blocks that may be sent now: ``fccl - fctbs``.  Negative after a packet was sent without credit.
+        Blocks that may be sent now: ``fccl - fctbs``.  The value is negative after a packet was sent without credit.
     occupancy
-        Blocks in the receiver's input buffer that have not begun to leave.
+        Blocks in the receiver's input buffer whose packets have not begun to leave.
     flying, returning
-        Blocks on the way to the buffer; blocks that have left the buffer, but whose credit has not reached the sender.
+        Blocks on the wire to the buffer, and blocks that have left the buffer, but whose credit has not reached the
+        sender.
     buffer
         Size of the buffer in blocks.  It always equals credits + occupancy + flying + returning.
     waiting
@@ -161,10 +164,10 @@ class VirtualChannels:
     sent
         Tick at which the tail of the last packet was sent, -1 if none was sent.
     suspected, spuid, stalled
-        State of the sending port: whether a deadlock breaker suspects it, its identifier, and whether the VL is
-        stalled.
+        State of the sending port: whether a deadlock breaker suspects the port, the identifier of the port, and whether
+        the VL is stalled.
     paused, pauses
-        Whether the sender is paused; how often the receiver has paused it.
+        Whether the sender is paused, and how often the receiver has paused it.
     """
 
     fctbs: npt.NDArray[np.int64]
@@ -198,8 +201,8 @@ class FlowCounts:
     dropped
         Packets dropped on their path.
     latency, network_latency
-        Sums over delivered packets, in ticks: time from the due time of the message to the arrival of the last byte,
-        and time from the departure of the packet's first byte from the CA to the same arrival.
+        Sums over delivered packets, in ticks.  First, the time from the due time of the message to the arrival of the
+        packet's last byte.  Second, the time from the departure of the packet's first byte from the CA to that arrival.
     worst
         Largest latency of a packet since its message was due, in ticks.
     """

@@ -1,4 +1,4 @@
-"""Input of a simulation: flows of messages between end ports.  Functions make common traffic patterns."""
+"""Define the input of a simulation: flows of messages between end ports.  Functions build common traffic patterns."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ class Process(enum.IntEnum):
 
 
 class Pattern(enum.IntEnum):
-    """How a flow chooses the destination of each message."""
+    """Rule by which a flow chooses the destination of each message."""
 
     CYCLE = 0
-    """The destinations in the order of the list, over and over.
+    """The destinations in the order of the list, repeatedly.
 
-    The first destination is the one after the sender's own LID in the list.
+    The first destination is the one that follows the sender's own LID in the list.
     """
     UNIFORM = 1
     """A random destination; all destinations have the same probability."""
     HOTSPOT = 2
-    """With a given probability one of the hot destinations, else any destination."""
+    """With a given probability one of the hot destinations, otherwise any destination."""
 
 
 @dataclass(frozen=True)
@@ -65,24 +65,24 @@ class Flow:
     source
         Row of the sending end port in the fabric's end-port arrays.
     destinations
-        Destination LIDs; the sender's own LID is skipped if listed.
+        Destination LIDs.  If the list contains the sender's own LID, this LID is skipped.
     pattern, process
-        How destinations are chosen, and when messages are due.
+        Rule for the choice of destinations, and arrival process of the messages.
     bytes
-        Size of a message.
+        Size of a message in bytes.
     messages
-        Number of messages, None: no limit.
+        Number of messages.  None: no limit.
     interval
         Mean ticks between messages (Poisson), ticks of a slot (Bernoulli), or ticks between messages of a burst.
     probability
         Probability of a message in a slot (Bernoulli).
     burst, gap
-        Mean number of messages in a burst, mean ticks between bursts.
+        Mean number of messages in a burst, and mean ticks between bursts.
     hot, hot_share
         LIDs of the hotspot (destinations that get extra traffic), and the probability that a message goes to one of
         them.
     window
-        Largest number of packets in flight, None: no limit.  After a packet was delivered or lost, the next one can be
+        Largest number of packets in flight.  None: no limit.  After a packet was delivered or lost, the next one can be
         sent one tick later.
     start, stop
         First tick of the flow, and the tick from which on the flow begins no further message.
@@ -115,9 +115,9 @@ class Traffic:
     Attributes
     ----------
     flows
-        Flows.  Results have one row for each flow in this order.
+        The flows.  Results have one row for each flow in this order.
     mtu
-        Bytes of the largest packet.
+        Size of the largest packet in bytes.
     """
 
     flows: tuple[Flow, ...]
@@ -125,7 +125,9 @@ class Traffic:
 
 
 def _check(flow: Flow, number: int, fabric: Fabric) -> None:
-    """Raise OptionError if a flow has an invalid value; ``number`` names the flow in the error."""
+    """Raise OptionError if a flow has an invalid value.  ``number`` is the number of the flow, for the
+    error message.
+    """
     what = f"flow {number}"
     if not is_int_in(flow.source, 0, fabric.endports - 1):
         raise OptionError(f"{what}: there is no end port {flow.source}")
@@ -181,7 +183,7 @@ def _check_destinations(flow: Flow, own: int, what: str) -> None:
 
 @dataclass
 class _Lists:
-    """Destination lists of all flows for the C kernel, in which equal lists are stored once.
+    """Destination lists of all flows for the C kernel.  Equal lists are stored once.
 
     Attributes
     ----------
@@ -195,7 +197,7 @@ class _Lists:
     lids: list[int] = field(default_factory=list)
 
     def position_of(self, lids: tuple[int, ...]) -> int:
-        """Return the position at which a list begins in ``lids``; a new list is appended."""
+        """Return the position at which a list begins in ``lids``.  A new list is appended first."""
         if lids not in self.where:
             self.where[lids] = len(self.lids)
             self.lids.extend(lids)
@@ -203,9 +205,7 @@ class _Lists:
 
 
 def _sl_row(network: Network, source: int) -> int:
-    """Return the row of the SL table that applies to packets of an end port (tables may have rows by switch or by
-    LID).
-    """
+    """Return the row of the SL table for packets of an end port.  Tables may have rows by switch or by LID."""
     fabric, sls = network.fabric, network.routing.service_levels
     if sls.by_switch and fabric.endport_switch[source] < 0:
         raise OptionError(f"{fabric.endport_label[source]} is at no switch, and SLs go by switch")
@@ -228,7 +228,7 @@ def _check_sizes(network: Network, traffic: Traffic) -> None:
 
 def _reals(flow: Flow) -> tuple[float, ...]:
     """Return the floating-point parameters of a flow, in the order of ``FLOW_REALS``."""
-    # log1p(-1) is undefined.  With the factor 0 every slot has a message, as it should for probability 1.
+    # log1p(-1) is undefined.  With the factor 0 every slot has a message, as probability 1 requires.
     factor = 0.0 if flow.probability >= 1 else 1.0 / math.log1p(-flow.probability)
     return flow.interval, factor, flow.burst, flow.gap, flow.hot_share, 0.0
 
@@ -284,9 +284,9 @@ def senders(fabric: Fabric) -> list[int]:
 
 
 def all_to_all(fabric: Fabric, *, bytes: int = 2048, rounds: int = 1, mtu: int = 2048) -> Traffic:  # noqa: A002
-    """Make an all-to-all exchange: every CA sends one message to every other CA, ``rounds`` times, at full rate.
+    """Make an all-to-all exchange: every CA sends one message to every other CA at full rate, ``rounds`` times.
 
-    CA n begins with CA n + 1, so that not all CAs send to the same destination at first.
+    CA n begins with CA n + 1, so that the CAs do not all send to one destination at first.
     """
     lids = tuple(base_lids(fabric).tolist())
     if len(lids) < 2 or not is_int_in(rounds, 1, FOREVER // len(lids)):
@@ -329,15 +329,15 @@ def uniform(
     Parameters
     ----------
     network
-        Network; all its CAs that have LIDs send and receive.
+        Network.  All its CAs that have LIDs send and receive.
     load
         Load of each CA's link, as a fraction.
     bytes, mtu
-        Bytes of a message, and of the largest packet.
+        Size in bytes of a message, and of the largest packet.
     process
-        Poisson, or Bernoulli with slots of ``slot`` ticks, or persistent.
+        Arrival process: Poisson, Bernoulli with slots of ``slot`` ticks, or persistent.
     slot
-        Ticks of a slot (Bernoulli).
+        Length of a slot in ticks (Bernoulli).
     hot, hot_share
         LIDs of the hotspot, and the fraction of messages that go to them.
     """

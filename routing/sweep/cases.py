@@ -1,7 +1,7 @@
 """Text form of a task's fault case: ``intact``, the name of a fault, or random faults such as ``random 1% link 1/17``.
 
-The last example is case 17 (counted from 0) of the random cases that ``ibnue whatif --random`` draws with seed 1, in
-each of which 1 % of all links fail.
+The last example is case 17 (counted from 0) of the random cases that ``ibnue whatif --random`` draws with seed 1.  In
+each of these cases, 1 % of all links fail.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class RandomFaults:
     together
         Number of simultaneous faults in each case; None: ``percent`` determines it.
     percent
-        Simultaneous faults in each case as a percentage of all possible faults (at least one fault); None: ``together``
-        determines the number.
+        Number of simultaneous faults in each case as a percentage of all possible faults (at least one fault).  None:
+        ``together`` determines the number.
     kinds
         Kinds of faults, such as "link" (:func:`routing.faults.random_faults`).
     seed
-        Random seed.  For the same seed, more cases only add to the end of the list.
+        Random seed.  With one seed, a larger number of cases only adds cases at the end of the list.
     """
 
     cases: int
@@ -63,7 +63,7 @@ class RandomFaults:
         return cls(int(found[1]), None if found[3] else int(found[2] or 2), percent, tuple(kinds), seed)
 
     def texts(self, fabric: Fabric) -> Iterator[str]:
-        """Yield the text of every random case; none if no faults are possible on the fabric.
+        """Yield the text of every random case.  There are none if no faults are possible on the fabric.
 
         Raises
         ------
@@ -80,7 +80,7 @@ class RandomFaults:
 
 
 def text_of(fault: Fault) -> str:
-    """Return the text form of a single fault; :func:`faults_of` converts it back."""
+    """Return the text form of a single fault.  :func:`faults_of` converts it back."""
     word = f"{fault.kind.value} "
     plain = fault.kind in (FaultKind.LINK, FaultKind.SWITCH, FaultKind.CA)
     return word + fault.name if plain else fault.name

@@ -1,8 +1,8 @@
-"""Workers that run the tasks of a sweep: processes on this machine, workers of a Dask scheduler, or ranks of an MPI
-job.
+"""Start workers that run the tasks of a sweep: processes on this machine, workers of a Dask scheduler, or ranks of an
+MPI job.
 
 All three kinds of workers use a :class:`concurrent.futures.Executor` behind a common interface.  The interface detects
-dead workers, and restarts the workers if possible.
+workers that have died, and restarts the workers if possible.
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ from routing.sweep.version import code_version
 from routing.sweep.work import Batch
 
 MANAGER_SECONDS = 1.0
-"""Maximum wait in seconds for the thread of a broken process pool; that thread ends the remaining processes."""
+"""Maximum number of seconds to wait for the thread of a broken process pool.  This thread ends the
+remaining processes.
+"""
 DASK_SECONDS = 20.0
-"""Maximum wait in seconds for the answer of a Dask scheduler, and again for its first worker."""
+"""Maximum number of seconds to wait for the answer of a Dask scheduler, and again for its first worker."""
 
 
 ISOLATE = """
@@ -50,11 +52,11 @@ class Isolate(WorkerPlugin):
     def setup(self, worker):
         isolate()
 """
-"""Code that Dask's scheduler and workers run to remove the working directory from their import path; it is sent as
-text.
+"""Code that removes the working directory from the import path.  It is sent as text to Dask's scheduler and workers,
+which run it.
 
 A process that is started by ``python -m`` searches the working directory first, and would import any package
-``routing`` there.  The directory stays on the path if ibnue's own package ``routing`` is found only there.
+``routing`` there.  The directory stays on the path if ibnue's own package ``routing`` is found only in this directory.
 """
 
 
@@ -77,13 +79,13 @@ class Workers(ABC):
 
     @abstractmethod
     def submit(self, batch: Batch) -> Future[list[Result]]:
-        """Submit a batch to the workers; return a future of its results."""
+        """Submit a batch to the workers, and return a future of its results."""
 
     @abstractmethod
     def died(self, error: BaseException) -> bool:
         """Return whether an exception of a batch means that a worker died.
 
-        The worker may have died during this batch, or during another one that ran at the same time.
+        The worker may have died during this batch, or during another batch that ran at the same time.
         """
 
     @abstractmethod
@@ -92,7 +94,9 @@ class Workers(ABC):
 
     @abstractmethod
     def close(self, *, now: bool = False) -> None:
-        """Release the workers: immediately if ``now``, even during a batch, otherwise when they are idle."""
+        """Release the workers.  If ``now`` is true, this happens immediately, even during a batch.  Otherwise it
+        happens when they are idle.
+        """
 
 
 class Processes(Workers):
@@ -101,7 +105,7 @@ class Processes(Workers):
     Parameters
     ----------
     count
-        Number of processes; None: one for each processor core that this program may use.
+        Number of processes.  None: one for each processor core that this program may use.
     """
 
     def __init__(self, count: int | None = None) -> None:
@@ -113,19 +117,20 @@ class Processes(Workers):
         # Workers are forked from a server process that has loaded the engines.  It has no threads and no open ledger,
         # so forking it is safe.
         context = fork_server(["routing.sweep.timeouts"])
-        # A worker that is killed cannot remove its temporary folder.  So all these folders are in a common one.
+        # A worker that is killed cannot remove its temporary folder.  So the temporary folders of all workers are in
+        # one common folder.
         self._folder = tempfile.mkdtemp(prefix="ibnue-sweep-")
         return concurrent.futures.ProcessPoolExecutor(
             self.count, mp_context=context, initializer=_begin, initargs=(self._folder,)
         )
 
     def submit(self, batch: Batch) -> Future[list[Result]]:
-        """Submit a batch to a process; return a future of its results.
+        """Submit a batch to a process, and return a future of its results.
 
         Raises
         ------
         BrokenExecutor
-            A worker died.
+            A worker has died.
         """
         return pools.submit(self._pool, run_batch, batch)
 
@@ -133,13 +138,13 @@ class Processes(Workers):
         """Return whether an exception means that a process died, which makes the whole pool unusable."""
         if not isinstance(error, BrokenExecutor):
             return False
-        # The pool's own thread ends and joins the processes now.  An exit status can be read once only, so two threads
-        # that read it at the same time would see a wrong one.
+        # The pool's own thread ends and joins the processes at this time.  An exit status can be read only once.  If
+        # two threads read it at the same time, one of them would get a wrong status.
         manager = getattr(self._pool, "_executor_manager_thread", None)
         if manager is not None:
             manager.join(MANAGER_SECONDS)
         exits = [process.exitcode for process in list((self._pool._processes or {}).values())]
-        # A broken pool ends its other processes by SIGTERM, and some processes exit by themselves: both are not the
+        # A broken pool ends its other processes by SIGTERM, and some processes exit by themselves.  Neither kind is the
         # cause.
         first = [status for status in exits if status not in (None, 0, -signal.SIGTERM)]
         self.status = first[0] if first else self.status
@@ -151,7 +156,7 @@ class Processes(Workers):
         Raises
         ------
         EnvironmentProblem
-            Processes cannot start; the message is the first error of such a process.
+            Processes cannot start.  The message is the first error of such a process.
         """
         self.close(now=True)
         if not self._checked:
@@ -171,7 +176,7 @@ class Processes(Workers):
 
 
 def _begin(folder: str) -> None:
-    """Initialise a worker process: temporary files go into ``folder``, and the process ends when its parent ends."""
+    """Initialise a worker process.  Its temporary files go into ``folder``, and it ends when its parent ends."""
     os.environ["TMPDIR"], tempfile.tempdir = folder, None
     exit_with_parent(partial(shutil.rmtree, folder, ignore_errors=True))
 
@@ -182,12 +187,12 @@ class Dask(Workers):
     Parameters
     ----------
     address
-        Address of the scheduler, such as ``tcp://head:8786`` or, equivalently, ``dask://head:8786``.
+        Address of the scheduler, such as ``tcp://head:8786`` or (with equal meaning) ``dask://head:8786``.
 
     Raises
     ------
     EnvironmentProblem
-        Dask is not installed, the scheduler does not answer, or it has no workers, or workers with another version of
+        Dask is not installed, the scheduler does not answer, it has no workers, or its workers have another version of
         ibnue.
     """
 
@@ -210,7 +215,7 @@ class Dask(Workers):
         self._executor = self._client.get_executor(pure=False)
 
     def _greet(self) -> int:
-        """Check that the workers have the same version of ibnue; return the number of threads of all workers."""
+        """Check that the workers have this version of ibnue, and return the number of threads of all workers."""
         try:
             self._client.wait_for_workers(1, timeout=DASK_SECONDS)
             # Dask pickles objects by value if their module cannot be imported, as is the case for ``__main__``.
@@ -234,7 +239,7 @@ class Dask(Workers):
         return sum(self._client.nthreads().values()) or 1
 
     def submit(self, batch: Batch) -> Future[list[Result]]:
-        """Submit a batch to the scheduler; return a future of its results.
+        """Submit a batch to the scheduler, and return a future of its results.
 
         If a worker dies, Dask gives the batch to another worker, up to three times.
         """
@@ -247,14 +252,14 @@ class Dask(Workers):
         Raises
         ------
         EnvironmentProblem
-            The connection to the scheduler is lost.
+            Raised if the connection to the scheduler is lost.
         """
         if isinstance(error, CancelledError) or self._client.status not in ("running", "connecting"):
             raise EnvironmentProblem(f"the Dask scheduler at {self._address} is gone (run again to go on)") from None
         return isinstance(error, self._dask.KilledWorker)
 
     def restart(self) -> None:
-        """Do nothing, since the scheduler replaces dead workers or continues without them."""
+        """Do nothing, because the scheduler replaces workers that died, or continues without them."""
 
     def close(self, *, now: bool = False) -> None:
         """Disconnect from the Dask scheduler."""
@@ -269,8 +274,8 @@ def mpi_ranks() -> Iterator[Any]:
     """Connect the ranks (processes) of an MPI job, of which rank 0 uses all others as workers.
 
     Rank 0 gets an executor.  Every other rank works until rank 0 is done, and then gets None.  All ranks run the same
-    command.  Each must enter this context before it can fail on its own: the other ranks would wait for a missing rank
-    for ever.
+    command.  Each rank must enter this context before it can fail by itself.  Otherwise the other ranks would wait
+    forever for the missing rank.
 
     Raises
     ------
@@ -303,7 +308,7 @@ class Mpi(Workers):
         self.count = executor.num_workers
 
     def submit(self, batch: Batch) -> Future[list[Result]]:
-        """Submit a batch to a rank; return a future of its results."""
+        """Submit a batch to a rank, and return a future of its results."""
         future: Future[list[Result]] = self._executor.submit(run_batch, batch)
         return future
 
@@ -315,7 +320,7 @@ class Mpi(Workers):
         return isinstance(error, BrokenExecutor)
 
     def restart(self) -> None:
-        """Raise EnvironmentProblem, since MPI cannot restart a rank."""
+        """Raise EnvironmentProblem, because MPI cannot restart a rank."""
         raise EnvironmentProblem("the MPI workers are gone (run again to go on)")
 
     def close(self, *, now: bool = False) -> None:
@@ -324,7 +329,8 @@ class Mpi(Workers):
 
 
 def optional(module: str, extra: str) -> Any:
-    """Import a module of a package that is not always installed; ``extra`` is the extra of ibnue that installs it.
+    """Import a module of a package that is not always installed.  ``extra`` is the extra of ibnue that installs the
+    package.
 
     Raises
     ------
@@ -338,13 +344,13 @@ def optional(module: str, extra: str) -> Any:
 
 
 def workers(executor: str, count: int | None = None) -> Workers:
-    """Make the workers that the option ``--executor`` names: ``processes`` or ``dask://host:port`` (also tcp://,
+    """Start the workers that the option ``--executor`` names: ``processes`` or ``dask://host:port`` (also tcp://,
     tls://).
 
     Raises
     ------
     OptionError
-        The name is not an executor.
+        The name is not the name of an executor.
     EnvironmentProblem
         The workers are not available.
     """

@@ -1,4 +1,4 @@
-"""Ledger of a sweep: an SQLite file that stores the result of every task once, even if runs are killed.
+"""Store the result of every task of a sweep once, in an SQLite file (ledger) that stays valid even if runs are killed.
 
 Results are committed as they arrive, so a killed run loses only the tasks in progress.  Only one program can have a
 ledger open at a time.  The operating system releases the lock when that program ends for any reason.
@@ -30,7 +30,7 @@ RESULT_COLUMNS = tuple(field.name for field in fields(Result))
 ADDED_COLUMNS = {"kept": "REAL"}
 """Columns that were added to the table of results without a new version of the tables, with their SQL types.
 
-In a file of an earlier ibnue that lacks such a column, the value is unknown.
+A file of an earlier ibnue may lack such a column.  Then the value is unknown.
 """
 TASK_COLUMNS = ("fabric", "digest", "engine", "options", "fault", "seed", "mode")
 
@@ -68,11 +68,11 @@ class Ledger:
     Parameters
     ----------
     path
-        Path of the file, which is created if it does not exist; None: a temporary ledger in memory.
+        Path of the file, which is created if it does not exist.  None: a temporary ledger in memory.
     must_exist
         Whether it is an error if the file does not exist.
     read_only
-        Whether to open the file for reading only, for example for a comparison; the file must exist.
+        Whether to open the file for reading only, for example for a comparison.  Then the file must exist.
 
     Raises
     ------
@@ -125,12 +125,12 @@ class Ledger:
         self._base.execute("COMMIT")
         if self._read_only:
             return
-        # A commit reaches the operating system at once, so that a killed run loses nothing.  It reaches the disk later.
+        # A commit reaches the operating system at once, so a killed run loses nothing.  It reaches the disk later.
         self._base.execute("PRAGMA journal_mode = WAL")
         self._base.execute("PRAGMA synchronous = NORMAL")
 
     def _add_columns(self) -> None:
-        """Add the columns that an earlier ibnue did not write.  If the file is read-only, remember that it lacks these
+        """Add the columns that an earlier ibnue did not write.  If the file is read-only, record that it lacks these
         columns.
         """
         there = {row[1] for row in self._base.execute("PRAGMA table_info(results)")}
@@ -187,7 +187,7 @@ class Ledger:
                 self.path.unlink(missing_ok=True)
 
     def begin(self, about: str, *, live: bool = False) -> int:
-        """Record the start of a run and return its number; ``live`` is whether its tasks run under a real OpenSM."""
+        """Record the start of a run, and return its number.  ``live`` is whether its tasks run under a real OpenSM."""
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         row = (now, code_version(live=live), about)
         with self._naming_file():
@@ -198,18 +198,18 @@ class Ledger:
     def done(self, *, without: Iterable[str] = AGAIN) -> set[str]:
         """Return the ids of the tasks that are done.
 
-        A result whose outcome is in ``without`` (such as "timed out") does not count, so that the task will run again.
+        A result with an outcome in ``without`` (such as "timed out") does not count, so that the task will run again.
         """
         again = set(without)
         with self._naming_file():
             return {task for task, was in self._base.execute("SELECT task, outcome FROM results") if was not in again}
 
     def record(self, run: int, pairs: Iterable[tuple[Task, Result]]) -> int:
-        """Store the results of tasks in one transaction; return how many were stored.
+        """Store the results of tasks in one transaction, and return the number of results that were stored.
 
-        A task that has a result keeps that result.  So a task that ran twice, because its worker seemed dead, counts
-        once.  Only results with an outcome in :data:`~routing.sweep.results.PASSING` are replaced, because such
-        outcomes depend on the machine.
+        A task that already has a result keeps this result.  So if a task ran twice, because its worker seemed to have
+        died, only one result counts.  Only results with an outcome in :data:`~routing.sweep.results.PASSING` are
+        replaced, because such outcomes depend on the machine.
         """
         rows = [(run, *_task_row(task), *astuple(result)) for task, result in pairs]
         return self._insert(rows)
@@ -228,7 +228,8 @@ class Ledger:
                 added = self._base.total_changes - before
                 self._base.execute("COMMIT")
             except BaseException:
-                if self._base.in_transaction:  # SQLite has already rolled back by itself if the disk is full
+                # If the disk is full, SQLite itself has already rolled back the transaction.
+                if self._base.in_transaction:
                     self._base.execute("ROLLBACK")
                 raise
         return added
@@ -244,8 +245,8 @@ class Ledger:
                 yield _record(row)
 
     def absorb(self, other: Ledger) -> int:
-        """Add the results of another ledger, for example that of another part of the same sweep; return how many were
-        stored.
+        """Add the results of another ledger, for example of another part of this sweep.  Return the number of results
+        that were stored.
         """
         added = 0
         with other._naming_file():

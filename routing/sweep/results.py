@@ -1,4 +1,4 @@
-"""Result of one task of a sweep, and a hash of routing tables."""
+"""Define the result of one task of a sweep, and a hash of routing tables."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ OUTCOMES = ("certified", "loop", "wrong", "refused", "timed out", "lost", "error
 
 - ``certified``: the tables are proven complete and free of credit loops.
 - ``loop``: the tables are complete and have a credit loop, but the engine does not promise to avoid loops.
-- ``wrong``: the tables are incomplete, break the engine's promise, or two checkers disagree.
+- ``wrong``: the tables are incomplete or break the engine's promise, or two checkers disagree.
 - ``refused``: the engine reported that it cannot route the fabric.
 - ``timed out``: the task exceeded its time limit.
-- ``lost``: the machine failed: a worker was killed from outside, or lacked memory or a module.
+- ``lost``: the machine failed.  A worker was killed from outside, or lacked memory or a module.
 - ``error``: another failure, for example of a C kernel.
 """
 AGAIN = ("timed out", "lost")
 """Outcomes after which every later run of the sweep repeats the task."""
 PASSING = (*AGAIN, "error")
-"""Outcomes that may differ in the next attempt, so any later result of the task replaces them."""
+"""Outcomes that may differ in the next attempt.  Any later result of the task replaces such a result."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """Result of one task of a sweep.  Values that are not known are None.
+    """Result of one task of a sweep.  Unknown values are None.
 
     Attributes
     ----------
@@ -38,24 +38,25 @@ class Result:
     outcome
         One of :data:`OUTCOMES`.
     strength, scope
-        Strength of the certificate ("forward": requests, "reversible": also replies), and the traffic that it covers.
+        Strength of the certificate ("forward": requests, "reversible": also replies), and its scope (the traffic that
+        it covers).
     vls, vls_needed
-        Number of data VLs that the tables use, and the fewest VLs on which the engine found the same paths loop-free.
+        Number of data VLs that the tables use, and the fewest VLs on which the engine found these paths loop-free.
     faults, parts, cut_off
-        Number of faults; number of connected components of the switches; number of surviving CAs and routers that the
-        faults have disconnected.
+        Three numbers: faults, connected components of the switches, and surviving CAs and routers that the faults have
+        disconnected.
     entries, changed, broken
-        Number of LFT entries for switches and LIDs that exist both before and after the fault; number of entries that
-        differ; number of old entries that are no longer valid.
+        Three numbers of LFT entries, for switches and LIDs that exist before and after the fault: all entries, entries
+        that differ, and old entries that are no longer valid.
     a2a
-        All-to-all rate of an end port as a share of its link; None also if no channel carries traffic.
+        All-to-all rate of an end port as a share of its link's rate.  None also if no channel carries traffic.
     kept
-        All-to-all rate of an end port divided by its rate before the fault; over 1 if the rate has grown because fewer
-        end ports send.
+        All-to-all rate of an end port divided by its rate before the fault.  It exceeds 1 if the rate has grown because
+        fewer end ports send.
     tables
-        Hash of the tables, 16 hex digits; None for the tables of a real OpenSM, which may differ from run to run.
+        Hash of the tables, 16 hex digits.  None for the tables of a real OpenSM, which may differ from run to run.
     how
-        Method by which a re-route computed the tables; None without a re-route.
+        Method by which a re-route computed the tables.  None without a re-route.
     seconds
         Wall-clock time of this task, without the time for the tables of the fault-free fabric, in seconds.
     error
@@ -88,8 +89,8 @@ class Result:
 
 
 def tables_digest(fabric: Fabric, routing: Routing) -> str:
-    """Return a hash (16 hex digits) of LFTs, SLs and SL2VL tables; it depends on the switches' GUIDs, not on their
-    names.
+    """Return a hash (16 hex digits) of LFTs, SLs and SL2VL tables.  It depends on the GUIDs of the switches, not on
+    their names.
     """
     state = hashlib.sha256()
     for part in (fabric.switch_guid, routing.lft, routing.sl, routing.sl2vl):

@@ -1,8 +1,8 @@
-"""Scheduler of a sweep, which submits tasks in batches, stores results as they arrive, and continues when workers die.
+"""Schedule the tasks of a sweep: submit them in batches, store results as they arrive, and continue when workers die.
 
-It is unknown which batch killed a worker.  So all batches in progress are repeated, one at a time.  If workers die
-again during a batch that runs alone, its tasks are repeated one by one.  A task that kills its worker again is recorded
-as an error.  So a task may run more than once; the ledger keeps one result.
+If a worker dies, it is unknown which batch was the cause.  So all batches in progress are repeated, one at a time.  If
+workers die again during a batch that runs alone, its tasks are repeated one by one.  A task that kills its worker again
+is recorded as an error.  So a task may run more than once, but the ledger has one result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ It is long compared with the cost of submitting the batch, but short enough that
 """
 FIRST_BATCH, LARGEST_BATCH = 2, 200
 MAX_RECOVERIES = 20
-"""Number of consecutive worker deaths without any result after which the run ends, since the tasks cannot be the
+"""Number of consecutive deaths of workers without any result after which the run ends.  Then the tasks cannot be the
 cause.
 """
 
@@ -63,14 +63,18 @@ class Queue:
         return batch
 
     def learn(self, pairs: Sequence[tuple[Task, Result]]) -> None:
-        """Measure the mean time of a task from finished tasks of one group, to choose the size of later batches."""
+        """Measure the mean time of a task from finished tasks of one group.  This time determines the size of later
+        batches.
+        """
         if pairs:
             self._seconds[pairs[0][0].group_key] = sum(result.seconds for _, result in pairs) / len(pairs)
 
 
 @dataclass
 class CrashSuspects:
-    """Batches that were in progress when a worker died.  They are repeated one at a time to find the batch at fault."""
+    """Batches that were in progress when a worker died.  They are repeated one at a time to find the batch that caused
+    the death.
+    """
 
     waiting: deque[tuple[Task, ...]] = field(default_factory=deque)
     deaths: dict[str, int] = field(default_factory=dict)
@@ -79,8 +83,8 @@ class CrashSuspects:
         """Record that a worker died during a batch that ran alone, and decide what to do with the batch.
 
         A batch of several tasks is split into single tasks, to be repeated.  A single task is repeated until it has
-        used up its attempts.  ``status`` is the exit status of the worker, None if unknown.  The result has the tasks
-        that are given up, with their results.
+        used up its attempts.  ``status`` is the exit status of the worker, None if unknown.  The function returns the
+        tasks that are given up, with their results.
         """
         if len(batch) > 1:
             self.waiting.extendleft((task,) for task in reversed(batch))
@@ -103,7 +107,7 @@ class Run:
     workers
         Workers that run the tasks.
     packed
-        Function that makes a batch from tasks on the same fabric.
+        Function that makes a batch from tasks on one fabric.
     watch
         Function that is called with the results as they are stored, for example to show progress.
     """
@@ -121,7 +125,8 @@ class Run:
         Raises
         ------
         EnvironmentProblem
-            The workers cannot be restarted, or the ledger cannot be written; stored results stay in the ledger.
+            The workers cannot be restarted, or the ledger cannot be written.  Results that were stored stay in the
+            ledger.
         """
         queue = Queue(tasks)
         with self._pending.signals:
@@ -135,8 +140,8 @@ class Run:
     def _hand_out(self, queue: Queue) -> list[tuple[Task, ...]]:
         """Submit batches until all workers are busy.
 
-        A batch that may have killed a worker is submitted only when nothing else runs.  If a batch could not be
-        submitted because workers died, it is returned in a list.
+        A batch that may have killed a worker is submitted only when no other batch runs.  If a batch could not be
+        submitted because workers have died, the method returns a list with this batch.
         """
         while batch := self._next(queue):
             if not self._submit(batch):
@@ -154,8 +159,8 @@ class Run:
         return True
 
     def _next(self, queue: Queue) -> tuple[Task, ...] | None:
-        """Return the next batch to submit now; None if no batch is left, or if it has to wait until others are
-        finished.
+        """Return the next batch to submit now.  None if no batch is left, or if the next batch has to wait until others
+        are finished.
         """
         if self._pending and (self._alone or self._suspects.waiting):
             return None

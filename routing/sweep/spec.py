@@ -1,6 +1,6 @@
-"""Specification of a sweep: blocks of fabrics x engines x modes x seeds x faults.
+"""Define the specification of a sweep: blocks of fabrics, engines, modes, seeds and faults.
 
-It comes from the options of the command or from a TOML file.
+A specification comes from the options of the command or from a TOML file.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from routing.sweep.tasks import MODES, Shard, Target, Task
 from routing.topologies.ranges import expand_ranges
 
 LONGEST = 1e6
-"""Largest time limit that may be given for a case of a sweep, in seconds: more than a week."""
+"""Largest time limit in seconds that a sweep accepts for a case: more than a week."""
 MOST = 1_000_000
-"""Largest number of cases of a sweep, which take half a gigabyte of memory."""
+"""Largest number of cases of a sweep.  So many cases take half a gigabyte of memory."""
 
 ReadFabric = Callable[[str], Fabric]
 
 
 @dataclass(frozen=True)
 class Block:
-    """Block of a sweep: every combination of its fabrics, engines, modes, seeds and fault cases is one task.
+    """Block of a sweep.  Every combination of its fabrics, engines, modes, seeds and fault cases is one task.
 
     Attributes
     ----------
     fabrics
-        Fabric files or generators, as on the command line, generators also with ranges
-        (:func:`routing.topologies.ranges.expand_ranges`).  In a TOML file also file patterns such as ``nets/*.net``.
+        Fabric files or generators, as on the command line.  Generators may have ranges
+        (:func:`routing.topologies.ranges.expand_ranges`).  In a TOML file, file patterns such as ``nets/*.net`` are
+        also possible.
     engines
         Engines with their options, such as ``nue:vls=4`` (:meth:`routing.sweep.tasks.Target.parse`).
     modes, seeds
@@ -46,10 +47,10 @@ class Block:
     intact
         Whether to include the fabric without faults as a case.
     links, switches
-        Number of cases in which a single link between switches fails, and in which a single switch fails.  "all", or a
-        number; the failed links or switches are then chosen at even distances in the list of all.
+        Number of cases in which a single link between switches fails, and in which a single switch fails.  The value is
+        "all" or a number.  A number of links or switches is chosen at even distances in the list of all.
     faults
-        Names of single faults; each is a case.
+        Names of single faults.  Each fault is one case.
     random, kinds
         Random cases such as ``100:3`` (:meth:`routing.sweep.cases.RandomFaults.parse`), and the kinds of their faults.
     timeout
@@ -111,7 +112,7 @@ class Block:
 
 
 def some(faults: Sequence[Fault], wanted: int | str, what: str) -> Sequence[Fault]:
-    """Return all faults of a list, or ``wanted`` of them at even distances.
+    """Return all faults of a list, or ``wanted`` faults at even distances in the list.
 
     Raises
     ------
@@ -134,7 +135,7 @@ class Plan:
     Attributes
     ----------
     tasks
-        Tasks, each once.
+        Tasks, each of which occurs once.
     fabrics
         Fabrics of the tasks, by digest (a hash that is independent of the fabric's name).
     timeouts
@@ -147,12 +148,12 @@ class Plan:
 
 
 def expand(blocks: Sequence[Block], read: ReadFabric, shard: Shard | None = None) -> Plan:
-    """Expand blocks into single tasks; with a shard, keep only the tasks that belong to this part of the sweep.
+    """Expand blocks into single tasks.  With a shard, keep only the tasks that belong to this part of the sweep.
 
     Raises
     ------
     InputError
-        A fabric cannot be read; an engine, option or fault is invalid; there are no tasks, or more than :data:`MOST`.
+        A fabric cannot be read; an engine, option or fault is invalid; or there are no tasks or more than :data:`MOST`.
     """
     fabrics: dict[str, Fabric] = {}
     texts: dict[str, Fabric] = {}
@@ -224,7 +225,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
 def read_spec(path: str | Path) -> list[Block]:
     """Read a sweep from a TOML file with tables ``[[block]]``, whose keys are the attributes of :class:`Block`.
 
-    Paths are relative to the folder of the file.  A single value may be written instead of a list of one value.
+    Paths are relative to the folder of the file.  A single value may be written instead of a list with one value.
 
     Raises
     ------
@@ -308,8 +309,8 @@ class _Reader:
     def files(self, text: str) -> list[str]:
         """Return the fabrics that a text names.
 
-        A pattern stands for all files that match it, and a file name for that file, relative to the TOML file.  Any
-        other text, such as a generator, is returned unchanged.
+        A pattern stands for all files that match it.  A file name stands for the file with this name, relative to the
+        TOML file.  Any other text, such as a generator, is returned unchanged.
         """
         folder = Path(self.file.path).parent
         if any(sign in text for sign in "*?["):

@@ -1,4 +1,4 @@
-"""Summary of a ledger's results by engine, and comparison with an earlier ledger to find regressions."""
+"""Summarise a ledger's results by engine, and compare them with an earlier ledger to find regressions."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class Line:
     Attributes
     ----------
     fabric, target, mode
-        Fabric, engine and mode (how tables after a fault are computed) that the results share.  The fabric is "" for
-        all fabrics.  If several fabrics have the same name, the beginning of the digest (a hash of the fabric) follows
-        the name.
+        Fabric, engine and mode (method to compute tables after a fault) of the results.  The fabric is "" if the line
+        is for all fabrics.  If several fabrics have this name, the beginning of the digest (a hash of the fabric)
+        follows the name.
     cases
         Number of cases (tasks).
     outcomes
-        Number of cases by outcome.
+        Number of cases for each outcome.
     vls_needed
         Largest number of VLs that any case needed.
     changed, broken
-        Sum over all cases of the LFT entries that changed, and of the old entries that were no longer valid; None if
+        Sum over all cases of the changed LFT entries, and of the old entries that were no longer valid.  None if
         unknown for all cases.
     a2a_least
-        Smallest all-to-all rate of any case, as a share of a link.
+        Smallest all-to-all rate of any case, as a share of a link's rate.
     loss_mean, loss_most
         Mean and largest relative loss of an end port's all-to-all rate, compared with the fault-free fabric, over all
-        cases with a fault.  A gain counts as 0.  None if unknown.
+        cases with a fault.  A gain counts as 0.  None if the loss is unknown.
     cut_off
         Largest number of CAs and routers that a fault disconnected.
     seconds
@@ -59,7 +59,7 @@ class Line:
 
 
 def lines(records: Iterable[Record], *, by_fabric: bool = False) -> list[Line]:
-    """Summarise results by engine (and by fabric if ``by_fabric``), in the order in which these occur.
+    """Summarise results by engine (and by fabric if ``by_fabric``), in the order in which engines and fabrics occur.
 
     Fabrics with the same name are distinguished by the beginning of their digest (a hash of the fabric).
     """
@@ -133,8 +133,8 @@ class Comparison:
     regressions
         All regressions that were found.
     same, better, other_tables
-        Numbers of tasks that both ledgers have.  ``same``: with equal tables.  ``better``: certified now but not
-        before.  ``other_tables``: with different tables but without a regression.
+        Numbers of tasks that both ledgers have.  ``same``: number with equal tables.  ``better``: number of tasks that
+        are certified now but were not before.  ``other_tables``: number with different tables but without a regression.
     only_before, only_now
         Number of tasks that only the earlier or only the new ledger has.
     """
@@ -150,8 +150,9 @@ class Comparison:
 def compare(before: Iterable[Record], now: Iterable[Record], *, tolerance: float = TOLERANCE) -> Comparison:
     """Compare the results in two ledgers, and find the regressions.
 
-    Any of these is a regression: the tables are no longer certified; more VLs are needed; the all-to-all rate is lower
-    by more than ``tolerance`` (0.05: five percent); the tables differ although the version of ibnue is the same.
+    A task is a regression if its tables are no longer certified, if it needs more VLs, or if its all-to-all rate is
+    lower by more than ``tolerance`` (0.05: five percent).  It is also a regression if the tables differ although the
+    version of ibnue is equal.
     """
     earlier = {record.task.id: record for record in before}
     worse: list[Regression] = []

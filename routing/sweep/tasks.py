@@ -1,4 +1,4 @@
-"""Tasks of a sweep.
+"""Define the tasks of a sweep.
 
 A task is one engine on one fabric with one fault case.  The result of a task is the same on every machine and in every
 run.
@@ -23,13 +23,15 @@ MODES = ("fresh", "balanced", "full", "lab")
 """Methods to compute the tables for the faulty fabric.
 
 - "fresh": from scratch.
-- "balanced", "full": by a re-route from the tables of the fault-free fabric, with the stability of this name.
+- "balanced", "full": by a re-route from the tables of the fault-free fabric, with this stability.
 - "lab": by a real OpenSM.
 """
 
 
 SETTABLE = tuple(option.name for option in OPTIONS.values() if "sweep" in option.sources)
-"""Engine options that a sweep can set.  The random seed is not one of them: it is an attribute of the task."""
+"""Engine options that a sweep can set.  The random seed is not among these options, because it is an attribute of the
+task.
+"""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Target:
     engine
         Name of the engine.
     options
-        Options that differ from the default because they were given, sorted by name.
+        Options that were given and differ from the default, sorted by name.
     """
 
     engine: str
@@ -105,7 +107,7 @@ class Task:
     seed
         Random seed of the engine.
     mode
-        How the tables for the faulty fabric are computed, such as from scratch: one of :data:`MODES`.
+        Method to compute the tables for the faulty fabric, such as from scratch: one of :data:`MODES`.
     """
 
     fabric: str
@@ -117,9 +119,9 @@ class Task:
 
     @cached_property
     def id(self) -> str:
-        """Id of the task: a hash (20 hex digits) of everything that determines its result.
+        """Id of the task: a hash (20 hex digits) of all attributes that determine its result.
 
-        It is equal on every machine and in every version of ibnue.
+        The id is equal on every machine and in every version of ibnue.
         """
         parts = [self.digest, self.target.engine, self.target.options, self.fault, self.seed, self.mode]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:20]
@@ -137,7 +139,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Shard:
-    """Part of a sweep that runs separately, for example on another machine: number ``number`` of ``of`` parts.
+    """Part of a sweep that runs separately, for example on another machine.  It is part ``number`` of ``of`` parts.
 
     The id of a task alone determines the part to which the task belongs.
     """

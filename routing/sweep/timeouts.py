@@ -1,8 +1,8 @@
 """Run tasks with a time limit.
 
-A C kernel that does not return handles no Python signals, so its process has to be killed.  A worker therefore runs
-tasks with a limit in a child process, which a system timer kills.  This works for every kind of worker, and no worker
-is lost.
+A C kernel that does not return handles no Python signals, so its process has to be killed.  So a worker runs tasks with
+a limit in a child process, which a system timer kills.  This works for every kind of worker, and the worker itself
+survives.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ STARTED = "started"
 """First message of a child process that has started.  A process that cannot start sends an error text instead."""
 
 _own = threading.local()
-"""Child process of each thread of a worker.  One child process runs many batches, because it keeps fabrics and tables
-in memory.
+"""Child process of each thread of a worker, stored per thread.  One child process runs many batches, because it keeps
+fabrics and tables in memory.
 """
 
 
@@ -59,7 +59,7 @@ class TaskProcess:
     Raises
     ------
     EnvironmentProblem
-        The process cannot start; the message is the process's first error.
+        The process cannot start.  The message is the first error of the process.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class TaskProcess:
 
 
 def cannot_start(why: str) -> EnvironmentProblem:
-    """Return the error for a child process that cannot start; ``why`` is its first error."""
+    """Return the error for a child process that cannot start.  ``why`` is the first error of the process."""
     return EnvironmentProblem(f"a worker cannot start: {' '.join(why.split())} (is ibnue installed whole?)")
 
 
@@ -109,7 +109,7 @@ def check_start() -> None:
     Raises
     ------
     EnvironmentProblem
-        The process cannot start; the message is its first error.
+        The process cannot start.  The message is the first error of the process.
     """
     TaskProcess().end()
 
@@ -142,9 +142,10 @@ def run_batch(batch: Batch) -> list[Result]:
 
 
 def begin(pipe: str, parent: str) -> None:
-    """Run batches in a child process: receive them through a pipe and send back results, until the pipe is closed.
+    """Run batches in a child process.  It receives them through a pipe and sends back results, until the pipe is
+    closed.
 
-    ``pipe`` is the number of the pipe's file descriptor, ``parent`` the process id of the worker.
+    ``pipe`` is the number of the pipe's file descriptor, and ``parent`` the process id of the worker.
     """
     tidy = partial(shutil.rmtree, os.environ["TMPDIR"], ignore_errors=True)
     exit_with_process(int(parent), tidy)

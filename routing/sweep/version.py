@@ -1,4 +1,4 @@
-"""Version of the code that computes the results of a sweep."""
+"""Identify the version of the code that computes the results of a sweep."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import routing
 
 HERE, LIVE = ("routing",), ("routing", "osm_plugin", "ibsim_fixtures")
-"""Packages whose sources determine the results of tasks.  ``HERE``: ordinary tasks.  ``LIVE``: tasks under a real
-OpenSM.
+"""Packages whose sources determine the results of tasks: ``HERE`` for ordinary tasks, and ``LIVE`` for tasks under a
+real OpenSM.
 """
 
 
@@ -19,13 +19,13 @@ def code_version(*, live: bool = False) -> str:
     """Return the version of ibnue with a hash (12 hex digits) of its Python and C sources, such as
     ``0.1.0+3f2a91c04d55``.
 
-    It is equal on all machines with the same sources, whatever the compiler.  Two results of a task with equal versions
-    must be equal, too.
+    The version is equal on all machines with equal sources, whatever the compiler.  Two results of a task with equal
+    versions must be equal, too.
 
     Parameters
     ----------
     live
-        Whether the tasks run under a real OpenSM; if so, the plugin and the lab are included in the hash.
+        Whether the tasks run under a real OpenSM.  If so, the hash includes the plugin and the lab.
     """
     root = Path(routing.__file__).parents[1]
     state = hashlib.sha256()

@@ -34,16 +34,18 @@ from routing.whatif.capacity import share_kept
 from routing.whatif.connectivity import connectivity_loss
 
 MAX_ATTEMPTS = 2
-"""Number of worker deaths during a task that ran alone, after which the task is given up."""
+"""Number of worker deaths during one task that ran alone, after which the task is given up."""
 
 Runner = Callable[[Fabric, Sequence[Task], Mapping[str, str]], list[Result]]
 OFFLINE = "routing.sweep.work:offline"
-"""Function that runs tasks without a real OpenSM, as module and name: used in all modes except "lab"."""
+"""Function that runs tasks without a real OpenSM, as names of module and function.  It is used in all modes except
+"lab".
+"""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Tasks on the same fabric that are sent to a worker together.
+    """Tasks on one fabric that are sent to a worker together.
 
     Attributes
     ----------
@@ -52,12 +54,12 @@ class Batch:
     tasks
         Tasks to run.
     runner
-        Function that runs the tasks, as module and name.  It is a name because this package must not import the modules
-        that run tasks under a real OpenSM.
+        Function that runs the tasks, as names of module and function.  It is given by name, because this package must
+        not import the modules that run tasks under a real OpenSM.
     settings
         Further settings of that function, as pairs of name and value.
     timeouts
-        Time limit of each task in seconds, None: no limit; () if no task has a limit.
+        Time limit of each task in seconds (None: no limit).  The tuple is empty if no task has a limit.
     """
 
     fabric: bytes
@@ -74,7 +76,7 @@ def pack(fabric: Fabric) -> bytes:
 
 @lru_cache(maxsize=8)
 def unpack(packed: bytes) -> Fabric:
-    """Restore a fabric from the bytes of :func:`pack`; the last few fabrics are cached."""
+    """Restore a fabric from the bytes of :func:`pack`.  The last few fabrics are cached."""
     fabric = pickle.loads(packed)
     assert isinstance(fabric, Fabric)
     return fabric
@@ -88,7 +90,7 @@ def perform(batch: Batch) -> list[Result]:
 
 
 def offline(fabric: Fabric, tasks: Sequence[Task], settings: Mapping[str, str]) -> list[Result]:
-    """Run tasks of one fabric without a real OpenSM, and return their results.  ``settings`` is not used."""
+    """Run tasks on one fabric without a real OpenSM, and return their results.  ``settings`` is not used."""
     return [guarded(task, lambda task=task: run_task(fabric, task)) for task in tasks]  # type: ignore[misc]
 
 
@@ -104,7 +106,7 @@ def abandoned_result(task: Task, status: int | None = None) -> Result:
 
 
 def guarded(task: Task, work: Callable[[], Result]) -> Result:
-    """Run a task and return its result; an exception becomes a result with the matching outcome."""
+    """Run a task and return its result.  If the task raises an exception, the result has the matching outcome."""
     started = time.perf_counter()
     try:
         return work()
@@ -115,7 +117,7 @@ def guarded(task: Task, work: Callable[[], Result]) -> Result:
     except (ImportError, MemoryError, KernelError) as error:
         found, report = "lost", f"{type(error).__name__}: {error}"
     except IbnueError as error:
-        found, report = "error", str(error).partition("\n")[0]  # the rest of the message can be the end of a log
+        found, report = "error", str(error).partition("\n")[0]  # The rest of the message can be the end of a log.
     except Exception as error:
         found, report = "error", f"{type(error).__name__}: {error}"
     return Result(task.id, found, error=" ".join(report.split()), seconds=time.perf_counter() - started)
@@ -123,9 +125,9 @@ def guarded(task: Task, work: Callable[[], Result]) -> Result:
 
 @lru_cache(maxsize=16)
 def tables_before(fabric: Fabric, target: Target, seed: int) -> Published | None:
-    """Compute and prove the tables of the fault-free fabric; None if the engine cannot route it.
+    """Compute and prove the tables of the fault-free fabric.  None if the engine cannot route it.
 
-    The last few results are cached, since many tasks share them.
+    The last few results are cached, because many tasks share them.
     """
     try:
         routing = ENGINES[target.engine].route(fabric, target.engine_options(seed=seed))
@@ -136,7 +138,7 @@ def tables_before(fabric: Fabric, target: Target, seed: int) -> Published | None
 
 @lru_cache(maxsize=16)
 def precomputed(before: Published) -> Precomputed:
-    """Compute the part of a re-route that depends on the previous tables alone; the last few results are cached."""
+    """Compute the part of a re-route that depends only on the previous tables.  The last few results are cached."""
     return precompute(before, threads=1)
 
 
@@ -174,7 +176,7 @@ def run_task(fabric: Fabric, task: Task) -> Result:
 def routed(task: Task, before: Published | None, fabric: Fabric) -> tuple[Published, str | None]:
     """Compute the tables for the faulty fabric in the mode of the task.
 
-    The result is the tables with their proof, and the method of the re-route (None if computed from scratch).
+    The function returns the tables with their proof, and the method of the re-route (None if computed from scratch).
 
     Raises
     ------
@@ -194,7 +196,7 @@ def routed(task: Task, before: Published | None, fabric: Fabric) -> tuple[Publis
 def classify_outcome(engine: Engine, proof: Proof) -> tuple[str, str | None]:
     """Derive a task's outcome from the proof of its tables.
 
-    The result is the outcome, and a description of what is wrong in one line (None if nothing is).
+    The function returns the outcome, and a one-line description of the problem (None if there is none).
     """
     if proof.certified:
         return "certified", None
@@ -210,7 +212,9 @@ def _line(lines: Sequence[str]) -> str:
 
 
 def described(task: Task, before: Fabric, after: Published) -> Result:
-    """Return a result with the properties of the proof and the tables, such as strength, VLs and all-to-all rate."""
+    """Return a result to which the properties of the proof and the tables are added, such as strength, VLs and
+    all-to-all rate.
+    """
     fabric, routing, proof = after.fabric, after.routing, after.proof
     share = all_to_all_share(fabric, channel_loads(fabric, routing, threads=1))
     apart = connectivity_loss(before, fabric)

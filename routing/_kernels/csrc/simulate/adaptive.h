@@ -25,7 +25,7 @@ typedef struct {
     const int32_t *lid_channel;  /* [lids] channel from the last switch to the owner of a LID, or -1 */
 } ibn_adaptive_options;
 typedef struct ibn_adaptive ibn_adaptive;
-/* These functions correspond to those of sim.h.  The wrapper adaptive.py names the columns of the rows. */
+/* These functions correspond to those of sim.h.  adaptive.py, the Python wrapper, names the columns of the rows. */
 ibn_adaptive *ibn_adaptive_new(const ibn_sim_network *network, const ibn_adaptive_options *options,
                                const ibn_sim_traffic *traffic);
 void ibn_adaptive_free(ibn_adaptive *sim);

@@ -20,7 +20,7 @@ int ibn_av_for_other(const ibn_adaptive *sim, int32_t c, int32_t p)
 
 /* Return the only VL of packet p if packets keep their VL (scheme GROUPS), else 0.
  *
- * The VL is that of the packet's SL, which its CA has set. */
+ * The SL of the packet determines the VL, and the source CA has set this SL. */
 int32_t ibn_av_first_vl(const ibn_adaptive *sim, int32_t p)
 {
     return sim->options.scheme == SCHEME_GROUPS ? sim->sl2vl[sim->packet[p].sl] : 0;
@@ -44,14 +44,14 @@ int32_t ibn_av_better(const ibn_adaptive *sim, int32_t best, int32_t c, int32_t 
     return best;
 }
 
-/* Return whether a packet on VC `from` came to its switch on an escape VC, from another switch. */
+/* Return whether a packet in the queue of VC `from` came to its switch on an escape VC from another switch. */
 static int on_escape(const ibn_adaptive *sim, int32_t from)
 {
     return from != IBN_NONE && sim->vc[from].vl >= sim->options.adaptive_vls
            && sim->channel[sim->vc[from].channel].from_switch;
 }
 
-/* Return whether a packet on VC `from` may continue on escape VCs only. */
+/* Return whether a packet in the queue of VC `from` may continue only on escape VCs. */
 int ibn_av_only_escape(const ibn_adaptive *sim, int32_t from)
 {
     return sim->options.stay && on_escape(sim, from);
@@ -74,8 +74,8 @@ int32_t ibn_av_escape(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t 
 /* Return the VC on which a packet at a switch can continue now, or IBN_NONE.
  *
  * `from` is the VC whose queue holds the packet, or IBN_NONE if the packet is in the spare buffer.  The VC with the
- * most credits is chosen.  On equal credits the first channel wins, counted from a start that moves on with every
- * packet that the switch sends. */
+ * most credits is chosen.  On equal credits the first channel wins.  The start of the search moves on with every packet
+ * that the switch sends. */
 int32_t ibn_av_choose(const ibn_adaptive *sim, int32_t p, int32_t from)
 {
     const ibn_packet *packet = &sim->packet[p];

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* Double the room of an array, to 1024 entries at first; return 1 if memory runs out. */
+/* Double the size of an array (1024 entries at first).  Return 1 if memory runs out. */
 int ibn_av_more(void **array, int32_t made, size_t size)
 {
     void *larger = realloc(*array, (size_t)(made ? 2 * made : 1024) * size);
@@ -14,7 +14,7 @@ int ibn_av_more(void **array, int32_t made, size_t size)
     return !larger;
 }
 
-/* Schedule an event for a tick, which must be later than the present one. */
+/* Schedule an event for a tick later than the present one. */
 void ibn_av_at(ibn_adaptive *sim, int64_t time, int kind, int32_t subject, int32_t value)
 {
     if (sim->event_free == IBN_NONE) {
@@ -38,7 +38,7 @@ void ibn_av_at(ibn_adaptive *sim, int64_t time, int kind, int32_t subject, int32
     sim->crediting += kind == AV_CREDIT;
 }
 
-/* Take a packet from the free list; return IBN_NONE if memory runs out. */
+/* Take a packet from the free list.  Return IBN_NONE if memory runs out. */
 int32_t ibn_av_new_packet(ibn_adaptive *sim)
 {
     if (sim->packet_free == IBN_NONE) {
@@ -62,7 +62,7 @@ void ibn_av_free_packet(ibn_adaptive *sim, int32_t p)
     sim->packet_free = p;
 }
 
-/* Take a ping from the free list; return IBN_NONE if memory runs out. */
+/* Take a ping from the free list.  Return IBN_NONE if memory runs out. */
 int32_t ibn_av_new_ping(ibn_adaptive *sim)
 {
     if (sim->ping_free == IBN_NONE) {

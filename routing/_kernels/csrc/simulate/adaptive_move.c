@@ -32,7 +32,7 @@ void ibn_av_show(ibn_adaptive *sim, int32_t l)
     ibn_av_touch(sim, ibn_av_at_switch(sim, l));
 }
 
-/* Remove the head packet from its queue; its tail leaves the buffer at tick `end`. */
+/* Remove the head packet from its queue.  Its tail leaves the buffer at tick `end`. */
 void ibn_av_take(ibn_adaptive *sim, int32_t l, int64_t end)
 {
     ibn_adaptive_vc *vc = &sim->vc[l];
@@ -45,7 +45,7 @@ void ibn_av_take(ibn_adaptive *sim, int32_t l, int64_t end)
     ibn_av_at(sim, end + sim->channel[vc->channel].wire, AV_CREDIT, l, packet->blocks);
 }
 
-/* Return the tick at which the tail of a packet has left, if the channel starts to send it now.
+/* Return the tick at which the tail of a packet will have left if the channel starts to send the packet now.
  *
  * The fraction of a tick that remains is carried over to the next packet.  The tail cannot leave before it has
  * arrived. */
@@ -59,8 +59,8 @@ int64_t ibn_av_end(ibn_adaptive_channel *channel, const ibn_packet *packet, int6
 
 /* Account for a packet that leaves a device until tick `end`.
  *
- * The packet leaves the queue of VC `from`, or if `from` is IBN_NONE the spare buffer of switch d or the source CA
- * d. */
+ * The packet leaves the queue of VC `from`.  If `from` is IBN_NONE, it leaves the spare buffer of switch d or the
+ * source CA d. */
 static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t end)
 {
     ibn_packet *packet = &sim->packet[p];
@@ -69,7 +69,8 @@ static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t
     } else if (d < sim->switches) {
         sim->device[d].spare_state = SPARE_LEAVING;
         sim->device[d].spare = IBN_NONE;
-        ibn_av_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, 0); /* the neighbours know it then */
+        /* the neighbours learn at this tick that the spare buffer is free */
+        ibn_av_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, 0);
     } else {
         sim->injected++;
         sim->injected_bytes += packet->bytes;
@@ -131,7 +132,7 @@ static void serve_holder(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
 
 /* Send the head packet of a queue, or the packet in the spare buffer, if it can continue now.
  *
- * Return whether the packet was sent; for the packet that holds the token the result is always 0. */
+ * Return whether the packet was sent.  For the packet that holds the token the result is always 0. */
 static int serve_packet(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
 {
     if (p == sim->holder) {
@@ -152,7 +153,7 @@ static int serve_packet(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
     return 1;
 }
 
-/* Return the sort key of an input VC for the order of service at a switch; smaller keys are served first.
+/* Return the sort key of an input VC for the order of service at a switch.  Smaller keys are served first.
  *
  * The packet that holds the token precedes all others.  The others follow by arrival or in round robin. */
 static int64_t rank_of(const ibn_adaptive *sim, int32_t l, int32_t turn, int32_t inputs, int32_t number)
@@ -193,7 +194,7 @@ static int32_t input_number(const ibn_adaptive *sim, int32_t l)
     return (channel->reverse - sim->out_first[channel->dst]) * sim->vls + sim->vc[l].vl;
 }
 
-/* Serve the spare buffer of a switch, then each of its queues once; return the number of packets sent. */
+/* Serve the spare buffer of a switch, then each of its queues once.  Return the number of packets sent. */
 static int serve_once(ibn_adaptive *sim, int32_t s)
 {
     ibn_adaptive_device *device = &sim->device[s];
@@ -214,7 +215,7 @@ static int serve_once(ibn_adaptive *sim, int32_t s)
 
 /* Send the packets of a switch that can continue now.
  *
- * With pings, a packet that a mark was set for may have taken another path.  This voids the mark, so that other
+ * With pings, the packet for which a mark was set may have taken another path.  This voids the mark, so that other
  * packets can continue.  Therefore the switch is served until no packet moves any more. */
 static void serve_switch(ibn_adaptive *sim, int32_t s)
 {
@@ -222,7 +223,8 @@ static void serve_switch(ibn_adaptive *sim, int32_t s)
         ;
 }
 
-/* Send packets of a CA: its flows are served round robin, on the VL with the most credits among those that CAs use. */
+/* Send packets of a CA.  Its flows are served round robin, on the VL with the most credits among the VLs that CAs use.
+ */
 static void serve_ca(ibn_adaptive *sim, int32_t d)
 {
     ibn_adaptive_device *device = &sim->device[d];
@@ -251,7 +253,7 @@ void ibn_av_serve(ibn_adaptive *sim, int32_t d)
         serve_ca(sim, d);
 }
 
-/* Deliver a packet whose tail has reached a CA, which returns its credits over the wire. */
+/* Deliver a packet whose tail has reached a CA.  The CA returns the credits over the wire. */
 void ibn_av_deliver(ibn_adaptive *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Allocate `bytes` bytes, which are copied from `from`, or zero if `from` is NULL.
+/* Allocate `bytes` bytes.  They are copied from `from`, or set to zero if `from` is NULL.
  *
  * If memory runs out, sim->failed is set. */
 static void *copy(ibn_adaptive *sim, const void *from, int64_t bytes)

@@ -12,7 +12,8 @@ static int64_t in_flight(const ibn_adaptive *sim)
     return count;
 }
 
-/* Return the number of VCs whose blocks do not add up to the size of their buffer, or whose queue has another size.
+/* Return the number of VCs with an error: the blocks do not add up to the size of the buffer, or do not equal the
+ * packets in the queue.
  *
  * It is 0 unless there is a bug. */
 static int64_t broken_vcs(const ibn_adaptive *sim)
@@ -79,12 +80,12 @@ void ibn_adaptive_flows(const ibn_adaptive *sim, int64_t *rows)
 /* Edges of the wait-for graph that have been found. */
 typedef struct {
     int64_t count,   /* number of edges found */
-        most;        /* number of edges for which the arrays have room */
+        most;        /* number of edges for which the arrays `waiter` and `awaited` have room */
     int32_t *waiter, /* [most] vertex that waits */
         *awaited;    /* [most] vertex for which the waiting vertex waits */
 } wait_edges;
 
-/* Return 1 if VC l will have room for packet p once all credits on their way have arrived; else add an edge and
+/* Return 1 if VC l will have room for packet p once all credits on the wire have arrived.  Otherwise add an edge and
  * return 0. */
 static int may_enter(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t l)
 {
@@ -98,7 +99,7 @@ static int may_enter(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t ve
     return 0;
 }
 
-/* Add an edge to every VC for which a packet at a switch waits; return whether the packet can continue on some VC. */
+/* Add an edge to every VC for which a packet at a switch waits.  Return whether the packet can continue on some VC. */
 static int may_continue(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t from)
 {
     int32_t s = sim->channel[sim->packet[p].channel].dst, count, goes = 0;
@@ -118,9 +119,9 @@ static int may_continue(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t
 
 /* Write the wait-for graph, and return the number of its edges.
  *
- * The first vertices are the VCs, each for the head packet of its queue.  Then follow the switches, each for the
- * packet in its spare buffer.  A vertex can move if it has no packet, or if some VC that the packet may take will
- * have room. */
+ * The first vertices are the VCs, each for the head packet of its queue.  Then follow the switches, each for the packet
+ * in its spare buffer.  A vertex can move if it has no packet, or if some VC that its packet may take will have room.
+ */
 int64_t ibn_adaptive_wait_edges(const ibn_adaptive *sim, int64_t most, int32_t *waiter, int32_t *awaited,
                                 uint8_t *can_move)
 {

@@ -36,7 +36,7 @@ void ibn_av_token(ibn_adaptive *sim, int32_t s)
     ibn_av_touch(sim, s);
 }
 
-/* Return a random number from 0 to count - 1; each ping has its own stream of random numbers. */
+/* Return a random number from 0 to count - 1.  Each ping has a separate stream of random numbers. */
 static int32_t draw(const ibn_adaptive *sim, ibn_ping *ping, int32_t count)
 {
     uint64_t number = ibn_number(ibn_key(sim->options.seed, 8, (uint64_t)ping->id), (uint64_t)ping->step++) >> 32;
@@ -52,7 +52,7 @@ static int has_room(const ibn_adaptive *sim, int32_t c, int32_t p)
     return 0;
 }
 
-/* Return a random one of the channels for which a packet at switch s waits.
+/* Choose at random one of the channels for which a packet at switch s waits.
  *
  * The result is IBN_NONE if one of these channels has room, or if the packet is at its last switch. */
 static int32_t one_ahead(const ibn_adaptive *sim, int32_t s, int32_t p, ibn_ping *ping)
@@ -82,7 +82,7 @@ static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
     return IBN_NONE;
 }
 
-/* Mark channel c for the head packet of VC l, and send the ping along this channel; always return 1. */
+/* Mark channel c for the head packet of VC l, and send the ping along this channel.  Return always 1. */
 static int mark_and_go(ibn_adaptive *sim, int32_t number, int32_t c, int32_t l, int locked)
 {
     int64_t until = sim->now + (locked ? sim->options.hold : sim->options.lasts);
@@ -93,10 +93,10 @@ static int mark_and_go(ibn_adaptive *sim, int32_t number, int32_t c, int32_t l, 
     return 1;
 }
 
-/* Handle a ping that searches for a cycle at VC l; return whether the ping continues.
+/* Handle a ping that searches for a cycle at VC l.  Return whether the ping continues.
  *
- * The ping marks a channel for which the packet of VC l waits, and continues along it.  If this ping has marked that
- * channel before, a cycle is found.  The ping then goes around the cycle again, to lock its marks. */
+ * The ping marks a channel for which the packet of VC l waits, and continues along this channel.  If this ping has
+ * marked that channel before, a cycle is found.  The ping then goes around the cycle again, to lock its marks. */
 static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
 {
     ibn_ping *ping = &sim->ping[number];
@@ -106,7 +106,7 @@ static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
     const ibn_mark *mark = &sim->channel[ahead].mark;
     int there = ibn_av_marked(sim, ahead), closes = there && mark->ping == ping->id;
     if (there && (mark->locked || mark->ping > ping->id))
-        return 0; /* the channel belongs to a locked cycle, or a ping of higher rank has marked it */
+        return 0; /* The channel belongs to a locked cycle, or a ping of higher rank has marked it. */
     if (closes) {
         sim->loops++;
         ping->phase = 1;
@@ -134,9 +134,9 @@ static void shelter(ibn_adaptive *sim, int32_t l)
     ibn_av_touch(sim, s);
 }
 
-/* Handle a ping that goes around a cycle the second time: lock its marks; return whether the ping continues.
+/* Handle a ping on its second round of a cycle: lock the marks of the cycle.  Return whether the ping continues.
  *
- * When the ping is back where the cycle was found, the packet there moves to a spare buffer. */
+ * When the ping returns to the place where it found the cycle, the packet there moves to a spare buffer. */
 static int lock(ibn_adaptive *sim, int32_t c, int32_t number)
 {
     ibn_ping *ping = &sim->ping[number];
@@ -155,7 +155,8 @@ static int lock(ibn_adaptive *sim, int32_t c, int32_t number)
     return 0;
 }
 
-/* Choose a random VC of a channel whose head packet has waited for the detection time; IBN_NONE if there is none. */
+/* Choose a random VC of a channel whose head packet has waited for the detection time.  Return IBN_NONE if there is
+ * none. */
 static int32_t one_stuck(const ibn_adaptive *sim, int32_t c, ibn_ping *ping)
 {
     int32_t found[16], count = 0;

@@ -1,9 +1,9 @@
-/* Main loop of a simulation with adaptive routing: for each tick handle all events, then serve the devices they
- * concern.
+/* Main loop of a simulation with adaptive routing: for each tick, handle all events, then serve the devices to which
+ * they belong.
  *
- * The result does not depend on the order in which the events of a tick were scheduled.  The order does not matter
- * for kinds below AV_LATER.  Events of other kinds are sorted.  Devices do not compete with each other within a
- * tick. */
+ * The result does not depend on the order in which the events of a tick were scheduled.  Events of kinds below AV_LATER
+ * are handled in any order.  Events of other kinds are sorted.  Devices do not compete with each other within a tick.
+ */
 #include "simulate/internal/adaptive.h"
 
 #include <stdlib.h>
@@ -16,7 +16,8 @@ static void credit(ibn_adaptive *sim, int32_t l, int32_t blocks)
     ibn_av_touch(sim, sim->channel[sim->vc[l].channel].src);
 }
 
-/* Free the spare buffer of a switch, and have its neighbours served, because their packets may wait for this buffer. */
+/* Free the spare buffer of a switch.  Serve the neighbours of the switch, because their packets may wait for this
+ * buffer. */
 static void spare(ibn_adaptive *sim, int32_t s)
 {
     sim->device[s].spare_state = SPARE_FREE;
@@ -61,7 +62,7 @@ static void handle(ibn_adaptive *sim, int kind, int32_t subject, int32_t value)
     }
 }
 
-/* Compare two events by kind, subject and sort key (which keep_for_later sets), for sorting. */
+/* Compare two events by kind, subject and sort key, for sorting.  keep_for_later sets the key. */
 static int compare(const void *left, const void *right)
 {
     const ibn_adaptive_event *a = left, *b = right;
@@ -74,7 +75,7 @@ static int compare(const void *left, const void *right)
 
 static void keep_for_later(ibn_adaptive *sim, ibn_adaptive_event event)
 {
-    /* the time has served its purpose, so the field holds the last sort key */
+    /* The time of the event is no longer needed, so its field holds the last sort key. */
     event.time = event.kind == AV_PING ? sim->ping[event.value].id : 0;
     if (sim->later_count == sim->later_room) {
         if (ibn_av_more((void **)&sim->later, sim->later_room, sizeof *sim->later)) {
@@ -88,7 +89,7 @@ static void keep_for_later(ibn_adaptive *sim, ibn_adaptive_event event)
 
 /* Handle all events of the present tick.
  *
- * The slot of the wheel also contains events that are due whole turns of the wheel later; they stay in the slot. */
+ * The slot of the wheel also contains events that are due full turns of the wheel later.  These stay in the slot. */
 static void happen(ibn_adaptive *sim)
 {
     int32_t *slot = &sim->slot[sim->now & (AV_SLOTS - 1)], e = *slot;
@@ -121,7 +122,7 @@ static void happen(ibn_adaptive *sim)
         handle(sim, sim->later[i].kind, sim->later[i].subject, sim->later[i].value);
 }
 
-/* Return the tick of the next event, at most `until`; all slots of the wheel are searched. */
+/* Return the tick of the next event, at most `until`.  The function searches all slots of the wheel. */
 static int64_t earliest(const ibn_adaptive *sim, int64_t until)
 {
     int64_t first = until;
@@ -141,7 +142,7 @@ int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t s
 {
     int64_t reason = STOP_TIME, most = sim->handled + events, last = sim->now, handled = sim->handled;
     while (sim->now < until) {
-        /* The last packet ends the run, not the credits that return for it. */
+        /* A run ends with the last packet, without waiting for the credits that return for it. */
         if (sim->moving == sim->crediting && sim->injected == sim->delivered
             && !ibn_flow_pressing(sim->flow, sim->flows)) {
             reason = STOP_EMPTY;
@@ -160,7 +161,7 @@ int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t s
         if (sim->handled != handled) {
             handled = sim->handled;
             last = sim->now;
-            /* nothing was due for a whole turn of the wheel: jump to the next event */
+            /* No event was due for a full turn of the wheel, so the simulation continues at the next event. */
         } else if (sim->now - last >= AV_SLOTS) {
             last = sim->now = earliest(sim, until) - 1;
         }
@@ -168,7 +169,7 @@ int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t s
         happen(sim);
         for (int32_t i = 0; i < sim->touches; i++) {
             ibn_av_serve(sim, sim->touched[i]);
-            /* The device must stay marked until here: when a CA is served, it prepares a packet that would mark it
+            /* The device stays marked until here.  When a CA is served, it prepares a packet that would mark the CA
              * again, although its channel is busy now. */
             sim->device[sim->touched[i]].touched = 0;
         }

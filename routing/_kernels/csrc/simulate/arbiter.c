@@ -16,7 +16,7 @@
 typedef struct {
     const uint64_t *mask; /* [words] bit set if the input is a candidate */
     int32_t words,        /* number of words */
-        attempt;          /* number of earlier choices in this arbitration whose input was not free */
+        attempt;          /* number of earlier choices in this arbitration that found an input busy */
 } candidates_of;
 
 /* Choose a random candidate. */
@@ -55,7 +55,7 @@ static inline int32_t input_in_turn(const candidates_of *from, int32_t first)
     return IBN_NONE;
 }
 
-/* Choose the candidate whose first packet arrived first; of equal ones, the next in cyclic order. */
+/* Choose the candidate whose first packet arrived first.  Of equal ones, choose the next in cyclic order. */
 static int32_t input_by_arrival(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl, const candidates_of *from)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -77,7 +77,7 @@ static int32_t input_by_arrival(const ibn_sim *sim, int32_t c, int32_t l, int32_
     return best;
 }
 
-/* Choose one of the candidates to serve next on VC l by the arbitration of the simulation.
+/* Choose the candidate that is served next on VC l, by the arbitration method of the simulation.
  *
  * If a rule of Deadlock Breaker reserves the VC for one input whose queue is empty, the result is IBN_NONE. */
 static int32_t choose_input(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl, const candidates_of *from)
@@ -94,7 +94,8 @@ static int32_t choose_input(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl
     return input_at_random(sim, c, from);
 }
 
-/* Return whether an input can send to channel c now, as far as the crossbar is concerned; if not, c awaits an input. */
+/* Return whether the crossbar allows an input to send to channel c now.  If not, c is recorded as waiting for an input.
+ */
 static int crossbar_allows(ibn_sim *sim, int32_t c, int32_t input)
 {
     if (!sim->options.speedup || !sim->channel[c].from_switch || !ibn_input_full(sim, sim->channel[c].src, input))
@@ -103,10 +104,10 @@ static int crossbar_allows(ibn_sim *sim, int32_t c, int32_t input)
     return 0;
 }
 
-/* Choose the input to serve on a VL; return IBN_NONE if its packet needs more credits than there are.
+/* Choose the input to serve on a VL.  Return IBN_NONE if its packet needs more credits than the VC has.
  *
- * A packet that Loop Breaker lets go without credit is chosen first.  An input that the crossbar does not allow to
- * send another packet is passed over, if its packet has credits. */
+ * A packet that Loop Breaker allows to leave without credit is chosen first.  An input is skipped if its packet has
+ * credits, but the crossbar does not allow the input to send another packet. */
 static int32_t input_that_fits(ibn_sim *sim, int32_t c, int32_t vl)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -149,7 +150,8 @@ static int head_blocks(const ibn_sim *sim, int32_t c, int32_t vl, int32_t input)
 
 /* Choose the VL that a VL arbitration table serves next, among the VLs in the bit mask `can`.
  *
- * *at is the table's present entry, and *left the blocks that remain of the entry's weight; both are updated. */
+ * *at is the table's present entry, and *left the blocks that remain of the entry's weight.  The function updates both.
+ */
 static int vl_of_table(const uint8_t *table, int entries, unsigned can, uint8_t *at, int32_t *left)
 {
     for (int step = 0; step <= entries; step++) {
@@ -175,8 +177,8 @@ static unsigned vls_of_table(const uint8_t *table, int entries)
 
 /* Choose a VL by InfiniBand's VL arbitration tables.
  *
- * Weights are in blocks.  The high-priority table is served before the low-priority table, until it has sent as much
- * as its limit allows. */
+ * Weights are in blocks.  The high-priority table is served before the low-priority table, until it has sent the number
+ * of blocks in its limit. */
 static int vl_by_tables(ibn_sim *sim, int32_t c, unsigned can, const int32_t *inputs)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -201,7 +203,7 @@ static int vl_by_tables(ibn_sim *sim, int32_t c, unsigned can, const int32_t *in
     return vl;
 }
 
-/* Choose the VL and the input to serve by VL arbitration tables; return IBN_NONE if no packet can be sent. */
+/* Choose the VL and the input to serve by VL arbitration tables.  Return IBN_NONE if no packet can be sent. */
 static int choose_by_tables(ibn_sim *sim, int32_t c, int32_t *input)
 {
     int32_t inputs[16];
@@ -217,7 +219,7 @@ static int choose_by_tables(ibn_sim *sim, int32_t c, int32_t *input)
     return vl;
 }
 
-/* Return the input to serve on a VL, or IBN_NONE if its packet needs more credits than there are.
+/* Return the input to serve on a VL, or IBN_NONE if its packet needs more credits than the VC has.
  *
  * The common case, round robin without exceptions, is handled here without a call. */
 IBN_SPECIALIZED int32_t input_to_serve(ibn_sim *sim, int32_t c, const ibn_channel *channel, int32_t l, int vl,
@@ -231,13 +233,13 @@ IBN_SPECIALIZED int32_t input_to_serve(ibn_sim *sim, int32_t c, const ibn_channe
     return sim->packet[p].blocks <= ibn_credits(vc) ? input : IBN_NONE;
 }
 
-/* Choose the VL and the input to serve on a channel; return IBN_NONE if no packet can be sent. */
+/* Choose the VL and the input to serve on a channel.  Return IBN_NONE if no packet can be sent. */
 IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int32_t *input, int plain)
 {
     if (!plain && sim->options.arbiters)
         return choose_by_tables(sim, c, input);
-    /* Two shifted copies of the mask side by side are the mask rotated, so that its lowest bit is the VL whose turn
-     * is next. */
+    /* Two shifted copies of the mask side by side are the rotated mask.  Its lowest bit is the VL that is served next.
+     */
     uint64_t turns = channel->vls * 0x10001ull >> channel->next_vl & 0xFFFF;
     for (; turns; turns &= turns - 1) {
         int vl = (__builtin_ctzll(turns) + channel->next_vl) & 15;
@@ -249,7 +251,7 @@ IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int
     return IBN_NONE;
 }
 
-/* Account for a packet that begins to leave its input buffer or its source CA; its credits return at tick `end`. */
+/* Account for a packet that begins to leave its input buffer or its source CA.  Its credits return at tick `end`. */
 IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int plain)
 {
     if (packet->vc == IBN_NONE) {
@@ -279,7 +281,7 @@ IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int pl
     int64_t length = work >> IBN_COST_BITS, end = sim->now + (length ? length : 1);
     channel->carry = (int32_t)(work & ((1 << IBN_COST_BITS) - 1));
     if (packet->tail > end)
-        end = packet->tail; /* the tail cannot leave before it has arrived */
+        end = packet->tail; /* The tail cannot leave before it has arrived. */
     channel->wait += sim->now - channel->busy;
     channel->bytes += packet->bytes;
     channel->packets++;
@@ -338,7 +340,7 @@ static inline void fetch(const ibn_sim *sim, int32_t c)
     }
 }
 
-/* Arbitrate all channels that events of this tick concern, and prefetch the state of later channels meanwhile. */
+/* Arbitrate all channels to which events of this tick belong, and prefetch the state of later channels meanwhile. */
 IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
 {
     for (int32_t i = 0; i < sim->touches; i++) {
@@ -350,7 +352,7 @@ IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
     sim->touches = 0;
 }
 
-/* Arbitrate all channels that events of this tick concern. */
+/* Arbitrate all channels to which events of this tick belong. */
 void ibn_sim_arbitrate(ibn_sim *sim)
 {
     if (sim->options.speedup && sim->touches > 1)

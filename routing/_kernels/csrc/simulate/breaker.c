@@ -1,7 +1,7 @@
 /* Common part of Loop Breaker and Deadlock Breaker, protocols by which ports detect and resolve a credit loop.
  *
- * VCs that make no progress are suspected of being in a deadlock.  Their ports send control messages, which other
- * switches receive here.
+ * VCs that make no progress are suspected of being in a deadlock.  The ports of these VCs send control messages.  This
+ * file handles messages that arrive at other switches.
  *
  * Source: Shpiner, Zahavi, Zdornov, Anker, Kadosh: Unlocking Credit Loop Deadlocks, HotNets 2016, section 3. */
 #include "simulate/internal/sim.h"
@@ -17,7 +17,7 @@ static void suspect(ibn_sim *sim, int32_t l)
     ibn_sim_clcm(sim, l, watch->episode);
 }
 
-/* Find the VCs that are suspected of a deadlock: packets are queued for them, but none was sent for the detection
+/* Find the VCs that are suspected of a deadlock.  Packets are queued for them, but none was sent during the detection
  * time. */
 void ibn_sim_sample(ibn_sim *sim)
 {
@@ -64,7 +64,7 @@ void ibn_sim_clcm(ibn_sim *sim, int32_t l, int32_t episode)
     ibn_at(sim, sim->now + sim->repeat[c], EV_CLCM, l, episode);
 }
 
-/* Handle a control message that has reached the other end of its channel; CAs and failed links discard it. */
+/* Handle a control message that has reached the other end of its channel.  CAs and failed links discard it. */
 void ibn_sim_control(ibn_sim *sim, int32_t message)
 {
     const ibn_clcm *clcm = &sim->clcm[message];

@@ -4,7 +4,8 @@
 #define CLCM_BYTES 64
 #define CLCM_ENTRY_BYTES 8
 
-/* Return whether a suspected VC still makes no progress; it may have sent since the last search for suspected VCs. */
+/* Return whether a suspected VC still makes no progress.  It may have sent packets since the last search for suspected
+ * VCs. */
 int ibn_sim_still_suspected(const ibn_sim *sim, int32_t l)
 {
     int64_t before = sim->now - sim->detect[l / sim->vls];
@@ -29,7 +30,7 @@ uint32_t ibn_sim_switch_id(const ibn_sim *sim, int32_t device)
     return (uint32_t)(ibn_number(ibn_key(sim->options.seed, 6, (uint64_t)device), 0) >> 32);
 }
 
-/* Send a control message by VC l; it arrives after the delay of the cable and the processing time. */
+/* Send a control message by VC l.  It arrives after the delay of the cable and the processing time. */
 void ibn_sim_send_clcm(ibn_sim *sim, int32_t message, int32_t l)
 {
     ibn_clcm *clcm = &sim->clcm[message];

@@ -1,9 +1,10 @@
-/* Inputs of a switch that become free again, and the order in which outputs compete for inputs. */
+/* Handle inputs of a switch that become free again, and the order in which outputs compete for inputs. */
 #include "simulate/internal/crossbar.h"
 
 #define KEY_PORTS 256
 
-/* Free an input that has finished sending a packet; all outputs that await an input of the switch are arbitrated. */
+/* Free an input that has finished sending a packet.  All outputs that wait for an input of the switch are arbitrated.
+ */
 void ibn_sim_input_free(ibn_sim *sim, int32_t c)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -17,7 +18,8 @@ void ibn_sim_input_free(ibn_sim *sim, int32_t c)
     }
 }
 
-/* Return the sort key of a channel: outputs of one switch follow each other in cyclic order from a random one. */
+/* Return the sort key of a channel.  Outputs of one switch follow each other in cyclic order, beginning at a random
+ * output. */
 static int64_t key_of(const ibn_sim *sim, int32_t c)
 {
     int32_t device = sim->channel[c].src, first = sim->out_first[device];
@@ -27,7 +29,7 @@ static int64_t key_of(const ibn_sim *sim, int32_t c)
     return (int64_t)device * KEY_PORTS + (turn < 0 ? turn + outputs : turn);
 }
 
-/* Sort the channels that this tick concerns, because the first output of a switch that wants an input gets it.
+/* Sort the channels that are arbitrated in this tick, because an input goes to the first output that wants it.
  *
  * So the result does not depend on the order of events within a tick.  Shell sort is used as in events.c. */
 void ibn_sim_order_touched(ibn_sim *sim)

@@ -1,17 +1,17 @@
-/* Deadlock Breaker: a control message that returns to a switch where it was before has found a credit loop.
+/* Deadlock Breaker.  If a control message returns to a switch that it has visited before, it has found a credit loop.
  *
- * The message then goes around the loop again.  Each buffer on the loop gets room for one more packet for a limited
- * time, so that the packets of the loop can advance. */
+ * The message then goes around the loop a second time.  Each buffer on the loop gets room for one more packet for a
+ * limited time, so that the packets of the loop can advance. */
 #include "simulate/internal/queue.h"
 
-/* Set a rule at VC l: for a limited time it serves only the input of VC vc_in, whose buffer gets room for one more
+/* Set a rule at VC l.  For a limited time the VC serves only the input of VC vc_in, whose buffer gets room for one more
  * packet. */
 static void rule(ibn_sim *sim, int32_t vc_in, int32_t l)
 {
     int32_t c = l / sim->vls, from = vc_in / sim->vls;
     ibn_watch *watch = &sim->watch[vc_in];
     if (sim->vc[l].only != IBN_NONE || watch->extra)
-        return; /* a rule is in force here already */
+        return; /* A rule is already in force at this VC. */
     watch->extra = sim->extra[from];
     sim->vc[l].only = sim->channel[from].in_index;
     sim->vc[vc_in].buffer += watch->extra;
@@ -21,7 +21,7 @@ static void rule(ibn_sim *sim, int32_t vc_in, int32_t l)
     ibn_touch(sim, c);
 }
 
-/* End a rule, and take back the room that it has added; if the room is in use, the sender's credits become negative. */
+/* End a rule, and remove the room that it has added.  If the room is in use, the sender's credits become negative. */
 void ibn_sim_rule_end(ibn_sim *sim, int32_t l, int32_t vc_in)
 {
     ibn_watch *watch = &sim->watch[vc_in];
@@ -33,9 +33,9 @@ void ibn_sim_rule_end(ibn_sim *sim, int32_t l, int32_t vc_in)
     ibn_touch(sim, l / sim->vls);
 }
 
-/* Choose a random suspected VC of a switch for which packets from VC vc_in are queued, or IBN_NONE.
+/* Choose at random a suspected VC of a switch for which packets from VC vc_in are queued, or return IBN_NONE.
  *
- * The choice is uniform, by reservoir sampling. */
+ * The choice is uniform (reservoir sampling). */
 static int32_t next_egress(ibn_sim *sim, int32_t device, int32_t vc_in)
 {
     int32_t chosen = IBN_NONE;
@@ -53,7 +53,7 @@ static int32_t next_egress(ibn_sim *sim, int32_t device, int32_t vc_in)
     return chosen;
 }
 
-/* Handle a message on its way around a loop that it has found: set a rule here, and send the message on.
+/* Handle a message that goes around a loop a second time: set a rule at this switch, and send the message on.
  *
  * The message ends at its last entry, when it has visited all switches of the loop. */
 static void release(ibn_sim *sim, int32_t message, int32_t vc_in)

@@ -1,4 +1,4 @@
-/* Drops of packets that are too old: head-of-queue lifetime, switch lifetime, and VL stall. */
+/* Drop packets that are too old: head-of-queue lifetime, switch lifetime, and VL stall. */
 #include "simulate/internal/queue.h"
 
 #define NEVER INT64_MAX
@@ -48,7 +48,7 @@ void ibn_sim_drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     if (sim->options.single_fifo)
         ibn_at(sim, packet->tail > sim->now ? packet->tail : sim->now + 1, EV_EXPOSE, packet->vc, 0);
     ibn_sim_lose(sim, p);
-    ibn_touch(sim, c); /* the next packet may be smaller and fit the credits */
+    ibn_touch(sim, c); /* The next packet may be smaller and fit the credits. */
 }
 
 /* Return the first input that has packets queued for VC l, or IBN_NONE. */
@@ -95,7 +95,8 @@ static void drop_aged(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const i
     }
 }
 
-/* Drop the first packet of a queue if it has exceeded the head-of-queue lifetime; return 1 if the VC must stall now. */
+/* Drop the first packet of a queue if it has exceeded the head-of-queue lifetime.  Return 1 if the VC must stall now.
+ */
 static int drop_head(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ibn_fifo *queue)
 {
     ibn_vc *vc = &sim->vc[l];

@@ -1,4 +1,4 @@
-/* Storage of a simulation: batches of events, the heap of distant events, packets, control messages and the log.
+/* Storage of a simulation: batches of events, the heap of distant events, packets, control messages, and the log.
  *
  * Events of the near future are in a timing wheel, an array with a slot for each tick.  A slot stores events in
  * batches. */
@@ -9,7 +9,7 @@
 
 #define CACHE_LINE 64
 
-/* Double the room of a cache-aligned array; return 1 and set sim->failed if memory runs out. */
+/* Double the size of a cache-aligned array.  If memory runs out, return 1 and set sim->failed. */
 static int grow(ibn_sim *sim, void **array, int64_t *room, size_t width)
 {
     int64_t wanted = *room ? *room * 2 : 1024;
@@ -26,7 +26,8 @@ static int grow(ibn_sim *sim, void **array, int64_t *room, size_t width)
     return 0;
 }
 
-/* Allocate more batches; return 1 if memory runs out.  Batch 0 is never used, since the number 0 means "no batch". */
+/* Allocate more batches.  Return 1 if memory runs out.  Batch 0 is never used, because the number 0 means "no batch".
+ */
 int ibn_sim_more_batches(ibn_sim *sim)
 {
     int64_t made = sim->batches_made;
@@ -44,7 +45,7 @@ int ibn_sim_more_batches(ibn_sim *sim)
     return 0;
 }
 
-/* Allocate more packets; return 1 if memory runs out. */
+/* Allocate more packets.  Return 1 if memory runs out. */
 int ibn_sim_more_packets(ibn_sim *sim)
 {
     int64_t made = sim->packets_made;
@@ -56,7 +57,7 @@ int ibn_sim_more_packets(ibn_sim *sim)
     return 0;
 }
 
-/* Take a control message from the free list and clear it; return IBN_NONE if memory runs out. */
+/* Take a control message from the free list and clear it.  Return IBN_NONE if memory runs out. */
 int32_t ibn_sim_new_clcm(ibn_sim *sim)
 {
     if (sim->clcm_free == IBN_NONE) {
@@ -80,7 +81,7 @@ void ibn_sim_drop_clcm(ibn_sim *sim, int32_t message)
     sim->clcm_free = message;
 }
 
-/* Add an event to the heap, which holds the events beyond the timing wheel. */
+/* Add an event to the heap, which stores the events that are too late for the timing wheel. */
 void ibn_sim_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event)
 {
     if (sim->heap_size == sim->heap_room) {
@@ -100,7 +101,7 @@ void ibn_sim_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event)
     sim->heap[at] = (ibn_distant){time, kind, event};
 }
 
-/* Remove the earliest event from the heap; the caller has read it. */
+/* Remove the earliest event from the heap.  The caller has read the event before. */
 void ibn_sim_heap_pop(ibn_sim *sim)
 {
     ibn_distant last = sim->heap[--sim->heap_size];
@@ -125,7 +126,7 @@ static int before(ibn_event a, ibn_event b)
     return a.subject != b.subject ? a.subject < b.subject : a.value < b.value;
 }
 
-/* Store an event in sim->later at index `at`; return 1 if memory runs out. */
+/* Store an event in sim->later at index `at`.  Return 1 if memory runs out. */
 static int keep(ibn_sim *sim, int32_t at, ibn_event event)
 {
     if (at == sim->later_room) {
@@ -142,7 +143,7 @@ static int keep(ibn_sim *sim, int32_t at, ibn_event event)
  *
  * `place` is the end of the chain of batches in which these events are stored.
  *
- * Shell sort is used, because usually there is one event, but sometimes there are thousands. */
+ * The function uses Shell sort, because usually there is one event, but sometimes there are thousands. */
 int32_t ibn_sim_gather(ibn_sim *sim, int32_t place)
 {
     int32_t count = 0, gap = 1;
@@ -164,7 +165,7 @@ int32_t ibn_sim_gather(ibn_sim *sim, int32_t place)
     return count;
 }
 
-/* Append a row to the event log; if the log is full, only count the row as lost. */
+/* Append a row to the event log.  If the log is full, only count the row as lost. */
 void ibn_sim_note(ibn_sim *sim, int kind, int64_t a, int64_t b, int64_t c, int64_t d)
 {
     if (sim->logged >= IBN_LOG_MOST) {

@@ -1,7 +1,7 @@
 /* Links that go down and come up again during a simulation.
  *
- * A packet is on a link until its head has reached the switch at the other end, or its tail the CA.  A channel that
- * is down counts as busy until IBN_NEVER, and sim->at_port has no entry for it. */
+ * A packet is on a link to a switch until its head has arrived, and on a link to a CA until its tail has arrived.  A
+ * channel that is down counts as busy until tick IBN_NEVER, and has no entry in sim->at_port. */
 #include "simulate/internal/sim.h"
 
 /* Return the entry of sim->at_port for the port by which channel c leaves its device. */
@@ -11,7 +11,8 @@ static int32_t *port_of(const ibn_sim *sim, int32_t c)
     return &sim->at_port[channel->src * 256 + sim->channel[channel->reverse].dst_port];
 }
 
-/* Return the channel that leaves a device by a port if the channel's link is down, else IBN_NONE. */
+/* If a device has a channel at a port and the channel's link is down, return the channel.  Otherwise return IBN_NONE.
+ */
 int32_t ibn_sim_down_at(const ibn_sim *sim, int32_t device, int port)
 {
     for (int32_t i = sim->out_first[device]; i < sim->out_first[device + 1]; i++) {
@@ -33,7 +34,8 @@ static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
         return 0;
     const ibn_packet *packet = &sim->packet[subject];
     sim->vc[packet->vc].flying -= packet->blocks;
-    sim->vc[packet->vc].fccl += packet->blocks; /* the channel must have all its credits when it comes up again */
+    /* The channel must have all its credits when its link comes up again. */
+    sim->vc[packet->vc].fccl += packet->blocks;
     sim->counters[c].down++;
     ibn_sim_gone(sim, subject);
     return 1;
@@ -80,7 +82,7 @@ static void lose_on_wires(ibn_sim *sim, int32_t c)
     clear_heap(sim, c);
 }
 
-/* Drop the packets that are queued at a switch for a channel.  Packets of a CA are kept, since they were not sent
+/* Drop the packets that are queued at a switch for a channel.  Packets of a CA are kept, because they were not sent
  * yet. */
 static void lose_waiting(ibn_sim *sim, int32_t c)
 {
@@ -95,17 +97,17 @@ static void lose_waiting(ibn_sim *sim, int32_t c)
     }
 }
 
-/* Take one direction of a link down: its packets are lost, and it does not send any more. */
+/* Take one direction of a link down.  Its packets are lost, and the channel sends no more packets. */
 static void take_down(ibn_sim *sim, int32_t c)
 {
     lose_on_wires(sim, c);
     lose_waiting(sim, c);
     *port_of(sim, c) = IBN_NONE;
     sim->channel[c].busy = IBN_NEVER;
-    sim->channel[c].called = 1; /* prevents that an EV_FREE event is scheduled for the channel */
+    sim->channel[c].called = 1; /* This prevents an EV_FREE event for the channel. */
 }
 
-/* Take both directions of a link down; return the number of packets lost, or -1 if the link is down already. */
+/* Take both directions of a link down.  Return the number of packets lost, or -1 if the link is already down. */
 int64_t ibn_sim_fail(ibn_sim *sim, int32_t c)
 {
     if (sim->channel[c].busy == IBN_NEVER)
@@ -120,7 +122,7 @@ int64_t ibn_sim_fail(ibn_sim *sim, int32_t c)
     return lost;
 }
 
-/* Bring both directions of a link up; return 0, or -1 if the link is not down. */
+/* Bring both directions of a link up.  Return 0, or -1 if the link is not down. */
 int ibn_sim_restore(ibn_sim *sim, int32_t c)
 {
     const int32_t both[] = {c, sim->channel[c].reverse};

@@ -1,10 +1,11 @@
 /* Loop Breaker: the ports of a credit loop elect a master.
  *
- * The port with the smallest random identifier (number) wins.  The master moves flows to other shortest paths, and
+ * The port with the smallest random identifier wins the election.  The master moves flows to other shortest paths, and
  * sends packets without credit. */
 #include "simulate/internal/sim.h"
 
-/* Choose a random channel of a switch, other than `except`, on a shortest path to a LID; IBN_NONE if there is none. */
+/* Choose a random channel of a switch, other than `except`, on a shortest path to a LID.  Return IBN_NONE if there is
+ * none. */
 static int32_t other_port(const ibn_sim *sim, int32_t device, int32_t lid, int32_t except, uint64_t number)
 {
     int32_t last_switch = sim->lid_switch[lid], found = 0, choice[256];
@@ -26,7 +27,7 @@ static const ibn_fifo *queues_of(const ibn_sim *sim, int32_t c, int32_t l)
     return &sim->queue[sim->channel[c].queues + (l - c * sim->vls) * sim->channel[c].inputs];
 }
 
-/* Return whether some input has packets queued for VC l that can all take another shortest path.
+/* Return whether some input has packets queued for VC l, all of which can take another shortest path.
  *
  * Only inputs from other switches count. */
 static int can_reroute(const ibn_sim *sim, int32_t l)
@@ -45,7 +46,8 @@ static int can_reroute(const ibn_sim *sim, int32_t l)
     return 0;
 }
 
-/* Draw a random identifier for a suspected VC in an election round, which the VC sends in its control messages. */
+/* Draw a random identifier for a suspected VC in an election round.  The VC sends the identifier in its control
+ * messages. */
 void ibn_sim_draw(ibn_sim *sim, int32_t l, int32_t round)
 {
     ibn_watch *watch = &sim->watch[l];
@@ -68,7 +70,7 @@ static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     for (int32_t p = queues_of(sim, c, l)[input].head; p != IBN_NONE; p = sim->packet[p].next) {
         int32_t lid = sim->packet[p].lid;
         if (sim->at_port[device * 256 + lft[lid]] != c)
-            continue; /* an earlier packet to this LID has moved the entry already */
+            continue; /* An earlier packet to this LID has already changed the entry. */
         uint64_t number = ibn_number(ibn_key(sim->options.seed, 7, (uint64_t)device), (uint64_t)sim->picks++);
         int32_t other = other_port(sim, device, lid, c, number);
         stuck += other == IBN_NONE;
@@ -83,9 +85,9 @@ static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     return stuck;
 }
 
-/* Act as master of a loop, because the identifier of VC l has come back to its switch by VC vc_in.
+/* Act as master of a loop.  The identifier of VC l has returned to its switch by VC vc_in.
  *
- * The flows from vc_in to VC l are moved to other paths, and packets of that input may be sent without credit. */
+ * The flows from vc_in to VC l move to other paths, and packets of that input may be sent without credit. */
 static void be_master(ibn_sim *sim, int32_t vc_in, int32_t l)
 {
     int32_t c = l / sim->vls, input = sim->channel[vc_in / sim->vls].in_index;
@@ -102,17 +104,18 @@ static void be_master(ibn_sim *sim, int32_t vc_in, int32_t l)
     ibn_touch(sim, c);
 }
 
-/* Apply a received identifier to one suspected VC of the switch; return 1 if the VC becomes master.
+/* Apply a received identifier to one suspected VC of the switch.  Return 1 if the VC becomes master.
  *
- * The caller calls three steps for all VCs.  Step 0: join the message's election round.  Step 1: become master if
- * the VC's own identifier came back.  Step 2: adopt the received identifier if it is smaller than the present one. */
+ * The caller executes three steps, each for all VCs.  Step 0: join the message's election round.  Step 1: become master
+ * if the VC's own identifier has returned.  Step 2: adopt the received identifier if it is smaller than the present
+ * one. */
 static int hear(ibn_sim *sim, int32_t vc_in, int32_t l, int step, uint32_t received, int32_t round)
 {
     ibn_watch *watch = &sim->watch[l];
     if (!ibn_sim_still_suspected(sim, l))
         return 0;
     if (!step && watch->round < round)
-        ibn_sim_draw(sim, l, round); /* identifiers received in earlier rounds are dropped */
+        ibn_sim_draw(sim, l, round); /* Identifiers received in earlier rounds are dropped. */
     if (watch->round != round)
         return 0;
     if (step == 1 && watch->own == received && ibn_sim_wants(sim, vc_in, l)) {
@@ -126,11 +129,11 @@ static int hear(ibn_sim *sim, int32_t vc_in, int32_t l, int step, uint32_t recei
     return 0;
 }
 
-/* Handle a message of Loop Breaker that has reached a switch: the smallest identifier on the loop wins the election.
+/* Handle a message of Loop Breaker that has reached a switch.  The smallest identifier on the loop wins the election.
  *
- * The published protocol has no rounds.  There, a port that waits for the loop without being on it may have the
- * smallest identifier.  That identifier never comes back to its port, and no master is elected.  Therefore ports
- * draw new identifiers after some messages, in a new round. */
+ * The published protocol has no election rounds.  In it, a port that waits for the loop without being on the loop may
+ * have the smallest identifier.  That identifier never returns to its port, so no master is elected.  Therefore ports
+ * draw new identifiers after some messages, which begins a new round. */
 void ibn_sim_loop_clcm(ibn_sim *sim, int32_t message)
 {
     int32_t vc_in = sim->clcm[message].vc, device = sim->channel[vc_in / sim->vls].dst;

@@ -1,8 +1,8 @@
-/* Packets that are lost: count them, and return the credits of their buffer space. */
+/* Count packets that are lost, and return the credits of their buffer space. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/queue.h"
 
-/* Count a lost packet and free its memory; it must have been removed from its queue before. */
+/* Count a lost packet and free its memory.  The packet must have been removed from its queue before. */
 void ibn_sim_gone(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];

@@ -8,7 +8,7 @@
 #define VLARB_WIDTH 260
 #define CACHE_LINE 64
 
-/* Allocate cache-aligned memory of `bytes` bytes, which are copied from `from`, or zero if `from` is NULL.
+/* Allocate cache-aligned memory of `bytes` bytes.  It is copied from `from`, or set to zero if `from` is NULL.
  *
  * If memory runs out, *failed is set. */
 static void *copy(const void *from, int64_t bytes, int *failed)
@@ -85,7 +85,7 @@ static void copy_network(ibn_sim *sim, const ibn_sim_network *network)
     sim->to_check = copy(NULL, sim->options.xoff ? 4 * sim->vcs : 0, failed);
 }
 
-/* Set up the channels, which are sorted by sending device and port; a device numbers its inputs by in-port. */
+/* Set up the channels, which are sorted by sending device and port.  A device numbers its inputs by in-port. */
 static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn_sim_options *options)
 {
     for (int32_t c = 0; c < sim->channels; c++) {
@@ -110,8 +110,8 @@ static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn
         sim->out_first[d + 1] += sim->out_first[d];
     for (int32_t c = 0; c < sim->channels; c++) {
         ibn_channel *back = &sim->channel[sim->channel[c].reverse];
-        /* Channel `back` arrives at the port by which channel c leaves, so c's rank among the ports is the number of
-         * its input. */
+        /* Channel `back` arrives at the port by which channel c leaves.  So the rank of c among the ports is the number
+         * of the input of `back`. */
         back->in_index = c - sim->out_first[sim->channel[c].src];
         sim->channel[c].inputs = sim->out_first[sim->channel[c].src + 1] - sim->out_first[sim->channel[c].src];
     }

@@ -1,14 +1,14 @@
 /* Pauses (IEEE 802.1Qbb) instead of credits.
  *
  * A buffer that fills to the threshold xoff stops its sender, until the buffer has drained to the threshold xon.
- * Arbitration only checks credits.  So a VC that may send is given more credits than it can use, and a paused VC has
- * negative credits.  `reserve` is minus the number of credits added.  So buffer + reserve is the true size of the
+ * Arbitration checks only credits.  So a VC that may send gets more credits than it can use, and a paused VC has
+ * negative credits.  `reserve` is minus the number of credits added.  So buffer + reserve is the real size of the
  * buffer. */
 #include "simulate/internal/sim.h"
 
 #define ENDLESS (1 << 24)
 
-/* Let all VCs send, at the start of a simulation with pauses. */
+/* Let all VCs send at the start of a simulation with pauses. */
 void ibn_sim_open(ibn_sim *sim)
 {
     for (int64_t l = 0; l < sim->vcs; l++) {
@@ -18,13 +18,13 @@ void ibn_sim_open(ibn_sim *sim)
     }
 }
 
-/* Return the number of blocks in a buffer; a packet counts in full until its tail has left. */
+/* Return the number of blocks in a buffer.  A packet counts in full until its tail has left. */
 static int32_t inside(const ibn_vc *vc)
 {
     return vc->held + vc->returning;
 }
 
-/* Note that the occupancy of a VC's buffer has changed, so that it is compared with the thresholds in this tick. */
+/* Record that the occupancy of a VC's buffer has changed, so that it is compared with the thresholds in this tick. */
 void ibn_sim_look_at(ibn_sim *sim, int32_t l)
 {
     if (!sim->watch[l].to_check) {
@@ -35,7 +35,8 @@ void ibn_sim_look_at(ibn_sim *sim, int32_t l)
 
 /* Send the next pause or resume message from the receiver of VC l to its sender.
  *
- * Messages are numbered.  Odd ones stop the sender, even ones let it resume.  Only the last one counts. */
+ * Messages are numbered.  Odd messages stop the sender, and even messages let it resume.  Only the last message counts.
+ */
 static void send_message(ibn_sim *sim, int32_t l)
 {
     ibn_at(sim, sim->now + sim->channel[l / sim->vls].wire, EV_PAUSE, l, ++sim->watch[l].last_message);
@@ -43,7 +44,7 @@ static void send_message(ibn_sim *sim, int32_t l)
 
 /* Pause the senders of all buffers that have filled to xoff.
  *
- * It is called in each tick when heads have arrived, before tails leave. */
+ * The function is called in each tick after heads have arrived, before tails leave. */
 void ibn_sim_look_full(ibn_sim *sim)
 {
     for (int32_t i = 0; i < sim->checks; i++)
@@ -51,9 +52,9 @@ void ibn_sim_look_full(ibn_sim *sim)
             send_message(sim, sim->to_check[i]);
 }
 
-/* Let the senders of all buffers resume that have drained to xon.
+/* Resume the senders of all buffers that have drained to xon.
  *
- * It is called in each tick after tails have left. */
+ * The function is called in each tick after tails have left. */
 void ibn_sim_look_empty(ibn_sim *sim)
 {
     for (int32_t i = 0; i < sim->checks; i++) {
@@ -70,7 +71,7 @@ void ibn_sim_pause(ibn_sim *sim, int32_t l, int32_t word)
 {
     ibn_vc *vc = &sim->vc[l];
     if (word < sim->watch[l].heard)
-        return; /* a later message has arrived in the same tick, and was handled first */
+        return; /* A later message has arrived in this tick, and was handled first. */
     sim->watch[l].heard = word;
     int32_t change = (word & 1 ? ENDLESS : -ENDLESS) - vc->reserve;
     vc->reserve += change;
@@ -80,7 +81,7 @@ void ibn_sim_pause(ibn_sim *sim, int32_t l, int32_t word)
         ibn_touch(sim, l / sim->vls);
 }
 
-/* Return whether the sender of VC l may send, or will be allowed to send without any further packet moving. */
+/* Return whether the sender of VC l may send, or will be allowed to send even if no further packet moves. */
 int ibn_sim_may_resume(const ibn_sim *sim, int32_t l)
 {
     return sim->vc[l].reserve < 0 || !(sim->watch[l].last_message & 1) || sim->vc[l].held <= sim->options.xon;

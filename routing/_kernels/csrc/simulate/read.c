@@ -19,7 +19,7 @@ static int64_t in_flight(const ibn_sim *sim)
     return sim->packets_made - free_packets(sim) - ibn_flow_pressing(sim->flow, sim->flows);
 }
 
-/* Return the number of VCs whose blocks do not add up to the size of their buffer; it is 0 unless there is a bug. */
+/* Return the number of VCs whose blocks do not add up to the size of their buffer.  It is 0 unless there is a bug. */
 static int64_t broken_vcs(const ibn_sim *sim)
 {
     int64_t broken = 0;
@@ -87,7 +87,8 @@ void ibn_sim_vcs(const ibn_sim *sim, int64_t *rows)
     for (int64_t l = 0; l < sim->vcs; l++, rows += 14) {
         const ibn_vc *vc = &sim->vc[l];
         const ibn_watch *watch = &sim->watch[l];
-        int32_t more = sim->options.xoff ? vc->reserve : 0; /* undo the credits that pauses have added or taken away */
+        /* This undoes the change of credits that pauses have made. */
+        int32_t more = sim->options.xoff ? vc->reserve : 0;
         const int64_t row[] = {
             vc->fctbs,
             vc->fccl + (uint32_t)more,
@@ -122,7 +123,7 @@ void ibn_sim_flows(const ibn_sim *sim, int64_t *rows)
 
 /* Copy up to `most` rows of the event log, from row `from` on.
  *
- * Return how many rows there are from there on, or IBN_NONE if `from` is invalid. */
+ * Return the number of rows from `from` on, or IBN_NONE if `from` is invalid. */
 int64_t ibn_sim_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows)
 {
     if (from < 0 || from > sim->logged)
@@ -133,7 +134,7 @@ int64_t ibn_sim_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *row
     return sim->logged - from;
 }
 
-/* Copy one row for each packet that is queued in a switch, up to `most` rows; return the number of these packets.
+/* Copy one row for each packet that is queued in a switch, up to `most` rows.  Return the number of these packets.
  *
  * Columns: flow, LID, VC whose buffer holds the packet, VC for which it is queued, blocks, tick of arrival, tick at
  * which it became the head of its queue (-1: it is not the head). */
@@ -161,7 +162,7 @@ int64_t ibn_sim_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
     return count;
 }
 
-/* Return whether a VC can send this packet once all credits on their way to it have arrived. */
+/* Return whether a VC can send this packet once all credits on the wire have arrived. */
 static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
 {
     const ibn_vc *vc = &sim->vc[out];
@@ -170,10 +171,10 @@ static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
     return packet->blocks <= ibn_credits(vc) + vc->returning + vc->pass;
 }
 
-/* Write the wait-for graph, in which the buffer of one VC waits for room in the buffer of another; return its edges'
- * number.
+/* Write the wait-for graph, in which the buffer of one VC waits for room in the buffer of another.  Return the number
+ * of edges.
  *
- * A buffer can move if it is empty, if packets are on the way to it, or if the first packet of one of its queues can
+ * A buffer can move if it is empty, if packets are on the wire to it, or if the first packet of one of its queues can
  * be sent. */
 int64_t ibn_sim_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
 {

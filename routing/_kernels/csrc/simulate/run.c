@@ -1,7 +1,7 @@
-/* Main loop of a simulation: for each tick handle all events, then arbitrate the channels that they concern.
+/* Main loop of a simulation: for each tick, handle all events, then arbitrate the channels to which they belong.
  *
- * The result does not depend on the order in which the events of a tick were scheduled.  The order does not matter
- * for kinds below EV_LATER.  Events of other kinds are sorted.  Channels are arbitrated after all events. */
+ * The result does not depend on the order in which the events of a tick were scheduled.  Events of kinds below EV_LATER
+ * are handled in any order.  Events of other kinds are sorted.  Channels are arbitrated after all events. */
 #include "simulate/internal/flow.h"
 
 #include <string.h>
@@ -25,7 +25,8 @@ static int64_t next_tick(const ibn_sim *sim)
     return heap;
 }
 
-/* Send flow control packets from all receivers: return the credits of the blocks freed since the last ones. */
+/* Send flow control packets from all receivers: return the credits of the blocks that were freed since the previous
+ * ones. */
 static void fcp(ibn_sim *sim)
 {
     for (int64_t l = 0; l < sim->vcs; l++) {
@@ -42,7 +43,7 @@ static void fcp(ibn_sim *sim)
 /* Account for blocks that have left a VC's buffer.
  *
  * With credits, the next flow control packet reports the blocks to the sender.  With pauses no report is needed,
- * since the sender acts on thresholds. */
+ * because the sender reacts to pause messages. */
 static void freed(ibn_sim *sim, int32_t l, int32_t blocks)
 {
     if (sim->options.xoff) {
@@ -124,7 +125,7 @@ static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value
     }
 }
 
-/* Handle all events of one kind below EV_LATER, for which the order does not matter. */
+/* Handle all events of one kind below EV_LATER, in any order. */
 static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, int kind, int32_t place)
 {
     for (; place; place = ibn_batch_before(sim, place)) {
@@ -152,7 +153,7 @@ static void handle_laters(ibn_sim *sim, int kind, int32_t place)
         handle_later(sim, kind, sim->later[i].subject, sim->later[i].value);
 }
 
-/* Handle all events of one tick, then arbitrate the channels that they concern. */
+/* Handle all events of one tick, then arbitrate the channels to which they belong. */
 static void tick(ibn_sim *sim, int64_t time)
 {
     int32_t at = (int32_t)(time & (sim->slots - 1)), places[EV_KINDS];
@@ -197,7 +198,7 @@ int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_sta
     int64_t reason = STOP_TIME, most = sim->handled + events;
     for (;;) {
         int64_t inside = sim->injected - sim->delivered - sim->dropped, time;
-        /* The last packet ends the run, not the credits that return for it. */
+        /* A run ends with the last packet, without waiting for the credits that return for it. */
         if (sim->moving == sim->crediting && !inside && !ibn_flow_pressing(sim->flow, sim->flows)) {
             reason = STOP_EMPTY;
             break;

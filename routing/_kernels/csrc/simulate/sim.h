@@ -3,8 +3,8 @@
 #include <stdint.h>
 /* Channels and routing tables of a simulation.
  *
- * Channels are sorted by sending device and out-port.  Devices are numbered switches first.  A virtual channel (VC) is
- * one VL of one channel, with the number channel x vls + VL.  A block is 64 bytes. */
+ * Channels are sorted by sending device and out-port.  Devices are numbered: first the switches, then all others.  A
+ * virtual channel (VC) is one VL of one channel, with the number channel x vls + VL.  A block is 64 bytes. */
 typedef struct {
     int32_t devices;             /* number of devices */
     int32_t switches;            /* number of switches, which come first among the devices */
@@ -42,12 +42,14 @@ typedef struct {
     int64_t sample_period;   /* ticks between two searches for suspected VCs, 0: no port has a deadlock breaker */
     int64_t control_delay;   /* ticks that a switch takes to process a control message of a breaker */
     int32_t release_packets; /* packets that the master (the port elected by Loop Breaker) sends without credit */
-    int32_t no_alternative;  /* 1: a port whose flows have no other shortest path may become master, and moves others */
-    int32_t rounds;          /* control messages that a port sends before it draws a new identifier, 0: it never does */
-    int32_t xoff;            /* pauses: blocks in a buffer that stop its sender, 0: credits instead of pauses */
-    int32_t xon;             /* pauses: the sender resumes when the buffer holds at most so many blocks */
-    const int64_t *hoq;      /* [channels] head-of-queue lifetime in ticks, 0: no limit */
-    const int32_t *stall_count; /* [channels] heads dropped in a row after which a VL stalls, 0: never */
+    /* 1: a port whose flows have no other shortest path may become master, and moves other flows; 0: it may not */
+    int32_t no_alternative;
+    /* number of control messages that a port sends before it draws a new identifier, 0: it never draws one */
+    int32_t rounds;
+    int32_t xoff;               /* pauses: blocks in a buffer that stop its sender, 0: credits instead of pauses */
+    int32_t xon;                /* pauses: the sender resumes when the buffer has at most this number of blocks */
+    const int64_t *hoq;         /* [channels] head-of-queue lifetime in ticks, 0: no limit */
+    const int32_t *stall_count; /* [channels] number of consecutively dropped heads after which a VL stalls, 0: never */
     const int64_t *lifetime;    /* [devices] longest time of a packet in a switch in ticks, 0: no limit */
     const int32_t *breaker;     /* [channels] deadlock breaker; 0: none, 1: Loop Breaker, 2: Deadlock Breaker */
     const int64_t *detect;      /* [channels] ticks without progress after which a VC is suspected of a deadlock */
@@ -56,7 +58,9 @@ typedef struct {
     const int32_t *extra;       /* [channels] blocks that Deadlock Breaker adds to a buffer */
     const int32_t *arbiter;     /* [channels] row of `vlarb` (VL arbitration tables) that applies to the channel */
     int32_t arbiters;           /* number of rows of `vlarb`, 0: VLs are served round robin */
-    const uint8_t *vlarb;       /* [arbiters][260] limit, entries of the high and low table, 0, 2 x 64 (VL, weight) */
+    /* [arbiters][260] VL arbitration tables: limit, number of entries of the high and low table, 0, 2 x 64 pairs (VL,
+     * weight) */
+    const uint8_t *vlarb;
 } ibn_sim_options;
 /* Traffic of a simulation: its flows and their messages. */
 typedef struct {
@@ -69,35 +73,36 @@ typedef struct {
     int64_t traced;         /* number of rows of `trace` */
 } ibn_sim_traffic;
 typedef struct ibn_sim ibn_sim;
-/* Make a simulation at tick 0; all arrays are copied.  Return NULL if memory runs out. */
+/* Create a simulation at tick 0.  All arrays are copied.  Return NULL if memory runs out. */
 ibn_sim *ibn_sim_new(const ibn_sim_network *network, const ibn_sim_options *options, const ibn_sim_traffic *traffic);
 void ibn_sim_free(ibn_sim *sim);
-/* Run to tick `until` or for `events` more events; return 1 if memory runs out, else 0.
+/* Run to tick `until` or for `events` more events.  Return 1 if memory runs out, otherwise 0.
  *
  * stop_info[3]: reason for stopping, present tick, events handled since the start. */
 int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info);
-/* Write buckets[2][2048]: how many packets, and how many messages, have had a latency in each bucket. */
+/* Write buckets[2][2048]: number of packets, and number of messages, with a latency in each bucket. */
 void ibn_sim_latencies(const ibn_sim *sim, int64_t *buckets);
 /* Write the totals, or one row for each channel, VC or flow.  The wrapper simulate.py names the columns. */
 void ibn_sim_totals(const ibn_sim *sim, int64_t *totals);
 void ibn_sim_channels(const ibn_sim *sim, int64_t *counters);
 void ibn_sim_vcs(const ibn_sim *sim, int64_t *rows);
 void ibn_sim_flows(const ibn_sim *sim, int64_t *flows);
-/* Write up to `most` rows of the event log or of the queued packets; return how many rows there are. */
+/* Write up to `most` rows of the event log or of the queued packets.  Return the total number of rows. */
 int64_t ibn_sim_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows);
 int64_t ibn_sim_packets(const ibn_sim *sim, int64_t most, int64_t *rows);
-/* Write the wait-for graph of the VCs: up to `most` edges, and can_move[VCs].  Return how many edges there are. */
+/* Write the wait-for graph of the VCs: up to `most` edges, and can_move[VCs].  Return the total number of edges. */
 int64_t ibn_sim_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move);
-/* Replace a routing table by one of the same shape, or read the present LFTs. */
+/* Replace a routing table by a table of equal shape, or read the present LFTs. */
 void ibn_sim_set_lft(ibn_sim *sim, const uint8_t *lft);
 void ibn_sim_set_sl2vl(ibn_sim *sim, const uint8_t *sl2vl);
 void ibn_sim_set_sl(ibn_sim *sim, const uint8_t *sl);
 void ibn_sim_get_lft(const ibn_sim *sim, uint8_t *lft);
-/* Take both directions of a link down or up.
+/* Take both directions of a link down, or bring them up.
  *
- * ibn_sim_fail returns the number of packets lost, ibn_sim_restore 0; both return -1 if the link was in this state. */
+ * ibn_sim_fail returns the number of packets lost, and ibn_sim_restore returns 0.  Both return -1 if the link already
+ * was in the requested state. */
 int64_t ibn_sim_fail(ibn_sim *sim, int32_t channel);
 int ibn_sim_restore(ibn_sim *sim, int32_t channel);
-/* Stop a flow: from tick `at` on it begins no further message. */
+/* Stop a flow: from tick `at` on, it begins no further message. */
 void ibn_sim_stop_flow(ibn_sim *sim, int32_t flow, int64_t at);
 #endif

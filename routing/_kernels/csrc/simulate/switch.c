@@ -7,7 +7,7 @@
 
 #define NO_VL 15
 
-/* Look up the output of a packet at a switch, and put the packet into the output's queue; return 0 if it was
+/* Look up the output of a packet at a switch, and put the packet into the output's queue.  Return 0 if the packet was
  * dropped. */
 IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
 {
@@ -87,8 +87,8 @@ IBN_SPECIALIZED void arrive(ibn_sim *sim, int32_t p, int plain)
     forward(sim, p, plain);
 }
 
-/* Forward the first packet of a single FIFO to its output queue; if the packet is dropped, continue with the next
- * one. */
+/* Forward the first packet of a single FIFO to its output queue.  If the packet is dropped, continue with the next one.
+ */
 void ibn_sim_expose(ibn_sim *sim, int32_t l)
 {
     ibn_watch *watch = &sim->watch[l];
@@ -100,10 +100,10 @@ void ibn_sim_expose(ibn_sim *sim, int32_t l)
     }
 }
 
-/* Deliver a packet to a CA, which frees its buffer as soon as the packet's tail has arrived.
+/* Deliver a packet to a CA.  The CA frees its buffer as soon as the packet's tail has arrived.
  *
- * The credits take the wire's delay to reach the switch, as those of a switch do.  With pauses there are no credits to
- * return, and a CA never fills up. */
+ * The credits reach the switch after the delay of the wire, as credits from a switch do.  With pauses there are no
+ * credits to return, and the buffer of a CA never fills up. */
 static inline void deliver(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
@@ -114,7 +114,7 @@ static inline void deliver(ibn_sim *sim, int32_t p)
     else
         ibn_give_back(sim, packet->channel, packet->vc, packet->blocks, sim->now, 0);
     if (sim->lid_device[packet->lid] != sim->far_end[packet->channel].device) {
-        sim->counters[packet->channel].relay++; /* the tables have changed, and this CA does not own the LID */
+        sim->counters[packet->channel].relay++; /* The tables have changed, and this CA does not own the LID. */
         ibn_sim_gone(sim, p);
         return;
     }

@@ -1,9 +1,9 @@
 /* State of a simulation with adaptive routing.  docs/simulation.md explains the model.
  *
- * A virtual channel (VC) is one VL of one channel: the sender's credits, and a queue of packets at the receiver.
- * Identifiers call a VC `vc` or `l`.  Only the head packet of a queue can continue, on any of several VCs.  A packet is
- * the head packet from the tick at which the packet before it has left completely.  Each switch also has one spare
- * buffer, which holds one packet and belongs to no VC.  A block is 64 bytes. */
+ * A virtual channel (VC) is one VL of one channel: the sender's credits, and a queue of packets at the receiver.  In
+ * names, a VC is `vc` or `l`.  Only the head packet of a queue can continue, on any of several VCs.  A packet becomes
+ * the head packet at the tick at which the previous packet has left completely.  Each switch also has one spare buffer,
+ * which holds one packet and belongs to no VC.  A block is 64 bytes. */
 #ifndef IBNUE_INTERNAL_ADAPTIVE_H
 #define IBNUE_INTERNAL_ADAPTIVE_H
 
@@ -29,22 +29,24 @@ enum {
 };
 enum { SPARE_FREE, SPARE_TAKEN, SPARE_READY, SPARE_LEAVING };
 
-#define AV_SLOTS 4096 /* slots of the timing wheel; an event more than so many ticks ahead stays for several turns */
+/* number of slots of the timing wheel; an event that is due more ticks ahead stays in its slot for several turns */
+#define AV_SLOTS 4096
 
 /* An event that is due at a later tick. */
 typedef struct {
     int64_t time; /* tick at which the event is due; while events of one tick are sorted: the last sort key */
-    int32_t kind, /* kind of event: AV_... */
-        subject,  /* VC, packet, channel, switch or flow that the event concerns, as the kind says */
-        value,    /* blocks of credit, or number of a ping, as the kind says */
+    int32_t kind, /* kind of the event: AV_... */
+        subject,  /* VC, packet, channel, switch or flow to which the event belongs, depending on the kind */
+        value,    /* blocks of credit or number of a ping, depending on the kind */
         next;     /* next event in the same slot of the timing wheel, or in the free list; IBN_NONE: none */
 } ibn_adaptive_event;
 
-/* A reservation that a ping sets at the sender of a channel: the next free room on the channel is for one packet. */
+/* A mark: a reservation that a ping sets at the sender of a channel.  The next free room on the channel is reserved for
+ * one packet. */
 typedef struct {
     int64_t ping, /* ID of the ping that set the mark */
         until,    /* tick at which the mark expires; -1: there is no mark */
-        packet;   /* serial number of the packet for which room is reserved */
+        packet;   /* serial number of the packet for which the room is reserved */
     int32_t from, /* VC whose queue holds this packet */
         locked;   /* 1: the ping has found a cycle, so no other ping may replace the mark; else 0 */
 } ibn_mark;
@@ -59,7 +61,7 @@ typedef struct {
     int32_t vl,        /* VL of this VC */
         channel;       /* channel of this VC */
     ibn_fifo queue;    /* packets in the receiver's buffer */
-    int64_t since;     /* tick since which the head packet is at the head: the packet before it has left completely */
+    int64_t since;     /* tick since which the head packet is at the head of the queue */
     int32_t leaving;   /* 1: the tail of the previous packet has not left, so there is no head packet; else 0 */
     int64_t next_ping; /* earliest tick at which this queue may send another ping */
 } ibn_adaptive_vc;
@@ -71,8 +73,8 @@ typedef struct {
         bytes,       /* bytes sent since the start */
         packets,     /* packets sent since the start */
         saved;       /* number of sent packets that held the token and were sent without credit */
-    int32_t carry,   /* fraction of a tick that the last packet has left over, x 2^IBN_COST_BITS */
-        wire,        /* ticks from one end of the cable to the other */
+    int32_t carry,   /* fraction of a tick that remained after the last packet, x 2^IBN_COST_BITS */
+        wire,        /* delay of the cable in ticks, from one end to the other */
         hop,         /* ticks from sending a packet's head until the next device can forward it */
         src,         /* device that sends */
         dst,         /* device that receives */
@@ -85,7 +87,7 @@ typedef struct {
 
 /* State of one device. */
 typedef struct {
-    int32_t turn,        /* input (switch) or flow (CA) that round robin serves first next time */
+    int32_t turn,        /* input (of a switch) or flow (of a CA) that round robin serves first next time */
         touched;         /* 1: the device is in sim->touched, else 0 */
     uint32_t sends;      /* packets sent since the start; unsigned, because it may wrap around */
     int32_t flows_first, /* CA: position of its first flow in sim->by_device */
@@ -94,28 +96,29 @@ typedef struct {
         spare_state;     /* switch: state of the spare buffer, SPARE_... */
 } ibn_adaptive_device;
 
-/* A ping, which follows waiting packets from channel to channel until it returns to where it was, or ends. */
+/* A ping.  It follows waiting packets from channel to channel, until it returns to a channel on its path or ends. */
 typedef struct {
-    int64_t id;      /* random rank x 2^32 + the VC that sent the ping; the larger ID wins a conflict */
+    int64_t id;      /* random rank x 2^32 + the VC that sent the ping; in a conflict the larger ID wins */
     int64_t culprit; /* serial number of the packet whose wait closes the cycle */
-    int32_t step,    /* random numbers that the ping has drawn */
+    int32_t step,    /* number of random numbers that the ping has drawn */
         phase,       /* 0: the ping searches for a cycle, 1: it locks the marks of a cycle */
-        closer,      /* VC that holds the packet whose wait closes the cycle */
+        closer,      /* VC with the packet whose wait closes the cycle */
         next;        /* next ping in the free list, or IBN_NONE */
 } ibn_ping;
 
 /* State of a simulation with adaptive routing. */
 struct ibn_adaptive {
-    int32_t devices,               /* number of devices: switches first, then CAs and routers */
-        switches,                  /* number of switches */
-        channels,                  /* number of channels */
-        vls,                       /* number of VLs */
-        lids,                      /* number of LIDs, including LID 0 */
-        sl2vl_ports,               /* ports of a switch in `sl2vl`; 0: one SL2VL table for all switches */
-        flows;                     /* number of flows */
-    int64_t now,                   /* present tick */
-        vcs;                       /* number of VCs: channels x vls */
-    ibn_adaptive_options options;  /* options; the arrays of this struct are not used, but copied to the fields below */
+    int32_t devices, /* number of devices: switches first, then CAs and routers */
+        switches,    /* number of switches */
+        channels,    /* number of channels */
+        vls,         /* number of VLs */
+        lids,        /* number of LIDs, including LID 0 */
+        sl2vl_ports, /* ports of a switch in `sl2vl`; 0: one SL2VL table for all switches */
+        flows;       /* number of flows */
+    int64_t now,     /* present tick */
+        vcs;         /* number of VCs: channels x vls */
+    /* the options; their arrays are copied to the fields below, and not used from here */
+    ibn_adaptive_options options;
     ibn_adaptive_channel *channel; /* [channels] state of each channel */
     ibn_adaptive_vc *vc;           /* [vcs] state of each VC */
     ibn_adaptive_device *device;   /* [devices] state of each device */
@@ -135,27 +138,27 @@ struct ibn_adaptive {
     int32_t *lists;            /* destination LIDs of all flows */
     int64_t *trace;            /* [][3] tick, LID and bytes of each message of flows with PROCESS_TRACE */
     ibn_adaptive_event *event; /* [events_made] events, scheduled or free */
-    int32_t events_made,       /* events allocated */
+    int32_t events_made,       /* number of allocated events */
         event_free,            /* first event of the free list, or IBN_NONE */
         slot[AV_SLOTS];        /* first event of each slot of the timing wheel, or IBN_NONE */
     int64_t pending,           /* number of scheduled events */
         moving,                /* number of pending events that move data */
         crediting;             /* number of AV_CREDIT events among `moving` */
     ibn_adaptive_event *later; /* [later_room] events of the present tick with kinds from AV_LATER on, to be sorted */
-    int32_t later_count,       /* events in `later` */
-        later_room;            /* events allocated in `later` */
+    int32_t later_count,       /* number of events in `later` */
+        later_room;            /* number of events for which `later` has room */
     int32_t *touched,          /* [devices] devices to serve in this tick */
-        touches;               /* devices in `touched` */
+        touches;               /* number of devices in `touched` */
     int32_t *order;            /* [256 x vls] input VCs of a switch in the order of service */
     int64_t *rank;             /* [256 x vls] sort key of each VC in `order`, smallest first */
     ibn_packet *packet;        /* [packets_made] packets, in use or free */
-    int32_t packets_made,      /* packets allocated */
+    int32_t packets_made,      /* number of allocated packets */
         packet_free;           /* first packet of the free list, or IBN_NONE */
     ibn_ping *ping;            /* [pings_made] pings, in use or free */
-    int32_t pings_made,        /* pings allocated */
+    int32_t pings_made,        /* number of allocated pings */
         ping_free;             /* first ping of the free list, or IBN_NONE */
     int32_t holder;            /* packet that holds the token, or IBN_NONE */
-    int failed;                /* 1: memory has run out */
+    int failed;                /* 1: memory has run out; else 0 */
     int64_t injected,          /* packets sent by CAs since the start */
         delivered,             /* packets delivered to CAs */
         injected_bytes,        /* bytes sent by CAs */
@@ -167,7 +170,8 @@ struct ibn_adaptive {
         seized,                /* times that a packet took the token */
         pings,                 /* pings sent */
         loops,                 /* cycles that pings have found */
-        bubbles;               /* packets moved to a spare buffer, so that the others of a cycle can move */
+        /* number of packets moved to a spare buffer, so that the other packets of a cycle can move */
+        bubbles;
     int64_t latencies[2][IBN_LATENCY_BUCKETS]; /* latencies counted by bucket: of packets, and of messages */
 };
 
@@ -202,7 +206,7 @@ void ibn_av_ping(ibn_adaptive *sim, int32_t c, int32_t ping);
 void ibn_av_sample(ibn_adaptive *sim);
 #pragma GCC visibility pop
 
-/* Have a device served after all events of this tick have been handled. */
+/* Mark a device, so that it is served after all events of this tick. */
 static inline void ibn_av_touch(ibn_adaptive *sim, int32_t d)
 {
     if (!sim->device[d].touched) {
@@ -211,19 +215,20 @@ static inline void ibn_av_touch(ibn_adaptive *sim, int32_t d)
     }
 }
 
-/* Return the switch that receives by a VC, and so has the VC's queue. */
+/* Return the switch that has the queue of a VC, which is the receiver of the VC. */
 static inline int32_t ibn_av_at_switch(const ibn_adaptive *sim, int32_t l)
 {
     return sim->channel[sim->vc[l].channel].dst;
 }
 
-/* Return the head packet of a VC, the only one of its queue that can be forwarded; IBN_NONE if there is none. */
+/* Return the head packet of a VC, which is the only packet of its queue that can be forwarded.  Return IBN_NONE if
+ * there is none. */
 static inline int32_t ibn_av_shown(const ibn_adaptive *sim, int32_t l)
 {
     return sim->vc[l].leaving ? IBN_NONE : sim->vc[l].queue.head;
 }
 
-/* Return the serial number of a packet, which is unique in the simulation; -1 for IBN_NONE. */
+/* Return the serial number of a packet, which is unique in the simulation.  For IBN_NONE, return -1. */
 static inline int64_t ibn_av_serial(const ibn_adaptive *sim, int32_t p)
 {
     return p == IBN_NONE ? -1 : sim->packet[p].headed;

@@ -1,12 +1,13 @@
-/* Limit of a switch's crossbar: packets that one input may send at once, to different outputs.
+/* Limit of a switch's crossbar: number of packets that one input may send at once to different outputs.
  *
- * The functions are for options.speedup > 0 only.  A bit stands for an input or output of a switch by its number. */
+ * The functions of this file are used only if options.speedup > 0.  In the bit masks, each input or output of a switch
+ * has the bit with its number. */
 #ifndef IBNUE_INTERNAL_SIM_CROSSBAR_H
 #define IBNUE_INTERNAL_SIM_CROSSBAR_H
 
 #include "simulate/internal/sim.h"
 
-#define IBN_PORT_WORDS 4 /* 64-bit words with a bit for each port of a switch */
+#define IBN_PORT_WORDS 4 /* number of 64-bit words with one bit for each port of a switch */
 
 /* Return whether an input of a switch already sends as many packets as the crossbar allows. */
 static inline int ibn_input_full(const ibn_sim *sim, int32_t device, int32_t input)
@@ -14,14 +15,14 @@ static inline int ibn_input_full(const ibn_sim *sim, int32_t device, int32_t inp
     return sim->full_inputs[device * IBN_PORT_WORDS + (input >> 6)] >> (input & 63) & 1;
 }
 
-/* Note that channel c has packets for which an input must first finish another one, so that c is arbitrated then. */
+/* Record that channel c has packets for which an input must first finish another packet.  Then c is arbitrated. */
 static inline void ibn_await_input(ibn_sim *sim, int32_t c)
 {
     int32_t device = sim->channel[c].src, output = c - sim->out_first[device];
     sim->awaiting[device * IBN_PORT_WORDS + (output >> 6)] |= 1ull << (output & 63);
 }
 
-/* Let the input of channel c send one packet more until tick `end`. */
+/* Let the input of channel c send one more packet until tick `end`. */
 static inline void ibn_occupy_input(ibn_sim *sim, int32_t c, int64_t end)
 {
     ibn_channel *channel = &sim->channel[c];

@@ -1,8 +1,8 @@
-/* Traffic of both simulations: due times and destinations of messages, their packets, and delivery statistics.
+/* Traffic of both kinds of simulations: due times and destinations of messages, their packets, and delivery statistics.
  *
- * Message n of a flow uses numbers 4n to 4n+3 of a stream of random numbers.  The stream depends on the CA's channel
- * and on the number of the flow among the flows of that channel.  So the traffic of one CA does not depend on flows
- * of other CAs. */
+ * Message n of a flow uses the numbers 4n to 4n + 3 of a stream of random numbers.  The stream depends on the CA's
+ * channel and on the number of the flow among the flows of that channel.  So the traffic of one CA does not depend on
+ * flows of other CAs. */
 #ifndef IBNUE_INTERNAL_SIM_FLOW_H
 #define IBNUE_INTERNAL_SIM_FLOW_H
 
@@ -12,12 +12,12 @@
 
 #define IBN_FLOW_NUMBERS 17
 #define IBN_FLOW_REALS 6
-#define IBN_BLOCK 64 /* bytes */
+#define IBN_BLOCK 64 /* size of a block in bytes */
 
 enum { FLOW_NOTHING, FLOW_LATER, FLOW_NOW };
 
-/* Copy row f of the wrapper's arrays to a flow; FLOW_NUMBERS and FLOW_REALS of simulation_handle.py name the
- * columns. */
+/* Copy row f of the wrapper's arrays to a flow.  FLOW_NUMBERS and FLOW_REALS of simulation_handle.py name the columns.
+ */
 static inline void ibn_flow_set(ibn_flow *flow, const ibn_sim_traffic *traffic, int64_t f)
 {
     const int64_t *n = traffic->numbers + f * IBN_FLOW_NUMBERS;
@@ -46,13 +46,13 @@ static inline void ibn_flow_set(ibn_flow *flow, const ibn_sim_traffic *traffic, 
     flow->hot = r[4];
 }
 
-/* Convert a random number to a fraction, at least 0 and below 1. */
+/* Convert a random number to a fraction of at least 0 and below 1. */
 static inline double ibn_fraction(uint64_t number)
 {
     return (double)(number >> 11) * 0x1p-53;
 }
 
-/* Return one of `count` LIDs in `lists` from position `list` on, chosen by the upper half of a random number. */
+/* Return one of `count` LIDs in `lists` from position `list` on.  The upper half of a random number selects the LID. */
 static inline int32_t ibn_pick(const int32_t *lists, int32_t list, int32_t count, uint64_t number)
 {
     return lists[list + (int32_t)(((number >> 32) * (uint64_t)count) >> 32)];
@@ -74,7 +74,7 @@ static inline int32_t ibn_flow_destination(const ibn_flow *flow, const int32_t *
     return lists[flow->list + step];
 }
 
-/* Set the tick at which message n of a flow is due; flow->due must be the due time of message n - 1. */
+/* Set the tick at which message n of a flow is due.  flow->due must be the due time of message n - 1. */
 static inline void ibn_flow_due(ibn_flow *flow, const int64_t *trace, int64_t n)
 {
     double u = ibn_fraction(ibn_number(flow->key, 4 * (uint64_t)n));
@@ -125,12 +125,11 @@ static inline void ibn_flow_start(ibn_flow *flow, uint64_t seed, const int64_t *
     ibn_flow_due(flow, trace, 0);
 }
 
-/* Decide what a flow does next, and begin its next message if one is due.
+/* Determine the next step of a flow, and begin its next message if one is due.
  *
- * FLOW_NOW: the caller has to cut a packet from the message now (ibn_flow_cut).  FLOW_LATER: the caller has to
- * schedule an injection event for flow->due.  FLOW_NOTHING: the caller does nothing, because a packet is already at
- * the CA's port, an event is pending, no message is left, or as many packets are in flight as the flow's window
- * allows. */
+ * FLOW_NOW: the caller has to create a packet of the message now (ibn_flow_cut).  FLOW_LATER: the caller has to
+ * schedule an injection event for flow->due.  FLOW_NOTHING: the caller does nothing.  A packet is already at the CA's
+ * port, an event is pending, no message is left, or the flow's window is full. */
 static inline int ibn_flow_next(ibn_flow *flow, const int32_t *lists, const int64_t *trace, int64_t now)
 {
     if (flow->head != IBN_NONE)
@@ -154,7 +153,8 @@ static inline int ibn_flow_next(ibn_flow *flow, const int32_t *lists, const int6
     return FLOW_NOW;
 }
 
-/* Cut packet p from the current message of flow f, and make it the packet that waits at the CA's port. */
+/* Create packet p from the next bytes of the current message of flow f, and make it the packet that waits at the CA's
+ * port. */
 static inline void ibn_flow_cut(ibn_flow *flow, int32_t f, ibn_packet *packet, int32_t p, int64_t now)
 {
     packet->bytes = (uint16_t)(flow->left < flow->mtu ? flow->left : flow->mtu);
@@ -179,8 +179,8 @@ static inline void ibn_flow_sent(ibn_flow *flow, ibn_packet *packet, int64_t now
 
 /* Return the bucket of a latency in a histogram.
  *
- * Latencies below 64 ticks have a bucket each.  Above, each power of two has 32 buckets of equal width, so that a
- * bucket is at most 3.2 % wide. */
+ * Latencies below 64 ticks have separate buckets.  Above, each power of two has 32 buckets of equal width, so a bucket
+ * is at most 3.2 % wide. */
 static inline int32_t ibn_latency_bucket(int64_t latency)
 {
     if (latency < 64)
@@ -206,7 +206,7 @@ static inline void ibn_flow_got(ibn_flow *flow, const ibn_packet *packet, int64_
         flow->worst = latency;
 }
 
-/* Return whether the end of a packet makes room in its flow's full window.
+/* Return whether the end of a packet makes room in the full window of its flow.
  *
  * If so, the caller schedules an injection event one tick later. */
 static inline int ibn_flow_opens(ibn_flow *flow)

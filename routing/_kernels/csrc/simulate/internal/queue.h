@@ -1,4 +1,4 @@
-/* Output queues of channels, and the return of credits for the buffer space that a packet leaves.
+/* Output queues of channels, and return of credits for the buffer space that a packet leaves.
  *
  * Functions with the argument `plain` are compiled twice.  The copy for plain = 1 skips the code for rarely used
  * options. */
@@ -7,7 +7,7 @@
 
 #include "simulate/internal/sim.h"
 
-/* Return credits to the sender of a VC for blocks of its buffer, which are free from tick `when` on. */
+/* Return credits to the sender of a VC for blocks of its buffer.  The blocks are free from tick `when` on. */
 IBN_SPECIALIZED void ibn_give_back(ibn_sim *sim, int32_t c, int32_t vc, int32_t blocks, int64_t when, int plain)
 {
     sim->vc[vc].returning += blocks;
@@ -24,13 +24,13 @@ static inline ibn_fifo *ibn_queue(const ibn_sim *sim, const ibn_channel *channel
     return &sim->queue[channel->queues + vl * channel->inputs + input];
 }
 
-/* Return the word that has the bit of an input in a VC's mask of inputs with packets. */
+/* Return the word with the bit of an input in a VC's mask of inputs that have packets. */
 IBN_SPECIALIZED uint64_t *ibn_word(const ibn_sim *sim, int32_t l, int32_t input, int plain)
 {
     return plain ? &sim->vc[l].mask : &ibn_mask(sim, l)[input >> 6];
 }
 
-/* Append packet p to the queue of an input at channel c, and have the channel arbitrated as soon as it is free. */
+/* Append packet p to the queue of an input at channel c, and arbitrate the channel as soon as it is free. */
 IBN_SPECIALIZED void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, int32_t input, int plain)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -48,8 +48,8 @@ IBN_SPECIALIZED void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl,
         sim->packet[queue->tail].next = p;
     }
     queue->tail = p;
-    /* If its queues were empty, the channel could have sent only from now on.  The code has no branch, because a
-     * branch here would often be mispredicted. */
+    /* If the queues of the channel were empty, the channel could have sent only from now on.  The code has no branch,
+     * because a branch here would often be mispredicted. */
     int64_t since = channel->vls ? INT64_MIN : now;
     channel->busy = channel->busy > since ? channel->busy : since;
     if (!vc->waiting++) {

@@ -1,7 +1,7 @@
 /* State of a packet simulation.  docs/simulation.md explains the model.
  *
  * A virtual channel (VC) is one VL of one channel: the sender's credits, and the input buffer of that VL at the
- * receiver.  Identifiers call a VC `vc` or `l`; VC l belongs to channel l / vls.  A block is 64 bytes. */
+ * receiver.  In names, a VC is `vc` or `l`.  VC l belongs to channel l / vls.  A block is 64 bytes. */
 #ifndef IBNUE_INTERNAL_SIM_H
 #define IBNUE_INTERNAL_SIM_H
 
@@ -10,16 +10,17 @@
 #include "simulate/sim.h"
 
 enum {
-    EV_FREE,            /* a channel has finished sending a packet; subject: channel */
-    EV_CREDIT,          /* credits reach the sender of a VC; subject: VC, value: blocks */
-    EV_FREED,           /* room in a buffer is free, which the sender does not know yet; subject: VC, value: blocks */
+    EV_FREE,   /* a channel has finished sending a packet; subject: channel */
+    EV_CREDIT, /* credits reach the sender of a VC; subject: VC, value: blocks */
+    /* room in a buffer becomes free, but the sender does not know it yet; subject: VC, value: blocks */
+    EV_FREED,
     EV_ARRIVE,          /* the head of a packet can be forwarded; subject: packet */
     EV_DELIVER,         /* the tail of a packet has reached a CA; subject: packet */
     EV_INJECT,          /* a flow can send its next packet; subject: flow */
     EV_EXPOSE,          /* the next packet of a single FIFO can be forwarded; subject: VC */
     EV_INPUT,           /* an input of a switch has finished sending a packet; subject: channel into the switch */
     EV_PAUSE,           /* a pause message reaches its sender; subject: VC, value: number of the message */
-    EV_LATER,           /* first of the kinds that are handled after the others of a tick, in sorted order */
+    EV_LATER,           /* first of the kinds that are handled after all other events of a tick, in sorted order */
     EV_HEAD = EV_LATER, /* a head packet may have exceeded a lifetime limit; subject: VC */
     EV_UNSTALL,         /* a VL stall ends; subject: VC */
     EV_RULE_END,        /* a rule of Deadlock Breaker ends; subject: output VC, value: input VC */
@@ -60,25 +61,26 @@ enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 
 #define IBN_COST_BITS 20
 #define IBN_NONE (-1)
-#define IBN_BATCH 16 /* entries of a batch of events, of which one is the link to the previous batch */
+#define IBN_BATCH 16 /* number of entries in a batch of events; one of them is the link to the previous batch */
 #define IBN_NEVER INT64_MAX
-#define IBN_LATENCY_BUCKETS 2048 /* buckets of a histogram of latencies, see ibn_latency_bucket in flow.h */
-#define IBN_SLOT 16          /* kinds of events for which a slot of the timing wheel has room; they fill a cache line */
-#define IBN_CLCM_PORTS 64    /* largest number of entries of a control message */
-#define IBN_LOG_WIDTH 6      /* columns of the log: tick, kind, four numbers */
-#define IBN_LOG_MOST 4000000 /* largest number of rows of the log; further rows are only counted */
+#define IBN_LATENCY_BUCKETS 2048 /* number of buckets in a histogram of latencies, see ibn_latency_bucket in flow.h */
+/* number of event kinds for which a slot of the timing wheel has room; they fill a cache line */
+#define IBN_SLOT 16
+#define IBN_CLCM_PORTS 64    /* maximum number of entries of a control message */
+#define IBN_LOG_WIDTH 6      /* number of columns of the log: tick, kind, four numbers */
+#define IBN_LOG_MOST 4000000 /* maximum number of rows of the log; further rows are only counted */
 
-/* An event that is due at a later tick; the place where it is stored determines its tick and kind. */
+/* An event that is due at a later tick.  Its tick and kind follow from the place where it is stored. */
 typedef struct {
-    int32_t subject, /* VC, packet, channel or flow that the event concerns, as its kind says */
-        value;       /* further number that some kinds of events need, such as blocks */
+    int32_t subject, /* VC, packet, channel or flow to which the event belongs, depending on its kind */
+        value;       /* further number that events of some kinds need, such as blocks */
 } ibn_event;
 
 /* An event too far in the future for the timing wheel. */
 typedef struct {
     int64_t time;    /* tick at which the event is due */
     int32_t kind;    /* kind of event: EV_... */
-    ibn_event event; /* what the event concerns */
+    ibn_event event; /* subject and value of the event */
 } ibn_distant;
 
 /* A packet of the simulation, in one cache line. */
@@ -88,7 +90,7 @@ typedef struct {
         ready,      /* tick from which on its head could be forwarded at the present device */
         tail,       /* tick at which its tail reaches the present device */
         headed;     /* tick at which it became the head of its queue; with adaptive routing: its serial number */
-    int32_t next,   /* packet behind it in its queue, or next one in the free list; IBN_NONE: none */
+    int32_t next,   /* next packet in the queue, or next one in the free list; IBN_NONE: none */
         flow,       /* flow of the packet */
         channel,    /* channel by which it arrived, IBN_NONE at its source */
         vc;         /* VC by which it arrived, IBN_NONE at its source */
@@ -116,13 +118,14 @@ typedef struct {
     int32_t waiting;    /* packets queued at the sender for this VC */
     int32_t next_input; /* input that round robin serves next */
     uint64_t mask;      /* one bit per input, set if it has packets queued; used if one word suffices for all inputs */
-    int64_t sent;       /* tick at which the tail of the last packet left, -1: no packet was sent */
-    int32_t only;       /* input that a rule of Deadlock Breaker makes the only one served, or IBN_NONE */
-    int16_t pass,       /* packets that may be sent without credit (Loop Breaker) */
+    int64_t sent;       /* tick at which the tail of the last packet left; -1: no packet was sent */
+    int32_t only;       /* the only input that is served under a rule of Deadlock Breaker, or IBN_NONE */
+    int16_t pass,       /* number of packets that may be sent without credit (Loop Breaker) */
         pass_input;     /* input whose packets may be sent without credit */
-    int32_t reserve;    /* blocks by which the buffer may exceed its size; with pauses negative, see pause.c */
+    /* number of blocks by which the buffer may exceed its size; negative with pauses, see pause.c */
+    int32_t reserve;
     uint16_t stalled,   /* 1: the VL is stalled, so every packet for this VC is dropped; else 0 */
-        dropped_in_row; /* heads dropped since the last packet was sent */
+        dropped_in_row; /* number of head packets dropped since the last packet was sent */
 } ibn_vc;
 
 /* Part of a VC's state that only drops, pauses, breakers and single FIFOs use. */
@@ -137,24 +140,24 @@ typedef struct {
         sends;            /* Loop Breaker: control messages sent in this round */
     uint8_t suspected,    /* 1: the last search found that the VC makes no progress, else 0 */
         timed,            /* 1: an EV_HEAD event is pending, else 0 */
-        busy_input;       /* single FIFO, 1: a packet of this buffer is in an output queue or leaving it, else 0 */
+        busy_input;       /* single FIFO: 1 if a packet of this buffer is in an output queue or leaves it, else 0 */
     uint8_t to_check;     /* 1: the VC is in sim->to_check, else 0 */
     int32_t last_message, /* pauses: number of the last message that the receiver has sent */
         heard;            /* pauses: number of the last message that has reached the sender */
     ibn_fifo hidden;      /* single FIFO: packets of the buffer that are not in an output queue yet */
 } ibn_watch;
 
-/* State of one channel: one direction of a link.  It takes two cache lines, of which the second is seldom used. */
+/* State of one channel: one direction of a link.  It takes two cache lines.  The second line is seldom used. */
 typedef struct {
     int64_t busy;        /* tick from which on the channel can send again; IBN_NEVER: its link is down */
     int64_t cost,        /* ticks per byte x 2^IBN_COST_BITS */
         bytes,           /* bytes sent since the start */
         packets,         /* packets sent since the start */
         wait;            /* ticks during which packets were queued but none was sent */
-    int32_t carry,       /* fraction of a tick that the last packet has left over, x 2^IBN_COST_BITS */
-        queues,          /* position in sim->queue of its queues [vls][inputs] */
+    int32_t carry,       /* fraction of a tick that remained after the last packet, x 2^IBN_COST_BITS */
+        queues,          /* position of the channel's queues [vls][inputs] in sim->queue */
         inputs;          /* inputs of the sending device: channels into a switch, or flows of a CA */
-    int32_t wire,        /* ticks from one end of the cable to the other */
+    int32_t wire,        /* delay of the cable in ticks, from one end to the other */
         hop;             /* ticks from sending a packet's head until the next switch can forward it; 0: leads to a CA */
     uint16_t vls;        /* one bit per VL, set if it has packets queued */
     uint8_t called,      /* 1: an EV_FREE event is pending, else 0 */
@@ -177,7 +180,7 @@ typedef struct {
     uint8_t spare[28]; /* unused bytes, which fill the second cache line */
 } ibn_channel;
 
-/* Part of a channel's state that the receiving device needs to forward a packet; a copy in a smaller array. */
+/* Part of a channel's state that the receiving device needs to forward a packet, copied to a smaller array. */
 typedef struct {
     int32_t device, /* device that receives */
         reverse,    /* channel of the opposite direction */
@@ -197,48 +200,48 @@ typedef struct {
         down;         /* packets lost because the link went down or was down */
 } ibn_counters;
 
-/* A flow of messages from one CA, used by both simulations.  ibn_flow_set sets the fields up to `hot`. */
+/* A flow of messages from one CA.  Both kinds of simulations use it.  ibn_flow_set sets the fields up to `hot`. */
 typedef struct {
     int32_t channel, /* channel by which the CA sends */
         index,       /* number of the flow among the flows of this channel */
-        process,     /* when messages are due: PROCESS_... */
-        pattern,     /* how destinations are chosen: PATTERN_... */
+        process,     /* arrival process of messages: PROCESS_... */
+        pattern,     /* rule for the choice of destinations: PATTERN_... */
         list,        /* position of its destinations in sim->lists; PROCESS_TRACE: first row of sim->trace */
         count,       /* number of destinations */
-        self,        /* index of the sender's own LID among the destinations, which is skipped; or -1 */
-        hot_list,    /* position of its hot destinations in sim->lists */
-        hot_count,   /* number of hot destinations */
-        bytes,       /* size of a message in bytes */
-        mtu;         /* size of the largest packet in bytes */
-    int64_t sl_row,  /* row of the SL table */
-        start,       /* first tick of the flow */
-        stop,        /* tick from which on no message begins */
-        messages,    /* largest number of messages */
-        slot,        /* PROCESS_BERNOULLI: ticks of a slot */
-        window;      /* largest number of packets in flight */
-    double mean,     /* PROCESS_POISSON: mean ticks between messages; PROCESS_BURSTY: ticks between those of a burst */
-        factor,      /* PROCESS_BERNOULLI: 1 / log(1 - probability); 0 for probability 1 */
-        burst,       /* PROCESS_BURSTY: mean number of messages of a burst */
-        gap,         /* PROCESS_BURSTY: mean ticks between bursts */
-        hot;         /* PATTERN_HOTSPOT: fraction of messages that go to hot destinations */
-    uint64_t key;    /* key of the flow's stream of random numbers */
-    int64_t made,    /* messages begun */
-        due,         /* tick at which the next message is due */
-        born,        /* tick at which the current message was due */
-        slots;       /* PROCESS_BERNOULLI: slot of the next message, counted from 1 */
-    double clock;    /* due time of the next message in ticks after `start`, not rounded */
-    int32_t left,    /* bytes of the current message that no packet contains yet */
-        head,        /* packet at the CA's port, or IBN_NONE */
-        lid,         /* destination LID of the current message */
-        called,      /* 1: an injection event is pending, else 0 */
-        shut;        /* 1: as many packets are in flight as `window` allows, else 0 */
+        /* index of the sender's own LID in the list of destinations, which is skipped; -1: not in the list */
+        self, hot_list, /* position of its hot destinations in sim->lists */
+        hot_count,      /* number of hot destinations */
+        bytes,          /* size of a message in bytes */
+        mtu;            /* size of the largest packet in bytes */
+    int64_t sl_row,     /* row of the SL table */
+        start,          /* first tick of the flow */
+        stop,           /* tick from which on no message begins */
+        messages,       /* largest number of messages */
+        slot,           /* PROCESS_BERNOULLI: ticks of a slot */
+        window;         /* largest number of packets in flight */
+    /* PROCESS_POISSON: mean ticks between messages; PROCESS_BURSTY: ticks between messages of a burst */
+    double mean, factor,  /* PROCESS_BERNOULLI: 1 / log(1 - probability); 0 for probability 1 */
+        burst,            /* PROCESS_BURSTY: mean number of messages of a burst */
+        gap,              /* PROCESS_BURSTY: mean ticks between bursts */
+        hot;              /* PATTERN_HOTSPOT: fraction of messages that go to hot destinations */
+    uint64_t key;         /* key of the flow's stream of random numbers */
+    int64_t made,         /* messages begun */
+        due,              /* tick at which the next message is due */
+        born,             /* tick at which the current message was due */
+        slots;            /* PROCESS_BERNOULLI: slot of the next message, counted from 1 */
+    double clock;         /* due time of the next message in ticks after `start`, not rounded */
+    int32_t left,         /* number of bytes of the current message that are not in a packet yet */
+        head,             /* packet at the CA's port, or IBN_NONE */
+        lid,              /* destination LID of the current message */
+        called,           /* 1: an injection event is pending, else 0 */
+        shut;             /* 1: as many packets are in flight as `window` allows, else 0 */
     int64_t sent_packets, /* packets that the CA has sent */
         sent_bytes,       /* bytes that the CA has sent */
-        packets,          /* packets delivered */
+        packets,          /* number of packets delivered */
         bytes_got,        /* bytes delivered */
         latency,          /* ticks from the due time of its message to delivery, summed over delivered packets */
         network,          /* ticks from leaving the CA to delivery, summed over delivered packets */
-        worst,            /* largest time from due time to delivery of a packet, in ticks */
+        worst,            /* largest time in ticks from the due time to the delivery of a packet */
         dropped,          /* packets lost */
         messages_got;     /* messages whose last packet was delivered */
 } ibn_flow;
@@ -248,9 +251,9 @@ typedef struct {
     int32_t vc, /* VC by which the message was sent */
         kind,   /* breaker: BREAKER_LOOP or BREAKER_DEADLOCK */
         phase,  /* Deadlock Breaker, 0: the message searches for a loop, 1: it goes around the loop and sets rules */
-        index,  /* Loop Breaker: election round; Deadlock Breaker: entry of the next switch in phase 1, else `count` */
-        count,  /* Deadlock Breaker: number of entries, one for each switch visited */
-        next;   /* next message in the free list, or IBN_NONE */
+        /* Loop Breaker: election round; Deadlock Breaker: entry of the next switch in phase 1, otherwise `count` */
+        index, count,                /* Deadlock Breaker: number of entries, one for each switch visited */
+        next;                        /* next message in the free list, or IBN_NONE */
     uint32_t spuid;                  /* Loop Breaker: identifier that the VC passes on */
     uint32_t spuids[IBN_CLCM_PORTS]; /* [count] Deadlock Breaker: identifiers of the switches visited */
     int32_t egress[IBN_CLCM_PORTS];  /* [count] Deadlock Breaker: VC by which the message left each of these switches */
@@ -290,13 +293,13 @@ struct ibn_sim {
     int64_t sl_rows;        /* number of rows of `sl` */
 
     /* Options of the switches. */
-    ibn_sim_options options; /* options; the arrays of this struct are not used, but copied to the fields below */
+    ibn_sim_options options; /* the options; their arrays are copied to the fields below, and not used from here */
     int64_t *hoq,            /* [channels] head-of-queue lifetime in ticks, 0: no limit */
         *lifetime,           /* [devices] longest time of a packet in a switch in ticks, 0: no limit */
         *detect,             /* [channels] ticks without progress after which a VC is suspected of a deadlock */
         *repeat,             /* [channels] ticks between two control messages of a suspected VC */
         *release;            /* [channels] ticks for which a rule of Deadlock Breaker is in force */
-    int32_t *stall_count,    /* [channels] heads dropped in a row after which a VL stalls, 0: never */
+    int32_t *stall_count,    /* [channels] number of consecutively dropped heads after which a VL stalls, 0: never */
         *breaker,            /* [channels] deadlock breaker: BREAKER_... */
         *extra;              /* [channels] blocks that Deadlock Breaker adds to a buffer */
     uint8_t *vlarb;          /* [arbiters][260] VL arbitration tables, see ibn_sim_options */
@@ -306,9 +309,9 @@ struct ibn_sim {
     int32_t *lists; /* destination LIDs of all flows */
     int64_t *trace; /* [][3] tick, LID and bytes of each message of flows with PROCESS_TRACE */
 
-    /* Events.  Events of one kind at one tick are stored in a chain of batches and are handled together, in any order.
-     * All batches but the last are full.  The first entry of a batch is a link: its subject is the previous batch,
-     * or 0. */
+    /* Events.  Events of one kind at one tick are stored in a chain of batches.  They are handled together, in any
+     * order.  All batches of a chain except the last are full.  The first entry of a batch is a link: its subject is
+     * the previous batch, or 0. */
     ibn_event *event;     /* [batches_made][IBN_BATCH] batches of events, in use or free */
     int32_t batches_made, /* batches allocated */
         batch_free;       /* first batch of the free list, or 0 */
@@ -323,7 +326,7 @@ struct ibn_sim {
     int64_t *touch_key;    /* [channels] sort key of each channel in `touched`; allocated if there is a speedup */
     uint64_t *busy_slots;  /* [slots / 64] one bit per slot of the timing wheel, set if the slot has events */
     int32_t in_turn;       /* 1: arbitration is round robin, and one word has a bit for each input; else 0 */
-    int32_t plain;         /* 1: in_turn, and no option is set for which a hop needs the general code; else 0 */
+    int32_t plain;         /* 1: in_turn, and no option is set that needs the general code at each hop; else 0 */
     int32_t aging;         /* 1: some channel has a lifetime limit, or there are breakers; else 0 */
     uint16_t *marked;      /* [channels] 1: the channel is in `touched`, else 0 */
     int32_t slots,         /* number of slots of the timing wheel, one for each tick */
@@ -333,8 +336,9 @@ struct ibn_sim {
         touches,           /* number of channels in `touched` */
         checks;            /* number of VCs in `to_check` */
     int32_t freed_first;   /* 1: freed room is handled at the receiver (EV_FREED) before its credits leave; else 0 */
-    int64_t moving,        /* pending events that move data; 0 while packets are in flight means a standstill */
-        crediting;         /* number of EV_CREDIT events among `moving` */
+    /* number of pending events that move data; if it is 0 while packets are in flight, the simulation is at a
+     * standstill */
+    int64_t moving, crediting; /* number of EV_CREDIT events among `moving` */
 
     /* Packets, control messages and the event log. */
     ibn_packet *packet;   /* [packets_made] packets, in use or free */
@@ -361,8 +365,8 @@ struct ibn_sim {
         handled,         /* events handled */
         last_move;       /* tick at which a packet was last sent */
 
-    /* Latencies since the due time of the message, counted by bucket: of packets, and of messages (whose last packet
-     * has been delivered). */
+    /* Latencies since the due time of the message, counted by bucket: first of packets, then of messages (whose last
+     * packet has been delivered). */
     int64_t latencies[2][IBN_LATENCY_BUCKETS];
 };
 
@@ -378,7 +382,7 @@ static inline uint64_t ibn_mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-/* Return the n-th number of the random stream with a given key; streams of different keys are independent. */
+/* Return the n-th number of the random stream with a given key.  Streams with different keys are independent. */
 static inline uint64_t ibn_number(uint64_t key, uint64_t n)
 {
     return ibn_mix(key + (n + 1) * 0x9E3779B97F4A7C15u);
@@ -390,7 +394,8 @@ static inline uint64_t ibn_key(uint64_t seed, uint64_t kind, uint64_t stream)
     return ibn_mix(ibn_mix(seed * 3 + kind) + (stream + 1) * 0xD1B54A32D192ED03u);
 }
 
-/* Return the blocks that the sender of a VC may send; unsigned subtraction allows for wrap-around. */
+/* Return the number of blocks that the sender of a VC may send.  The unsigned subtraction is right even after a
+ * wrap-around. */
 static inline int32_t ibn_credits(const ibn_vc *vc)
 {
     return (int32_t)(vc->fccl - vc->fctbs);
@@ -430,16 +435,16 @@ static inline void ibn_put(ibn_sim *sim, int32_t at, int kind, int32_t subject, 
     *slot = place + 1;
 }
 
-/* Return the index in sim->event of a batch's first event; `place` is the index behind the batch's last event. */
+/* Return the index in sim->event of a batch's first event.  `place` is the index behind the batch's last event. */
 static inline int32_t ibn_first_event(int32_t place)
 {
     return (place - 1) / IBN_BATCH * IBN_BATCH + 1;
 }
 
-/* Free a batch of events and go to the previous one.
+/* Free a batch of events, and go to the previous batch of the chain.
  *
- * `place` is the entry behind the last event of the batch.  The result is that entry of the previous batch, 0 if
- * there is none. */
+ * `place` is the entry behind the last event of the batch.  The result is that entry of the previous batch, or 0 if
+ * there is no previous batch. */
 static inline int32_t ibn_batch_before(ibn_sim *sim, int32_t place)
 {
     int32_t b = (place - 1) / IBN_BATCH, before = sim->event[b * IBN_BATCH].subject;
@@ -448,7 +453,7 @@ static inline int32_t ibn_batch_before(ibn_sim *sim, int32_t place)
     return before ? (before + 1) * IBN_BATCH : 0;
 }
 
-/* Schedule an event for a tick, which must be later than the present one. */
+/* Schedule an event for a tick later than the present one. */
 static inline void ibn_at(ibn_sim *sim, int64_t time, int kind, int32_t subject, int32_t value)
 {
     sim->moving += ibn_moves(kind);
@@ -465,7 +470,7 @@ static inline uint64_t *ibn_mask(const ibn_sim *sim, int32_t l)
     return sim->words == 1 ? &sim->vc[l].mask : &sim->mask[(int64_t)l * sim->words];
 }
 
-/* Have a channel arbitrated after all events of this tick have been handled. */
+/* Mark a channel, so that it is arbitrated after all events of this tick. */
 static inline void ibn_touch(ibn_sim *sim, int32_t c)
 {
     if (!sim->marked[c]) {
@@ -474,7 +479,7 @@ static inline void ibn_touch(ibn_sim *sim, int32_t c)
     }
 }
 
-/* Take a packet from the free list; return IBN_NONE if memory runs out. */
+/* Take a packet from the free list.  Return IBN_NONE if memory runs out. */
 static inline int32_t ibn_new_packet(ibn_sim *sim)
 {
     if (sim->packet_free == IBN_NONE && ibn_sim_more_packets(sim))
