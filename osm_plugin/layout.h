@@ -31,7 +31,7 @@ struct ibnue_request {
     uint64_t cable_at;   /* offset of struct ibnue_cable[cables] */
     /* offset of a text: one line "key value" for each option of opensm.conf that differs from its default */
     uint64_t conf_at;
-    uint64_t conf_bytes; /* length of this text in bytes, without a final 0 */
+    uint64_t conf_bytes; /* length of the text at conf_at in bytes, without a final 0 */
     uint32_t lids;       /* number of columns of the LFTs in the switches, 0 if the request has no LFTs */
     uint32_t served;     /* enum ibnue_served: engine of the tables that the switches acknowledged last */
     /* offset of uint16[switches], the highest LID for which each switch forwards packets (LinearFDBTop) */

@@ -293,9 +293,9 @@ class RequestHandler:
             self._again = config.rebalance_pause
 
     def _may_gain(self, tables: SavedTables | None) -> bool:
-        """Return whether it may improve the balance of the tables to change more entries.
+        """Return whether a search may find changes of entries that improve the balance of the tables.
 
-        The balance of re-routed tables may be improved until a search finds no improvement.
+        Re-routed tables are searched in every sweep until a search finds no improvement.
         """
         if tables is None or tables.routing is self._balanced:
             return False

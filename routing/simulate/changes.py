@@ -134,8 +134,8 @@ def _tables(routing: Routing) -> Do:
 
 
 class _Change:
-    """Change of tables in a simulation case: from the tables of the flows' old paths (``path``) to the tables of their
-    new paths (``then``).
+    """Change of tables in a simulation case.  The old tables have the paths ``path`` of the flows, and the new tables
+    have their paths ``then``.
     """
 
     def __init__(self, scenario: Scenario, case: Case, flows: FlowTables) -> None:

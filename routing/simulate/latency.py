@@ -29,13 +29,13 @@ def bucket_bounds() -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Latencies:
-    """Latencies from the due time of a message to the arrival of the last byte, counted by bucket.
+    """Histograms of latencies, from the due time of a message to the arrival of the last byte.
 
     Attributes
     ----------
     packets, messages
-        int64[2048] each: number of packets, and of messages whose last packet has arrived.  Up to 63 ticks a bucket is
-        one tick wide.  Above, its width is at most 1/32 of its lowest latency.
+        int64[2048] each: number of packets, and number of complete messages, in each bucket of latencies.  A bucket is
+        one tick wide up to 63 ticks.  Above, the width of a bucket is at most 1/32 of its lowest latency.
     """
 
     packets: Ints

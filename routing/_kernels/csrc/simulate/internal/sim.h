@@ -85,11 +85,11 @@ typedef struct {
 
 /* A packet of the simulation, in one cache line. */
 typedef struct {
-    int64_t born,   /* tick at which its message was due */
-        entered,    /* tick at which it began to leave its CA */
-        ready,      /* tick from which on its head could be forwarded at the present device */
-        tail,       /* tick at which its tail reaches the present device */
-        headed;     /* tick at which it became the head of its queue; with adaptive routing: its serial number */
+    int64_t born,   /* tick at which the packet's message was due */
+        entered,    /* tick at which the packet began to leave its CA */
+        ready,      /* first tick at which the present device could forward the packet's head */
+        tail,       /* tick at which the packet's tail reaches the present device */
+        headed;     /* tick at which the packet became first in its queue; adaptive routing: its serial number */
     int32_t next,   /* next packet in the queue, or next one in the free list; IBN_NONE: none */
         flow,       /* flow of the packet */
         channel,    /* channel by which it arrived, IBN_NONE at its source */
