@@ -131,6 +131,7 @@ def repair(
     treatment: npt.NDArray[np.uint8],
     up_first: bool = False,
     withdraw: bool = True,
+    forbidden: npt.NDArray[np.uint16] | None = None,
 ) -> Repaired:
     """Fill the missing entries of ``lft`` such that the CDG stays acyclic.
 
@@ -166,6 +167,8 @@ def repair(
         search for cycles, and are tried first.
     withdraw
         Whether the flow of all subtrees that lost their path is first subtracted from their previous paths.
+    forbidden
+        uint16[edges], the VLs on which new paths must not use each CDG edge, as bits; None: no edge is forbidden.
 
     Notes
     -----
@@ -178,7 +181,7 @@ def repair(
     ]
     kept.append(np.ascontiguousarray(repair_fabric.inverse_capacity))
     masks, order = np.array(masks, order="C"), np.array(order, np.int32, order="C")
-    fabric = _fabric(repair_fabric, masks, order, kept)
+    fabric = _fabric(repair_fabric, masks, order, forbidden, kept)
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.by_switch), int(traffic.replies)
     fabric.monotone_first, fabric.withdraw = int(up_first), int(withdraw)
     fabric.endports_only, fabric.by_parts = int(traffic.endports_only), int(traffic.by_parts)
@@ -264,6 +267,7 @@ def rebalance(
     load: npt.NDArray[np.int64],
     limits: SearchLimits,
     up_first: bool = False,
+    forbidden: npt.NDArray[np.uint16] | None = None,
 ) -> Rebalanced:
     """Move entries of complete tables (uint8[S, L]) off the channels with the highest utilisation.
 
@@ -275,7 +279,7 @@ def rebalance(
 
     Parameters
     ----------
-    repair_fabric, traffic, masks, order, up_first
+    repair_fabric, traffic, masks, order, up_first, forbidden
         As for :func:`repair`.
     lft
         uint8[S, L], tables without missing entries.
@@ -292,7 +296,7 @@ def rebalance(
     ]
     kept.append(np.ascontiguousarray(repair_fabric.inverse_capacity))
     masks, order = np.array(masks, order="C"), np.array(order, np.int32, order="C")
-    fabric = _fabric(repair_fabric, masks, order, kept)
+    fabric = _fabric(repair_fabric, masks, order, forbidden, kept)
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.by_switch), int(traffic.replies)
     fabric.monotone_first, fabric.endports_only = int(up_first), int(traffic.endports_only)
     lft, load, sl = np.array(lft, order="C"), np.array(load, order="C"), np.array(traffic.sl.table, order="C")
@@ -335,6 +339,7 @@ def _fabric(
     repair_fabric: RepairFabric,
     masks: npt.NDArray[np.uint16],
     order: npt.NDArray[np.int32],
+    forbidden: npt.NDArray[np.uint16] | None,
     kept: list[npt.NDArray[Any]],
 ) -> Any:
     channels = repair_fabric.channels
@@ -343,7 +348,9 @@ def _fabric(
     fabric.channels, fabric.slots, fabric.vls = len(channels), len(masks), len(order)
     sl_of_vl, vl_bit, sources, weight, preferred, inverse_capacity = kept
     lids_at = _lids_by_switch(repair_fabric)
-    kept += lids_at  # The struct points to these arrays, so the caller keeps them alive in `kept`.
+    kept += [*lids_at, np.zeros(len(masks), np.uint16) if forbidden is None else np.ascontiguousarray(forbidden)]
+    point(fabric, forbidden=kept[-1])
+    # The struct points to these arrays, so the caller keeps them alive in `kept`.
     point(fabric, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into, port=channels.port)
     point(fabric, into_first=channels.into_first, at_port=channels.at_port)
     point(

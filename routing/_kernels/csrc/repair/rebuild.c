@@ -55,7 +55,7 @@ static bool release(repair_state *job, uint32_t vls)
         for (int32_t k = f->first[v]; k < f->first[v + 1]; k++) {
             const int32_t dependency = job->graph.turn_first[c] + k - f->first[v];
             const uint32_t required_vls = job->graph.used[dependency] & vls;
-            job->graph.blocked[dependency] &= ~vls;
+            job->graph.blocked[dependency] &= ~vls | f->forbidden[f->slot[c] + k - f->first[v]];
             if (required_vls)
                 job->graph.used[dependency] &=
                     ~(required_vls & ~(f->alive[c] && f->alive[k] ? taken_on(job, c, k, by_lid, required_vls) : 0));

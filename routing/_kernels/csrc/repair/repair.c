@@ -135,11 +135,14 @@ void ibn_repair_copy_masks(repair_state *job, uint16_t *dependencies, bool back)
     for (int32_t c = 0; c < f->channels; c++) {
         const int32_t behind = f->first[f->dst[c] + 1] - f->first[f->dst[c]];
         uint32_t *used = job->graph.used + job->graph.turn_first[c];
+        uint32_t *blocked = job->graph.blocked + job->graph.turn_first[c];
         for (int32_t k = 0; k < behind; k++)
             if (back)
                 dependencies[f->slot[c] + k] = (uint16_t)used[k];
-            else
+            else {
                 used[k] = dependencies[f->slot[c] + k];
+                blocked[k] = f->forbidden[f->slot[c] + k];
+            }
     }
 }
 

@@ -42,6 +42,7 @@ typedef struct {
     /* [L], weight of each LID: the flow from a switch to a LID is sources[switch] * weight[LID] */
     const int64_t *weight;
     const int64_t *sources; /* [S], flow that each switch sends per unit of a LID's weight */
+    const uint16_t *forbidden; /* [slots], VLs on which new paths must not use each CDG edge, as bits */
 } repair_fabric;
 
 /* Fill the missing entries of LFTs.  An entry is missing if it is 255 although the switch can reach the LID.
