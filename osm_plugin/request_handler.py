@@ -285,7 +285,7 @@ class RequestHandler:
         if offers_of(job.engine).recomputes:
             baseline = job.start.baseline
             complete = baseline is not None and baseline.fabric.digest == kept.fabric.digest
-            better = complete and outcome.made.decision is Decision.REBALANCE
+            better = complete and outcome.made.decision is Decision.REBALANCE and not kept.left_baseline
             resets = config.stability == "fresh" or job.pinned is not None or better
             self._unsettled = Unsettled(kept, outcome.change, resets)
             self._historian.put(kept, config)

@@ -102,6 +102,8 @@ def allowed_dependencies(
         return None, False
     if baseline is None or baseline is before:
         both = [before]
+    elif before.left_baseline:
+        both = []
     elif baseline.proof.cdg is not None and _is_comparable(baseline.proof, proof):
         both = [before, baseline]
     else:

@@ -19,7 +19,8 @@ from routing.reroute.outcome import Candidate
 from routing.reroute.precomputed import Precomputed, precompute
 from routing.reroute.rebalance import kept_share
 from routing.reroute.statistics import RerouteStatistics
-from routing.reroute.strategies.balance import spread as move_off_full_channels
+from routing.reroute.strategies.quiet import spread as quiet_step
+from routing.reroute.strategies.return_to_baseline import is_safe_change, step_back
 from routing.reroute.translate import translate_tables
 from routing.reroute.values import Published, Rerouted, Stability
 
@@ -79,40 +80,73 @@ def spread(
     baseline: Published | None = None,
     precomputed: Precomputed | None = None,
 ) -> Rerouted | None:
-    """Move entries of the tables in force off the channels with the highest utilisation.
+    """Improve the balance of the tables in force by one step that is safe to write.
 
-    Re-routes after faults worsen the balance, and leave new links unused.  While there is no fault to repair, this
-    function restores the balance, a few entries at a time.  The moves keep the CDG of the tables acyclic, and the
-    result is proven like any other.
+    Re-routes after faults worsen the balance, and leave new links unused.  While there is no fault to repair, steps of
+    this function restore the balance, a few entries at a time.  A step may use dependencies that the step before could
+    not use yet, see :mod:`routing.reroute.strategies.quiet`.  So a step may itself cost up to 2 % of the all-to-all
+    rate, if the next step gains more.  Every result is proven like any other.
+
+    If the steps have released the dependencies of the baseline tables, and the fabric is free of faults, steps restore
+    LFT columns of the baseline tables instead, until the tables are those of the baseline.
 
     Parameters
     ----------
     engine, options
-        The engine that made the tables.
+        The engine that made the tables in force, and its options.
     before
-        The tables in the switches, without missing entries.
+        The tables in force.  Packets of earlier tables must have left the fabric.
     most
-        Maximum number of entries that may move.
+        Maximum number of entries that may move.  The last step towards the baseline may change more.
     baseline
-        The tables of the fault-free fabric.  Their highest utilisation is the goal.
+        The tables of the fault-free fabric.
     precomputed
         The result of :func:`routing.reroute.precomputed.precompute`, computed here if it is None.
 
     Returns
     -------
     Rerouted or None
-        None if the all-to-all rate would grow by less than 1 %.
+        None if neither this step nor the next one would raise the all-to-all rate by 1 %.
 
     Notes
     -----
-    Cost: at most two searches, each of as many steps as the table has entries, and the proof of the changes.
+    Cost: a few searches, each of at most as many steps as the table has entries or twenty million, and a proof of the
+    tables for every search.
     """
     tables = translate_tables(before.routing, before.fabric, before.fabric)
     request = Request(engine, options, before, before.fabric, Stability.BALANCED, baseline, tables)
     if before.proof.certificate is None or request.refusal() is not None or not tables.in_place:
         return None
-    moved = move_off_full_channels(_context(request, precomputed), most)
+    if baseline is not None and before.left_baseline and is_same(baseline.fabric, before.fabric):
+        return _towards_baseline(_context(request, precomputed), baseline, most)
+    moved = quiet_step(_context(request, precomputed), most)
     return moved.found if isinstance(moved, Candidate) else None
+
+
+def _towards_baseline(context: RerouteContext, baseline: Published, most: int) -> Rerouted | None:
+    """Return the baseline tables if the change to them is safe, else tables that are closer to them.
+
+    If no step is found either, return the baseline tables, as any re-route of the fault-free fabric.
+    """
+    request = context.request
+    if not _is_safe(request, baseline):
+        step = step_back(context, baseline, most)
+        if isinstance(step, Candidate):
+            return replace(step.found, kept=_kept(step.found, request))
+    found_baseline = _baseline_tables(request, baseline)
+    return None if found_baseline is None else replace(found_baseline, kept=_kept(found_baseline, request))
+
+
+def _is_safe(request: Request, baseline: Published) -> bool:
+    """Return whether the baseline tables can replace the previous tables without a credit loop."""
+    return is_safe_change(
+        request.fabric,
+        request.translated.routing,
+        request.before.proof,
+        baseline.routing,
+        baseline.proof,
+        threads=request.options.threads,
+    )
 
 
 def _rerouted(request: Request, precomputed: Precomputed | None) -> Rerouted:
@@ -151,15 +185,25 @@ def _unchanged_or_baseline(request: Request) -> Rerouted | None:
     """Return tables that need no repair, or None if a repair is needed.
 
     These are the baseline tables if the fabric is free of faults again.  Without a baseline, they are the previous
-    tables if no cable and no entry has changed.
+    tables if no cable and no entry has changed.  Tables that have left the dependencies of the baseline are kept if the
+    baseline tables cannot replace them safely in one change; :func:`spread` then returns to the baseline in steps.
     """
     before, baseline, tables = request.before, request.baseline, request.translated
-    there = before if baseline is None else baseline
-    found = admit(request.fabric, there.routing, there.proof, promised(request.engine))
-    if isinstance(found, Shortfall) or not is_same(there.fabric, request.fabric):
+    if baseline is not None:
+        kept = before.left_baseline and is_same(baseline.fabric, request.fabric) and not _is_safe(request, baseline)
+        return None if kept else _baseline_tables(request, baseline)
+    found = admit(request.fabric, before.routing, before.proof, promised(request.engine))
+    if isinstance(found, Shortfall) or not is_same(before.fabric, request.fabric) or tables.broken:
         return None
-    if baseline is None:
-        return Rerouted(found, 0, 0, "unchanged", "no cable has changed") if tables.broken == 0 else None
+    return Rerouted(found, 0, 0, "unchanged", "no cable has changed")
+
+
+def _baseline_tables(request: Request, baseline: Published) -> Rerouted | None:
+    """Return the baseline tables; None if they were made for another fabric or are not as safe as promised."""
+    tables = request.translated
+    found = admit(request.fabric, baseline.routing, baseline.proof, promised(request.engine))
+    if isinstance(found, Shortfall) or not is_same(baseline.fabric, request.fabric):
+        return None
     changed = int(np.count_nonzero(baseline.routing.lft != tables.earlier))
     if not changed and np.array_equal(baseline.routing.sl, tables.routing.sl):
         return Rerouted(found, 0, 0, "unchanged", reason="the tables are the baseline tables")

@@ -36,6 +36,8 @@ class RerouteStatistics:
         SLs that changed.
     balance_moves, moved_for_balance
         Moves of the local search for balance, and entries that only these moves changed.
+    vacated
+        CDG edges that were vacated, so that later moves can use edges that would have closed a cycle with them.
     proven_by_changes
         Whether the proof followed only the changed paths.
     fewest
@@ -58,6 +60,7 @@ class RerouteStatistics:
     changed_sls: int | None = None
     balance_moves: int | None = None
     moved_for_balance: int | None = None
+    vacated: int | None = None
     proven_by_changes: bool | None = None
     fewest: bool | None = None
     moved_afterwards: int | None = None

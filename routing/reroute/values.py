@@ -27,6 +27,9 @@ RerouteMethod = Literal["unchanged", "baseline", "repaired", "rebalanced", "fres
 - ``fresh``: routed from scratch.
 """
 
+LEFT_BASELINE = "left_baseline"
+"""Option in the provenance of tables for which rebalancing has released the dependencies of the baseline tables."""
+
 
 class Stability(enum.Enum):
     """Limit of how much a re-route may change beyond what the fault broke."""
@@ -46,6 +49,14 @@ class Published:
     fabric: Fabric
     routing: Routing
     proof: Proof
+
+    @property
+    def left_baseline(self) -> bool:
+        """Return whether rebalancing has released the dependencies of the baseline tables (of the fault-free fabric).
+
+        Such tables return to the baseline step by step once the fabric is free of faults.
+        """
+        return bool(self.routing.provenance.options.get(LEFT_BASELINE))
 
     @cached_property
     def load(self) -> npt.NDArray[np.int64]:

@@ -18,7 +18,7 @@ from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.prove_changes import prove_changes
 from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies.columns import Progress
-from routing.reroute.values import Rerouted, RerouteMethod
+from routing.reroute.values import LEFT_BASELINE, Rerouted, RerouteMethod
 from routing.tables import Provenance, Routing
 
 _REASONS: Mapping[RerouteMethod, str] = {
@@ -40,6 +40,9 @@ def verify(context: RerouteContext, progress: Progress, how: RerouteMethod, kept
         )
         order = progress.dependencies.order[:, progress.numbering.channel]
     routing, proof, statistics = _proven(context, progress.tables, order, progress.statistics, increasing=same_order)
+    if progress.leaves_baseline:
+        made = routing.provenance
+        routing = replace(routing, provenance=replace(made, options={**made.options, LEFT_BASELINE: True}))
     demand = promised(context.request.engine)
     if progress.certificate is not None and certificate is not None:
         demand = as_before(certificate)
@@ -115,6 +118,8 @@ def _reason(context: RerouteContext, how: RerouteMethod, proof: Proof, statistic
     if statistics.changed_sls:
         by_source = ", by source now" if statistics.sls_by_source else ""
         took.append(f"{count_noun(statistics.changed_sls, 'SL')} changed{by_source}")
+    if statistics.vacated:
+        took.append(f"{count_noun(statistics.vacated, 'dependency', 'dependencies')} vacated for later moves")
     if statistics.traces:
         took.append("some LIDs fit only beside the dependencies still in use")
     return "; ".join([*took, *weaker(proof, before)])

@@ -1,4 +1,4 @@
-"""Move entries off the channels with the highest utilisation, after a repair or in tables that are in force."""
+"""Move entries off the channels with the highest utilisation after a repair."""
 
 from __future__ import annotations
 
@@ -10,23 +10,17 @@ from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.budget import Budget
 from routing.reroute.context import RerouteContext
 from routing.reroute.loads import load_after
-from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.rebalance import (
-    LEAST_GAIN,
-    LEAST_WORK,
     Repaired,
     Utilisation,
     balance_repaired,
     cut_bound,
     fullest,
-    in_frame,
     kept_share,
-    move_entries,
     peak_in,
 )
 from routing.reroute.strategies.columns import Progress
 from routing.reroute.values import Stability
-from routing.reroute.verify import verify
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +62,7 @@ def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Bal
         tables,
         request.translated.earlier,
         dependencies=progress.dependencies,
-        now=Utilisation(load_after(context, numbering, tables), _goal(context, numbering)),
+        now=Utilisation(load_after(context, numbering, tables), goal_of(context, numbering)),
         repaired=Repaired(missing, changed),
         changes=budget.changes if may_move else 0,
     )
@@ -79,32 +73,7 @@ def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Bal
     return Balanced(done, found.moves, max(0, found.spent), kept)
 
 
-def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
-    """Move at most ``most`` entries off the most loaded channels, in tables without missing entries.
-
-    A first search runs without this limit.  It shows whether the gain is large enough to change any entry.
-    """
-    request, numbering, progress = context.request, context.numbering, Progress.of(context)
-    start, earlier = progress.tables, request.translated.earlier
-    now = Utilisation(in_frame(numbering, request.fabric, request.before.load), _goal_without_faults(context))
-    rules = context.service_levels(numbering, context.certificate, start)
-    work = max(LEAST_WORK, start.lft.size)
-    for budget in (start.lft.size, most):
-        tables, found = move_entries(
-            numbering, rules, start, earlier, dependencies=context.dependencies, now=now, budget=budget, work=work
-        )
-        kept = kept_share(request.before, numbering.base.channels, found.load)
-        if budget > most and (kept is None or kept < 1 + LEAST_GAIN):
-            return Refusal("nothing is gained")
-        if found.spent <= most:
-            break
-    statistics = replace(progress.statistics, missing=0, balance_moves=found.moves, moved_for_balance=found.spent)
-    dependencies = context.dependencies.grown(found.masks, found.order)
-    done = replace(progress, tables=tables, dependencies=dependencies, statistics=statistics)
-    return verify(context, done, "rebalanced" if found.moves else "unchanged", kept)
-
-
-def _goal(context: RerouteContext, numbering: BaseNumbering) -> int:
+def goal_of(context: RerouteContext, numbering: BaseNumbering) -> int:
     """Return the goal of a search for better balance: the utilisation of the most loaded channel that it should reach.
 
     The goal is the highest utilisation of the baseline tables, or of the previous tables if there is no baseline.  If
@@ -113,16 +82,3 @@ def _goal(context: RerouteContext, numbering: BaseNumbering) -> int:
     request = context.request
     best = request.before if request.baseline is None else request.baseline
     return max(peak_in(numbering, fullest(best.fabric.channels, best.load)), cut_bound(numbering.repair_fabric))
-
-
-def _goal_without_faults(context: RerouteContext) -> int:
-    """Return the goal of a search for better balance in tables without missing entries: the utilisation of the most
-    loaded channel that it should reach.
-
-    If the baseline tables are the tables in force, or if there are none, the goal is a lower bound that follows from
-    the links of a single switch.
-    """
-    baseline = context.request.baseline
-    if baseline is None or baseline.routing is context.request.before.routing:
-        return cut_bound(context.numbering.repair_fabric)
-    return _goal(context, context.numbering)

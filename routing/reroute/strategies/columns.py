@@ -41,6 +41,8 @@ class Progress:
         Whether a step split a subtree and moved its parts to several VLs.
     is_traced
         Whether ``dependencies`` come from a trace of the tables.  Then their order is not that of the previous tables.
+    leaves_baseline
+        Whether ``dependencies`` need not fit to those of the baseline tables although the fabric has faults.
     statistics
         Statistics of all steps, including steps whose tables were rejected.
     """
@@ -54,6 +56,7 @@ class Progress:
     missing: int = 0
     splits: bool = False
     is_traced: bool = False
+    leaves_baseline: bool = False
     statistics: RerouteStatistics = field(default_factory=RerouteStatistics)
 
     @classmethod

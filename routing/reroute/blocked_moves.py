@@ -1,0 +1,201 @@
+"""Find moves that would relieve the most loaded channels but close a CDG cycle, and make room for these moves.
+
+A blocked move needs CDG edges that close a cycle with the edges in use.  If the paths that use some other edges of
+these cycles are moved first, the cycles are gone, and the move becomes possible.  The edges to vacate are a minimum cut
+of the CDG, in which the capacity of an edge is the number of LFT entries that use it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import igraph
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.repair import ServiceLevelRules
+from routing.cdg.acyclic import AcyclicCdg
+from routing.reroute.base_fabric import BaseNumbering
+from routing.reroute.column_tree import ColumnTree
+from routing.reroute.rebalance import Utilisation
+from routing.reroute.vacate import ALL_VLS, edge_usage
+from routing.tables import Routing
+
+CHANNELS, NEAR_PEAK = 8, 0.99
+"""Largest number of channels to relieve, and the fraction of the highest utilisation that each of them has at least."""
+USERS, UPSTREAM = 24, 8
+"""Numbers of LIDs of each channel, and of switches of each subtree, whose moves are listed: those with most flow."""
+CUTS, EDGES_FOR_CUTS = 150, 1_500_000
+"""Largest number of minimum cuts, and the number of CDG edges in the graphs of all cuts."""
+SMALL_CUT = 5
+"""Entries added to the size of each cut, so that cuts of one and of two entries count as nearly equal."""
+
+Wanted = tuple[int, tuple[tuple[int, int], ...]]
+"""VLs of a blocked move as bits, and the CDG edges that it would add, as pairs of channels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """CDG edges to vacate, so that blocked moves become possible.
+
+    Attributes
+    ----------
+    vls
+        uint16[edges], the VLs on which each edge is to be vacated, as bits.
+    entries
+        Number of LFT entries that use these edges.
+    """
+
+    vls: npt.NDArray[np.uint16]
+    entries: int
+
+    @property
+    def edges(self) -> int:
+        """Return the number of CDG edges to vacate."""
+        return int(np.count_nonzero(self.vls))
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A minimum cut that makes a blocked move possible.
+
+    Attributes
+    ----------
+    vls
+        VLs of the move, as bits.
+    edges
+        int64[N], numbers of the CDG edges of the cut.
+    flow
+        Flow that the moves with this cut take off the most loaded channels.
+    """
+
+    vls: int
+    edges: npt.NDArray[np.int64]
+    flow: float
+
+
+@dataclass(frozen=True, eq=False)
+class BlockedMoves:
+    """The tables in force, and the data to find moves that their CDG blocks.
+
+    Attributes
+    ----------
+    frame
+        The switch and channel numbers, which are those of the present fabric.
+    rules
+        SL and VL rules.
+    tables, dependencies, now
+        The tables, the CDG edges that they use, and their load.
+    usage
+        int64[edges], number of LFT entries that use each CDG edge.
+    """
+
+    frame: BaseNumbering
+    rules: ServiceLevelRules
+    tables: Routing
+    dependencies: AcyclicCdg
+    now: Utilisation
+    usage: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        frame: BaseNumbering,
+        rules: ServiceLevelRules,
+        tables: Routing,
+        dependencies: AcyclicCdg,
+        now: Utilisation,
+    ) -> BlockedMoves:
+        """Count the entries that use each CDG edge; for the parameters see the attributes."""
+        return cls(frame, rules, tables, dependencies, now, edge_usage(frame, tables.lft))
+
+    def rooms(self, most: int, trials: int) -> Iterator[Room]:
+        """Yield sets of CDG edges to vacate that at most ``most`` entries use, at most ``trials`` of them.
+
+        The first sets make room for as many moves as possible, the others for the moves of a single cut.
+        """
+        cuts = [cut for cut in self._cuts() if self._entries([cut]) <= most]
+        sets = [self._greedy(cuts, most // part) for part in (1, 2, 4)] + [[cut] for cut in cuts]
+        for chosen in sets[:trials]:
+            if chosen:
+                yield self._room(chosen)
+
+    def _cuts(self) -> list[Cut]:
+        """Return the minimum cuts for the blocked moves with the most flow, sorted by flow for each entry."""
+        wanted = sorted(self._wanted().items(), key=lambda item: (-item[1], item[0]))
+        edges, graphs, found = (
+            self.frame.base.channels.edges,
+            dict[int, tuple[igraph.Graph, npt.NDArray[np.int64]]](),
+            [],
+        )
+        before, after = edges.channels()
+        numbers = edges.numbers()
+        for (vls, moves), flow in wanted[: max(8, min(CUTS, EDGES_FOR_CUTS // max(1, len(edges))))]:
+            if vls not in graphs:
+                used = np.flatnonzero(self.dependencies.masks[numbers] & vls)
+                pairs = np.column_stack([before[used], after[used]])
+                graphs[vls] = igraph.Graph(len(edges.first), pairs, directed=True), numbers[used]
+            graph, number = graphs[vls]
+            capacity = self.usage[number].tolist()
+            cut = [number[graph.mincut(then, channel, capacity).cut] for channel, then in moves]
+            found.append(Cut(vls, np.unique(np.concatenate(cut)), flow))
+        return sorted(found, key=lambda cut: -cut.flow / (self._entries([cut]) + SMALL_CUT))
+
+    def _entries(self, cuts: Iterable[Cut]) -> int:
+        edges = [cut.edges for cut in cuts]
+        return int(self.usage[np.unique(np.concatenate(edges))].sum()) if edges else 0
+
+    def _greedy(self, cuts: list[Cut], most: int) -> list[Cut]:
+        """Return cuts whose edges at most ``most`` entries use together, the best cuts first."""
+        chosen: list[Cut] = []
+        for cut in cuts:
+            if self._entries([*chosen, cut]) <= most:
+                chosen.append(cut)
+        return chosen
+
+    def _room(self, cuts: list[Cut]) -> Room:
+        vls = np.zeros(len(self.usage), np.uint16)
+        for cut in cuts:
+            vls[cut.edges] |= np.uint16(cut.vls)
+        return Room(vls, self._entries(cuts))
+
+    def _wanted(self) -> dict[Wanted, float]:
+        """Return the blocked moves of the most loaded channels, with their flow, by the CDG edges that they add."""
+        fabric, found = self.frame.repair_fabric, defaultdict[Wanted, float](float)
+        utilisation = self.now.load * fabric.inverse_capacity
+        peak = utilisation.max(initial=0)
+        fullest = np.argsort(-utilisation, kind="stable")[:CHANNELS]
+        for channel in fullest[utilisation[fullest] >= NEAR_PEAK * peak].tolist():
+            for tree in self._users(channel):
+                for switch, flow in tree.upstream(UPSTREAM):
+                    self._add_moves(found, tree, switch, flow, channel)
+        return found
+
+    def _users(self, channel: int) -> list[ColumnTree]:
+        """Return the trees of the LIDs with the most flow on a channel."""
+        fabric = self.frame.repair_fabric
+        channels, switch = fabric.channels, int(fabric.channels.src[channel])
+        uses = (self.tables.lft[switch] == channels.port[channel]) & (fabric.lid_switch >= 0) & (fabric.weight > 0)
+        lids = np.flatnonzero(uses & (fabric.lid_switch != switch))
+        trees = [ColumnTree.of(fabric, self.tables.lft[:, lid], int(lid), switch) for lid in lids.tolist()]
+        return sorted(trees, key=lambda tree: (-tree.flow[switch], tree.lid))[:USERS]
+
+    def _add_moves(self, found: dict[Wanted, float], tree: ColumnTree, switch: int, flow: int, relieved: int) -> None:
+        """Add the moves of a switch to other next hops towards the LID of ``tree`` that its VLs do not allow so far."""
+        edges, masks = self.frame.base.channels.edges, self.dependencies.masks
+        vls = ALL_VLS if self.rules.replies else self._vls_of(tree, switch)
+        limit = int(self.now.load[relieved]) * int(self.frame.repair_fabric.inverse_capacity[relieved])
+        for channel in tree.other_channels(switch, relieved, flow, self.now.load, limit):
+            steps = [(before, channel) for before in tree.into(switch)]
+            if (then := tree.next_after(channel)) >= 0:
+                steps.append((channel, then))
+            new = [(a, b) for a, b in steps if not int(masks[edges.first[a] + b - edges.after[a]]) & vls]
+            if new:
+                found[vls, tuple(new)] += flow
+
+    def _vls_of(self, tree: ColumnTree, switch: int) -> int:
+        rows = self.rules.sl.matrix
+        sources = tree.subtree(switch) if len(rows) > 1 else [0]
+        return int(np.bitwise_or.reduce(self.rules.vl_bit[rows[sources, tree.lid]]))

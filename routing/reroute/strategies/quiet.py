@@ -1,0 +1,218 @@
+"""Rebalance tables that are in force, in steps that are safe to write while no fault has to be repaired.
+
+A step may use dependencies that the previous steps did not allow.  So the balance can improve step by step although the
+dependencies of each step and those of the tables before it have no cycle together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.repair import Rebalanced
+from routing.cdg.trace import trace_acyclic_cdg
+from routing.deadlock.schedule_search import find_schedule
+from routing.reroute.base_fabric import BaseNumbering
+from routing.reroute.baseline import is_same
+from routing.reroute.blocked_moves import BlockedMoves
+from routing.reroute.context import RerouteContext
+from routing.reroute.outcome import Candidate, Refusal
+from routing.reroute.rebalance import (
+    LEAST_GAIN,
+    LEAST_WORK,
+    Utilisation,
+    cut_bound,
+    in_frame,
+    kept_share,
+    move_entries,
+)
+from routing.reroute.strategies.balance import goal_of
+from routing.reroute.strategies.columns import Progress
+from routing.reroute.vacate import vacate
+from routing.reroute.verify import verify
+from routing.tables import Routing
+
+LARGEST_LOSS = 0.02
+"""Fraction of the all-to-all rate that a step may cost, if the next step gains more than that."""
+WORK = 20_000_000
+"""Work limit of a search that respects only dependencies in use, in hops that the search follows."""
+TRIALS, ENTRIES_FOR_TRIALS = 24, 8_000_000
+"""Largest number of vacated sets of dependencies that are tried, and the number of table entries for all trials."""
+NOTHING = Refusal("nothing is gained")
+
+
+def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
+    """Change at most ``most`` entries, so that this step or the next one improves the balance.
+
+    Three searches are tried in this order:
+
+    1. Moves within the dependencies that a repair may use, which include those of the baseline tables.  Tables that
+       have left the baseline skip this search.
+    2. Moves that respect only the dependencies that the tables in force use.
+    3. Moves that vacate dependencies which few entries use, and which keep entries on the most loaded channels.  The
+       next step can then move these entries.
+    """
+    found: Candidate | Refusal = NOTHING
+    if not context.request.before.left_baseline:
+        found = _local(context, Progress.of(context), most)
+    if isinstance(found, Candidate) or context.certificate is None or context.request.sl_is_per_source_lid:
+        return found
+    in_use = released(context)
+    if in_use is None:
+        return found
+    found = _local(context, in_use, most, work=WORK)
+    return found if isinstance(found, Candidate) else _vacated(context, in_use, most)
+
+
+def released(context: RerouteContext, progress: Progress | None = None) -> Progress | None:
+    """Return the state with only those dependencies that the tables use; None if these have a cycle.
+
+    Packets of earlier tables have left the fabric, so that their dependencies do not count any more.
+    """
+    fabric, certificate = context.request.fabric, context.certificate
+    progress = Progress.of(context) if progress is None else progress
+    assert certificate is not None
+    dependencies = trace_acyclic_cdg(
+        fabric, progress.tables, certificate, context.vl_bit, threads=context.request.options.threads
+    )
+    if dependencies is None:
+        return None
+    baseline = context.request.baseline
+    return replace(
+        progress,
+        numbering=BaseNumbering.of(fabric, [fabric]),
+        dependencies=dependencies,
+        is_traced=True,
+        leaves_baseline=baseline is not None and not is_same(baseline.fabric, fabric),
+    )
+
+
+def _goal(context: RerouteContext, progress: Progress) -> int:
+    """Return the utilisation of the most loaded channel that a search should reach.
+
+    Without other baseline tables, and where the dependencies of the baseline are released, this is a lower bound from
+    the links of a single switch.
+    """
+    baseline = context.request.baseline
+    own = baseline is None or baseline.routing is context.request.before.routing
+    if own or progress.is_traced:
+        return cut_bound(progress.numbering.repair_fabric)
+    return goal_of(context, progress.numbering)
+
+
+def _local(context: RerouteContext, progress: Progress, most: int, work: int = LEAST_WORK) -> Candidate | Refusal:
+    """Move at most ``most`` entries off the most loaded channels.
+
+    A first search runs without this limit.  It shows whether the gain is large enough to change any entry.
+    """
+    start, load = progress.tables, _load_in_force(context, progress)
+    for budget in (start.lft.size, most):
+        tables, found = _searched(context, progress, load, budget, work)
+        kept = kept_share(context.request.before, progress.numbering.base.channels, found.load)
+        if budget > most and (kept is None or kept < 1 + LEAST_GAIN):
+            return NOTHING
+        if found.spent <= most:
+            break
+    statistics = replace(progress.statistics, missing=0, balance_moves=found.moves, moved_for_balance=found.spent)
+    dependencies = progress.dependencies.grown(found.masks, found.order)
+    done = replace(progress, tables=tables, dependencies=dependencies, statistics=statistics)
+    return verified(context, done, kept) if found.moves else verify(context, done, "unchanged", kept)
+
+
+def _load_in_force(context: RerouteContext, progress: Progress) -> npt.NDArray[np.int64]:
+    return in_frame(progress.numbering, context.request.fabric, context.request.before.load)
+
+
+def _searched(
+    context: RerouteContext, progress: Progress, load: npt.NDArray[np.int64], budget: int, work: int
+) -> tuple[Routing, Rebalanced]:
+    """Search for moves of at most ``budget`` entries within the dependencies of ``progress``.
+
+    ``load`` (int64[C]) is the load of the tables of ``progress``.
+    """
+    return move_entries(
+        progress.numbering,
+        context.service_levels(progress.numbering, progress.certificate, progress.tables),
+        progress.tables,
+        progress.tables.lft,
+        dependencies=progress.dependencies,
+        now=Utilisation(load, _goal(context, progress)),
+        budget=budget,
+        work=max(work, progress.tables.lft.size),
+    )
+
+
+def verified(context: RerouteContext, progress: Progress, kept: float | None) -> Candidate | Refusal:
+    """Prove the tables of a step, and refuse them if they cannot replace the tables in force without a credit loop."""
+    found = verify(context, progress, "rebalanced", kept)
+    if isinstance(found, Refusal) or progress.certificate is None:
+        return found
+    before, after = context.request.before, found.found
+    known = None
+    if before.proof.cdg is not None and after.proof.cdg is not None:
+        known = before.proof.cdg.onto(context.request.fabric) | after.proof.cdg
+    schedule = find_schedule(
+        context.request.fabric,
+        before.routing,
+        after.routing,
+        known=known,
+        replies=progress.certificate.strength == "reversible",
+        threads=context.request.options.threads,
+    )
+    return Refusal("no safe rounds were found for the moves") if schedule is None else found
+
+
+def _vacated(context: RerouteContext, in_use: Progress, most: int) -> Candidate | Refusal:
+    """Vacate dependencies such that the next step can move entries off the most loaded channels.
+
+    At most ``most`` entries change.  The rate may fall a little, if the next step gains more.
+    """
+    request, numbering = context.request, in_use.numbering
+    rules = context.service_levels(numbering, in_use.certificate, in_use.tables)
+    now = Utilisation(_load_in_force(context, in_use), _goal(context, in_use))
+    blocked = BlockedMoves.of(numbering, rules, in_use.tables, in_use.dependencies, now)
+    trials = min(TRIALS, max(2, ENTRIES_FOR_TRIALS // in_use.tables.lft.size))
+    for room in blocked.rooms(most // 2, trials):
+        made = vacate(
+            numbering, rules, in_use.tables, in_use.dependencies, now,
+            vacated=room.vls, forbidden=room.vls, most=most,
+        )  # fmt: skip
+        if made is None:
+            continue
+        tables, load = made
+        kept = kept_share(request.before, numbering.base.channels, load)
+        changed = int(np.count_nonzero(tables.lft != in_use.tables.lft))
+        if kept is None or kept < 1 - LARGEST_LOSS or not changed:
+            continue
+        statistics = replace(in_use.statistics, missing=0, vacated=room.edges, moved_for_balance=changed)
+        done = replace(in_use, tables=tables, statistics=statistics)
+        if _next_gains(context, done, load, most) and isinstance(found := verified(context, done, kept), Candidate):
+            return found
+    return NOTHING
+
+
+def _next_gains(context: RerouteContext, progress: Progress, load: npt.NDArray[np.int64], most: int) -> bool:
+    """Return whether the step after these tables, which are not yet in force, leads to a higher rate than before them.
+
+    A step without limit has to raise the rate by :data:`LEAST_GAIN`.  With ``most`` entries it must not leave the rate
+    lower or the load less even than before.  Otherwise a pair of steps could repeat without end.
+    """
+    after = released(context, progress)
+    if after is None:
+        return False
+    _, found = _searched(context, after, load, progress.tables.lft.size, WORK)
+    kept = kept_share(context.request.before, progress.numbering.base.channels, found.load)
+    if kept is None or kept < 1 + LEAST_GAIN:
+        return False
+    _, limited = _searched(context, after, load, most, WORK)
+    before = _unevenness(context, progress, _load_in_force(context, progress))
+    return _unevenness(context, progress, limited.load) < before
+
+
+def _unevenness(context: RerouteContext, progress: Progress, load: npt.NDArray[np.int64]) -> tuple[int, float]:
+    """Return the highest utilisation, and the sum of squares of the utilisation above the goal; less is better."""
+    utilisation = load * progress.numbering.repair_fabric.inverse_capacity
+    over = np.maximum(utilisation - _goal(context, progress), 0).astype(np.float64)
+    return int(utilisation.max(initial=0)), float((over**2).sum())

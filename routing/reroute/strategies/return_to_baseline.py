@@ -1,0 +1,154 @@
+"""Return to the baseline tables (those of the fault-free fabric) in steps, where one change would not be safe."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.deadlock.proof import Proof, prove
+from routing.deadlock.schedule_search import find_schedule
+from routing.fabric import Fabric
+from routing.publish import Shortfall, VerifiedTables, admit, as_before
+from routing.reroute.base_fabric import union_of_proven_dependencies
+from routing.reroute.context import RerouteContext
+from routing.reroute.outcome import Candidate, Refusal
+from routing.reroute.rebalance import Utilisation, in_frame, kept_share
+from routing.reroute.statistics import RerouteStatistics
+from routing.reroute.strategies.balance import goal_of
+from routing.reroute.strategies.quiet import released, verified
+from routing.reroute.vacate import edge_usage, vacate
+from routing.reroute.values import LEFT_BASELINE, Published, Rerouted
+from routing.tables import Routing
+
+TRIALS, ENTRIES_FOR_TRIALS = 12, 8_000_000
+"""Largest number of sets of columns that are tried in a step, and the number of table entries for all of them."""
+
+
+def step_back(context: RerouteContext, baseline: Published, most: int) -> Candidate | Refusal:
+    """Change at most ``most`` entries, so that the tables come closer to the baseline tables of the same fabric.
+
+    LFT columns of the baseline are restored if that is safe.  If no column can be restored, paths move off dependencies
+    that contradict the topological order of the baseline.  Once none of these is in use, all columns can be restored.
+    """
+    before, threads = context.request.before, context.request.options.threads
+    made = columns_of_baseline(before, baseline, most, threads=threads)
+    if made is None:
+        return _without_contradictions(context, baseline, most)
+    changed = int(np.count_nonzero(made.routing.lft != before.routing.lft))
+    reason = "columns of the baseline tables were restored"
+    found = Rerouted(made, 0, changed, "rebalanced", reason, RerouteStatistics(restored=changed))
+    return Candidate(found, 0, changed)
+
+
+def _without_contradictions(context: RerouteContext, baseline: Published, most: int) -> Candidate | Refusal:
+    """Move paths off dependencies that contradict the topological order of the baseline tables."""
+    request, now = context.request, released(context)
+    allowed = union_of_proven_dependencies(request.fabric, [baseline], threads=request.options.threads)
+    if now is None or allowed is None:
+        return Refusal("the dependencies in use have no order")
+    numbering, against = now.numbering, _against(request.fabric, allowed.order)
+    usage, contradicts = edge_usage(numbering, now.tables.lft), now.dependencies.masks & against
+    edges = np.flatnonzero(contradicts)
+    edges = edges[np.argsort(usage[edges], kind="stable")]
+    load = in_frame(numbering, request.fabric, request.before.load)
+    rules = context.service_levels(numbering, now.certificate, now.tables)
+    for chosen in _sets(edges, usage, most):
+        vacated = np.zeros_like(contradicts)
+        vacated[chosen] = contradicts[chosen]
+        made = vacate(
+            numbering, rules, now.tables, now.dependencies, Utilisation(load, goal_of(context, numbering)),
+            vacated=vacated, forbidden=against, most=most,
+        )  # fmt: skip
+        if made is None:
+            continue
+        kept = kept_share(request.before, numbering.base.channels, made[1])
+        statistics = replace(now.statistics, missing=0, vacated=len(chosen))
+        found = verified(context, replace(now, tables=made[0], statistics=statistics, leaves_baseline=True), kept)
+        if isinstance(found, Candidate):
+            return found
+    return Refusal("no path can be moved off the dependencies that contradict the baseline")
+
+
+def _sets(edges: npt.NDArray[np.intp], usage: npt.NDArray[np.int64], most: int) -> Iterator[npt.NDArray[np.intp]]:
+    """Yield sets of edges to vacate: the least used ones, with at most ``most // 2`` entries, then single edges."""
+    total = np.cumsum(usage[edges])
+    for part in (2, 4, 8):
+        if count := int(np.searchsorted(total, most // part, side="right")):
+            yield edges[:count]
+    yield from edges[usage[edges] <= most][:TRIALS, np.newaxis]
+
+
+def _against(fabric: Fabric, order: npt.NDArray[np.int32]) -> npt.NDArray[np.uint16]:
+    """Return uint16[edges], the VLs on which each CDG edge contradicts a topological order (int32[V, C]), as bits."""
+    edges = fabric.channels.edges
+    before, after = edges.channels()
+    against = np.zeros(edges.count, np.uint16)
+    for vl, position in enumerate(order):
+        against[edges.numbers()] |= ((position[before] >= position[after]) << vl).astype(np.uint16)
+    return against
+
+
+def is_safe_change(fabric: Fabric, old: Routing, cdg: Proof, new: Routing, proof: Proof, *, threads: int) -> bool:
+    """Return whether rounds exist in which new tables can replace old ones without a credit loop.
+
+    ``cdg`` is the proof of the old tables, which may be of another fabric, and ``proof`` is that of the new ones.
+    """
+    known = None if cdg.cdg is None or proof.cdg is None else cdg.cdg.onto(fabric) | proof.cdg.onto(fabric)
+    replies = proof.strength == "reversible"
+    return find_schedule(fabric, old, new, known=known, replies=replies, threads=threads) is not None
+
+
+def columns_of_baseline(before: Published, baseline: Published, most: int, *, threads: int) -> VerifiedTables | None:
+    """Return the tables in force with as many LFT columns of the baseline as a safe change of ``most`` entries allows.
+
+    The columns with the fewest differences come first.  A set of columns that cannot be changed safely is split, and
+    its parts are tried.
+
+    Returns
+    -------
+    VerifiedTables or None
+        None if no column can be changed safely, or if the SLs of the two tables have different forms.
+    """
+    now, target, certificate = before.routing, baseline.routing, before.proof.certificate
+    if certificate is None or target.sl.ndim > now.sl.ndim or len(target.sl) not in (len(now.sl), now.sl.shape[-1]):
+        return None
+    differences = np.count_nonzero(now.lft != target.lft, axis=0)
+    sls = now.sl != target.sl
+    lids = np.flatnonzero((differences > 0) | (sls if sls.ndim == 1 else sls.any(axis=0)))
+    waiting = deque([lids[np.argsort(differences[lids], kind="stable")]])
+    trials = min(TRIALS, max(2, ENTRIES_FOR_TRIALS // now.lft.size))
+    taken: npt.NDArray[np.intp] = np.zeros(0, np.intp)
+    found: VerifiedTables | None = None
+    while waiting and trials:
+        group = waiting.popleft()
+        left = most - int(differences[taken].sum())
+        fitting = int(np.searchsorted(np.cumsum(differences[group]), left, side="right"))
+        if not fitting and len(taken):
+            continue
+        group, rest = np.split(group, [max(1, fitting)])
+        trials -= 1
+        mixed = _with_columns(before, baseline, np.concatenate([taken, group]))
+        proof = prove(before.fabric, mixed, threads=threads)
+        made = admit(before.fabric, mixed, proof, as_before(certificate))
+        if not isinstance(made, Shortfall) and is_safe_change(
+            before.fabric, now, before.proof, mixed, proof, threads=threads
+        ):
+            taken, found = np.concatenate([taken, group]), made
+        elif len(group) > 1:
+            waiting.extendleft(np.array_split(group, 2)[::-1])
+        if len(rest):
+            waiting.append(rest)
+    return found
+
+
+def _with_columns(before: Published, baseline: Published, lids: npt.NDArray[np.intp]) -> Routing:
+    """Return the tables in force with the LFT columns and the SLs of the baseline towards ``lids``."""
+    now, target = before.routing, baseline.routing
+    lft, sl = now.lft.copy(), now.sl.copy()
+    lft[:, lids], sl[..., lids] = target.lft[:, lids], target.sl[..., lids]
+    options = {**now.provenance.options, LEFT_BASELINE: True}
+    return replace(now, lft=lft, sl=sl, provenance=replace(now.provenance, options=options))

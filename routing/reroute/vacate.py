@@ -1,0 +1,113 @@
+"""Move all paths off some edges of the channel dependency graph (CDG)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.repair import FAILED, SearchLimits, ServiceLevelRules, rebalance, repair
+from routing.cdg.acyclic import AcyclicCdg
+from routing.fabric import NO_PORT
+from routing.reroute.base_fabric import BaseNumbering
+from routing.reroute.rebalance import LEAST_WORK, Utilisation
+from routing.tables import Routing
+
+ALL_VLS = 0xFFFF
+"""Mask of all VLs."""
+
+
+def edge_usage(frame: BaseNumbering, lft: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """Return int64[edges], the number of LFT entries that use each CDG edge, on whatever VL.  Cost: O(S L)."""
+    usage = np.zeros(frame.base.channels.edges.count, np.int64)
+    for _, edges in _steps(frame, lft):
+        np.add.at(usage, edges, 1)
+    return usage
+
+
+def vacate(
+    frame: BaseNumbering,
+    rules: ServiceLevelRules,
+    tables: Routing,
+    dependencies: AcyclicCdg,
+    now: Utilisation,
+    *,
+    vacated: npt.NDArray[np.uint16],
+    forbidden: npt.NDArray[np.uint16],
+    most: int,
+) -> tuple[Routing, npt.NDArray[np.int64]] | None:
+    """Move all paths off some CDG edges, and balance the load with what is left of ``most`` changed entries.
+
+    Parameters
+    ----------
+    frame
+        The switch and channel numbers, which are those of the present fabric.
+    rules
+        SL and VL rules.
+    tables, dependencies, now
+        The tables, the CDG edges that they use, their load, and the utilisation to reach.
+    vacated, forbidden
+        uint16[edges], the VLs on which each edge is vacated, and on which no new path may use it.
+    most
+        Maximum number of entries that change.
+
+    Returns
+    -------
+    tuple or None
+        The tables, and int64[C], their load.  None if a path is not found, or if too many entries would change.
+
+    Notes
+    -----
+    The edges of the new paths close no cycle with those of the old paths.  Cost: O(S L), and that of the kernels.
+    """
+    fabric, before = frame.repair_fabric, tables.lft
+    lft, vls = before.copy(), _lid_vls(rules, before.shape[1])
+    for switch, (lid, edges) in enumerate(_steps(frame, before)):
+        lft[switch, lid[(vacated[edges] & vls[lid]) != 0]] = NO_PORT
+    repaired = repair(
+        fabric, rules, lft, preferred=before, masks=dependencies.masks, order=dependencies.order, load=now.load,
+        treatment=np.zeros(lft.shape[1], np.uint8), forbidden=forbidden,
+    )  # fmt: skip
+    budget = most - int(np.count_nonzero(repaired.lft != before))
+    # A change of SLs is avoided, because hosts keep the SLs of the paths that they have asked for.
+    if (repaired.done == FAILED).any() or budget < 0 or not np.array_equal(repaired.sl, rules.sl.table):
+        return None
+    found = rebalance(
+        fabric, rules, repaired.lft, before=before, masks=repaired.masks, order=repaired.order, load=repaired.load,
+        limits=SearchLimits(now.goal, budget, max(LEAST_WORK, lft.size)), forbidden=forbidden,
+    )  # fmt: skip
+    return replace(tables, lft=found.lft), found.load
+
+
+def _lid_vls(rules: ServiceLevelRules, lids: int) -> npt.NDArray[np.uint16]:
+    """Return uint16[L], the VLs of the packets to each LID, as bits."""
+    if rules.replies:
+        return np.full(lids, ALL_VLS, np.uint16)
+    found: npt.NDArray[np.uint16] = np.bitwise_or.reduce(rules.vl_bit[rules.sl.matrix], axis=0)
+    return found
+
+
+def _steps(
+    frame: BaseNumbering, lft: npt.NDArray[np.uint8]
+) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]]:
+    """Yield for each switch the LIDs whose packets it sends over at least two channels.
+
+    Yields
+    ------
+    lid : intp[N]
+        The LIDs.
+    edges : int64[N]
+        Number of the CDG edge of the next two hops.
+    """
+    channels, target = frame.base.channels, frame.repair_fabric.lid_switch
+    for s in range(len(lft)):
+        channel = channels.at_port[s, lft[s]]
+        lid = np.flatnonzero((channel >= 0) & (target >= 0) & (target != s))
+        channel = channel[lid]
+        then = channels.at_port[channels.dst[channel], lft[channels.dst[channel], lid]]
+        further = (then >= 0) & (target[lid] != channels.dst[channel])
+        lid, channel, then = lid[further], channel[further], then[further]
+        edges = channels.edges.first[channel].astype(np.int64) + then - channels.edges.after[channel]
+        yield lid, edges

@@ -1,0 +1,102 @@
+"""Steps of rebalancing that release dependencies, vacate others, and lead back to the baseline."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from routing.cdg.certificate import check_certificate
+from routing.deadlock.proof import prove
+from routing.deadlock.schedule_search import find_schedule
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.quality import all_to_all_share, channel_loads
+from routing.reroute import Published, reroute, spread
+from routing.reroute.base_fabric import BaseNumbering
+from routing.reroute.vacate import edge_usage
+from routing.topologies import generate
+
+OPTIONS = EngineOptions(threads=1, effort=0.1)
+
+
+def published(fabric, name):
+    routing = ENGINES[name].route(fabric, OPTIONS)
+    return Published(fabric, routing, prove(fabric, routing, threads=1))
+
+
+def share(tables):
+    return all_to_all_share(tables.fabric, channel_loads(tables.fabric, tables.routing, threads=1))
+
+
+def steps(engine, before, baseline, most, count):
+    """The tables after each step; each is certified, bounded and can replace the one before safely."""
+    for _ in range(count):
+        step = spread(engine, OPTIONS, before, most=most, baseline=baseline)
+        if step is None or step.how == "unchanged":
+            return
+        after = Published(before.fabric, step.routing, step.proof)
+        check_certificate(before.fabric, step.routing, step.proof.certificate, threads=1)
+        if step.how != "baseline":
+            assert 0 < np.count_nonzero(step.routing.lft != before.routing.lft) <= most
+            replies = step.proof.strength == "reversible"
+            assert find_schedule(before.fabric, before.routing, step.routing, replies=replies, threads=1) is not None
+        before = after
+        yield step, after
+
+
+@pytest.fixture(scope="module")
+def repaired():
+    """A 4x5 torus that has lost ten links at once: its baseline, the repaired tables, and tables from scratch."""
+    fabric, engine = generate("torus", ["4x5"], cas=2), ENGINES["updn"]
+    baseline = published(fabric, "updn")
+    less = fabric.without_links(np.unique(fabric.channels.link)[::4].tolist())
+    found = reroute(engine, OPTIONS, baseline, less, baseline=baseline)
+    return baseline, Published(less, found.routing, found.proof), published(less, "updn")
+
+
+def test_steps_pass_what_the_dependencies_of_the_tables_allow(repaired):
+    baseline, tables, fresh = repaired
+    found = list(steps(ENGINES["updn"], tables, baseline, 100, 20))
+    assert any(step.statistics.vacated for step, _ in found)
+    assert found[-1][1].left_baseline
+    assert share(tables) < 0.8 * share(fresh)
+    assert share(found[-1][1]) > 0.97 * share(fresh)
+
+
+def test_steps_lead_back_to_the_baseline(repaired):
+    baseline, tables, _ = repaired
+    engine, whole = ENGINES["updn"], baseline.fabric
+    *_, (_, tables) = steps(engine, tables, baseline, 100, 2)
+    found = reroute(engine, OPTIONS, tables, whole, baseline=baseline)
+    assert found.how == "unchanged"
+    before = Published(whole, found.routing, found.proof)
+    for _, after in steps(engine, before, baseline, 500, 40):
+        before = after
+        if before.routing is baseline.routing:
+            break
+    assert np.array_equal(before.routing.lft, baseline.routing.lft)
+    assert np.array_equal(before.routing.sl, baseline.routing.sl)
+    assert not before.left_baseline
+
+
+def test_unmarked_tables_return_to_the_baseline_at_once(repaired):
+    baseline, tables, _ = repaired
+    found = reroute(ENGINES["updn"], OPTIONS, tables, baseline.fabric, baseline=baseline)
+    assert found.how == "baseline"
+
+
+def test_usage_of_edges_by_walking(repaired):
+    _, tables, _ = repaired
+    fabric, lft, walked = tables.fabric, tables.routing.lft, Counter()
+    channels, lids = fabric.channels, fabric.lids
+    for lid in np.flatnonzero(lids.switch >= 0).tolist():
+        for switch in range(fabric.switches):
+            if switch == lids.switch[lid] or (first := int(channels.at_port[switch, lft[switch, lid]])) < 0:
+                continue
+            middle = int(channels.dst[first])
+            if middle != lids.switch[lid]:
+                walked[first, int(channels.at_port[middle, lft[middle, lid]])] += 1
+    usage = edge_usage(BaseNumbering.of(fabric, [fabric]), lft)
+    before, after = channels.edges.channels()
+    numbers = channels.edges.numbers()
+    assert {(int(before[i]), int(after[i])): int(usage[numbers[i]]) for i in np.flatnonzero(usage[numbers])} == walked
