@@ -14,7 +14,7 @@ from routing.fabric import Fabric
 from routing.quality import channel_loads
 from routing.trees.closed_form import Leaves, NotATree, route_tree
 from routing.trees.descent import LEAST_SWEEPS, affordable_sweeps, ceilings, is_whole, tree_slots, tree_tables
-from routing.trees.levels import TreeOrder, tree_order
+from routing.trees.levels import MOST_LONGER, TreeOrder, tree_order
 
 OBJECTIVE_REFUSAL = (
     "balances trees for all-to-all traffic and bisections at once",
@@ -22,8 +22,6 @@ OBJECTIVE_REFUSAL = (
 )
 """Problem and remedy in the error for an objective other than all-to-all."""
 
-MOST_LONGER = 2
-"""Maximum number of hops by which a path may exceed the shortest path."""
 MOST_VISITS = 600_000_000
 """Number of allowed channels that the least number of sweeps of the descent may compare, at effort 1: about two
 seconds.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from routing._kernels.descent import updown_hops
 from routing.fabric import Fabric
+from routing.trees.switch_orders import breadth_first_orders, hub_orders, torn_leaves
 
 MOST_ACROSS = 0.1
 """Largest share of channels that may join two switches of one level in a tree."""
@@ -17,8 +18,12 @@ MOST_ABOVE = 0.25
 """Largest share of senders that may be at switches other than leaves in a tree."""
 LEAST_SHORTEST = 0.9
 """Smallest share of pairs of senders in a tree whose path up and then down is a shortest path."""
-MOST_HUBS = 6
-"""Maximum number of orders that are compared."""
+MOST_ROOTS = 64
+"""Number of breadth-first orders that are compared if all others have paths that are too long."""
+MOST_VISITS = 200_000_000
+"""Number of channels that the comparison of breadth-first orders may visit, about a second."""
+MOST_LONGER = 2
+"""Most hops by which a path between end ports may exceed the shortest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +63,9 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
     switches above the hub follow from the bottom up.  Each path up and then down keeps its rule, unless it passes two
     switches above the hub on different branches.  But all top switches now reach each other through the hub.
 
+    If many links are missing, such an order can have paths that are more than two hops longer than the shortest.  Then
+    breadth-first orders are compared with it.
+
     Cost: O(leaves C) for each order that is compared.
     """
     if senders is None:
@@ -65,28 +73,82 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
     level = tree_levels(fabric, senders)
     if level is None:
         return None
-    ends = np.flatnonzero(senders > 0).astype(np.int32)
-    shortest = np.asarray(fabric.graph.distances(source=ends.tolist(), target=ends.tolist(), mode="out"), float)
-    linked = np.isfinite(shortest)
-    weight = np.where(linked, np.outer(senders[ends], senders[ends]), 0.0)
-    shortest[~linked] = 0.0
-    best: tuple[tuple[bool, float, float], npt.NDArray[np.int32], int] | None = None
-    for position in _orders(fabric, level, senders):
-        if not reaches_all(fabric, position):
-            continue
-        hops = updown_hops(fabric.channels, position, ends)[:, ends].T
-        longer = np.where(linked & (hops >= 0), hops - shortest, 0.0)
-        longer[linked & (hops < 0)] = fabric.switches
-        excess = int(longer.max(initial=0.0))
-        torn = float(senders[_torn_leaves(fabric, level, position)].sum())
-        rank = excess > 2, float((weight * (longer > 0)).sum()), torn
-        if best is None or rank < best[0]:
-            best = rank, position, excess
-        if excess == 0 and torn == 0:
-            break
-    if best is None or best[0][1] > (1.0 - LEAST_SHORTEST) * float(weight.sum()):
-        return None
-    return TreeOrder(level, best[1], best[2])
+    compared = _Comparison.of(fabric, level, senders)
+    best = compared.best(hub_orders(fabric, level, senders))
+    if best is None or best.longer > MOST_LONGER:
+        roots = int(min(MOST_ROOTS, 1 + MOST_VISITS / (1 + len(compared.ends) * len(fabric.channels))))
+        best = compared.best(breadth_first_orders(fabric, level, roots), best)
+    return best if best is not None and compared.is_tree(best) else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Comparison:
+    """Comparison of orders of the switches by the length of the paths between switches with senders (ends).
+
+    Attributes
+    ----------
+    fabric, level, senders
+        The fabric, the level of each switch (int32[S]), and the weight of its senders (float64[S]).
+    ends
+        int32[E], the switches with senders.
+    shortest
+        float64[E, E], hops of a shortest path between two ends, 0 if there is none.
+    weight
+        float64[E, E], flow between two ends, 0 if there is no path.
+    """
+
+    fabric: Fabric
+    level: npt.NDArray[np.int32]
+    senders: npt.NDArray[np.float64]
+    ends: npt.NDArray[np.int32]
+    shortest: npt.NDArray[np.float64]
+    weight: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, fabric: Fabric, level: npt.NDArray[np.int32], senders: npt.NDArray[np.float64]) -> _Comparison:
+        ends = np.flatnonzero(senders > 0).astype(np.int32)
+        shortest = np.asarray(fabric.graph.distances(source=ends.tolist(), target=ends.tolist(), mode="out"), float)
+        shortest = shortest.reshape(len(ends), len(ends))
+        linked = np.isfinite(shortest)
+        weight = np.where(linked, np.outer(senders[ends], senders[ends]), 0.0)
+        return cls(fabric, level, senders, ends, np.where(linked, shortest, 0.0), weight)
+
+    def longer(self, position: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+        """Return float64[E, E], the hops by which the paths in an order (int32[S]) exceed the shortest.
+
+        Pairs without a path in this order have the number of switches.
+        """
+        linked = self.weight > 0
+        hops = updown_hops(self.fabric.channels, position, self.ends)[:, self.ends].T
+        longer = np.where(linked & (hops >= 0), hops - self.shortest, 0.0)
+        longer[linked & (hops < 0)] = self.fabric.switches
+        return longer
+
+    def best(self, orders: Iterable[npt.NDArray[np.int32]], best: TreeOrder | None = None) -> TreeOrder | None:
+        """Return the best of the given orders (int32[S] each) and of ``best``.
+
+        The first criterion is whether paths are more than two hops longer than the shortest.  The flow on longer paths
+        follows, and then the senders at leaves that are torn apart.
+        """
+        least = None if best is None else self._rank(best.position)
+        for position in orders:
+            if not reaches_all(self.fabric, position):
+                continue
+            rank = self._rank(position)
+            if least is None or rank < least:
+                least, best = rank, TreeOrder(self.level, position, int(self.longer(position).max(initial=0.0)))
+            if rank[1:] == (0.0, 0.0):
+                break
+        return best
+
+    def is_tree(self, order: TreeOrder) -> bool:
+        """Return whether nearly all flow has shortest paths in this order."""
+        return self._rank(order.position)[1] <= (1.0 - LEAST_SHORTEST) * float(self.weight.sum())
+
+    def _rank(self, position: npt.NDArray[np.int32]) -> tuple[bool, float, float]:
+        longer = self.longer(position)
+        torn = float(self.senders[torn_leaves(self.fabric, self.level, position)].sum())
+        return bool(longer.max(initial=0.0) > MOST_LONGER), float((self.weight * (longer > 0)).sum()), torn
 
 
 def reaches_all(fabric: Fabric, position: npt.NDArray[np.int32]) -> bool:
@@ -249,119 +311,3 @@ def _distances(fabric: Fabric, starts: npt.NDArray[np.bool_]) -> npt.NDArray[np.
         near &= distance < 0
         hops += 1
     return distance
-
-
-def _torn_leaves(
-    fabric: Fabric, level: npt.NDArray[np.int32], position: npt.NDArray[np.int32]
-) -> npt.NDArray[np.bool_]:
-    """Return bool[S], the torn switches: some, but not all, of their upper neighbours are turned over.  A switch is
-    turned over if it comes before a switch above it in the order, on account of the hub.
-
-    From a top switch, the channel to a turned-over switch leads up in the order, and the channel to any other lower
-    switch leads down.  A switch prefers paths down.  So traffic from the top to a torn leaf passes only those of its
-    upper neighbours that are not turned over.
-    """
-    src, dst = fabric.channels.src, fabric.channels.dst
-    up = level[dst] > level[src]
-    turned: npt.NDArray[np.bool_] = np.zeros(fabric.switches, np.bool_)
-    turned[src[up & (position[dst] > position[src])]] = True
-    inner = up & _has_above_of(fabric, level)[dst]
-    over = np.bincount(src[inner & turned[dst]], minlength=fabric.switches) > 0
-    usual = np.bincount(src[inner & ~turned[dst]], minlength=fabric.switches) > 0
-    return np.asarray(over & usual)
-
-
-def _has_above_of(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return bool[S], whether a switch is linked to a switch of a higher level."""
-    src, dst = fabric.channels.src, fabric.channels.dst
-    return np.asarray(np.bincount(src[level[dst] > level[src]], minlength=fabric.switches) > 0)
-
-
-def _orders(
-    fabric: Fabric, level: npt.NDArray[np.int32], senders: npt.NDArray[np.float64]
-) -> Iterator[npt.NDArray[np.int32]]:
-    """Yield orders of the switches, int32[S].  Each order begins with another leaf, its hub.
-
-    Hubs with the most top switches above them come first.  Leaves that are torn in the first order
-    (:func:`_torn_leaves`) are the hubs of further orders.
-    """
-    below = _below(fabric, level)
-    hubs: list[list[int]] = []
-    for component in range(int(fabric.component.max(initial=0)) + 1):
-        members = np.flatnonzero(fabric.component == component)
-        leaves = members[level[members] == level[members].min()]
-        top = members[level[members] == level[members].max()]
-        count = below[np.ix_(top, leaves)].sum(axis=0)
-        seen, chosen = set(), list[int]()
-        for leaf in leaves[np.argsort(-count, kind="stable")].tolist():
-            above = below[:, leaf].copy()
-            above[leaf] = False
-            # Leaves of one pod have equal switches above them, so one leaf of each pod is enough.
-            if above.tobytes() not in seen:
-                seen.add(above.tobytes())
-                chosen.append(leaf)
-            if len(chosen) == MOST_HUBS:
-                break
-        hubs.append(chosen)
-    torn: npt.NDArray[np.bool_] | None = None
-    for rank in range(max(map(len, hubs), default=0)):
-        position = _order(fabric, level, below, [chosen[min(rank, len(chosen) - 1)] for chosen in hubs])
-        torn = _torn_leaves(fabric, level, position) & (senders > 0) if torn is None else torn
-        yield position
-    for leaf in [] if torn is None else np.flatnonzero(torn)[:MOST_HUBS].tolist():
-        part = int(fabric.component[leaf])
-        yield _order(fabric, level, below, [leaf if n == part else chosen[0] for n, chosen in enumerate(hubs)])
-
-
-def _below(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return bool[S, S], whether a path that only goes down leads from the first switch to the second."""
-    channels = fabric.channels
-    below: npt.NDArray[np.bool_] = np.eye(fabric.switches, dtype=np.bool_)
-    for switch in np.argsort(level, kind="stable").tolist():
-        next_switches = np.unique(channels.dst[channels.first[switch] : channels.first[switch + 1]])
-        lower = next_switches[level[next_switches] < level[switch]]
-        if len(lower):
-            below[switch] |= below[lower].any(axis=0)
-    return below
-
-
-def _order(
-    fabric: Fabric, level: npt.NDArray[np.int32], below: npt.NDArray[np.bool_], hubs: list[int]
-) -> npt.NDArray[np.int32]:
-    """Return int32[S], positions of the switches.  First come the hubs with the switches above them, from the bottom
-    up; then all other switches, from the top down.
-
-    Every switch needs a path up to one of these first switches.  If some switch has none, more switches are placed
-    after the first ones: the highest switch that is linked to it and has such a path, with the switches above that
-    switch, also from the bottom up.
-    """
-    channels, switches = fabric.channels, fabric.switches
-    placed: npt.NDArray[np.bool_] = np.zeros(switches, np.bool_)
-    order: list[int] = []
-
-    def turn_over(start: int) -> None:
-        above = np.flatnonzero(below[:, start] & ~placed)
-        above = above[np.argsort(level[above], kind="stable")]
-        order.extend(above.tolist())
-        placed[above] = True
-
-    for hub in hubs:
-        turn_over(hub)
-    while True:
-        joined: npt.NDArray[np.bool_] = np.logical_or.reduce(
-            below[placed]
-        )  # A switch is joined if a path up leads from it to one of the switches placed so far.
-        apart = ~joined
-        if not apart.any():
-            break
-        linked = joined & ~placed & (np.bincount(channels.src[apart[channels.dst]], minlength=switches) > 0)
-        rows = np.flatnonzero(linked)
-        if len(rows) == 0:
-            break
-        rows = rows[level[rows] == level[rows].max()]
-        turn_over(int(rows[below[np.ix_(apart, rows)].sum(axis=0).argmax()]))
-    rest = np.flatnonzero(~placed)
-    order.extend(rest[np.argsort(-level[rest], kind="stable")].tolist())
-    position = np.empty(switches, np.int32)
-    position[order] = np.arange(switches, dtype=np.int32)
-    return position

@@ -25,9 +25,9 @@ def broken():
     return pull_links(generate("kary-ntree", ["4", "3"]), 4, 0.03)
 
 
-def without_links(arguments, missing, seed):
-    """Return a k-ary n-tree without a share of its links between switches."""
-    fabric = generate("kary-ntree", [arguments])
+def without_links(arguments, missing, seed, kind="kary-ntree"):
+    """Return a tree without a share of its links between switches."""
+    fabric = generate(kind, arguments.split(",", 1) if kind == "xgft" else [arguments])
     links = np.unique(fabric.channels.link)
     return fabric.without_links(
         np.random.default_rng(seed).choice(links, round(missing * len(links)), replace=False).tolist()
@@ -89,3 +89,22 @@ def test_layered_engines_take_longer_paths_of_a_tree_if_shortest_paths_do_not_fi
     assert "longer" in routing.provenance.options["fallback"]
     assert stretch(Flows.of(fabric, routing, 1)).more_most == 2
     assert "fallback" not in ENGINES["dfsssp"].route(fabric, EngineOptions()).provenance.options
+
+
+@pytest.mark.parametrize("engine", ["updn", "nue"])
+@pytest.mark.parametrize(
+    ("kind", "arguments", "missing", "seed"),
+    [
+        ("xgft", "4x4x4,1x2x2", 0.2, 1),
+        ("xgft", "4x4x4,1x2x2", 0.2, 4),
+        ("xgft", "3x4x5,1x3x4", 0.2, 2),
+        ("kary-ntree", "2,4", 0.1, 5),
+        ("kary-ntree", "2,4", 0.2, 1),
+    ],
+)
+def test_paths_are_at_most_two_hops_longer_than_the_shortest(engine, kind, arguments, missing, seed):
+    """Orders of the levels with a leaf in front have longer paths on these trees."""
+    fabric = without_links(arguments, missing, seed, kind)
+    routing = ENGINES[engine].route(fabric, EngineOptions(effort=0.1))
+    assert prove(fabric, routing).certified
+    assert stretch(Flows.of(fabric, routing, 1)).more_most <= 2

@@ -1,0 +1,142 @@
+"""Orders of a tree's switches in which paths lead up and then down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.fabric import Fabric
+
+MOST_HUBS = 6
+"""Maximum number of orders that are compared."""
+
+
+def torn_leaves(fabric: Fabric, level: npt.NDArray[np.int32], position: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Return bool[S], the torn switches: some, but not all, of their upper neighbours are turned over.  A switch is
+    turned over if it comes before a switch above it in the order, on account of the hub.
+
+    From a top switch, the channel to a turned-over switch leads up in the order, and the channel to any other lower
+    switch leads down.  A switch prefers paths down.  So traffic from the top to a torn leaf passes only those of its
+    upper neighbours that are not turned over.
+    """
+    src, dst = fabric.channels.src, fabric.channels.dst
+    up = level[dst] > level[src]
+    turned: npt.NDArray[np.bool_] = np.zeros(fabric.switches, np.bool_)
+    turned[src[up & (position[dst] > position[src])]] = True
+    inner = up & _has_above_of(fabric, level)[dst]
+    over = np.bincount(src[inner & turned[dst]], minlength=fabric.switches) > 0
+    usual = np.bincount(src[inner & ~turned[dst]], minlength=fabric.switches) > 0
+    return np.asarray(over & usual)
+
+
+def _has_above_of(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Return bool[S], whether a switch is linked to a switch of a higher level."""
+    src, dst = fabric.channels.src, fabric.channels.dst
+    return np.asarray(np.bincount(src[level[dst] > level[src]], minlength=fabric.switches) > 0)
+
+
+def hub_orders(
+    fabric: Fabric, level: npt.NDArray[np.int32], senders: npt.NDArray[np.float64]
+) -> Iterator[npt.NDArray[np.int32]]:
+    """Yield orders of the switches, int32[S].  Each order begins with another leaf, its hub.
+
+    Hubs with the most top switches above them come first.  Leaves that are torn in the first order
+    (:func:`torn_leaves`) are the hubs of further orders.
+    """
+    below = _below(fabric, level)
+    hubs: list[list[int]] = []
+    for component in range(int(fabric.component.max(initial=0)) + 1):
+        members = np.flatnonzero(fabric.component == component)
+        leaves = members[level[members] == level[members].min()]
+        top = members[level[members] == level[members].max()]
+        count = below[np.ix_(top, leaves)].sum(axis=0)
+        seen, chosen = set(), list[int]()
+        for leaf in leaves[np.argsort(-count, kind="stable")].tolist():
+            above = below[:, leaf].copy()
+            above[leaf] = False
+            # Leaves of one pod have equal switches above them, so one leaf of each pod is enough.
+            if above.tobytes() not in seen:
+                seen.add(above.tobytes())
+                chosen.append(leaf)
+            if len(chosen) == MOST_HUBS:
+                break
+        hubs.append(chosen)
+    torn: npt.NDArray[np.bool_] | None = None
+    for rank in range(max(map(len, hubs), default=0)):
+        position = _order(fabric, level, below, [chosen[min(rank, len(chosen) - 1)] for chosen in hubs])
+        torn = torn_leaves(fabric, level, position) & (senders > 0) if torn is None else torn
+        yield position
+    for leaf in [] if torn is None else np.flatnonzero(torn)[:MOST_HUBS].tolist():
+        part = int(fabric.component[leaf])
+        yield _order(fabric, level, below, [leaf if n == part else chosen[0] for n, chosen in enumerate(hubs)])
+
+
+def breadth_first_orders(fabric: Fabric, level: npt.NDArray[np.int32], most: int) -> Iterator[npt.NDArray[np.int32]]:
+    """Yield at most ``most`` orders by the distance from a root in each component, int32[S].
+
+    Roots of the highest levels come first.
+    """
+    roots = np.lexsort((np.arange(fabric.switches), -level, fabric.component))
+    first = np.searchsorted(fabric.component[roots], np.arange(int(fabric.component.max(initial=0)) + 2))
+    for rank in range(min(int(np.diff(first).max()), most)):
+        chosen = roots[np.minimum(first[:-1] + rank, first[1:] - 1)].tolist()
+        distance = np.asarray(fabric.graph.distances(source=chosen, mode="out"), float).min(axis=0)
+        position = np.empty(fabric.switches, np.int32)
+        position[np.lexsort((-level, distance))] = np.arange(fabric.switches, dtype=np.int32)
+        yield position
+
+
+def _below(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Return bool[S, S], whether a path that only goes down leads from the first switch to the second."""
+    channels = fabric.channels
+    below: npt.NDArray[np.bool_] = np.eye(fabric.switches, dtype=np.bool_)
+    for switch in np.argsort(level, kind="stable").tolist():
+        next_switches = np.unique(channels.dst[channels.first[switch] : channels.first[switch + 1]])
+        lower = next_switches[level[next_switches] < level[switch]]
+        if len(lower):
+            below[switch] |= below[lower].any(axis=0)
+    return below
+
+
+def _order(
+    fabric: Fabric, level: npt.NDArray[np.int32], below: npt.NDArray[np.bool_], hubs: list[int]
+) -> npt.NDArray[np.int32]:
+    """Return int32[S], positions of the switches.  First come the hubs with the switches above them, from the bottom
+    up; then all other switches, from the top down.
+
+    Every switch needs a path up to one of these first switches.  If some switch has none, more switches are placed
+    after the first ones: the highest switch that is linked to it and has such a path, with the switches above that
+    switch, also from the bottom up.
+    """
+    channels, switches = fabric.channels, fabric.switches
+    placed: npt.NDArray[np.bool_] = np.zeros(switches, np.bool_)
+    order: list[int] = []
+
+    def turn_over(start: int) -> None:
+        above = np.flatnonzero(below[:, start] & ~placed)
+        above = above[np.argsort(level[above], kind="stable")]
+        order.extend(above.tolist())
+        placed[above] = True
+
+    for hub in hubs:
+        turn_over(hub)
+    while True:
+        joined: npt.NDArray[np.bool_] = np.logical_or.reduce(
+            below[placed]
+        )  # A switch is joined if a path up leads from it to one of the switches placed so far.
+        apart = ~joined
+        if not apart.any():
+            break
+        linked = joined & ~placed & (np.bincount(channels.src[apart[channels.dst]], minlength=switches) > 0)
+        rows = np.flatnonzero(linked)
+        if len(rows) == 0:
+            break
+        rows = rows[level[rows] == level[rows].max()]
+        turn_over(int(rows[below[np.ix_(apart, rows)].sum(axis=0).argmax()]))
+    rest = np.flatnonzero(~placed)
+    order.extend(rest[np.argsort(-level[rest], kind="stable")].tolist())
+    position = np.empty(switches, np.int32)
+    position[order] = np.arange(switches, dtype=np.int32)
+    return position
