@@ -68,6 +68,7 @@ UNUSED_WITH = {
 @click.option("--ledger", type=click.Path(path_type=Path), metavar="FILE",
               help="File for the results of --soak: a line with a JSON object for each event.")  # fmt: skip
 @fabric_argument.name_map_option
+@fabric_argument.class_options
 @json_option
 def lab(
     *,
@@ -155,6 +156,8 @@ def refuse_unused_options() -> None:
     for name in sorted(given & {"seed", "ledger"}):
         if "soak_length" not in given:
             raise click.UsageError(f"--{name} has an effect only with --soak", context)
+    if "opensm_engine" in given and fabric_argument.has_classes():
+        raise click.UsageError("--opensm-engine cannot be combined with classes of end ports", context)
     if not given & {"fabric", "demo"}:
         raise click.UsageError("Missing argument 'FABRIC'", context)
 
@@ -173,14 +176,14 @@ def live(
         with spinner("building the plugin and starting OpenSM"):
             opened = stack.enter_context(Lab(**opensm_settings(Path(folder), fabric, engine, opensm_engine, policies)))
         with spinner("reading the tables back"):
-            start = state = inspect_lab(opened, fabric.name, "start", last_sweep(opened), None)
+            start = state = inspect_lab(opened, fabric, "start", last_sweep(opened), None)
         yield state if policies is None else with_ports(opened, state)
         for action in wanted:
             if action == "quit":
                 return
             try:
                 with spinner(action):
-                    state = inspect_lab(opened, fabric.name, action, execute(opened, action), state)
+                    state = inspect_lab(opened, fabric, action, execute(opened, action), state)
                     state = replace(state, returned=np.array_equal(state.routing.lft, start.routing.lft))
             except InputError as error:
                 if not sys.stdin.isatty():

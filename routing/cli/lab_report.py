@@ -82,9 +82,13 @@ class LabState:
         }
 
 
-def inspect_lab(lab: Lab, name: str, action: str, sweep: Sweep, before: LabState | None) -> LabState:
-    """Read the tables of a running lab from its switches, prove them, and compare them with the previous state."""
-    fabric = replace(lab.fabric(), name=name)
+def inspect_lab(lab: Lab, subnet: Fabric, action: str, sweep: Sweep, before: LabState | None) -> LabState:
+    """Read the tables of a running lab from its switches, prove them, and compare them with the previous state.
+
+    The fabric that is discovered gets the name and the rules for classes of end ports of ``subnet``.
+    """
+    found = lab.fabric()
+    fabric = replace(found, name=subnet.name, port_classes=found.port_classes.with_rules_of(subnet.port_classes))
     routing, as_dumped = installed_routing(lab, fabric, sweep.engine)
     since = broken = kept = None
     now = Published(fabric, routing, prove(fabric, routing))

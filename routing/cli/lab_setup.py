@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ibsim_fixtures.opensm import Plugin
 from ibsim_fixtures.processes import TIMEOUT_SECONDS
 from ibsim_fixtures.records import with_records
 from osm_plugin.install import PLUGIN, install
+from routing.class_settings import PortClass
 from routing.errors import EnvironmentProblem
 from routing.fabric import Fabric
 from routing.formats.fabric_files import write_net
+from routing.port_classes import DEFAULT_WEIGHTS, PortClasses
 
 AMPLE_TIMEOUTS = f"start_deadline = {TIMEOUT_SECONDS}\ndeadline = {TIMEOUT_SECONDS}\nrebalance = 0\n"
 """Plugin configuration whose deadlines do not expire on a busy machine or a large fabric.
@@ -41,8 +46,32 @@ def opensm_settings(
     built = install(libdir=folder)
     config = folder / "ibnue.toml"
     rules = "" if policies is None else f"policies = {json.dumps(str(policies.absolute()))}\n"
-    config.write_text(AMPLE_TIMEOUTS + rules)
+    config.write_text(AMPLE_TIMEOUTS + rules + class_tables(fabric, folder))
     plugin = Plugin(PLUGIN, options=f"--config {config}", folder=folder, environment=built.environment)
     plugin = with_records(plugin, folder)
     routing_engine = f"{PLUGIN}-{engine}" if opensm_engine is None else opensm_engine
     return {**report, "routing_engine": f"{routing_engine},no_fallback", "plugin": plugin}
+
+
+def class_tables(fabric: Fabric, folder: Path) -> str:
+    """Return the tables ``[classes.NAME]`` of the plugin's configuration for the end ports of a fabric.
+
+    The end ports whose class is not the one that the plugin would recognise are listed in a file for each class, in the
+    given folder.  The result is empty if there are no such end ports, and all weights have their defaults.
+    """
+    devices, rules, tables = fabric.endport_terminal, fabric.port_classes, []
+    default = replace(fabric, port_classes=rules.with_rules_of(PortClasses()))
+    changed = fabric.endport_class != default.endport_class
+    several = np.bincount(devices, minlength=len(fabric.terminal_guid)) > 1
+    guids = np.where(several[devices], fabric.endport_guid, fabric.terminal_guid[devices])
+    for each in PortClass:
+        listed = np.unique(guids[changed & (fabric.endport_class == each)]).tolist()
+        lines = []
+        if listed:
+            path = folder / f"{each.label}.guids"
+            path.write_text("".join(f"{guid:#018x}\n" for guid in listed))
+            lines.append(f"guid_file = {json.dumps(str(path.absolute()))}\n")
+        if (weight := rules.weights[each]) != DEFAULT_WEIGHTS[each]:
+            lines.append(f'weight = "{weight.source}:{weight.destination}"\n')
+        tables += [f"[classes.{each.label}]\n", *lines] if lines else []
+    return "".join(tables)

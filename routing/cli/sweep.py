@@ -46,6 +46,7 @@ def all_or_number(text: str) -> int | str:
 
 @click.command()
 @fabric_argument.name_map_option
+@fabric_argument.class_options
 @click.argument("fabric_names", nargs=-1, metavar="[FABRIC]...", shell_complete=fabric_argument.complete)
 @click.option(
     "--spec",
@@ -223,8 +224,8 @@ def opened(stack: ExitStack, against: Path | None, path: Path | None) -> Ledger 
 
 
 def refuse_running_options() -> None:
-    """Raise OptionError if an option controls how cases are run, but no cases are given."""
-    for name in named(RUNNING):
+    """Raise OptionError if an option is about the cases or how they are run, but no cases are given."""
+    for name in [*named(RUNNING), *(["--class"] if fabric_argument.has_classes() else [])]:
         raise OptionError(f"{name} has no effect without fabrics", remedy="name a FABRIC")
 
 

@@ -18,7 +18,7 @@ from ibsim_fixtures.processes import LabError, find_program
 from osm_plugin.config import ENGINE_KEYS
 from osm_plugin.install import PLUGIN, install
 from routing.cli.lab_report import LabState, inspect_lab
-from routing.cli.lab_setup import AMPLE_TIMEOUTS
+from routing.cli.lab_setup import AMPLE_TIMEOUTS, class_tables
 from routing.engines import ENGINES
 from routing.errors import OptionError
 from routing.fabric import Fabric, NodeKind
@@ -75,7 +75,7 @@ def live(fabric: Fabric, net: Path, task: Task, settings: Mapping[str, str]) -> 
         raise OptionError("ibsim cannot simulate degraded or swapped cables", remedy="leave out --lab")
     broken = apply_faults(fabric, faults)
     config = net.with_name("plugin.toml")
-    config.write_text(plugin_config(task))
+    config.write_text(plugin_config(task) + class_tables(fabric, config.parent))
     plugin = Plugin(
         PLUGIN,
         options=f"--config {config}",
@@ -86,12 +86,10 @@ def live(fabric: Fabric, net: Path, task: Task, settings: Mapping[str, str]) -> 
     with Lab(
         net, routing_engine=f"{engine},no_fallback", plugin=plugin, config={"qos": True}, sm_host=host(broken)
     ) as lab:
-        before = inspect_lab(lab, fabric.name, "start", opensm_events(lab.sweep), None)
+        before = inspect_lab(lab, fabric, "start", opensm_events(lab.sweep), None)
         for fault in faults:
             pull(lab, fault)
-        after = inspect_lab(
-            lab, fabric.name, task.fault, lab.opensm.resweep() if faults else opensm_events(lab.sweep), None
-        )
+        after = inspect_lab(lab, fabric, task.fault, lab.opensm.resweep() if faults else opensm_events(lab.sweep), None)
         second = second_opinion(lab, after.fabric)
     found = verdict(task, fabric, before, after, second)
     if after.sweep.engine not in (engine, None):

@@ -19,7 +19,7 @@ from routing.faults import Fault, every_link, every_switch, parse_fault
 from routing.formats.toml_text import Toml
 from routing.numerals import parse_decimal
 from routing.sweep.cases import INTACT, RandomFaults, text_of
-from routing.sweep.tasks import MODES, Shard, Target, Task
+from routing.sweep.tasks import MODES, Shard, Target, Task, digest_of
 from routing.topologies.ranges import expand_ranges
 
 LONGEST = 1e6
@@ -137,7 +137,7 @@ class Plan:
     tasks
         Tasks, each of which occurs once.
     fabrics
-        Fabrics of the tasks, by digest (a hash that is independent of the fabric's name).
+        Fabrics of the tasks, by digest (:func:`~routing.sweep.tasks.digest_of`).
     timeouts
         Time limit in seconds of the tasks that have one, by id of the task.
     """
@@ -175,7 +175,7 @@ def expand(blocks: Sequence[Block], read: ReadFabric, shard: Shard | None = None
         for text in names:
             with block.naming_key("fabrics"):
                 fabric = texts[text] = texts.get(text) or read(text)
-            fabric = fabrics.setdefault(fabric.digest, fabric)
+            fabric = fabrics.setdefault(digest_of(fabric), fabric)
             each = len(targets) * len(block.modes) * len(block.seeds)
             cases = list(dict.fromkeys(itertools.islice(block.cases(fabric), room // each + 1)))
             room -= each * len(cases)
@@ -199,7 +199,7 @@ def _product(block: Block, fabric: Fabric, targets: Sequence[Target], cases: Seq
         for mode in block.modes:
             for seed in block.seeds:
                 for case in cases:
-                    yield Task(fabric.name, fabric.digest, target, case, seed, mode)
+                    yield Task(fabric.name, digest_of(fabric), target, case, seed, mode)
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

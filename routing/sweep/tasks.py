@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+
+import numpy as np
 
 from routing.engines import ENGINES
 from routing.engines.base import OPTIONS, EngineOptions
 from routing.errors import OptionError
+from routing.fabric import Fabric
 from routing.numerals import parse_decimal
+from routing.port_classes import PortClasses
 
 Value = int | float | str | bool
 Options = tuple[tuple[str, Value], ...]
@@ -99,7 +103,7 @@ class Task:
     fabric
         Name of the fabric, for printing only.
     digest
-        Hash of the fabric, which is independent of its name (:attr:`routing.fabric.Fabric.digest`).
+        Hash of the fabric, which is independent of its name (:func:`digest_of`).
     target
         The engine with its options.
     fault
@@ -167,3 +171,19 @@ class Shard:
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
+
+
+def digest_of(fabric: Fabric) -> str:
+    """Return the hash of a fabric, which is independent of its name (:attr:`routing.fabric.Fabric.digest`).
+
+    If the user has set classes of end ports, or their weights, these are part of the hash.
+    """
+    default = replace(fabric, port_classes=fabric.port_classes.with_rules_of(PortClasses()))
+    if np.array_equal(fabric.endport_class, default.endport_class) and np.array_equal(
+        fabric.endport_weight, default.endport_weight
+    ):
+        return fabric.digest
+    state = hashlib.sha256(fabric.digest.encode())
+    for part in (fabric.endport_class, fabric.endport_weight):
+        state.update(np.ascontiguousarray(part).tobytes())
+    return state.hexdigest()

@@ -18,9 +18,10 @@ def share(state):
 
 def test_the_log_says_what_the_tables_in_the_switches_lose(live, nets):
     with live(nets("torus", "3x3", cas=2), "ibnue-nue,no_fallback", config={"qos": True, "qos_max_vls": 8}) as lab:
-        start = inspect_lab(lab, "torus", "start", last_sweep(lab), None)
+        fabric = lab.fabric()
+        start = inspect_lab(lab, fabric, "start", last_sweep(lab), None)
         assert start.kept is None
-        pulled = inspect_lab(lab, "torus", "unlink", lab.unlink_live("sw0.0", 3), start)
+        pulled = inspect_lab(lab, fabric, "unlink", lab.unlink_live("sw0.0", 3), start)
         assert pulled.fabric.links == start.fabric.links - 1
         (reported,) = logged(lab, r"re-routed, .* broken, all-to-all (\S+) % of the rate before")
         assert reported == f"{100 * pulled.kept:.1f}"

@@ -1,13 +1,21 @@
 """ibnue lab and ibnue plugin, with the OpenSM that is installed."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from command_runs import run
 from json_contract import assert_fits
 
 from ibsim_fixtures.processes import LabError
+from osm_plugin.config import read_config
+from osm_plugin.options import port_classes
+from routing.class_settings import PortClass, Weight
 from routing.cli.command import Complaint, explain
+from routing.cli.lab_setup import class_tables
+from routing.port_classes import DEFAULT_WEIGHTS, PortClasses
+from routing.topologies import generate
 
 
 @pytest.mark.parametrize("action", ["frobnicate", "unlink", "unlink sw0 one", "unlink sw0 1 2", "show me"])
@@ -28,6 +36,30 @@ def test_wrong_use(args):
 
 def test_the_log_at_the_end_of_an_error_is_left_out():
     assert explain(LabError("OpenSM died\nopensm.log:\nsecret of line 2")) == (Complaint("OpenSM died"), 2)
+
+
+def test_the_plugin_gets_the_classes_of_end_ports(tmp_path):
+    """Patterns, port GUIDs and weights of the command line come out of the plugin's configuration."""
+    fabric = generate("rails", ["2x3x4", "3"], speed="EDR", aggregation=1)
+    rules = PortClasses(
+        guids=((int(fabric.terminal_guid[0]), PortClass.IO),),
+        patterns=(("storage*", PortClass.STORAGE), ("*Aggregation*", PortClass.COMPUTE)),
+        weights=(Weight(), Weight(1, 4), *DEFAULT_WEIGHTS[2:]),
+    )
+    fabric = replace(fabric, port_classes=rules)
+    config = tmp_path / "ibnue.toml"
+    config.write_text(class_tables(fabric, tmp_path))
+    received = replace(fabric, port_classes=port_classes(read_config(config)))
+    assert len(np.unique(fabric.endport_class)) > 2
+    assert np.array_equal(received.endport_class, fabric.endport_class)
+    assert np.array_equal(received.endport_weight, fabric.endport_weight)
+    assert class_tables(generate("ring", ["4"]), tmp_path) == ""
+
+
+def test_classes_have_no_effect_on_engines_of_opensm():
+    result = run("lab", "ring:4", "--opensm-engine", "minhop", "--class", "storage=sw*")
+    assert result.exit_code == 2
+    assert "classes" in result.stderr
 
 
 @pytest.mark.lab

@@ -425,3 +425,16 @@ def test_progress_on_a_terminal(tmp_path):
     assert b"/33" in seen
     assert b"/s" in seen
     assert b"0:00:" in seen
+
+
+def test_classes_of_end_ports_make_other_cases(tmp_path):
+    """Tables depend on the weights, so that a ledger has both cases; default rules are those without an option."""
+    words = ["rails:2x3x4,3,speed=EDR", "-e", "updn", "-j", 1, "--ledger", tmp_path / "l.db"]
+    storage = ["--class", "storage=storage*"]
+    assert told(run(*words, *storage, "--class-weight", "storage=1:8", "--json"))["cases_run"] == 1
+    assert told(run(*words, *storage, "--class-weight", "storage=1:8", "--json"))["cases_run"] == 0
+    assert told(run(*words, "--json"))["cases_run"] == 1
+    assert told(run(*words, "--class", "compute=compute*", "--json"))["cases_run"] == 0
+    with Ledger(tmp_path / "l.db", read_only=True) as book:
+        assert len({record.task.digest for record in book.records()}) == 2
+    assert_refused(run("--ledger", tmp_path / "l.db", *storage), "--class", "fabrics")
