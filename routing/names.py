@@ -57,20 +57,20 @@ def labels_of(names: Sequence[str], guids: Sequence[int]) -> tuple[str, ...]:
     - Several devices have the name, where white space at its ends is ignored.
     - The name ends in the GUID of another device, so that it looks like that device's label.
     """
-    count = Counter(name.strip() for name in names)
+    stripped = [name.strip() for name in names]
+    count = Counter(stripped)
     return tuple(
-        name if _is_enough(name, guid, count[name.strip()]) else _with_guid(name, guid)
-        for name, guid in zip(names, guids, strict=True)
+        name if visible and count[visible] == 1 and not _ends_in_other(name, guid) else _with_guid(name, guid)
+        for name, visible, guid in zip(names, stripped, guids, strict=True)
     )
 
 
-def _is_enough(name: str, guid: int, owners: int) -> bool:
-    """Return whether the name alone is a unique label of the device with this GUID.
-
-    ``owners`` is the number of devices with the name.
-    """
+def _ends_in_other(name: str, guid: int) -> bool:
+    """Return whether the name ends in a GUID that is not the given one."""
+    if "0x" not in name:  # a search in text is much faster than a regular expression, and nearly no name has a GUID
+        return False
     ending = _ENDS_IN_GUID.fullmatch(name)
-    return bool(name.strip()) and owners == 1 and (ending is None or ending[1] == guid_text(guid))
+    return ending is not None and ending[1] != guid_text(guid)
 
 
 def _with_guid(name: str, guid: int) -> str:

@@ -175,8 +175,13 @@ def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray
     if len(src) == 0:
         return None
     most, best = float(senders.max(initial=0.0)), None
+    tried: list[npt.NDArray[np.bool_]] = []
     for least in (0.0, most / 4, most / 2):
-        leaf = _independent(fabric, senders > least)
+        given = senders > least
+        if (best is not None and best[0] == 0) or any(np.array_equal(given, other) for other in tried):
+            continue
+        tried.append(given)
+        leaf = _independent(fabric, given)
         for found in (leaf, _without_high_leaves(fabric, leaf)):
             level = _distances(fabric, found)
             across = int(np.count_nonzero(level[src] == level[dst]))

@@ -93,7 +93,7 @@ def _below(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_
     channels = fabric.channels
     below: npt.NDArray[np.bool_] = np.eye(fabric.switches, dtype=np.bool_)
     for switch in np.argsort(level, kind="stable").tolist():
-        next_switches = np.unique(channels.dst[channels.first[switch] : channels.first[switch + 1]])
+        next_switches = channels.dst[channels.first[switch] : channels.first[switch + 1]]
         lower = next_switches[level[next_switches] < level[switch]]
         if len(lower):
             below[switch] |= below[lower].any(axis=0)
