@@ -89,6 +89,7 @@ def tree_tables(engine: Engine, search: LayerSearch, start: float, **found: str)
             {"route": time.perf_counter() - start},
             paths="tree",
             left_to_chance=0,
+            first_switches=[fabric.labels[first] for first in np.flatnonzero(search.tree.order.position == 0)],
             **found,
         ),
     )

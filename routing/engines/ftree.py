@@ -75,7 +75,7 @@ class FatTree:
             passes=_passes(options),
             threads=options.threads,
         )
-        descended = None
+        position, descended = TreeGraph.of(fabric.channels, level, inverse_capacity(fabric)).position, None
         if options.cn_guid_file is None and options.io_guid_file is None:
             descended = better_by_descent(fabric, tables.lft, level, options)
         sl = np.zeros(len(fabric.lids), np.uint8)
@@ -94,6 +94,7 @@ class FatTree:
                 searched=tables.searched,
                 longer_paths=tables.filled_between_leaves,
                 descent=descended is not None,
+                first_switches=[fabric.labels[first] for first in np.flatnonzero(position == 0)],
                 **({"roots": [f"{int(guid):#018x}" for guid in fabric.switch_guid[list(roots)]]} if roots else {}),
             ),
         )

@@ -83,18 +83,22 @@ class _ClosedForm:
 def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOptions) -> TreePaths | None:
     """Return paths that suit both all-to-all traffic and bisections; None if the fabric is not a tree, or is too large.
 
-    The tables are those of the closed form where they are shortest paths and the descent would take too long, or where
-    the descent leaves a channel much more utilised.  On a tree with 27,648 CAs the descent takes a minute, and the
-    closed form a few seconds.
+    The tables are those of the closed form where they are shortest paths and perfectly even, where the descent would
+    take too long, or where it leaves a channel much more utilised.  On a tree with 27,648 CAs the descent takes a
+    minute, and the closed form a few seconds.
 
     Cost: see :func:`routing.trees.closed_form.route_tree` and :func:`routing.trees.descent.tree_tables`.
     """
     inverse_rate = inverse_capacity(fabric, options.link_weights)
     may_replace = options.passes is None
     closed = None
-    if may_replace and not may_descend(fabric, destinations, options):
+    is_large = not may_descend(fabric, destinations, options)
+    if may_replace and (is_large or _is_regular(fabric)):
         closed = _closed_form(fabric, destinations, inverse_rate, options.threads)
-        if closed is not None and _is_good_enough(fabric, destinations, closed, options):
+        if closed is not None and (
+            _is_perfect(fabric, destinations, closed)
+            or (is_large and _is_good_enough(fabric, destinations, closed, options))
+        ):
             return _as_paths(fabric, closed, inverse_rate)
     order = tree_order(fabric)
     if order is None or order.longer > MOST_LONGER:
@@ -178,6 +182,33 @@ def _is_good_enough(fabric: Fabric, destinations: Destinations, closed: _ClosedF
     excess = excess_utilisation(fabric, destinations, closed.load, closed.level, options).max(initial=0.0)
     most = MOST_EXCESS * _least_visits(fabric, destinations) / MOST_VISITS
     return closed.is_shortest and float(excess) * options.effort <= most
+
+
+def _is_regular(fabric: Fabric) -> bool:
+    """Return whether links and leaves are those of a regular tree, as far as this can be seen without levels.
+
+    All links have one speed, all switches with end ports have equally many and equally many links, and these lead to
+    switches without end ports.
+    """
+    channels, senders, links = fabric.channels, fabric.senders_at, np.diff(fabric.channels.first)
+    leaf = senders > 0
+    if not leaf.any() or leaf.all() or (leaf[channels.src] & leaf[channels.dst]).any():
+        return False
+    return all(len(np.unique(each)) == 1 for each in (channels.capacity, senders[leaf], links[leaf]))
+
+
+def _is_perfect(fabric: Fabric, destinations: Destinations, closed: _ClosedForm) -> bool:
+    """Return whether all channels between two levels have the same load, and none limits the rate of end ports.
+
+    No other tables of a regular tree carry more all-to-all traffic then, and the descent ends at equal figures.
+    """
+    channels, level = fabric.channels, closed.level.astype(np.int64)
+    group = level[channels.src] * (level.max() + 1) + level[channels.dst]
+    for each in np.unique(group):
+        load = closed.load[group == each]
+        if not np.isclose(load.min(), load.max()):
+            return False
+    return closed.is_shortest and float(closed.load.max(initial=0.0)) <= float(destinations.share.sum())
 
 
 def _as_paths(fabric: Fabric, closed: _ClosedForm, inverse_rate: npt.NDArray[np.float64]) -> TreePaths:

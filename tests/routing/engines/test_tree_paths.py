@@ -13,6 +13,7 @@ from routing.fabric import NodeKind
 from routing.quality import all_to_all_share, channel_loads, measure
 from routing.quality.flows import Flows
 from routing.quality.parts import stretch
+from routing.reroute import Published, Stability, reroute
 from routing.topologies import generate
 from routing.trees.levels import tree_order
 
@@ -64,6 +65,23 @@ def test_switches_without_cas_are_routed():
     assert prove(fabric, ENGINES["updn"].route(fabric, EngineOptions(effort=1e-9))).certified
 
 
+@pytest.mark.parametrize("engine", ["updn", "nue", "dfsssp", "lash"])
+@pytest.mark.parametrize(
+    ("kind", "arguments", "cas", "is_same"),
+    [
+        ("kary-ntree", ["4", "3"], None, True),
+        ("xgft", ["6x8", "1x6"], None, True),
+        ("kary-ntree", ["4", "3"], 5, False),  # more CAs than links up: the loads of a leaf's links differ
+        ("xgft", ["8x8x4", "1x4x4"], None, False),  # even, but the links up limit the rate
+    ],
+)
+def test_whole_trees_whose_links_limit_no_rate_take_the_closed_form(engine, kind, arguments, cas, is_same):
+    fabric = generate(kind, arguments, **({} if cas is None else {"cas": cas}))
+    routing = ENGINES[engine].route(fabric, EngineOptions())
+    assert prove(fabric, routing).strength == "reversible"
+    assert np.array_equal(routing.lft, ENGINES["ftree"].route(fabric, EngineOptions()).lft) == is_same
+
+
 def leaf_limit(fabric):
     """All-to-all share that the links of the leaf with the fewest allow; all links have one speed."""
     at, links = fabric.terminals_at, np.diff(fabric.channels.first)
@@ -108,3 +126,17 @@ def test_paths_are_at_most_two_hops_longer_than_the_shortest(engine, kind, argum
     routing = ENGINES[engine].route(fabric, EngineOptions(effort=0.1))
     assert prove(fabric, routing).certified
     assert stretch(Flows.of(fabric, routing, 1)).more_most <= 2
+
+
+@pytest.mark.parametrize("engine", ["ftree", "updn", "nue", "dfsssp", "lash"])
+def test_a_lost_link_is_repaired_in_the_order_of_the_tree(engine):
+    """A repair may use all paths up and then down if the provenance names the first switches of an order."""
+    fabric = generate("xgft", ["4x4x6", "1x4x4"])
+    routing = ENGINES[engine].route(fabric, EngineOptions())
+    assert len(routing.provenance.options["first_switches"]) == 1
+    before = Published(fabric, routing, prove(fabric, routing))
+    less = fabric.without_links([int(fabric.channels.link[0])])
+    found = reroute(ENGINES[engine], EngineOptions(), before, less, stability=Stability.BALANCED)
+    assert found.how == "repaired"
+    assert found.statistics.proven_by_changes
+    assert found.proof.certified
