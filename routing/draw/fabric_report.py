@@ -61,7 +61,7 @@ def channel_table(fabric: Fabric, routing: Routing, *, threads: int = 2) -> Tabl
 
 def effect_table(effects: Sequence[Effect]) -> Table:
     """Return a table of the effects of fault scenarios, in the given order."""
-    return Table.of("Faults", [effect.as_dict() for effect in effects], [*Effect.__dataclass_fields__])
+    return Table.of("Faults", [{"fault": effect.fault, **effect.as_dict()} for effect in effects])
 
 
 def loss_picture(fabric: Fabric, effects: Sequence[Effect]) -> Picture:

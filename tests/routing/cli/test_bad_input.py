@@ -71,9 +71,15 @@ def test_unreadable_files(monkeypatch, folder, command, bad):
     assert len(line) < 400
 
 
-@pytest.mark.parametrize("command", ["route {}", "route torus:3x3 --faults {}", "sweep --spec {}", "pause --paths {}"])
+@pytest.mark.parametrize("command", ["route torus:3x3 --faults {}", "sweep --spec {}", "pause --paths {}"])
 def test_a_folder_is_distinguished_from_a_file(monkeypatch, folder, command):
     assert "folder: is a folder" in refused(monkeypatch, folder, *command.format("folder").split())
+
+
+def test_a_folder_without_a_fabric_names_the_files_that_would_serve(monkeypatch, folder):
+    line = refused(monkeypatch, folder, "route", "folder")
+    assert "folder: the folder has no fabric file" in line
+    assert "opensm-subnet.lst" in line
 
 
 @pytest.mark.parametrize("command", ["sweep --spec {}", "policy check {} torus:3x3", "simulate {}"])

@@ -187,7 +187,9 @@ def test_cables_show_the_loss_of_their_faults():
     assert known == sorted(max(effect.loss, 0.0) for effect in effects[1:])
     assert set(picture.classes.tolist()) >= {4, 7}
     assert loss_picture(fabric, []).colouring is None
-    assert [row[0] for row in effect_table(effects).rows] == [effect.fault for effect in effects]
+    records = effect_table(effects).records()
+    assert [row["fault"] for row in records] == [effect.fault for effect in effects]
+    assert [row["all_to_all_loss"] for row in records] == [effect.loss for effect in effects]
 
 
 def test_csv_keeps_every_cell():

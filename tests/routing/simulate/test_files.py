@@ -213,7 +213,7 @@ def test_what_opensm_dumps(tmp_path, folder, lmc):
     ("fabric", "routing", "expected", "line"),
     [
         ('file = "none.net"', "", r"none.net: there is no such file", 4),
-        ('file = "."', "", r"is a folder", 4),
+        ('file = "."', "", r"the folder has no fabric file", 4),
         ('file = "mine.toml"', "", r"mine.toml: not a fabric file of a known format", 4),
         ('file = "fabric.net"\nguid2lid = "none"', "", r"none: there is no such file", 5),
         ('file = "fabric.net"\nswitches = ["a"]', "", "switches does nothing beside a file", 5),
