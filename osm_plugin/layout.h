@@ -25,7 +25,7 @@ struct ibnue_request {
     uint32_t endports; /* number of cabled ports of CAs and routers */
     uint32_t cables; /* number of cables */
     uint32_t data_vls; /* number of data VLs that OpenSM sets up on every port of the fabric */
-    uint32_t qos;      /* whether OpenSM runs with QoS; only then it writes SL-to-VL tables */
+    uint32_t qos;      /* whether OpenSM runs with QoS.  Only then it writes SL-to-VL tables */
     uint64_t device_at;  /* offset of struct ibnue_device[devices] */
     uint64_t endport_at; /* offset of struct ibnue_endport[endports] */
     uint64_t cable_at;   /* offset of struct ibnue_cable[cables] */
@@ -38,7 +38,7 @@ struct ibnue_request {
     uint64_t top_at;
     /* offset of uint8[switches][blocks of 64 LIDs], whether the block at lft_at equals the block in the switch */
     uint64_t known_at;
-    /* offset of uint8[switches][lids], the LFTs in the switches; values in unknown blocks have no meaning */
+    /* offset of uint8[switches][lids], the LFTs in the switches.  Values in unknown blocks have no meaning */
     uint64_t lft_at;
     uint64_t end;        /* offset at which the request ends */
 };
