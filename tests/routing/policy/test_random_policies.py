@@ -140,7 +140,7 @@ def test_every_sink_gets_what_explain_says(tmp_path_factory, fabric, texts):
     portinfo, remedies = stall_life(found), remedies_of(found, facts, fabric, tick=TICK).ports
     arrays, files = channel_arrays(found, fabric), [switch_object(found, fabric, s) for s in range(fabric.switches)]
     assert remedies.keys() == slow.keys() == {tuple(position) for position in np.argwhere(facts.cabled).tolist()}
-    assert {(s, int(p)) for s, reported in enumerate(files) for p in reported["ports"]} == {
+    assert {(s, int(p)) for s, reported in enumerate(files) for p in reported["settings_by_port"]} == {
         p for p, v in expected.items() if v
     }
     for (switch, port), reported in expected.items():
@@ -151,7 +151,7 @@ def test_every_sink_gets_what_explain_says(tmp_path_factory, fabric, texts):
             assert setting.rule == (None if value is None else reported[setting.what][1].name)
             assert value is None or setting.text.split(" ")[0].rstrip(",") == str(value).split(",")[0]
         check_portinfo(int(portinfo[switch, port]), life, stall)
-        check_file(files[switch]["ports"].get(str(port), {}), life, stall, breaker)
+        check_file(files[switch]["settings_by_port"].get(str(port), {}), life, stall, breaker)
         usual = 16 if "ca-facing" in slow[switch, port][0] else 18
         check_remedy(remedies[switch, port], usual if life is None else life, stall, breaker)
         channel = int(fabric.channels.at_port[switch, port])
