@@ -111,7 +111,7 @@ def test_plugin_install(tmp_path):
     assert result.exit_code == 0, result.output
     assert (tmp_path / "libibnue.so").exists()
     assert "event_plugin_name ibnue\n" in result.stdout
-    assert "routing_engine ibnue-updn,no_fallback\n" in result.stdout
+    assert "routing_engine ibnue-updn,ibnue-nue,no_fallback\n" in result.stdout
     assert f"event_plugin_options --config {tmp_path / 'ibnue.toml'}\n" in result.stdout
     refused = run("plugin", "install", "--libdir", tmp_path / "nowhere")
     assert refused.exit_code == 2
