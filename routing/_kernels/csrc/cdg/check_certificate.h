@@ -13,10 +13,10 @@ typedef struct {
     const uint8_t *lft;      /* [S, L]: out-port of each switch towards each LID */
     const int32_t *at_port;  /* [S, 256]: channel out of each port, -1: none */
     const int32_t *dst;      /* [C]: switch where each channel ends */
-    const uint8_t *dst_port; /* [C]: in-port of each channel at this switch */
+    const uint8_t *dst_port; /* [C]: port at which each channel enters the switch dst[c] */
     /* [S, P, P, 16] by switch, in-port, out-port and SL, or [16] by SL: VL of a packet; 15 and more: dropped */
     const uint8_t *sl2vl;
-    const int32_t *order; /* [V, C]: position of each channel in the topological order of each VL */
+    const int32_t *order; /* [V, C]: for each VL, the position of each channel in the VL's topological order */
 } certificate_tables;
 
 /* Follow the route of every packet, and check that it uses channels in strictly increasing order.

@@ -1,5 +1,5 @@
-/* Prove changed tables by checking only the changes: see check_delta.h.  This file shares no code with the repair of
- * tables, so that an error there is found here. */
+/* Prove changed tables by checking only what has changed: see check_delta.h.  This file shares no code with the repair
+ * of tables, so it also finds errors of the repair code. */
 #include "cdg/check_delta.h"
 
 #include <stdbool.h>
@@ -12,7 +12,8 @@ enum { WALKED, LOST, NOT_INCREASING, COUNTS };
 enum { BLOCK = 64, MOST_HOPS = 254, NO_PORT = 255 };
 
 typedef struct {
-    int32_t at, moved; /* at: the switch; moved: whether its LFT entry has changed (else only its SL has) */
+    /* at: switch of the changed entry; moved: whether the LFT entry itself has changed, 0: only the SL has changed */
+    int32_t at, moved;
 } change;
 
 typedef struct {
@@ -80,8 +81,8 @@ static void walk(job_t *job, int32_t s, int32_t lid)
     job->hops[(int64_t)s * t->lids + lid] = (uint8_t)(!good ? 255 : hops > MOST_HOPS ? MOST_HOPS : hops);
 }
 
-/* Append to the queue a switch and all switches whose routes to the LID lead through it, unless they are in it
- * already. Returns the new tail of the queue. */
+/* Append a switch to the queue, and all switches whose routes to the LID lead through this switch.  Switches that are
+ * in the queue already are not appended again.  Returns the new tail of the queue. */
 static int32_t queue_behind(job_t *job, int32_t s, int32_t lid, int32_t tail)
 {
     const delta_tables *t = job->t;
@@ -189,8 +190,8 @@ int64_t ibn_cdg_dependencies_against(int32_t channels, int32_t vls, const int32_
     return count;
 }
 
-/* Return whether packets to a LID use a VL at a switch.  Both the packets that enter at this switch and the packets
- * that it forwards count. */
+/* Return whether packets to a LID use a VL at a switch.  These are the packets that enter the fabric at the switch and
+ * the packets that the switch forwards. */
 static bool uses_vl(job_t *job, int32_t s, int32_t lid, int32_t vl)
 {
     job->stamp++;
@@ -201,7 +202,7 @@ static bool uses_vl(job_t *job, int32_t s, int32_t lid, int32_t vl)
     return false;
 }
 
-/* Return whether any packet uses channel c and then channel `next` on a VL. */
+/* Return whether the packets to any LID use channel c on a VL, and channel `next` directly after it. */
 static bool is_taken(job_t *job, int32_t c, int32_t next, int32_t vl)
 {
     const delta_tables *t = job->t;
@@ -213,8 +214,8 @@ static bool is_taken(job_t *job, int32_t c, int32_t next, int32_t vl)
     return false;
 }
 
-/* Go through the recorded dependencies that violate the topological order.  Dependencies that some packet still has
- * are counted; the others are removed. */
+/* Go through the recorded dependencies that violate the topological order.  A dependency that packets still have is
+ * counted.  All others are removed from the record. */
 static void recheck_turns(job_t *job)
 {
     const delta_tables *t = job->t;

@@ -3,8 +3,9 @@
 
 #include <stdint.h>
 
-/* New tables, the tables before them, and the topological order to be checked.  A dependency of channel c is on a
- * channel out of switch dst[c]; for the k-th of these channels it has index slot[c] + k in arrays [slots]. */
+/* Input of a check of changed tables: the new tables, the previous tables, and the topological order to be checked.  A
+ * dependency of channel c is on a channel out of switch dst[c]; for the k-th of these channels it has index slot[c] + k
+ * in arrays [slots]. */
 typedef struct {
     int32_t switches;
     int32_t lids;
@@ -39,8 +40,8 @@ typedef struct {
 /* Check the packets whose route or VL has changed: each must arrive and use channels in increasing order.  Unless
  * known_increasing is set, check also that the dependencies of all other packets follow the order.
  *
- * dependencies: uint16 [slots], the VLs on which packets may have each dependency, as bits; on entry those of
- * unchanged packets, to which those of changed packets are added.
+ * dependencies: uint16 [slots], VLs, as bits, on which packets may have each dependency.  On entry the array has the
+ * dependencies of unchanged packets.  The dependencies of changed packets are added.
  * hops: uint8 [S, L], hops of the previous tables; updated for changed packets.
  * counts: int64 [3]: packets followed; packets that do not arrive or violate the order; previous dependencies that
  * violate the order. */

@@ -24,8 +24,8 @@ int ibn_forest_prepare(cdg_forest *f, const cdg_tables *tables)
     size_t size = (size_t)tables->switches + 2;
     memset(f, 0, sizeof *f);
     f->t = tables;
-    /* Each row has an odd number of cache lines.  So the rows of a block are spread over all sets of the cache, and
-     * do not displace each other. */
+    /* Each row has an odd number of cache lines.  So the rows of a block are spread over all sets of the cache, and do
+     * not evict each other. */
     f->stride = (int64_t)(((size + 63) / 64 | 1) * 64);
     f->number = malloc(BLOCK * f->stride);
     f->far = malloc(BLOCK * f->stride);
@@ -46,7 +46,8 @@ void ibn_forest_dispose(cdg_forest *f)
     free(f->hop);
 }
 
-/* Read the LFT entries towards up to 64 LIDs, `lid` to `lid` + `count` - 1, and store them in one row for each LID. */
+/* Read the LFT entries towards up to 64 LIDs, `lid` to `lid` + `count` - 1, and store them by LID: one row for each
+ * LID. */
 void ibn_forest_load(cdg_forest *f, int32_t lid, int32_t count)
 {
     const cdg_tables *t = f->t;
@@ -70,8 +71,8 @@ static void count_lost(cdg_forest *f, int32_t lid)
     }
 }
 
-/* Count the hops from every switch to the LID.  Switches are processed from the LID outwards, so that the hops of
- * the next switch are known first. */
+/* Count the hops from every switch to the LID. A switch is processed after the next switch on its route, so the hops of
+ * that next switch are known. */
 static void count_hops(cdg_forest *f, int32_t lid, int32_t i)
 {
     const int32_t switches = f->t->switches;
@@ -96,7 +97,7 @@ static void count_hops(cdg_forest *f, int32_t lid, int32_t i)
         count_lost(f, lid);
 }
 
-/* Find the routes to one LID, the i-th of its block.  Afterwards the queue has each switch after all switches
+/* Find the routes to one LID, the i-th LID of its block.  Afterwards, each switch in the queue comes after all switches
  * upstream of it (Kahn's algorithm, from the leaves of the forest on).  Switches on a forwarding loop are not
  * queued. */
 void ibn_forest_grow(cdg_forest *f, int32_t lid, int32_t i)

@@ -1,5 +1,6 @@
-/* Select an inclusion-maximal set of CDG edges (turns) without a cycle.  The edges of `sequence` are tried one after
- * the other; an edge is added unless it closes a cycle with the edges added before it.
+/* Select a set of CDG edges (turns) without a cycle, to which no further edge can be added without a cycle.  The edges
+ * of `sequence` are tried one after the other; an edge is added unless it closes a cycle with the edges added before
+ * it.
  *
  * sequence: int32 [count], numbers of edges; all other edges stay forbidden.
  * order: int32 [C], initial order of the channels, which changes only the run time, or NULL.

@@ -14,8 +14,8 @@ typedef struct {
     atomic_int failed;
 } job;
 
-/* Sort the channels topologically by the dependencies of one VL (bit), by Kahn's algorithm.  Returns the number of
- * channels that got a position.  Channels are taken in the order in which their last predecessor is placed, so the
+/* Sort the channels topologically by the dependencies of one VL (Kahn's algorithm). `bit` is the VL's bit.  Returns the
+ * number of channels that got a position.  A channel is queued when its last predecessor gets a position.  So the
  * result depends on the graph alone. */
 static int32_t sort(const cdg_dependencies *g, uint32_t bit, int32_t *order, int32_t *dependencies, int32_t *queue)
 {

@@ -12,7 +12,7 @@ typedef struct {
     int32_t channels;
     int32_t lids;
     int32_t targets;
-    int32_t grown;             /* number of targets, from the first, whose groups are enlarged */
+    int32_t grown;             /* number of targets whose groups are enlarged; these are the first ones in `target` */
     int32_t vls;
     int32_t row;               /* number of bytes of a set of channels */
     /* 1: a packet may have to wait for any one channel of its group; 0: it always waits for the channel of the tables
@@ -31,14 +31,16 @@ typedef struct {
     const uint16_t *enter;     /* [targets, S]: VLs of the packets to each target that enter at each switch, as bits */
 } ibn_port_groups;
 
-/* Compute groups that are as large as the other groups allow.
+/* Enlarge the groups of targets, one after the other, by all channels that close no dependency cycle with the groups so
+ * far.
  *
  * order: int32 [vls, C], a topological order of the tables' dependencies on each VL.
  * member: uint8 [targets, row], zeroed by the caller; receives the union of each target's groups as a set of channels.
  * Returns 0, or 1 if memory has run out. */
 int ibn_cdg_grow_port_groups(const ibn_port_groups *groups, const int32_t *order, uint8_t *member);
 
-/* Collect the dependencies of packets that follow groups, from the groups alone.
+/* Collect the dependencies of packets that follow port groups.  The function shares no code with the computation of the
+ * groups.
  *
  * member: uint8 [targets, row], the union of each target's groups as a set of channels.
  * masks: uint16 [edges], VLs on which each CDG edge is used, as bits; the caller zeroes the array.

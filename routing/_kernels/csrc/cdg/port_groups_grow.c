@@ -69,7 +69,8 @@ static void dispose(grower *w)
     free(w->steps);
 }
 
-/* Count the hops from every switch to the target.  A switch whose path ends elsewhere, or never, has none. */
+/* Count the hops from every switch to the target.  A switch whose path does not end at the target has no hop count
+ * (NONE). */
 static void count_hops(grower *w, int32_t goal)
 {
     const ibn_port_groups *g = w->g;
@@ -142,8 +143,8 @@ static void use_tables(grower *w)
     }
 }
 
-/* List in `steps` the dependency of channel c on a following channel, unless the graph has it already.  Returns 0 if it
- * is known to close a cycle. */
+/* List in `steps` the dependency of channel c on a channel that may follow, unless the graph has this dependency
+ * already.  Returns 0 if the dependency is known to close a cycle. */
 static int need(grower *w, int32_t vl, int32_t c, int32_t following)
 {
     const int32_t dependency = edge(w, c, following);
@@ -212,8 +213,8 @@ static int collect(grower *w, int32_t vl, int32_t s, int32_t c)
     return 1;
 }
 
-/* Record that packets to the target pass a switch on further VLs.  They also pass all switches that they can reach from
- * there. */
+/* Record that packets to the target pass a switch on further VLs.  These packets also pass all switches that can be
+ * reached from that switch, so the further VLs are recorded there too. */
 static void spread(grower *w, int32_t from, uint16_t vls)
 {
     const ibn_port_groups *g = w->g;
@@ -233,8 +234,8 @@ static void spread(grower *w, int32_t from, uint16_t vls)
 }
 
 /* Add candidate c to the group of switch s if its dependencies fit on every VL.  If they do not fit on a VL, the
- * candidate is rejected.  Its dependencies stay in the graphs of the VLs tried before.  This does no harm except that
- * these graphs allow fewer further dependencies. */
+ * candidate is rejected.  Its dependencies are not removed from the graphs of the VLs that were tried before.  The only
+ * effect is that these graphs allow fewer further dependencies. */
 static void join(grower *w, int32_t s, int32_t c)
 {
     for (int32_t vl = 0; vl < w->g->vls; vl++)

@@ -12,12 +12,13 @@ enum { GROUPS, MEMBERS, CHOICES, DEAD_ENDS, WITHOUT_TABLE, CIRCULATING };
 typedef struct {
     const ibn_port_groups *g;
     const uint8_t *member; /* [row]: channels in groups of the target */
-    int32_t *missing; /* [S]: number of channels of groups into each switch whose packets have not been followed yet */
-    int32_t *queue;   /* [S]: switches in topological order */
-    uint16_t *flow;   /* [S]: VLs of the packets to the target that pass each switch, as bits */
-    uint16_t *masks;  /* [edges]: VLs on which each CDG edge is used, as bits */
-    int64_t *counts;  /* see port_groups.h */
-    int32_t *first;   /* see port_groups.h */
+    /* [S]: number of channels into each switch that belong to a group, and whose packets have not been followed yet */
+    int32_t *missing;
+    int32_t *queue;  /* [S]: switches in topological order */
+    uint16_t *flow;  /* [S]: VLs of the packets to the target that pass each switch, as bits */
+    uint16_t *masks; /* [edges]: VLs on which each CDG edge is used, as bits */
+    int64_t *counts; /* see port_groups.h */
+    int32_t *first;  /* see port_groups.h */
 } tracer;
 
 static int in_group(const tracer *w, int32_t c)

@@ -19,9 +19,9 @@ typedef struct {
     const int32_t *order;      /* [C]: position of each channel in a topological order of the used dependencies */
 } cdg_unicast;
 
-/* Compute a tree of links from switch `root`, such that its multicast packets close no cycle with the unicast
- * packets.  A packet on the tree may enter a switch by any link of the tree and leave by any other one, since any
- * member of a group may send.
+/* Compute a tree of links from switch `root`, such that its multicast packets close no cycle with the unicast packets.
+ * Any member of a multicast group may send.  So a packet on the tree may enter a switch by any link of the tree, and
+ * leave it by any other link of the tree.
  *
  * up: int32 [S], output: channel from each switch to its parent, -1 for the root and for switches that were not
  * reached.

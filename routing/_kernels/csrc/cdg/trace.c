@@ -16,8 +16,8 @@ typedef struct {
     const cdg_tables *t;
     /* [S, S]: by switches d and s, the VLs, as bits, of replies from switch s to any LID at switch d */
     uint16_t *reply;
-    /* [S]: VLs, as bits, of the requests to each switch's LIDs; used only if the SL depends on the destination LID
-     * alone */
+    /* [S]: VLs, as bits, of the requests to the LIDs that each switch delivers; used only if the SL depends on the
+     * destination LID alone */
     const uint16_t *own;
     uint8_t *hops;
     atomic_int next_block;

@@ -23,17 +23,18 @@ typedef struct {
     int32_t sl_rows; /* rows of sl: one for each source switch (S) or source LID (L); 0: sl is [L] */
     int32_t spread;  /* 0: all requests and replies to one LID use one VL; else: they may use several */
     int32_t threads;
-    const uint8_t *lft;         /* [S, L]: out-port of each switch towards each LID */
-    const uint8_t *exit;        /* [S, 256]: number of the extended channel at each port, counted within its switch */
-    const int32_t *xfirst;      /* [S + 1]: first extended channel of each switch */
-    const int32_t *xdst;        /* [X]: switch where each extended channel ends; S: the packet is dropped */
-    const int32_t *dep_first;   /* [X]: index of the first dependency of each extended channel; 0 for pseudo-channels */
-    const int32_t *lid_switch;  /* [L]: switch that delivers each LID, -1: none */
-    const uint8_t *lid_port;    /* [L]: port by which the switch delivers it, 0: the switch itself */
-    const int32_t *part;        /* [S]: number of the connected component that has the switch */
-    const uint8_t *sl;          /* SLs of requests; for the shape see sl_rows */
-    const uint16_t *vl_bit;     /* [16]: 1 << VL of each SL, 0 where the SL is dropped */
-    const uint8_t *has_endport; /* [S]: whether a CA or router sends there; NULL: switches send too */
+    const uint8_t *lft;        /* [S, L]: out-port of each switch towards each LID */
+    const uint8_t *exit;       /* [S, 256]: number of the extended channel at each port, counted within its switch */
+    const int32_t *xfirst;     /* [S + 1]: first extended channel of each switch */
+    const int32_t *xdst;       /* [X]: switch where each extended channel ends; S: the packet is dropped */
+    const int32_t *dep_first;  /* [X]: index of the first dependency of each extended channel; 0 for pseudo-channels */
+    const int32_t *lid_switch; /* [L]: switch that delivers each LID, -1: none */
+    const uint8_t *lid_port;   /* [L]: port by which the switch delivers it, 0: the switch itself */
+    const int32_t *part;       /* [S]: number of the connected component that has the switch */
+    const uint8_t *sl;         /* SLs of requests; for the shape see sl_rows */
+    const uint16_t *vl_bit;    /* [16]: 1 << VL of each SL, 0 if packets with the SL are dropped */
+    /* [S]: whether a CA or router is attached to the switch; NULL: switches are senders too */
+    const uint8_t *has_endport;
 } cdg_tables;
 
 /* Follow every route and collect the channel dependencies.  If has_endport is given, traffic between switches is

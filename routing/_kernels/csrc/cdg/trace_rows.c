@@ -36,8 +36,9 @@ typedef struct {
     job_t *j;
     int32_t *order; /* [S] switches, sorted by hops towards the first LID of a block */
     int32_t *next;  /* [S] next switch towards the first LID of a block, -1: none */
-    int32_t *again; /* [S] rows to be visited again, because a next switch had not been visited */
-    uint8_t *far;   /* [S] hops from each switch to the first LID of a block */
+    /* [S] switches whose row must be visited again, because a next switch in the row had not been visited before */
+    int32_t *again;
+    uint8_t *far; /* [S] hops from each switch to the first LID of a block */
     /* [S, BLOCK] by switch and LID: hops << 8 | number of the next channel; UNKNOWN: not yet computed */
     uint16_t *state;
     /* [2, X, words] bits of dependencies; row 0: on routes to CAs and routers, row 1: on routes to switches */

@@ -89,8 +89,8 @@ static inline void enter(worker *w, const uint8_t *number, int32_t s, int32_t in
     }
 }
 
-/* Return whether the packets that switches send to a LID are left out.  They are left out if traffic between
- * switches does not count and the LID belongs to a switch. */
+/* Return whether to leave out the packets that switches send to a LID. This is the case if traffic between switches
+ * does not count and the LID belongs to a switch. */
 static inline bool mutes_switches(const cdg_tables *t, int32_t lid)
 {
     return t->has_endport && !t->lid_port[lid];
@@ -251,8 +251,8 @@ static void run(void *workers, int32_t me)
     dispose(w);
 }
 
-/* List the SLs that are not dropped from each in-port to each out-port; *passes stays NULL if no SL is dropped
- * anywhere. */
+/* List the SLs that are not dropped from each in-port to each out-port.  If no SL is dropped anywhere, *passes stays
+ * NULL. */
 static int list_passes(const cdg_tables *t, const cdg_vl_assignment *l, uint16_t **passes)
 {
     const size_t turns = (size_t)t->switches * l->ports * l->ports;

@@ -50,8 +50,8 @@ void ibn_acyclic_dispose(acyclic *graph)
         free(graph->place[vl]);
 }
 
-/* Give a topological order of the channels to every VL up to `vl` that has none yet.  The first `orders` VLs get one
- * row each of `order` (int32 [orders, C]).  The other VLs have no edges yet, so their channels are ordered by
+/* Give every VL up to `vl` a topological order of the channels, unless the VL has one already.  The first `orders` VLs
+ * get one row each of `order` (int32 [orders, C]).  The other VLs have no edges yet, so their channels are ordered by
  * number.  Returns 0, or 1 if memory is exhausted. */
 int ibn_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int32_t orders)
 {
@@ -144,8 +144,8 @@ static int32_t look_ahead(acyclic *graph, int32_t vl, int32_t from, int32_t goal
     return found;
 }
 
-/* Collect in key[1] the channels from which `from` can be reached and that come after position `limit` in the
- * topological order.  Returns their number. */
+/* Collect in key[1] the channels from which `from` can be reached and whose position in the topological order is above
+ * `limit`.  Returns their number. */
 static int32_t look_back(acyclic *graph, int32_t vl, int32_t from, int32_t limit)
 {
     const acyclic_net *net = graph->net;
@@ -186,10 +186,10 @@ static int add(acyclic *graph, int32_t vl, acyclic_step step)
     return 1;
 }
 
-/* Return whether new edges of a VL close a cycle together although none of them closes a cycle alone.  Such a cycle
- * leads from new edge to new edge: existing edges lead from the head of one new edge to the tail of the next.  This
- * test visits far fewer channels than adding the edges and removing them when the last one fails.  With more than
- * MASK new edges the result is 0 (not known): only an attempt to add them decides. */
+/* Return whether new edges of a VL close a cycle together although none of them closes a cycle alone.  On such a cycle,
+ * existing edges lead from the head of each new edge to the tail of the next new edge.  This test visits far fewer
+ * channels than adding the edges and removing them when the last one fails.  With more than MASK new edges the result
+ * is 0 (not known): only an attempt to add them decides. */
 int ibn_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
 {
     const acyclic_net *net = graph->net;

@@ -42,9 +42,9 @@ typedef struct {
     int32_t *distance, *parent, *queue;
 } search;
 
-/* Search breadth-first from `start` for a cycle of fewer than `below` vertices.  Only vertices in `alive` are
- * visited: earlier start vertices are not, because their shortest cycles are known.  Returns the last vertex of the
- * cycle, or -1 if there is no such cycle.  *length receives the number of vertices of the cycle. */
+/* Search breadth-first from `start` for a cycle of fewer than `below` vertices.  Only vertices in `alive` are visited.
+ * Earlier start vertices are no longer in `alive`, because their shortest cycles are known.  Returns the last vertex of
+ * the cycle, or -1 if there is no such cycle.  *length receives the number of vertices of the cycle. */
 static int32_t close_from(search *s, int32_t start, int32_t below, int32_t *length)
 {
     int32_t tail = 1, found = -1;
@@ -73,8 +73,8 @@ static int32_t close_from(search *s, int32_t start, int32_t below, int32_t *leng
     return found;
 }
 
-/* Remove from `alive` the vertices without a successor in `alive`, until none is left: these vertices cannot lie on
- * a cycle. */
+/* Remove from `alive` every vertex without a successor in `alive`, as long as there are such vertices.  These vertices
+ * cannot lie on a cycle. */
 static void strip_ends(search *s, int32_t n)
 {
     for (int changed = 1; changed;) {

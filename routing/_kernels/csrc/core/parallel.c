@@ -1,5 +1,5 @@
-/* Thread pool for numbered items of work.  Threads take items in no fixed order.  So the result of an item must
- * depend on the item alone and never on the thread: then a kernel's output is the same with any number of threads. */
+/* Thread pool for numbered items of work.  Threads take items in no fixed order.  So the result of an item must not
+ * depend on the thread.  Then a kernel's output is the same with any number of threads. */
 #include "core/internal/work_queue.h"
 #include "core/parallel.h"
 
@@ -10,8 +10,8 @@
 /* Number of times that an idle thread checks for a new round of work before it sleeps.  This takes a few
  * microseconds, about as long as a wake-up. */
 #define SPINS 2000
-/* Number of array accesses that justify one more thread: about 3,000 accesses take as long as starting and joining a
- * thread. */
+/* Number of array accesses that justify one more thread.  Starting and joining a thread takes as long as about 3,000
+ * accesses. */
 #define VISITS 8192
 
 struct ibn_team {

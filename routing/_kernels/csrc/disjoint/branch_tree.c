@@ -7,8 +7,8 @@
 
 static const double SHARED_LINK = 10, WRONG_ORDER = 15;
 
-/* Return the cost of the path that begins with channel c and follows a tree.  A link that an earlier tree also uses
- * for this switch costs more; such links were marked before. */
+/* Return the cost of the path that begins with channel c and continues along a tree.  A link costs more if an earlier
+ * tree also uses it for this switch.  Such links were marked before. */
 static double join_cost(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t c, double highest)
 {
     const disjoint_request *net = job->net;
@@ -35,8 +35,8 @@ static void set_entry(disjoint_job *job, int32_t d, int64_t row, int32_t s, int3
     job->mask[row + s] = disjoint_mask_over(job, d, row, c);
 }
 
-/* Attach a switch to the tree.  It joins a switch that was attached in the round before.  If the tree keeps a link
- * from the switch to the destination, it may use this link instead. */
+/* Attach a switch to the tree by a neighbour that was attached in the round before.  If the tree keeps a link from the
+ * switch to the destination, the switch may use this link instead. */
 static bool join(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t level, double highest)
 {
     const disjoint_request *net = job->net;
@@ -72,7 +72,7 @@ static int32_t keep_branches(disjoint_job *job, int32_t d, int32_t tree)
     job->depth[row + d] = 0;
     job->mask[row + d] = 255;
     for (int32_t q = 1; q < reached; q++) {
-        /* The nearest switches come first, so that for each switch it is known whether the next switch on its path
+        /* The nearest switches come first.  So for each switch, it is already known whether the next switch on its path
          * is on a copied branch. */
         const int32_t s = job->queue[q], c = disjoint_hop(job, job->next + base, s), w = net->dst[c];
         const bool keeps = w == d ? job->kept[net->link[c]] : job->depth[row + w] != DISJOINT_UNREACHED;
@@ -106,14 +106,14 @@ static void grow(disjoint_job *job, int32_t d, int32_t tree, double highest)
     }
 }
 
-/* Choose the links into destination d that a tree keeps from the first tree.  `into` lists the links in random
- * order.  All links are kept by equally many trees, and two trees have as few kept links in common as possible. */
+/* Choose the links into destination d whose branches a tree keeps from the first tree. `into` lists these links in
+ * random order.  Equally many trees keep each link, and two trees keep as few common links as possible. */
 static void choose_kept(const disjoint_job *job, int32_t d, int32_t tree, const int32_t *into)
 {
     const disjoint_request *net = job->net;
     const int32_t degree = net->first[d + 1] - net->first[d], others = net->trees - 1;
-    /* `times` is the number of trees that keep each link, in hundredths.  With wanted == trees it is slightly less
-     * than one, so that no link is kept by two trees. */
+    /* `times` is 100 times the number of trees that keep each link.  If `wanted` equals the number of trees, it is
+     * slightly less than 100, so that no link is kept by two trees. */
     const int64_t times = net->wanted < net->trees ? 100 * (int64_t)(net->trees - net->wanted) : 99;
     int64_t from = (tree - 1) * degree * times / (100 * (int64_t)others);
     int64_t to = tree * degree * times / (100 * (int64_t)others);

@@ -23,8 +23,8 @@ typedef struct {
     int32_t paths;                 /* number of paths of the current pair (switch, LID group) */
 } count_job;
 
-/* Follow one path, and enter it in `users` of all its links.  With `collect`, enter the other users of these links
- * in `conflict` of the path instead.  Returns whether the path arrives. */
+/* Follow one path, and enter it in `users` of all its links.  With `collect`, the function instead records in
+ * conflict[path] which other paths use these links.  Returns whether the path arrives. */
 static bool follow(count_job *job, int32_t s, int32_t lid, int32_t to, int32_t path, bool collect)
 {
     for (int32_t left = job->switches; s != to; left--) {
@@ -47,8 +47,8 @@ static bool follow(count_job *job, int32_t s, int32_t lid, int32_t to, int32_t p
     return true;
 }
 
-/* Return the size of the largest set of pairwise link-disjoint paths, counted up to `most`.  The set is chosen from
- * the paths in `open` with numbers from `from` on. */
+/* Return the size of the largest set of pairwise link-disjoint paths, or `most` if the set is larger.  Only paths in
+ * `open` with numbers from `from` on are used. */
 static int32_t largest(const count_job *job, path_set open, int32_t from, int32_t most)
 {
     int32_t best = 0;

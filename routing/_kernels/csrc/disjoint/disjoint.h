@@ -3,26 +3,25 @@
 
 #include <stdint.h>
 
-/*
- * The request: a fabric whose destinations get K in-trees each, K <= 8.
+/* Request for K in-trees towards each destination of a fabric, K <= 8.
  *
  * The fabric has S switches and C channels.  The CDG edge from channel c to the k-th channel of switch dst[c] has
  * number slot[c] + k.
  *
  * An ORDER is an order of the switches in which paths lead up and then down.  It allows a CDG edge unless the edge
  * leads down and then up.  It allows a path if it allows all CDG edges of the path.  Each order has a VL, so a path
- * needs one order that allows it and its reply path.
- */
+ * needs one order that allows it and its reply path. */
 typedef struct {
     int32_t switches;  /* S, number of switches */
     int32_t channels;  /* C, number of channels */
     int32_t trees;     /* K: in-trees of each destination with end ports, 1 to 8 */
     int32_t wanted;    /* number of link-disjoint paths that each pair of switches should have, 1 to K */
-    int32_t most_hops; /* largest number of hops: no tree is changed such that a path gets longer */
-    /* nonzero: one order allows the paths between two switches in all trees; 0: each tree has an order of its own
-     * for them */
+    int32_t most_hops; /* largest number of hops: no change of a tree may make a path longer than this */
+    /* nonzero: for each pair of switches, one order allows the paths in all trees; 0: each tree may have a different
+     * order for the pair */
     int32_t shared;
-    int32_t concentrate;  /* nonzero: the first trees use few channels each instead of balancing the load */
+    /* nonzero: each of the first trees uses as few channels as possible, instead of balancing the load */
+    int32_t concentrate;
     const int32_t *first; /* [S + 1]: channels out of switch s are first[s] .. first[s + 1] - 1 */
     const int32_t *src;   /* [C]: switch that sends */
     const int32_t *dst;   /* [C]: switch that receives */
@@ -32,10 +31,11 @@ typedef struct {
     const double *inverse_capacity; /* [C]: inverse capacity of each channel, 1 for the slowest link */
     const uint16_t *distance;       /* [S, S]: hops by destination (row) and source (column), 65535: no path */
     const uint8_t *allowed;         /* [edges]: the switch orders that allow each CDG edge, as bits */
-    /* [orders, S, S]: by switch order and pair of switches, the number of first channels of allowed paths (see
-     * ibn_disjoint_reach); the smaller value of both directions */
+    /* [orders, S, S]: by switch order and pair of switches, the number of different first channels of the paths that
+     * the order allows (see ibn_disjoint_reach); the smaller value of both directions */
     const uint8_t *degree;
-    /* [S, S]: first trees to begin with, by destination and switch, as indices of next channels; NULL: none */
+    /* [S, S]: given first trees, from which the computation starts, by destination and switch, as indices of next
+     * channels; NULL: none are given */
     const uint8_t *initial;
     int32_t orders;         /* number of switch orders, 1 to 8 */
     int32_t balance_sweeps; /* largest number of passes that balance the first trees */
@@ -43,39 +43,36 @@ typedef struct {
     uint64_t seed;
 } disjoint_request;
 
-/* Result of ibn_disjoint_trees: the trees, and the switch order that allows the paths of each pair of switches. */
+/* Result of ibn_disjoint_trees: the trees, and for each pair of switches the switch order that allows its paths. */
 typedef struct {
     /* [S, K, S]: by destination, tree and switch, the index of the next channel among the switch's channels, 255:
      * none */
     uint8_t *next;
-    /* [S, K, S]: by destination, tree and source, the switch order that allows the path and its reply path, 255:
-     * none.  It is equal for both directions of a pair and, with `shared`, for all trees. */
+    /* [S, K, S]: by destination, tree and source, the switch order that allows the path and its reply path, 255: none.
+     * Both directions of a pair have the same order.  With `shared`, all trees have the same order for a pair. */
     uint8_t *order;
     /* [2, C]: all-to-all load of each channel; row 0: load of the first trees, row 1: load of all trees together */
     double *load;
 } disjoint_trees;
 
-/*
- * Move switches in a switch order until each has about as many neighbours before it as after it.  Such an order
- * forbids the fewest CDG edges.
+/* Move switches within a switch order, until each switch has about as many neighbours before it in the order as after
+ * it.  Such an order forbids the fewest CDG edges.
  *
  * position: int32 [S], position of each switch; updated.
- * steps: number of attempts to move one switch.
- */
+ * steps: number of attempts to move one switch. */
 int ibn_disjoint_balance_order(int32_t switches, const int32_t *first, const int32_t *dst, int32_t steps, uint64_t seed,
                                int32_t *position);
 
-/*
- * Fill the properties of the paths that lead up and then down in one order, by destination (row) and source
- * (column).
+/* Compute the hops and the number of first channels of the paths that lead up and then down in one switch order.  Both
+ * arrays are indexed by destination (row) and source (column).
  *
  * hops: uint16 [S, S], hops of the shortest such path, 65535 if there is none.
- * degree: uint8 [S, S], number of first channels of such paths with at most `most_hops` hops, at most 255.
- */
+ * degree: uint8 [S, S], number of different first channels of such paths with at most `most_hops` hops, at most 255. */
 int ibn_disjoint_reach(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *position,
                        int32_t most_hops, uint16_t *hops, uint8_t *degree);
 
-/* Fill the hops between all switches: uint16 [S, S] by destination and source, 65535 if there is no path. */
+/* Compute the hops between all switches. hops: uint16 [S, S], by destination (row) and source (column), 65535 if there
+ * is no path. */
 int ibn_disjoint_distances(int32_t switches, const int32_t *first, const int32_t *dst, uint16_t *hops);
 
 /*

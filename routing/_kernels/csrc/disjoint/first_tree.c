@@ -41,7 +41,8 @@ static void attach(disjoint_job *job, int32_t d, int32_t s, double highest)
     for (int32_t c = net->first[s]; c < net->first[s + 1]; c++) {
         if (hops[net->dst[c]] != hops[s] - 1)
             continue;
-        /* To concentrate the traffic, the switch joins the neighbour that forwards the most traffic in this tree. */
+        /* To concentrate the traffic, the switch attaches to the neighbour that forwards the most traffic in this
+         * tree. */
         double cost =
             net->concentrate ? 1 / (1 + job->forwarded[net->dst[c]]) : path_cost(job, d, row, c, flow, highest);
         if (disjoint_counts(job, s, d) && !(disjoint_mask_over(job, d, row, c) & back))
@@ -81,13 +82,13 @@ static void copy_initial(disjoint_job *job)
     }
 }
 
-/* Compute the first trees of all destinations, in several passes.  Later passes take into account the loads of all
- * trees, and the switch orders that allow the reply paths. */
+/* Compute the first trees of all destinations, in several passes.  From the second pass on, the loads of all trees are
+ * known, and so are the switch orders that allow the reply paths. */
 void ibn_disjoint_first_trees(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
     double highest = 1;
-    /* As long as a path is not known, assume that every switch order allows it. */
+    /* As long as a path is not computed, it is assumed that every switch order allows it. */
     memset(job->mask, 255, (size_t)net->switches * (size_t)net->switches * (size_t)net->trees);
     if (net->initial)
         copy_initial(job);
@@ -107,8 +108,8 @@ void ibn_disjoint_first_trees(disjoint_job *job)
     }
 }
 
-/* Choose a switch order for two switches.  It must allow their first paths in both directions.  Among such orders,
- * the one that leaves the most first channels for other paths is chosen. */
+/* Choose a switch order for a pair of switches.  The order must allow the pair's paths in the first trees, in both
+ * directions.  Among such orders, the one is chosen that allows paths by the most first channels. */
 static uint8_t choose(const disjoint_job *job, int32_t a, int32_t b, int32_t rotate)
 {
     const disjoint_request *net = job->net;
@@ -128,8 +129,8 @@ static uint8_t choose(const disjoint_job *job, int32_t a, int32_t b, int32_t rot
     return (uint8_t)best;
 }
 
-/* Choose a switch order for each pair of switches whose traffic counts.  Does nothing unless one order has to serve
- * all trees (`shared`). */
+/* Choose a switch order for each pair of switches whose traffic counts.  Does nothing unless each pair must have one
+ * order for all trees (`shared`). */
 void ibn_disjoint_choose_orders(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
@@ -147,8 +148,8 @@ void ibn_disjoint_choose_orders(disjoint_job *job)
         }
 }
 
-/* Return the first switch order in the set `mask` (bits), counted cyclically from order `rotate` on; DISJOINT_NONE
- * if the set is empty. */
+/* Return a switch order from the set `mask` (bits): the first one found, counting cyclically from order `rotate` on.
+ * Returns DISJOINT_NONE if the set is empty. */
 static uint8_t pick(const disjoint_request *net, uint8_t mask, int32_t rotate)
 {
     for (int32_t i = 0; i < net->orders; i++)
@@ -157,7 +158,7 @@ static uint8_t pick(const disjoint_request *net, uint8_t mask, int32_t rotate)
     return DISJOINT_NONE;
 }
 
-/* Fill disjoint_trees.order, the switch order for each pair of switches and tree. */
+/* Fill disjoint_trees.order: the switch order of each pair of switches in each tree. */
 void ibn_disjoint_state_orders(const disjoint_job *job, uint8_t *order)
 {
     const disjoint_request *net = job->net;

@@ -1,5 +1,5 @@
-/* Local search: give a switch in a tree another next hop if that lowers the cost; all switches upstream of it
- * follow. */
+/* Local search: give a switch in a tree another next hop if that lowers the cost.  The paths of all switches upstream
+ * of it change accordingly. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,13 +13,14 @@ typedef struct {
     disjoint_job *job;
     /* head: [S], first child of each switch in the tree; sibling: [S], next child of the same parent; -1: none */
     int32_t *head, *sibling;
-    int32_t *subtree;        /* [S]: the switch to move, then its descendants, parents first */
+    int32_t *subtree;        /* [S]: the switch to be moved, and then its descendants, each after its parent */
     /* below: [S], hops to the moved switch; parent: [S], index of the parent in `subtree`; both by index in
      * `subtree` */
     int32_t *below, *parent;
     uint32_t *member;        /* [S]: number of the last move in which the switch belonged to the moved subtree */
     uint32_t move;           /* number of the current move */
-    /* size: number of switches in `subtree`; deepest: the most hops from any of them to the subtree's root */
+    /* size: number of switches in `subtree`; deepest: largest number of hops from a switch of the subtree to the
+     * subtree's root */
     int32_t size, deepest;
     double flow;             /* flow that all switches of the subtree send together */
     /* Both [candidates, S], by candidate next hop and by index in `subtree`, for the path after the move.
@@ -29,11 +30,12 @@ typedef struct {
     uint8_t *mask, *hit;
     uint8_t *changed;    /* [S, K]: scratch of the function follow_first_if_wrong */
     double *cost;        /* [candidates]: cost of each candidate next hop; negative: the next hop is not possible */
-    /* unit in which loads are measured; index 0: for loads of the first trees, 1: for loads of all trees together */
+    /* [2] unit in which loads are measured; index 0: for loads of the first trees, 1: for loads of all trees
+     * together */
     double typical[2];
     double scale;        /* factor of the cost of load when it is added to the other costs of a move */
-    double highest;      /* highest load, while only the first trees are balanced; else 0 */
-    /* whether loads below the highest load have a cost too; used only while the first trees are balanced */
+    double highest;      /* highest load of a channel in the phase that balances the first trees; 0 in other phases */
+    /* whether loads below the highest load have a cost too; used only in the phase that balances the first trees */
     bool smooth;
     double cap;          /* limit of the load of the first trees that no move may exceed; 0: no limit */
 } search_job;
@@ -89,8 +91,9 @@ static void add_flow(search_job *search, int32_t d, int32_t tree, int32_t s, dou
     }
 }
 
-/* Return the cost of a load, given relative to the highest load.  Unless `smooth`, loads below the highest cost
- * nothing.  Then flows move freely among such channels, and no move lets more channels reach the highest load. */
+/* Return the cost of a load, given relative to the highest load.  Without `smooth`, a load below the highest load costs
+ * nothing.  Then flows may move between channels below the highest load, but no move makes one more channel reach
+ * it. */
 static double peak_cost(double load, bool smooth)
 {
     if (smooth)
@@ -156,8 +159,8 @@ static int32_t fill_masks(search_job *search, int32_t d, int32_t tree, int32_t c
     return wrong;
 }
 
-/* Fill the cost of every possible next hop of the subtree's root.  The cost of missing link-disjoint paths is not
- * included yet.  Returns the number of possible next hops. */
+/* Fill the cost of every possible next hop of the subtree's root.  The function does not include the cost of missing
+ * link-disjoint paths.  Returns the number of possible next hops. */
 static int32_t rate(search_job *search, int32_t d, int32_t tree)
 {
     const disjoint_job *job = search->job;
@@ -176,7 +179,7 @@ static int32_t rate(search_job *search, int32_t d, int32_t tree)
             || (longest > net->most_hops && depth[w] >= old_depth && a != old))
             continue;
         const int32_t wrong = fill_masks(search, d, tree, c, search->mask + (int64_t)a * net->switches);
-        /* No path of a first tree may become unusable, because other trees fall back to the first trees. */
+        /* A path in a first tree must stay usable, because other trees use it as a substitute. */
         if (tree == 0 && a != old && (wrong > wrong_now || exceeds_cap(search, d, row, c)))
             continue;
         search->cost[a] = WRONG_ORDER * wrong + (longest > net->most_hops ? HOP_OVER * (longest - net->most_hops) : 0)
@@ -193,8 +196,8 @@ static double missing_cost(const disjoint_request *net, int32_t s, const uint8_t
     return net->weight[s] > 0 ? MISSING_PATH * (net->wanted - ibn_disjoint_most(conflict, net->trees, net->wanted)) : 0;
 }
 
-/* Add the cost of missing link-disjoint paths to the cost of the current next hop.  Then exclude the next hops that
- * cost more than this even without missing paths.  Returns the number of next hops that remain. */
+/* Add the cost of missing link-disjoint paths to the cost of the current next hop.  Then exclude each next hop that
+ * costs more than this sum even if it had no missing paths.  Returns the number of next hops that remain. */
 static int32_t rule_out(search_job *search, int32_t d, int32_t old)
 {
     const disjoint_request *net = search->job->net;
@@ -242,7 +245,7 @@ static void rate_missing(search_job *search, int32_t d, int32_t tree, int32_t ol
     }
 }
 
-/* Give the subtree's root its a-th channel as next hop.  The hops, switch orders, conflicts and loads of the whole
+/* Make the a-th channel the next hop of the subtree's root.  The hops, switch orders, conflicts and loads of the whole
  * subtree are updated. */
 static void apply(search_job *search, int32_t d, int32_t tree, int32_t a)
 {
@@ -265,7 +268,7 @@ static void apply(search_job *search, int32_t d, int32_t tree, int32_t a)
     }
 }
 
-/* Return the cheapest next hop.  Among equally cheap ones, one is chosen at random. */
+/* Return the cheapest next hop.  If several next hops are equally cheap, one of them is chosen at random. */
 static int32_t cheapest(search_job *search, int32_t old)
 {
     disjoint_job *job = search->job;
@@ -279,7 +282,7 @@ static int32_t cheapest(search_job *search, int32_t old)
     return best;
 }
 
-/* Give a switch the cheapest next hop; all switches upstream of it follow. */
+/* Give a switch its cheapest next hop.  The paths of all switches upstream of it change accordingly. */
 static void improve(search_job *search, int32_t d, int32_t tree, int32_t s)
 {
     const int32_t old = search->job->next[disjoint_row(search->job, d, tree) + s];
@@ -298,7 +301,7 @@ static void improve(search_job *search, int32_t d, int32_t tree, int32_t s)
 }
 
 /* Choose the switch order of each pair of switches again.  It must allow the pair's paths in the first trees.  Among
- * such orders, the one that allows most of its paths in all trees is chosen. */
+ * such orders, the one is chosen that allows the pair's paths in the most trees. */
 static void choose_orders_again(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
@@ -322,8 +325,8 @@ static void choose_orders_again(disjoint_job *job)
         }
 }
 
-/* Return whether a pair's path in a tree after the first must not be used (disjoint_is_wrong), but its path in the
- * first tree may be used. */
+/* Return whether a pair's path in one tree (other than the first tree) must not be used (disjoint_is_wrong), although
+ * the pair's path in the first tree may be used. */
 static bool can_follow_first(const disjoint_job *job, int32_t d, int32_t tree, int32_t s)
 {
     const int64_t row = disjoint_row(job, d, 0);
@@ -331,8 +334,8 @@ static bool can_follow_first(const disjoint_job *job, int32_t d, int32_t tree, i
            && !disjoint_is_wrong(job, d, 0, s, job->mask[row + s]);
 }
 
-/* Replace the paths of a pair of switches in one tree, in both directions, by those of the first tree.  The switch
- * orders of paths, and the loads, are not updated. */
+/* Replace the paths of a pair of switches in one tree, in both directions, by the pair's paths in the first tree.  The
+ * switch orders of paths, and the loads, are not updated. */
 static void copy_both(disjoint_job *job, int32_t d, int32_t tree, int32_t s, uint8_t *changed)
 {
     ibn_disjoint_copy_first(job->net, job->next, d, tree, s);
@@ -379,7 +382,7 @@ static void count_load(disjoint_job *job)
     memset(job->load[1], 0, (size_t)net->channels * sizeof *job->load[1]);
     for (int32_t d = 0; d < net->switches; d++)
         for (int32_t tree = 0; tree < disjoint_trees_of(job, d); tree++)
-            /* Trees after the first may not exist yet; they have no entries then. */
+            /* If the trees after the first do not exist yet, they have no entries. */
             ibn_disjoint_add_load(job, d, tree, 1);
 }
 
@@ -475,9 +478,9 @@ static int64_t count_wrong(const disjoint_job *job)
     return found;
 }
 
-/* Balance the first trees: move next hops off the channels with the highest load, and to paths that some switch
- * order allows.  If first trees were given, no load may exceed their highest load.  The search ends after several
- * sweeps without a gain. */
+/* Balance the first trees.  Next hops move off the channels with the highest load, and to paths that some switch order
+ * allows.  If the caller gave initial first trees, no load may exceed the highest load of the given trees.  The search
+ * ends after several sweeps without a gain. */
 int ibn_disjoint_balance_first(disjoint_job *job)
 {
     search_job search = {.job = job};
@@ -504,8 +507,8 @@ int ibn_disjoint_balance_first(disjoint_job *job)
     return code;
 }
 
-/* Improve all trees by local search.  Afterwards every path may be used (disjoint_is_wrong), unless the pair's path
- * in the first tree must not be used either. */
+/* Improve all trees by local search.  Afterwards every path may be used (see disjoint_is_wrong).  The only exceptions
+ * are pairs whose path in the first tree must not be used either. */
 int ibn_disjoint_local_search(disjoint_job *job)
 {
     search_job search = {.job = job};
@@ -519,11 +522,11 @@ int ibn_disjoint_local_search(disjoint_job *job)
             follow_first_if_wrong(job, search.changed);
         count_load(job);
         set_scale(&search);
-        /* The first trees are not balanced if they concentrate the traffic, because that would undo the
+        /* If the first trees concentrate the traffic, they are not balanced, because that would undo the
          * concentration. */
         sweep(&search, job->net->concentrate ? 1 : 0, job->net->trees);
     }
-    /* This loop ends, because in each round at least one more path follows the first tree. */
+    /* This loop ends, because each round replaces at least one more path by the path in the first tree. */
     while (code == DISJOINT_OK && follow_first_if_wrong(job, search.changed) > 0)
         continue;
     if (code == DISJOINT_OK)

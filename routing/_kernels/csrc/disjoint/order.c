@@ -7,8 +7,8 @@
 
 enum { FAR = 60000 };
 
-/* Return the number of pairs of channels out of a switch that lead to the same side, both up or both down.  Of the
- * `degree` channels, `up` lead up. */
+/* Return the number of pairs of channels out of a switch in which both channels lead up or both lead down.  Of the
+ * switch's `degree` channels, `up` lead up. */
 static int64_t same_side(int64_t up, int64_t degree)
 {
     return up * (up - 1) / 2 + (degree - up) * (degree - up - 1) / 2;
@@ -21,7 +21,7 @@ typedef struct {
     int32_t *up;       /* [S]: number of channels of each switch that lead up, to switches earlier in the order */
 } order_search;
 
-/* Return how the number of a neighbour's channels that lead up changes (by -1, 0 or 1), if switch v moves from
+/* Return by how much (-1, 0 or 1) a neighbour's number of channels that lead up changes, if switch v moves from
  * position a to position b. */
 static int32_t change_of(const order_search *search, int32_t w, int32_t a, int32_t b)
 {
@@ -84,7 +84,8 @@ int ibn_disjoint_balance_order(int32_t switches, const int32_t *first, const int
     return code;
 }
 
-/* Fill the rows of `hops` and `degree` of one destination. down: [S], scratch, hops of paths that only lead down. */
+/* Fill the rows of `hops` and `degree` for one destination. down: [S], scratch: hops of the paths that lead down
+ * only. */
 static void reach_one(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *position,
                       const int32_t *at, int32_t d, int32_t most_hops, int32_t *down, int32_t *any, uint8_t *degree)
 {
@@ -97,8 +98,8 @@ static void reach_one(int32_t switches, const int32_t *first, const int32_t *dst
             if (position[dst[c]] > x && down[dst[c]] + 1 < down[v])
                 down[v] = down[dst[c]] + 1;
     }
-    /* Next come the paths that begin by leading up.  Switches are visited in order, so that the hops of earlier
-     * switches are complete before later switches need them. */
+    /* Next come the paths that begin with a channel up.  Switches are visited in the switch order, so the hops of
+     * earlier switches are complete before later switches need them. */
     for (int32_t x = 0; x < switches; x++) {
         const int32_t v = at[x];
         int32_t usable = 0;

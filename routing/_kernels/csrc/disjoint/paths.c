@@ -24,8 +24,8 @@ void ibn_disjoint_mark_paths(disjoint_job *job, int32_t d, int32_t s, uint32_t t
     }
 }
 
-/* Return the trees, as bits, whose marked paths share a link with a path in another tree.  This path leads from
- * switch `from` to switch `to` in the tree whose entries begin at index `row`. */
+/* Compare one path with the marked paths: return the trees, as bits, whose marked path shares a link with it.  The
+ * compared path leads from switch `from` to switch `to` in the tree whose entries begin at index `row`. */
 uint8_t ibn_disjoint_marked(disjoint_job *job, int32_t d, int64_t row, int32_t from, int32_t to)
 {
     const disjoint_request *net = job->net;
@@ -39,7 +39,8 @@ uint8_t ibn_disjoint_marked(disjoint_job *job, int32_t d, int64_t row, int32_t f
     return hit;
 }
 
-/* Record which trees' paths from s to d share a link with the path of one tree.  `hit` has these trees, as bits. */
+/* Record, for the path from s to d in one tree, the other trees whose path from s to d shares a link with it. `hit` has
+ * these trees, as bits. */
 void ibn_disjoint_set_conflict(disjoint_job *job, int32_t d, int32_t s, int32_t tree, uint8_t hit)
 {
     const int32_t k = job->net->trees;
@@ -53,7 +54,7 @@ void ibn_disjoint_set_conflict(disjoint_job *job, int32_t d, int32_t s, int32_t 
             conflict[j] &= (uint8_t)~(1u << tree);
 }
 
-/* Find, for all switches, which of their paths to a destination share a link. */
+/* Find for each switch which of its paths to a destination share links with each other. */
 void ibn_disjoint_fill_conflicts(disjoint_job *job, int32_t d)
 {
     const disjoint_request *net = job->net;
@@ -67,8 +68,8 @@ void ibn_disjoint_fill_conflicts(disjoint_job *job, int32_t d)
     }
 }
 
-/* Return the size of the largest set of trees whose paths pairwise share no link, counted up to `wanted`.  Only
- * trees in `open` (bits) are used. */
+/* Return the size of the largest set of trees whose paths pairwise share no link, or `wanted` if the set is larger.
+ * Only trees in `open` (bits) are used. */
 static int32_t largest(const uint8_t *conflict, uint32_t open, int32_t wanted)
 {
     int32_t best = 0;
@@ -84,7 +85,7 @@ static int32_t largest(const uint8_t *conflict, uint32_t open, int32_t wanted)
     return best;
 }
 
-/* Return the size of the largest set of trees whose paths pairwise share no link, counted up to `wanted`.
+/* Return the size of the largest set of trees whose paths pairwise share no link, or `wanted` if the set is larger.
  * `conflict` has, for each tree, the trees whose paths share a link with its path, as bits. */
 int32_t ibn_disjoint_most(const uint8_t *conflict, int32_t trees, int32_t wanted)
 {
@@ -109,7 +110,7 @@ void ibn_disjoint_by_distance(disjoint_job *job, int32_t d)
         if (hops[s] != DISJOINT_UNREACHED)
             job->queue[job->count[hops[s]]++] = s;
     }
-    /* job->count[h] is now the number of switches within h hops. */
+    /* From here on, job->count[h] is the number of switches within h hops. */
 }
 
 /* Fill the hops of all paths of a tree, and the switch orders that allow them, from the tree's next hops. */
@@ -122,8 +123,8 @@ void ibn_disjoint_trace_tree(disjoint_job *job, int32_t d, int32_t tree)
         job->depth[row + s] = s == d ? 0 : DISJOINT_UNREACHED;
     job->mask[row + d] = 255;
     for (int32_t s = 0; s < net->switches; s++) {
-        /* Collect the switches on the path up to the first one whose values are known, then fill their values in
-         * reverse. */
+        /* Collect the switches on the path up to a switch whose values are known.  Then fill the values of the
+         * collected switches in reverse order. */
         int32_t top = 0;
         for (int32_t v = s; job->depth[row + v] == DISJOINT_UNREACHED && next[v] != DISJOINT_NONE;) {
             job->count[top++] = v;

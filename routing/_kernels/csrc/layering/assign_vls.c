@@ -34,7 +34,7 @@ static int make_room(fit_job *job)
     return OK;
 }
 
-/* Append the dependencies of one path to `step`.  *arrives receives whether the path reaches its destination. */
+/* Append the dependencies of one path to `step`.  Afterwards *arrives says whether the path reaches its destination. */
 static int collect(fit_job *job, int32_t s, int32_t lid, bool *arrives)
 {
     const vl_requests *paths = job->paths;
@@ -56,7 +56,7 @@ static int collect(fit_job *job, int32_t s, int32_t lid, bool *arrives)
     return OK;
 }
 
-/* Append the dependencies of all paths of a group to `step`.  *arrives receives whether all of them reach their
+/* Append the dependencies of all paths of a group to `step`.  Afterwards *arrives says whether all paths reach their
  * destinations. */
 static int collect_group(fit_job *job, int32_t group, bool *arrives)
 {
@@ -78,8 +78,8 @@ static bool is_blocked(const fit_job *job, int32_t vl)
     return blocked;
 }
 
-/* Add the current group's dependencies to the CDG of the first VL, from `start` on, that stays acyclic.  Returns
- * this VL. */
+/* Add the current group's dependencies to the CDG of a VL that stays acyclic.  The VLs are tried in turn, beginning
+ * with `start`.  Returns the VL. */
 static uint8_t place(fit_job *job, int32_t start)
 {
     const int32_t vls = job->paths->vls;

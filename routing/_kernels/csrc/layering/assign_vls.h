@@ -29,18 +29,16 @@ typedef struct {
     const uint8_t *start;      /* [G]: VL that is tried first for each group */
 } vl_requests;
 
-/*
- * Assign a VL to the groups of paths, one group after the other.  A group gets the first VL, counted from its start
- * VL, whose CDG stays acyclic with the group's paths.
+/* Assign a VL to the groups of paths, one group after the other.  The VLs are tried in turn, beginning with the group's
+ * start VL. The group gets the first VL whose CDG stays acyclic with the group's paths.
  *
- * dependencies: uint16 [slots], VLs on which each dependency is in use, as bits; those of the assigned groups are
- * added.
+ * dependencies: uint16 [slots], VLs on which each dependency is in use, as bits; the dependencies of the assigned
+ * groups are added.
  * order: int32 [V, C], a topological order of these dependencies; updated.
- * budget: number of channels that cycle searches may visit; receives the number that is left.  No group is assigned
- * once it is spent.
+ * budget: number of channels that cycle searches may visit; receives the number that is left.  Once the budget is
+ * spent, no further group is assigned.
  * vl: uint8 [G], VL of each group.  It is 255 if the group fits on no VL, or if one of its paths does not reach its
- * destination.
- */
+ * destination. */
 int ibn_layering_assign_vls(const vl_requests *paths, uint16_t *dependencies, int32_t *order, int64_t *budget,
                             uint8_t *vl);
 

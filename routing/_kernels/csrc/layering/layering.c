@@ -1,5 +1,5 @@
-/* Assign paths to layers (VLs) such that the CDG of every layer is acyclic.  Each path goes into the first layer
- * that stays acyclic with it; the longest paths come first.
+/* Assign paths to layers (VLs) such that the CDG of every layer is acyclic.  The longest paths are assigned first.
+ * Each path goes into the first layer that stays acyclic with the path.
  *
  * Without `mutual`, the unit of assignment is one path from a switch to a target.  A path that is a section of a
  * placed path needs no test, because its dependencies are in that layer already.  So only paths that are not
@@ -7,9 +7,9 @@
  *
  * With `mutual`, the unit of assignment is all paths between two switches, in both directions.
  *
- * The counted paths (see layering.h) are placed first.  The others, between switches that both have no end ports,
- * follow as far as they fit.  In the end, every path moves to the least loaded of the layers that have all of its
- * dependencies. */
+ * The counted paths (see layering.h) are placed first.  The other paths are those between switches without end ports.
+ * They are placed afterwards, as far as they fit.  In the end, every path moves to the least loaded of the layers that
+ * have all of its dependencies. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -19,15 +19,16 @@ typedef struct {
     const int32_t *at;              /* [D], targets sorted by the switch that delivers them */
     /* [S], 1: paths from or to the switch are counted paths, which must all get a layer; others may fail to get one */
     const uint8_t *counted;
-    /* [CDG edges]: for each edge the layers, as bits, that must not use it in a first round; NULL: no such round */
+    /* [CDG edges]: for each edge the layers, as bits, that must not use it in a first round of assignment; NULL: there
+     * is no such round */
     const uint32_t *avoid;
-    /* [orders, C]: initial position of each channel in the topological order of each of the first layers */
+    /* [orders, C]: initial topological orders of the first layers, as the position of each channel */
     const int32_t *order;
     int32_t orders; /* number of rows in `order` */
     /* [S]: number of the layer that is tried first for the paths to each switch; NULL: always layer 0 */
     const int32_t *region;
-    int64_t budget;        /* limit of the channels that cycle searches visit for counted paths (see `counted`) */
-    int64_t spare;         /* further channels that cycle searches may visit for paths that are not counted */
+    int64_t budget;        /* number of channels that cycle searches may visit for counted paths (see `counted`) */
+    int64_t spare;         /* number of further channels that cycle searches may visit for paths that are not counted */
     int32_t most;          /* largest allowed number of layers, up to 32 */
     int32_t have;          /* number of layers over which the load is spread */
     int32_t mutual;        /* 1: all paths between two switches, in both directions, are put into one layer */

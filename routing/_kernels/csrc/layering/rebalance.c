@@ -107,8 +107,8 @@ int ibn_layering_rebalance(layering_job *job)
     int failed = !has || !queue || !starts;
     double carried[32] = {0.0};
     share_out(carried, vls, used, base);
-    /* The first round uses only the original layers, and so measures the load of each.  The second round also uses
-     * the clones, which are copies of the most loaded layers. */
+    /* The first round uses only the original layers, and so measures the load of each original layer.  The second round
+     * also uses the clones, which are copies of the most loaded layers. */
     for (int32_t last = vls == 1 || vls >= used; last <= 1 && !failed; last++) {
         memset(carried, 0, sizeof carried);
         if (job->paths->mutual)

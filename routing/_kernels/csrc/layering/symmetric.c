@@ -100,7 +100,7 @@ static void keep(layering_job *job, int32_t from, int32_t to, uint8_t *kept, int
     }
 }
 
-/* Place a pair of switches with other first hops on paths of equal length.  This is done only if no other path leads
+/* Place a pair of switches with other first hops on paths of equal length.  Nothing is done if another path leads
  * through these switches.  Returns the layer, or -1 if the pair fits into none. */
 static int32_t place_pair_elsewhere(layering_job *job, int32_t a, int32_t b, int32_t vls)
 {
@@ -147,8 +147,8 @@ void ibn_layering_measure_lengths(layering_job *job)
             job->length[(int64_t)a * switches + b] = (uint16_t)ibn_layering_path_between(job, a, b, &flow);
 }
 
-/* Place all pairs of switches without a layer, those with the longest paths first.  Returns the number of pairs that
- * fit into no layer. */
+/* Place all pairs of switches without a layer, beginning with the pairs that have the longest paths.  Returns the
+ * number of pairs that fit into no layer. */
 int64_t ibn_layering_place_pairs(layering_job *job, int32_t vls, int avoid, int counted)
 {
     int32_t switches = job->net.switches, longest = 0;

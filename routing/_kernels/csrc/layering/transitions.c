@@ -1,10 +1,10 @@
 /* Assign SLs to pairs of switches, where packets on some SLs move to higher VLs along their path.
  *
- * Packets on the first SLs keep their VL on the whole path.  A pair takes the first of these SLs whose dependencies
- * stay acyclic with the pair's paths, as in layering.c.
+ * Packets on the first SLs keep their VL on the whole path.  A pair of switches takes the first of these SLs whose
+ * dependencies stay acyclic with the pair's paths, as in layering.c.
  *
- * A pair that fits on none of them takes one of the other SLs.  Its paths begin on VL 0, and stay on a VL as long as
- * the next dependency closes no cycle there.  Otherwise they move up to the next VL.
+ * A pair that fits on none of these SLs takes one of the other SLs.  On such an SL, a path begins on VL 0.  It stays on
+ * a VL as long as the next dependency closes no cycle there, and otherwise moves up to the next VL.
  *
  * Dependencies between two VLs only lead up.  So no cycle contains such a dependency, and it is enough that each VL
  * is acyclic.
@@ -150,8 +150,8 @@ static uint8_t place_pair(attempt *x, int32_t a, int32_t b, int avoid, int chang
     return vl < 0 ? NO_LAYER : (uint8_t)vl;
 }
 
-/* Place all pairs without an SL, those with the longest paths first.  Returns the number of pairs that fit on no SL.
- * If a pair that counts fits on no SL, the other pairs are not tried. */
+/* Place all pairs without an SL, beginning with the pairs that have the longest paths.  Returns the number of pairs
+ * that fit on no SL. If a pair that counts fits on no SL, the other pairs are not tried. */
 static int64_t place_all(attempt *x, int avoid, int counted, int change)
 {
     const int hasty = counted && change;
@@ -173,7 +173,8 @@ static int64_t place_all(attempt *x, int avoid, int counted, int change)
     return left;
 }
 
-/* Place all pairs: first as many as possible on SLs whose packets keep their VL, then the other pairs. */
+/* Place all pairs of switches.  As many pairs as possible get SLs whose packets keep their VL; then the other pairs are
+ * placed. */
 static void run(attempt *x, ibn_transition_counts *counts)
 {
     layering_job *job = &x->job;

@@ -4,9 +4,9 @@
 #include "layering/layering.h"
 /* Statistics of the assignment. */
 typedef struct {
-    int64_t left;           /* pairs of switches with counted paths that fit on no SL; 1 means one or more */
-    int64_t left_uncounted; /* other pairs that fit on no SL; they get SL 0 */
-    int64_t changing;       /* pairs on an SL whose packets may move to higher VLs */
+    int64_t left;           /* number of pairs of switches with counted paths that fit on no SL; the count stops at 1 */
+    int64_t left_uncounted; /* number of other pairs of switches that fit on no SL; they get SL 0 */
+    int64_t changing;       /* number of pairs of switches on an SL whose packets may move to higher VLs */
     int64_t visited;        /* number of channels that cycle searches and attempts visited */
 } ibn_transition_counts;
 int ibn_layering_assign_transitions(const ibn_path_set *paths, int32_t sls, uint8_t *next, double *load, uint8_t *sl,

@@ -5,8 +5,8 @@
 
 #include "layering/internal/layering_job.h"
 
-/* List the switches whose path to a target leads through switch u, with u first.  Returns their number.  `queue` is
- * int32 [S]. */
+/* List switch u, and then the switches whose path to a target leads through u.  Returns the number of listed switches.
+ * `queue` is int32 [S]. */
 static int32_t list_upstream(const layering_job *job, int32_t target, int32_t u, int32_t *queue)
 {
     const uint8_t *next = job->next + (int64_t)target * job->net.switches;
@@ -72,8 +72,8 @@ static int unload_at(layering_job *job, int32_t target, int32_t u, double peak, 
     return 0;
 }
 
-/* Move a next hop towards a target off a channel: that of switch u, or that of a switch upstream of it.  Returns
- * whether a next hop was moved. */
+/* Move a next hop towards a target off a channel.  The next hop belongs to switch u or to a switch upstream of u.
+ * Returns whether a next hop was moved. */
 static int relieve(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue, int32_t *behind)
 {
     int32_t count = list_upstream(job, target, u, behind);
@@ -83,7 +83,8 @@ static int relieve(layering_job *job, int32_t target, int32_t u, double peak, in
     return 0;
 }
 
-/* Unload the channels with the peak utilisation, for a number of rounds or until one of them cannot be unloaded. */
+/* Unload the channels with the peak utilisation for a number of rounds.  The function ends early if one of these
+ * channels cannot be unloaded. */
 void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind)
 {
     for (int32_t round = 0; round < rounds; round++) {

@@ -1,5 +1,6 @@
-/* Last means for a tree in which a switch has no allowed dependency into the tree: the switch uses the escape tree.
- * As few other switches as necessary follow it there, until all dependencies of the tree are allowed. */
+/* Last means for a tree to which a switch cannot be added by any allowed dependency: the switch uses the escape tree.
+ * Further switches are moved to the escape tree until all dependencies of the tree are allowed.  As few switches as
+ * necessary are moved. */
 #include <string.h>
 
 #include "nue/internal/nue_job.h"
@@ -53,8 +54,8 @@ static int32_t break_loops(const nue_t *nue, grower_t *grower, uint8_t *next, in
     return put;
 }
 
-/* Count the dependencies of the tree as used if all of them are allowed.  Otherwise move one switch of a forbidden
- * dependency to the escape tree, and count nothing.  Returns the number of switches that were moved. */
+/* Count the dependencies of the tree as used if all of them are allowed.  Otherwise count none of them, and move one
+ * switch of a forbidden dependency to the escape tree.  Returns the number of switches that were moved. */
 static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
     int32_t a, b, put = 0, counted = 0, *list = grower->account.children;
@@ -81,7 +82,7 @@ static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uin
 
 /* Complete a tree that could not be grown to the end, by the escape tree, and count its dependencies and flow.
  * Returns the number of switches that use the escape tree.  The loop ends at the latest when all switches use the
- * escape tree, because then every dependency is allowed. */
+ * escape tree, because all dependencies of the escape tree are allowed. */
 int32_t ibn_nue_take_escape_path(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target)
 {
     const ibn_network *net = nue->job.net;

@@ -13,14 +13,16 @@
 #include "nue/internal/nue_job.h"
 #include "core/internal/random.h"
 
-/* Cost of a next hop that another LID of the destination port uses too.  It is higher than the cost of any path. */
+/* Cost of a next hop if the path to another LID of the destination port uses the next hop too.  It is higher than the
+ * cost of any path. */
 #define TAKEN 1e12
 
 typedef struct {
     const nue_t *nue;
     layer_t *layer;
     grower_t *grower;
-    uint8_t *next; /* [S] the tree: index of each switch's next channel among the switch's channels */
+    /* [S] the tree that is being grown: index of each switch's next channel among the switch's channels */
+    uint8_t *next;
     int32_t target, root, depth,
         reached;      /* depth: number of the current wave; reached: number of switches in the tree */
     int has_siblings; /* whether the destination port has other LIDs */
@@ -91,7 +93,7 @@ static double idle_cost(const tree_t *tree, int32_t c)
     return tree->layer->place[c] < tree->layer->place[b] ? 1.0 : 2.0;
 }
 
-/* List the channels from a switch into the tree, with their costs.  Returns their number. */
+/* List the channels from a switch to switches of the tree, with their costs.  Returns the number of these channels. */
 static int32_t gather(const tree_t *tree, int32_t u)
 {
     const ibn_network *net = tree->nue->job.net;
@@ -216,8 +218,8 @@ int ibn_nue_move_subtree(const nue_t *nue, layer_t *layer, grower_t *grower, uin
     return 1;
 }
 
-/* Let switch `u` join the tree by channel `c`, after the switch at the end of `c` has moved to another next hop.
- * Returns whether this was possible. */
+/* Let switch `u` join the tree by channel `c`.  To make this possible, the switch at the end of `c` moves to another
+ * next hop.  Returns whether `u` has joined. */
 static int make_room(tree_t *tree, int32_t u, int32_t c)
 {
     const ibn_network *net = tree->nue->job.net;

@@ -1,7 +1,7 @@
-/* Complete CDG of one layer: keeps which dependencies are used, and decides which are allowed.  A topological order
- * of the used dependencies is kept up to date (D. J. Pearce, P. H. J. Kelly, ACM J. Exp. Algorithmics 11, 2006).  To
- * decide whether a dependency is allowed, comparing the positions of its two channels is usually enough.  Otherwise
- * the channels between these positions are searched. */
+/* Complete CDG of one layer: keeps which dependencies are used, and decides which are allowed.  A topological order of
+ * the used dependencies is kept up to date (D. J. Pearce, P. H. J. Kelly, ACM J. Exp. Algorithmics 11, 2006).  A
+ * dependency is allowed if its first channel comes before its second channel in this order.  Otherwise the channels
+ * between the two positions are searched for a cycle. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "core/internal/order_repair.h"
 #include "nue/internal/nue_job.h"
 
-/* Mark the switches that have a destination of the layer in their subtree of the escape tree. */
+/* Mark the switches whose subtree of the escape tree has a destination of the layer. */
 static void mark_wanted(const nue_t *nue, const layer_t *layer, int32_t number, uint8_t *wanted)
 {
     const ibn_network *net = nue->job.net;

@@ -2,7 +2,8 @@
  * Domke, T. Hoefler, S. Matsuoka, "Routing on the Dependency Graph", HPDC 2016).  Unlike in the paper, paths are
  * chosen by the load along the whole path.
  *
- * The passes over all destinations are those of trees/passes.c.  Each layer belongs to one of the two load accounts. */
+ * The passes over all destinations are those of trees/passes.c.  A load account (load_account.h) adds up loads
+ * independently of the other account; each layer belongs to one of two accounts. */
 #include "nue/nue.h"
 
 #include <stdlib.h>
@@ -301,13 +302,13 @@ static int take_over(run_t *run, double *load)
 
 /* Compute the trees of all destinations.
  *
- * next: uint8 [D, S], by destination and switch, the index of the next channel among the switch's channels (255:
- * none); on entry the trees to begin with, if options->started.
+ * next: uint8 [D, S], by destination and switch, the index of the next channel among the switch's channels (255: none);
+ * if options->started is set, the array holds initial trees on entry.
  * layer: int32 [D], layer of each destination, input and output.
  * escaped: int32 [D], output: number of switches on the escape tree.
  * load: double [C], output: flow on each channel.
- * worst: double [passes + 1], output: the highest utilisation after each pass, 0 for passes that were skipped
- * because the last ones had gained nothing.  The result is that of the best pass. */
+ * worst: double [passes + 1], output: the highest utilisation after each pass.  It is 0 for passes that were skipped
+ * because the passes before had lowered nothing.  The result is that of the best pass. */
 int ibn_nue_route(const ibn_network *network, const ibn_targets *targets, const ibn_nue_options *options, uint8_t *next,
                   int32_t *layer, int32_t *escaped, double *load, double *worst)
 {

@@ -10,7 +10,7 @@ typedef struct {
      * peak */
     int32_t full_passes;
     int32_t threads; /* number of threads, which does not change the result */
-    int32_t started; /* whether `next` holds trees to begin with */
+    int32_t started; /* 1: `next` holds initial trees, 0: the first pass computes all trees */
     /* cost of each hop, added to the cost of the load; the channel with the peak utilisation costs 1 */
     double hop_cost;
     uint64_t seed;          /* random seed for the order of LMC groups and switches */

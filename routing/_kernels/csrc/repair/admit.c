@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-/* List the CDG edges that are needed on one VL if the disconnected switch takes channel c.  These are the edges into
- * c from the channels by which its neighbours send to it, and the edges along the path after c.  The subtree's inner
- * edges are not listed, because they are in the CDG already.  Appends the edges to the `count` edges in `steps`, and
- * returns the number of edges appended. */
+/* List the CDG edges that are needed on one VL if the disconnected switch takes channel c.  These are the edges into c
+ * from the channels by which its neighbours send to it, and the edges along the path after c.  Edges between channels
+ * of the subtree are not listed, because they are in the CDG already.  The edges are appended to the `count` edges in
+ * `steps`.  Returns the number of appended edges. */
 static int32_t turns_of(repair_state *job, int32_t c, int32_t vl, int32_t count)
 {
     const repair_fabric *f = job->f;
@@ -87,9 +87,9 @@ static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
     return false;
 }
 
-/* Find other VLs for the subtree's packets on one VL, if the disconnected switch takes channel c.  The packets move
- * to one other VL together, or are split over several VLs.  Returns true if all packets found a VL, or if switches
- * whose packets found none may be detached and repaired later. */
+/* Find other VLs for the subtree's packets on one VL, if the disconnected switch takes channel c.  All these packets
+ * move to one other VL, or are split over several VLs.  Returns true if all packets found a VL. Also returns true if
+ * the switches whose packets found no VL may be detached and repaired later. */
 static bool changes_vl(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t other = other_vl(job, c, vl);

@@ -2,8 +2,8 @@
  * tests without a search for cycles, to save useless attempts.  Terms: see internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
-/* Return whether no VL of the set `vls` (bits) is known to exclude the CDG edge from channel c to channel `next`.
- * An edge is excluded where it closes a cycle. */
+/* Return whether the CDG edge from channel c to channel `next` may be possible on all VLs of the set `vls` (bits): no
+ * VL is known on which the edge would close a cycle. */
 static bool may_turn(const repair_state *job, uint32_t vls, int32_t c, int32_t next)
 {
     const int32_t dependency = job->graph.turn_first[c] + next - job->f->first[job->f->dst[c]];
@@ -13,8 +13,9 @@ static bool may_turn(const repair_state *job, uint32_t vls, int32_t c, int32_t n
     return !out;
 }
 
-/* Count the neighbours that send through the disconnected switch and cannot follow it to channel c, because their
- * CDG edge into c is known to close a cycle.  Stops at a count of two.  *who receives the last neighbour counted. */
+/* Count the neighbours that send through the disconnected switch and cannot follow it to channel c.  The CDG edge from
+ * such a neighbour's channel into c is known to close a cycle.  The count stops at two. *who receives the last
+ * neighbour counted. */
 static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
 {
     int32_t count = 0;
@@ -65,8 +66,8 @@ bool ibn_repair_note_displaceable(repair_state *job)
     return anyone;
 }
 
-/* Return whether the path of a disconnected switch to switch x and on over channel `next` is possible, as far as
- * known without a search.  The test is made only while paths must follow the topological order; otherwise the result
+/* Return whether a path may be possible that leads from a disconnected switch to switch x, and on over channel `next`.
+ * No cycle is searched for.  The test is made only while paths must follow the topological order; otherwise the result
  * is true. */
 bool ibn_repair_may_follow(const repair_state *job, int32_t root, int32_t x, int32_t next)
 {

@@ -58,8 +58,8 @@ void ibn_repair_begin_column(repair_state *job, int32_t lid)
     job->stamp++;
 }
 
-/* Give a disconnected switch its preferred entry, which is that of the previous tables.  Its packets move to another
- * VL if necessary.  Returns false if the entry is not valid, or would close a CDG cycle on every VL. */
+/* Give a disconnected switch its preferred entry, which is its entry in the previous tables.  Its packets move to
+ * another VL if necessary.  Returns false if the entry is not valid, or would close a CDG cycle on every VL. */
 static bool keeps_entry(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;
@@ -97,9 +97,9 @@ static bool is_let_in(repair_state *job, int32_t root)
     return found;
 }
 
-/* Detach all neighbours that send through a disconnected switch.  The first disconnected switch that has such
- * neighbours is taken.  The neighbours become disconnected switches, which search for paths of their own.  Returns
- * the new number of disconnected switches, or -1 if nothing could be detached. */
+/* Detach all neighbours that send through one disconnected switch: the first in the list that has such neighbours.  The
+ * neighbours become disconnected switches themselves, and search for separate paths.  Returns the new number of
+ * disconnected switches, or -1 if nothing could be detached. */
 static int32_t split(repair_state *job, int32_t count)
 {
     for (int32_t i = 0; i < count; i++) {
@@ -180,8 +180,8 @@ static void begin_repair(repair_state *job, const int32_t *missing, int32_t coun
  * for cycles.  Returns true if all entries were filled; otherwise restores all entries of the LID and returns false. */
 static bool fill_monotone(repair_state *job, const int32_t *missing, int32_t count)
 {
-    /* A changed SL is a smaller change than a detour along the topological order, so this step is skipped if SLs may
-     * change. */
+    /* A changed SL is a smaller change than a detour that follows the topological order.  So this step is skipped if
+     * SLs may change. */
     if (!job->f->monotone_first || job->no_monotone_path[job->target] || (job->f->sl_by_switch && !job->f->replies))
         return false;
     begin_repair(job, missing, count);

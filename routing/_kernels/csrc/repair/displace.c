@@ -85,8 +85,8 @@ static bool displaces(repair_state *job, int32_t root, int32_t x)
     return false;
 }
 
-/* Move switch x for a disconnected switch, unless x must stay or a limit is reached.  Returns whether the
- * disconnected switch found a path. */
+/* Move switch x in order to free a path for a disconnected switch, unless x must stay or a limit is reached.  Returns
+ * whether the disconnected switch found a path. */
 static bool may_displace(repair_state *job, int32_t root, int32_t x)
 {
     /* Another disconnected switch must not be moved.  It gets its path later, and that path could lead back to this
@@ -102,8 +102,9 @@ static bool may_displace(repair_state *job, int32_t root, int32_t x)
     return true;
 }
 
-/* Find a path for a disconnected switch by moving another switch to another path.  The switch that was moved for it
- * last is tried first, then the switches of its subtree, then its neighbours.  Returns whether a path was found. */
+/* Find a path for a disconnected switch by moving another switch to another path.  The order of trials: the switch that
+ * was last moved for this disconnected switch, then the switches of its subtree, then its neighbours.  Returns whether
+ * a path was found. */
 bool ibn_repair_displace(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;

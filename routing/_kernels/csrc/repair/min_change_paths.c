@@ -30,8 +30,9 @@ typedef struct {
     int32_t visit; /* number of the current walk or search */
     /* [S]: channel by which the search reached each switch; NONE at the switch where the search began */
     int32_t *reached;
-    int32_t *path; /* path: [2 S], channels of the best path so far, then of the path that is compared with it */
-    step *heap;    /* [C]: binary heap of the paths that the search has still to extend */
+    /* path: [2 S], room for the channels of two paths: the best path so far, and the path that is compared with it */
+    int32_t *path;
+    step *heap; /* [C]: binary heap of the paths that the search has still to extend */
     int32_t size;
 } fewest_job;
 
@@ -102,7 +103,7 @@ typedef struct {
     int32_t *path;
 } found_path;
 
-/* Replace the best path found so far by another complete path, if that one is better. */
+/* Compare another complete path with the best path found so far, and keep the better one as the best. */
 static void offer_path(fewest_job *job, step end, found_path *best)
 {
     int32_t *path = job->path + job->given->switches;
@@ -120,8 +121,8 @@ static void offer_path(fewest_job *job, step end, found_path *best)
     *best = (found_path){end.changes, end.hops, length, best->path};
 }
 
-/* Extend a path by each channel out of its last switch s.  If the channel ends at a switch that has a path to the
- * target, the new path is complete. */
+/* Extend a path by each channel out of the path's last switch s.  If the channel ends at a switch that has a path to
+ * the target, the new path is complete. */
 static void expand(fewest_job *job, int32_t s, int32_t changes, int32_t hops, found_path *best)
 {
     const missing_entries *given = job->given;
@@ -137,7 +138,7 @@ static void expand(fewest_job *job, int32_t s, int32_t changes, int32_t hops, fo
     }
 }
 
-/* Search the best path from a switch with a missing entry to any switch that has a path to the target.  This is
+/* Search for the best path from a switch with a missing entry to any switch that has a path to the target.  This is
  * Dijkstra's algorithm.  Paths are ordered by the number of changed entries, then by hops, then by channel numbers. */
 static void search(fewest_job *job, int32_t root, found_path *best)
 {
@@ -172,8 +173,8 @@ static void walk(fewest_job *job, int32_t s)
         job->hops[job->path[--length]] = ++known;
 }
 
-/* Offer a switch s that has a path as the next hop to its neighbours with missing entries: each records the channel
- * to s if its path gets shorter. */
+/* Offer a switch s that has a path as a next hop to its neighbours with missing entries.  Each of these neighbours
+ * records the channel to s if its path gets shorter. */
 static void offer_switch(fewest_job *job, int32_t s)
 {
     const missing_entries *given = job->given;
@@ -236,8 +237,8 @@ static int32_t next_path(fewest_job *job, int32_t *length)
     return NONE;
 }
 
-/* Begin the repair of a LID: find the switches without a path, and the neighbours with a path for each missing
- * entry. */
+/* Begin the repair of a LID. Find the switches without a path, and for each missing entry the neighbours that have a
+ * path. */
 static void begin(fewest_job *job, int32_t target, const uint8_t *missing, const uint8_t *entry)
 {
     const int32_t switches = job->given->switches;

@@ -20,10 +20,10 @@ typedef struct {
 } missing_entries;
 
 /* Fill missing entries while changing as few other entries as possible.  A missing entry gets the path on which the
- * fewest entries change.  Ties are broken first by the number of hops, then by the lexicographic order of the
- * channel numbers.  In each column, the switch with the best path by these rules comes first. entry: uint8 [N, S],
- * out-ports; the filled entries are written to it.  An entry stays missing if no path leads from its switch to the
- * target. */
+ * fewest entries change.  Among paths with equally many changes, the one with the fewest hops is taken; among these,
+ * the one with the lowest channel numbers (in lexicographic order).  In each column, the switch with the best path by
+ * these rules is filled next. entry: uint8 [N, S], out-ports; the filled entries are written to it.  An entry stays
+ * missing if no path leads from its switch to the target. */
 int ibn_repair_min_change_paths(const missing_entries *given, uint8_t *entry);
 
 #endif

@@ -26,8 +26,8 @@ int32_t ibn_repair_hops(repair_state *job, int32_t s)
 }
 
 /* Return whether path a is better than path b.  The preferred entry is the best.  Next come paths at most two hops
- * longer than the shortest one, those with the lower highest utilisation first.  All other paths come last, the
- * shorter ones first. */
+ * longer than the shortest path; among these, the path with the lower peak utilisation is better.  All other paths come
+ * last; among these, the shorter path is better. */
 static bool is_better(const candidate *a, const candidate *b)
 {
     if (a->old != b->old)
@@ -143,12 +143,13 @@ bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t
     return true;
 }
 
-/* Find paths for disconnected switches, the shortest paths first.  Returns the number of switches that are still
- * disconnected. */
+/* Find paths for disconnected switches.  The shortest paths are tried first.  Returns the number of switches that are
+ * still disconnected. */
 int32_t ibn_repair_attach_roots(repair_state *job, int32_t count)
 {
     int32_t level = 1, ignored = INT32_MAX;
-    /* A single disconnected switch competes with no other one, so it may take a path of any length at once. */
+    /* A single disconnected switch competes with no other disconnected switch.  So it may take a path of any length at
+     * once. */
     if (count == 1)
         return !ibn_repair_attach_root(job, job->roots[0], 0, &ignored);
     while (count > 0 && level < INT32_MAX) {

@@ -1,12 +1,12 @@
 /* Move entries of complete LFTs off the channels with the highest utilisation: see repair.h.
  *
- * A MOVE gives one switch another next hop towards one LID.  The flow of all switches whose paths lead through it
- * moves with it.  A move is made only if its CDG edges keep the CDG of every VL acyclic.  The CDG edges of replaced
- * entries stay in that CDG, so that most mixtures of old and new entries are free of credit loops too.
+ * A MOVE gives one switch another next hop towards one LID.  The flow of all switches whose paths lead through it moves
+ * with it.  A move is made only if its CDG edges keep the CDG of every VL acyclic.  The CDG edges of replaced entries
+ * stay in the CDG, so that most mixtures of old and new entries are free of credit loops too.
  *
- * The search is greedy.  It takes the channel with the highest utilisation, and lists the moves that take flow off
- * it.  It makes those moves first that most reduce the objective: the sum, over all channels, of the squared excess
- * of the utilisation over the goal. */
+ * The search is greedy.  It takes the channel with the highest utilisation, and lists the moves that take flow off it.
+ * The moves that most reduce the objective are made first.  The objective is the sum, over all channels, of the squared
+ * excess of the utilisation over the goal. */
 #include "repair/repair.h"
 #include "repair/internal/rebalance_search.h"
 
@@ -16,14 +16,19 @@
 enum { OK, NO_MEMORY };
 enum {
     MORE_HOPS = 2, /* largest number of hops by which a new path may exceed the shortest path of the switch */
-    /* percent of a channel's excess over the goal that may stay before the search turns to other channels */
+    /* part of a channel's excess over the goal, in percent, that may stay before the search turns to other channels */
     KEEP = 70,
-    FEW_USERS = 24, /* first attempt: number of LIDs whose moves are listed, those with the most flow on the channel */
-    FEW_UPSTREAM = 6, /* first attempt: number of switches whose moves are listed in each subtree */
-    /* second attempt, made if the first one finds no useful move: number of LIDs; the next line: number of switches */
+    /* first attempt: limit of the number of LIDs whose moves are listed; the LIDs with the most flow on the channel are
+     * taken */
+    FEW_USERS = 24,
+    FEW_UPSTREAM = 6, /* first attempt: limit of the number of switches in each subtree whose moves are listed */
+    /* The second attempt is made if the first one finds no useful move.  MOST_USERS limits the number of LIDs, the next
+     * constant the number of switches. */
     MOST_USERS = 96,
     MOST_UPSTREAM = 24,
-    MOST_PASSES = 3, /* limit of searches: each further one has as many entries as were restored after the last */
+    /* largest number of searches; each search after the first may change as many further entries as the search before
+     * has restored */
+    MOST_PASSES = 3,
     ROOM = MOST_USERS * MOST_UPSTREAM * 16,
 };
 
@@ -105,8 +110,8 @@ static void list_users(rebalance_search *look, int32_t c)
     qsort(list->user, (size_t)list->count, sizeof *list->user, by_hops);
 }
 
-/* Compute the flow on a channel of up to `most` LIDs that use it.  Moves these LIDs to the front of the channel's
- * list, sorted by flow, and returns their number. */
+/* Compute the flow to each of up to `most` LIDs that use a channel.  These LIDs are moved to the front of the channel's
+ * list, sorted by flow.  Returns their number. */
 static int32_t users_of(rebalance_search *look, int32_t c, int32_t most)
 {
     repair_state *state = look->state;
@@ -131,7 +136,7 @@ static int32_t users_of(rebalance_search *look, int32_t c, int32_t most)
         if (user.flow > 0 || user.version < 0)
             list->user[left++] = user;
         else
-            /* Forget that this LID was listed: if a later move leads its paths over the channel again, it must be
+            /* Forget that this LID was listed.  If a later move leads its paths over the channel again, the LID must be
              * listed again. */
             look->listed[user.lid] = 0;
     }
@@ -256,8 +261,8 @@ static int by_gain(const void *one, const void *other)
     return a->at != b->at ? (a->at < b->at ? -1 : 1) : a->channel < b->channel ? -1 : a->channel > b->channel;
 }
 
-/* List the moves that take flow off channel c.  Each move gives another next hop either to the switch where c
- * begins, or to a switch upstream of it. */
+/* List the moves that take flow off channel c.  A move gives another next hop to the switch where c begins, or to a
+ * switch upstream of that switch. */
 static void collect_moves(rebalance_search *look, int32_t c, int32_t users, int32_t upstream)
 {
     repair_state *state = look->state;
@@ -334,8 +339,8 @@ static bool make_move(rebalance_search *look, const entry_move *move, int32_t of
 /* Move entries off channel c.  Returns whether any entry was moved. */
 static bool relieve(rebalance_search *look, int32_t c)
 {
-    /* Only part of the excess is removed from this channel before the search turns to others, because they may be as
-     * highly loaded. */
+    /* Only part of the excess is removed from this channel before the search turns to other channels, because these may
+     * have a utilisation as high. */
     const int64_t over = ibn_rebalance_utilisation(look, c) - look->goal, enough = look->goal + over * KEEP / 100;
     bool helped = false;
     for (int32_t wide = 0; wide < 2 && !helped; wide++) {

@@ -9,9 +9,9 @@
  * trial and completed by a repair. */
 enum { BLOCK = 64, MOST_TRIALS = 16 };
 
-/* Return the VLs, as bits, on which some packet may use channel c and then channel `next`.  Only VLs in
- * `required_vls` are considered.  The result may contain too many VLs, but never too few: all sources of a LID
- * count, even those whose packets do not pass channel c. */
+/* Return the VLs, as bits, on which some packet may use channel c and then channel `next`.  Only VLs in `required_vls`
+ * are considered.  The result may contain VLs that no packet uses, because it includes the packets of sources whose
+ * paths do not pass channel c.  But no VL in use is missing. */
 static uint32_t taken_on(const repair_state *job, int32_t c, int32_t next, const uint16_t *by_lid,
                          uint32_t required_vls)
 {
@@ -185,9 +185,9 @@ static bool take_first(repair_state *job, const donor_column *donors, int32_t co
     return false;
 }
 
-/* Copy the LFT entries of another LID, delivered by the same switch or by a neighbour, to the current LID.  This
- * adds hardly any CDG edge, because the copied paths already use theirs.  Donors for which the fewest entries change
- * are tried first.  Returns whether entries were copied. */
+/* Copy the LFT entries of another LID, delivered by the same switch or by a neighbour, to the current LID.  This adds
+ * few CDG edges, because the copied paths use their edges already.  Donors that change the fewest entries are tried
+ * first.  Returns whether entries were copied. */
 bool ibn_repair_copy_column(repair_state *job)
 {
     const repair_fabric *f = job->f;

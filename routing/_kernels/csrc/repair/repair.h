@@ -5,7 +5,7 @@
 
 /* Fabric on which tables are repaired, and the traffic for which credit loops are avoided.  Channels of lost cables
  * keep their numbers; `alive` marks the other channels.  A CDG edge from channel c leads to a channel out of switch
- * dst[c].  The edge to the k-th of these channels has index slot[c] + k in arrays [slots]. */
+ * dst[c].  In arrays [slots], the edge to the k-th channel out of this switch has index slot[c] + k. */
 typedef struct {
     int32_t switches;      /* S: number of switches */
     int32_t lids;          /* L: number of LIDs */
@@ -16,7 +16,7 @@ typedef struct {
     int32_t replies;       /* whether replies must be free of credit loops too */
     int32_t endports_only; /* whether packets from switches without end ports to LIDs of switches are ignored */
     int32_t by_parts;      /* whether parts of a subtree may take different SLs; needs sl_by_switch */
-    /* whether `load` still includes the flow on broken paths; the flow is then subtracted along the entries of
+    /* whether `load` still includes the flow on broken paths; the kernel then subtracts this flow along the entries of
      * `preferred` */
     int32_t withdraw;
     int32_t monotone_first;       /* whether paths that follow the topological order are tried before others */
@@ -29,7 +29,8 @@ typedef struct {
     const int32_t *at_port;       /* [S, 256], channel at each out-port, -1: none */
     const int32_t *slot;          /* [C], index of the first CDG edge of each channel */
     const uint8_t *alive;         /* [C], 0: the channel is lost */
-    const int32_t *part;          /* [S], number of the connected part of the fabric, over channels that are alive */
+    /* [S], number of the connected component to which each switch belongs, without the lost channels */
+    const int32_t *part;
     const int32_t *lid_switch;    /* [L], switch that delivers each LID, -1: none */
     const uint8_t *lid_port;      /* [L], port by which that switch delivers each LID, 0: the LID is the switch's own */
     const int32_t *lids_at_first; /* [S + 1], index of each switch's first LID in `lids_at` */
@@ -68,11 +69,11 @@ typedef struct {
 int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, uint8_t *lft, uint8_t *sl,
                        uint16_t *dependencies, int32_t *order, int64_t *load, uint8_t *done, int64_t *counts);
 
-/* Move entries of complete LFTs off the channels with the highest utilisation (load times inverse capacity).  Then
- * restore entries of fabric->preferred whose move no channel needs.
+/* Move entries of complete LFTs off the channels with the highest utilisation (load times inverse capacity).
+ * Afterwards, give back the value in fabric->preferred to each entry whose move turned out to be needless.
  *
- * lft, sl, dependencies, order, load: as for ibn_repair_columns.  Changed entries are counted against
- * fabric->preferred; 255: not counted.
+ * lft, sl, dependencies, order, load: as for the function ibn_repair_columns, above.  An entry counts as changed if it
+ * differs from fabric->preferred; where fabric->preferred is 255, it never counts.
  * goal: utilisation up to which a channel may stay loaded.
  * budget: number of further entries that may differ from fabric->preferred.
  * work: work limit, in hops followed along paths and channels visited by cycle searches.

@@ -1,5 +1,5 @@
-/* Give entries that were moved for balance their previous value again, if the balance does not need the move.  Terms:
- * see internal/repair_state.h and rebalance.c. */
+/* Restore the previous value of entries that were moved for balance, if the balance does not need the move.  Terms: see
+ * internal/repair_state.h and rebalance.c. */
 #include "repair/internal/rebalance_search.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 /* An entry that differs from that of the previous tables. */
 typedef struct {
     int32_t lid, at; /* LID, and the switch of the entry */
-    int64_t flow;    /* flow that takes the entry */
+    int64_t flow;    /* flow on the path of the entry */
 } moved_entry;
 
 typedef struct {
@@ -40,8 +40,8 @@ static bool append(entry_list *list, moved_entry entry)
     return true;
 }
 
-/* List the entries that differ from the previous tables although the previous channel is alive, with the flow that
- * takes them.  Returns whether there was enough memory. */
+/* List the entries that differ from the previous tables although the previous channel is alive, each with the flow on
+ * its path.  Returns whether there was enough memory. */
 static bool list_moved(rebalance_search *look, entry_list *list)
 {
     const repair_fabric *f = look->state->f;
@@ -81,8 +81,8 @@ static bool has_room(rebalance_search *look, int32_t s, int32_t c, int64_t flow,
     return false;
 }
 
-/* Give an entry its previous value again, if the previous path has room and closes no CDG cycle.  Returns whether
- * the entry was restored. */
+/* Restore the previous value of an entry, if the previous path has room and closes no CDG cycle.  Returns whether the
+ * entry was restored. */
 static bool restore(rebalance_search *look, const moved_entry *entry, int64_t most)
 {
     repair_state *state = look->state;

@@ -6,8 +6,8 @@
  * packets need another VL.  TAKEN: the CDG edge out of the switch's channel was just added. */
 enum { BEHIND = 1, ITSELF = 2, TAKEN = 4 };
 
-/* Return the CDG edge at the i-th switch of the subtree: from the switch's channel to the channel after it.  The
- * channel after it is c if the switch sends to the disconnected switch directly. */
+/* Return the CDG edge at the i-th switch of the subtree: it leads from the switch's channel to the channel after it.
+ * If the switch sends to the disconnected switch directly, the channel after it is c. */
 static acyclic_step turn_of(const repair_state *job, int32_t i, int32_t c)
 {
     const repair_fabric *f = job->f;
@@ -27,8 +27,8 @@ static bool note_needs(repair_state *job)
     return job->needs[0] != 0;
 }
 
-/* Remove CDG edges that were added to a VL for packets that did not move to this VL after all.  The first `had`
- * entries of `added` stay. */
+/* Remove CDG edges that were added to a VL for packets that did not move to this VL after all.  The first `had` entries
+ * of the list `added` are kept. */
 static void clean(repair_state *job, int32_t c, int32_t vl, int32_t had)
 {
     const uint32_t bit = UINT32_C(1) << vl;
@@ -49,8 +49,8 @@ static void clean(repair_state *job, int32_t c, int32_t vl, int32_t had)
     job->added_count = kept;
 }
 
-/* Move the packets of as many switches of the subtree as possible to VL `vl`, if the disconnected switch takes
- * channel c. Switches near the disconnected switch come first, because packets of the others pass them. */
+/* Move the packets of as many switches of the subtree as possible to VL `vl`, if the disconnected switch takes channel
+ * c. Switches near the disconnected switch come first, because the packets of the other switches pass them. */
 static void fill(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t had = job->added_count, count = ibn_repair_common_suffix(job, c, 0);

@@ -88,7 +88,7 @@ void ibn_repair_collect_subtree(repair_state *job, int32_t root)
     }
 }
 
-/* Append to `steps`, after `count` edges, the CDG edges of the path from channel c to the current LID.  Returns the
+/* Append to `steps`, after its `count` edges, the CDG edges of the path from channel c to the current LID. Returns the
  * new number of edges. */
 int32_t ibn_repair_common_suffix(repair_state *job, int32_t c, int32_t count)
 {
@@ -110,9 +110,9 @@ void ibn_repair_undo(repair_state *job)
     }
 }
 
-/* Record a CDG edge that closes a cycle together with edges that may be removed again.  Once they are removed, the
- * edge has to be tested again.  If there is no room for the record, the edge is not marked as blocked (known to
- * close a cycle). */
+/* Record a CDG edge that closes a cycle together with edges that may be removed again.  Once those edges are removed,
+ * the recorded edge has to be tested again.  If there is no room for the record, the edge is not marked as blocked
+ * (known to close a cycle). */
 static void note_blocked(repair_state *job, int32_t dependency, int32_t vl)
 {
     if (!job->on_trial)
@@ -133,8 +133,8 @@ void ibn_repair_unblock(repair_state *job, int32_t had)
     }
 }
 
-/* Return whether a CDG edge alone closes a cycle; if so, mark it as blocked.  The search proceeds from both ends of
- * the edge in turn, so it finds most cycles with little work. */
+/* Return whether a CDG edge alone closes a cycle; if so, mark it as blocked.  The search proceeds alternately from both
+ * ends of the edge, so it finds most cycles with little work. */
 static bool closes_cycle(repair_state *job, acyclic_step step, int32_t vl)
 {
     const int32_t s = job->f->dst[step.channel],

@@ -1,9 +1,8 @@
 /* Adaptive routing: choose the virtual channel (VC) on which a packet continues. */
 #include "simulate/internal/adaptive.h"
 
-/* Return whether a mark reserves the next free room on a channel.
- *
- * A mark is void once the packet for which a ping set it has taken another path. */
+/* Return whether a mark reserves the next free room on a channel.  A ping sets a mark for one packet.  The mark has no
+ * effect once this packet has taken another path. */
 int ibn_av_marked(const ibn_adaptive *sim, int32_t c)
 {
     const ibn_mark *mark = &sim->channel[c].mark;
@@ -12,7 +11,7 @@ int ibn_av_marked(const ibn_adaptive *sim, int32_t c)
                || ibn_av_serial(sim, sim->device[sim->channel[c].src].spare) == mark->packet);
 }
 
-/* Return whether a mark reserves the next free room on a channel for a packet other than p. */
+/* Return whether a mark reserves the next free room on a channel for another packet than p. */
 int ibn_av_for_other(const ibn_adaptive *sim, int32_t c, int32_t p)
 {
     return ibn_av_marked(sim, c) && sim->channel[c].mark.packet != ibn_av_serial(sim, p);
@@ -29,8 +28,8 @@ int32_t ibn_av_first_vl(const ibn_adaptive *sim, int32_t p)
 /* Return the VC with the most credits among `best` and the VCs of channel c on VLs below `vls`.  If packets keep their
  * VL, only the VC on the VL of packet p counts.
  *
- * On equal credits the earlier VC wins.  The result is IBN_NONE if packet p does not fit the credits of any of these
- * VCs. */
+ * Among VCs with equal credits, the first one compared wins.  The result is IBN_NONE if packet p does not fit the
+ * credits of any of these VCs. */
 int32_t ibn_av_better(const ibn_adaptive *sim, int32_t best, int32_t c, int32_t vls, int32_t p)
 {
     int32_t most = best == IBN_NONE ? sim->packet[p].blocks - 1 : sim->vc[best].credits;
@@ -74,8 +73,8 @@ int32_t ibn_av_escape(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t 
 /* Return the VC on which a packet at a switch can continue now, or IBN_NONE.
  *
  * `from` is the VC whose queue holds the packet, or IBN_NONE if the packet is in the spare buffer.  The VC with the
- * most credits is chosen.  On equal credits the first channel wins.  The start of the search moves on with every packet
- * that the switch sends. */
+ * most credits is chosen.  Among channels with equal credits, the first one searched wins.  With every packet that the
+ * switch sends, the search starts one channel further on. */
 int32_t ibn_av_choose(const ibn_adaptive *sim, int32_t p, int32_t from)
 {
     const ibn_packet *packet = &sim->packet[p];

@@ -69,7 +69,7 @@ static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t
     } else if (d < sim->switches) {
         sim->device[d].spare_state = SPARE_LEAVING;
         sim->device[d].spare = IBN_NONE;
-        /* the neighbours learn at this tick that the spare buffer is free */
+        /* From this tick on, the neighbours know that the spare buffer is free. */
         ibn_av_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, 0);
     } else {
         sim->injected++;
@@ -215,8 +215,8 @@ static int serve_once(ibn_adaptive *sim, int32_t s)
 
 /* Send the packets of a switch that can continue now.
  *
- * With pings, the packet for which a mark was set may have taken another path.  This voids the mark, so that other
- * packets can continue.  Therefore the switch is served until no packet moves any more. */
+ * The switch is served until no packet moves any more.  This is necessary with pings: if a packet for which a mark was
+ * set takes another path, the mark loses its effect, and other packets can continue. */
 static void serve_switch(ibn_adaptive *sim, int32_t s)
 {
     while (serve_once(sim, s) && sim->options.scheme == SCHEME_BUBBLE)
@@ -253,7 +253,7 @@ void ibn_av_serve(ibn_adaptive *sim, int32_t d)
         serve_ca(sim, d);
 }
 
-/* Deliver a packet whose tail has reached a CA.  The CA returns the credits over the wire. */
+/* Deliver a packet whose tail has reached a CA. Credits for the packet then travel back over the wire. */
 void ibn_av_deliver(ibn_adaptive *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];

@@ -12,8 +12,8 @@ static int64_t in_flight(const ibn_adaptive *sim)
     return count;
 }
 
-/* Return the number of VCs with an error: the blocks do not add up to the size of the buffer, or do not equal the
- * packets in the queue.
+/* Return the number of VCs with an error.  An error means that the VC's numbers of blocks do not add up to the size of
+ * its buffer, or do not match the packets in its queue.
  *
  * It is 0 unless there is a bug. */
 static int64_t broken_vcs(const ibn_adaptive *sim)
@@ -85,8 +85,8 @@ typedef struct {
         *awaited;    /* [most] vertex for which the waiting vertex waits */
 } wait_edges;
 
-/* Return 1 if VC l will have room for packet p once all credits on the wire have arrived.  Otherwise add an edge and
- * return 0. */
+/* Return 1 if VC l will have room for packet p once all credits on the wire have arrived.  Otherwise add an edge to the
+ * wait-for graph, and return 0. */
 static int may_enter(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t l)
 {
     if (sim->vc[l].credits + sim->vc[l].returning >= sim->packet[p].blocks)
@@ -99,7 +99,8 @@ static int may_enter(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t ve
     return 0;
 }
 
-/* Add an edge to every VC for which a packet at a switch waits.  Return whether the packet can continue on some VC. */
+/* Add to the wait-for graph an edge to every VC for which a packet at a switch waits.  Return whether the packet can
+ * continue on some VC. */
 static int may_continue(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t from)
 {
     int32_t s = sim->channel[sim->packet[p].channel].dst, count, goes = 0;
@@ -119,9 +120,9 @@ static int may_continue(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t
 
 /* Write the wait-for graph, and return the number of its edges.
  *
- * The first vertices are the VCs, each for the head packet of its queue.  Then follow the switches, each for the packet
- * in its spare buffer.  A vertex can move if it has no packet, or if some VC that its packet may take will have room.
- */
+ * The first vertices are the VCs; each stands for the head packet of its queue.  Then follow the switches; each stands
+ * for the packet in its spare buffer.  A vertex can move if it has no packet, or if some VC that its packet may take
+ * will have room. */
 int64_t ibn_adaptive_wait_edges(const ibn_adaptive *sim, int64_t most, int32_t *waiter, int32_t *awaited,
                                 uint8_t *can_move)
 {

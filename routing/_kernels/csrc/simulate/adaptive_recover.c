@@ -54,7 +54,7 @@ static int has_room(const ibn_adaptive *sim, int32_t c, int32_t p)
 
 /* Choose at random one of the channels for which a packet at switch s waits.
  *
- * The result is IBN_NONE if one of these channels has room, or if the packet is at its last switch. */
+ * If one of these channels has room, or if the packet is at its last switch, the result is IBN_NONE. */
 static int32_t one_ahead(const ibn_adaptive *sim, int32_t s, int32_t p, ibn_ping *ping)
 {
     int32_t count;
@@ -82,7 +82,7 @@ static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
     return IBN_NONE;
 }
 
-/* Mark channel c for the head packet of VC l, and send the ping along this channel.  Return always 1. */
+/* Mark channel c for the head packet of VC l, and send the ping along this channel.  The result is always 1. */
 static int mark_and_go(ibn_adaptive *sim, int32_t number, int32_t c, int32_t l, int locked)
 {
     int64_t until = sim->now + (locked ? sim->options.hold : sim->options.lasts);
@@ -136,7 +136,7 @@ static void shelter(ibn_adaptive *sim, int32_t l)
 
 /* Handle a ping on its second round of a cycle: lock the marks of the cycle.  Return whether the ping continues.
  *
- * When the ping returns to the place where it found the cycle, the packet there moves to a spare buffer. */
+ * When the ping returns to the VC where it found the cycle, the head packet of this VC moves to a spare buffer. */
 static int lock(ibn_adaptive *sim, int32_t c, int32_t number)
 {
     ibn_ping *ping = &sim->ping[number];
@@ -155,8 +155,8 @@ static int lock(ibn_adaptive *sim, int32_t c, int32_t number)
     return 0;
 }
 
-/* Choose a random VC of a channel whose head packet has waited for the detection time.  Return IBN_NONE if there is
- * none. */
+/* Choose at random a VC of a channel whose head packet has waited for the detection time.  Return IBN_NONE if the
+ * channel has no such VC. */
 static int32_t one_stuck(const ibn_adaptive *sim, int32_t c, ibn_ping *ping)
 {
     int32_t found[16], count = 0;

@@ -75,7 +75,7 @@ static int compare(const void *left, const void *right)
 
 static void keep_for_later(ibn_adaptive *sim, ibn_adaptive_event event)
 {
-    /* The time of the event is no longer needed, so its field holds the last sort key. */
+    /* The time of the event is no longer needed, so its field `time` now holds the last sort key. */
     event.time = event.kind == AV_PING ? sim->ping[event.value].id : 0;
     if (sim->later_count == sim->later_room) {
         if (ibn_av_more((void **)&sim->later, sim->later_room, sizeof *sim->later)) {
@@ -89,7 +89,8 @@ static void keep_for_later(ibn_adaptive *sim, ibn_adaptive_event event)
 
 /* Handle all events of the present tick.
  *
- * The slot of the wheel also contains events that are due full turns of the wheel later.  These stay in the slot. */
+ * The slot of the wheel also contains events that are due one or more full turns of the wheel later.  Such events stay
+ * in the slot. */
 static void happen(ibn_adaptive *sim)
 {
     int32_t *slot = &sim->slot[sim->now & (AV_SLOTS - 1)], e = *slot;
@@ -169,8 +170,8 @@ int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t s
         happen(sim);
         for (int32_t i = 0; i < sim->touches; i++) {
             ibn_av_serve(sim, sim->touched[i]);
-            /* The device stays marked until here.  When a CA is served, it prepares a packet that would mark the CA
-             * again, although its channel is busy now. */
+            /* The device must stay marked up to this line.  When a CA is served, it prepares a packet that would mark
+             * the CA again, although its channel is busy now. */
             sim->device[sim->touched[i]].touched = 0;
         }
         sim->touches = 0;

@@ -16,7 +16,7 @@
 typedef struct {
     const uint64_t *mask; /* [words] bit set if the input is a candidate */
     int32_t words,        /* number of words */
-        attempt;          /* number of earlier choices in this arbitration that found an input busy */
+        attempt; /* number of earlier choices in this arbitration after which the chosen input turned out to be busy */
 } candidates_of;
 
 /* Choose a random candidate. */
@@ -45,7 +45,7 @@ static int32_t input_at_random(const ibn_sim *sim, int32_t c, const candidates_o
 /* Choose the next candidate in cyclic order, beginning with input `first`. */
 static inline int32_t input_in_turn(const candidates_of *from, int32_t first)
 {
-    /* The first word is visited again at the end, because it may have inputs below `first`. */
+    /* The first word is visited again at the end, because it may have candidates below input `first`. */
     for (int32_t step = 0; step <= from->words; step++) {
         int32_t w = ((first >> 6) + step) % from->words;
         uint64_t word = step ? from->mask[w] : from->mask[w] & (~0ull << (first & 63));
@@ -106,8 +106,8 @@ static int crossbar_allows(ibn_sim *sim, int32_t c, int32_t input)
 
 /* Choose the input to serve on a VL.  Return IBN_NONE if its packet needs more credits than the VC has.
  *
- * A packet that Loop Breaker allows to leave without credit is chosen first.  An input is skipped if its packet has
- * credits, but the crossbar does not allow the input to send another packet. */
+ * Packets that Loop Breaker allows to leave without credit come first.  An input is skipped if the crossbar does not
+ * allow it to send another packet. */
 static int32_t input_that_fits(ibn_sim *sim, int32_t c, int32_t vl)
 {
     const ibn_channel *channel = &sim->channel[c];

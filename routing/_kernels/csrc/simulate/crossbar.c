@@ -29,9 +29,9 @@ static int64_t key_of(const ibn_sim *sim, int32_t c)
     return (int64_t)device * KEY_PORTS + (turn < 0 ? turn + outputs : turn);
 }
 
-/* Sort the channels that are arbitrated in this tick, because an input goes to the first output that wants it.
+/* Sort the channels that are arbitrated in this tick.  An input serves the first output that wants it.
  *
- * So the result does not depend on the order of events within a tick.  Shell sort is used as in events.c. */
+ * By sorting, the result does not depend on the order of events within a tick.  Shell sort is used as in events.c. */
 void ibn_sim_order_touched(ibn_sim *sim)
 {
     int32_t gap = 1;

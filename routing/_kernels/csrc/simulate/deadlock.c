@@ -21,7 +21,8 @@ static void rule(ibn_sim *sim, int32_t vc_in, int32_t l)
     ibn_touch(sim, c);
 }
 
-/* End a rule, and remove the room that it has added.  If the room is in use, the sender's credits become negative. */
+/* End a rule, and remove the room that it has added.  If the removed room is still in use, the sender's credits become
+ * negative. */
 void ibn_sim_rule_end(ibn_sim *sim, int32_t l, int32_t vc_in)
 {
     ibn_watch *watch = &sim->watch[vc_in];

@@ -3,7 +3,8 @@
 
 #define NEVER INT64_MAX
 
-/* Return the earliest tick at which the first packet of one of a VC's queues exceeds one of its two lifetimes. */
+/* Look at the first packet of one of a VC's queues, and return the earliest tick at which the packet exceeds one of its
+ * two lifetimes. */
 static int64_t deadline(const ibn_sim *sim, int32_t c, int32_t l)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -48,7 +49,7 @@ void ibn_sim_drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     if (sim->options.single_fifo)
         ibn_at(sim, packet->tail > sim->now ? packet->tail : sim->now + 1, EV_EXPOSE, packet->vc, 0);
     ibn_sim_lose(sim, p);
-    ibn_touch(sim, c); /* The next packet may be smaller and fit the credits. */
+    ibn_touch(sim, c); /* The next packet may be smaller, so that the credits suffice for it. */
 }
 
 /* Return the first input that has packets queued for VC l, or IBN_NONE. */
@@ -109,7 +110,7 @@ static int drop_head(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ib
     return sim->stall_count[c] && vc->dropped_in_row >= sim->stall_count[c];
 }
 
-/* Drop the first packets of a VC's queues that are too old, and schedule the next check. */
+/* Drop the packets at the heads of a VC's queues that are too old, and schedule the next check. */
 void ibn_sim_head(ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;

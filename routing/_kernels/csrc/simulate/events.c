@@ -81,7 +81,7 @@ void ibn_sim_drop_clcm(ibn_sim *sim, int32_t message)
     sim->clcm_free = message;
 }
 
-/* Add an event to the heap, which stores the events that are too late for the timing wheel. */
+/* Add an event to the heap, which stores the events that are due too late to be in the timing wheel. */
 void ibn_sim_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event)
 {
     if (sim->heap_size == sim->heap_room) {
@@ -101,7 +101,7 @@ void ibn_sim_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event)
     sim->heap[at] = (ibn_distant){time, kind, event};
 }
 
-/* Remove the earliest event from the heap.  The caller has read the event before. */
+/* Remove the earliest event from the heap.  The caller has already read this event. */
 void ibn_sim_heap_pop(ibn_sim *sim)
 {
     ibn_distant last = sim->heap[--sim->heap_size];

@@ -104,7 +104,7 @@ static void take_down(ibn_sim *sim, int32_t c)
     lose_waiting(sim, c);
     *port_of(sim, c) = IBN_NONE;
     sim->channel[c].busy = IBN_NEVER;
-    sim->channel[c].called = 1; /* This prevents an EV_FREE event for the channel. */
+    sim->channel[c].called = 1; /* This keeps ibn_touch and others from scheduling an EV_FREE event for the channel. */
 }
 
 /* Take both directions of a link down.  Return the number of packets lost, or -1 if the link is already down. */

@@ -1,4 +1,4 @@
-/* Loop Breaker: the ports of a credit loop elect a master.
+/* used by Loop Breaker: the ports of a credit loop elect a master.
  *
  * The port with the smallest random identifier wins the election.  The master moves flows to other shortest paths, and
  * sends packets without credit. */
@@ -70,7 +70,7 @@ static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     for (int32_t p = queues_of(sim, c, l)[input].head; p != IBN_NONE; p = sim->packet[p].next) {
         int32_t lid = sim->packet[p].lid;
         if (sim->at_port[device * 256 + lft[lid]] != c)
-            continue; /* An earlier packet to this LID has already changed the entry. */
+            continue; /* An earlier packet of the queue, to the same LID, has already changed the entry. */
         uint64_t number = ibn_number(ibn_key(sim->options.seed, 7, (uint64_t)device), (uint64_t)sim->picks++);
         int32_t other = other_port(sim, device, lid, c, number);
         stuck += other == IBN_NONE;
@@ -104,7 +104,8 @@ static void be_master(ibn_sim *sim, int32_t vc_in, int32_t l)
     ibn_touch(sim, c);
 }
 
-/* Apply a received identifier to one suspected VC of the switch.  Return 1 if the VC becomes master.
+/* Execute one step of the handling of a received identifier, for one suspected VC of the switch.  Return 1 if the VC
+ * becomes master.
  *
  * The caller executes three steps, each for all VCs.  Step 0: join the message's election round.  Step 1: become master
  * if the VC's own identifier has returned.  Step 2: adopt the received identifier if it is smaller than the present
@@ -131,9 +132,9 @@ static int hear(ibn_sim *sim, int32_t vc_in, int32_t l, int step, uint32_t recei
 
 /* Handle a message of Loop Breaker that has reached a switch.  The smallest identifier on the loop wins the election.
  *
- * The published protocol has no election rounds.  In it, a port that waits for the loop without being on the loop may
- * have the smallest identifier.  That identifier never returns to its port, so no master is elected.  Therefore ports
- * draw new identifiers after some messages, which begins a new round. */
+ * The published protocol has no election rounds.  There, the smallest identifier may belong to a port that waits for
+ * the loop without being on the loop.  That identifier never returns to its port, so no master is elected.  Therefore
+ * ports draw new identifiers after some messages, which begins a new round. */
 void ibn_sim_loop_clcm(ibn_sim *sim, int32_t message)
 {
     int32_t vc_in = sim->clcm[message].vc, device = sim->channel[vc_in / sim->vls].dst;

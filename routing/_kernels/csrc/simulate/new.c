@@ -110,8 +110,8 @@ static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn
         sim->out_first[d + 1] += sim->out_first[d];
     for (int32_t c = 0; c < sim->channels; c++) {
         ibn_channel *back = &sim->channel[sim->channel[c].reverse];
-        /* Channel `back` arrives at the port by which channel c leaves.  So the rank of c among the ports is the number
-         * of the input of `back`. */
+        /* Channel `back` ends at the port where channel c begins.  So the position of c among the ports of the device
+         * is the input number of `back`. */
         back->in_index = c - sim->out_first[sim->channel[c].src];
         sim->channel[c].inputs = sim->out_first[sim->channel[c].src + 1] - sim->out_first[sim->channel[c].src];
     }

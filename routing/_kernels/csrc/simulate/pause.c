@@ -1,9 +1,9 @@
 /* Pauses (IEEE 802.1Qbb) instead of credits.
  *
  * A buffer that fills to the threshold xoff stops its sender, until the buffer has drained to the threshold xon.
- * Arbitration checks only credits.  So a VC that may send gets more credits than it can use, and a paused VC has
- * negative credits.  `reserve` is minus the number of credits added.  So buffer + reserve is the real size of the
- * buffer. */
+ * Arbitration checks only credits.  So a VC that may send gets additional credits, more than it can use, and a paused
+ * VC has negative credits.  The field `reserve` is minus the number of additional credits, so buffer + reserve is the
+ * real size of the buffer. */
 #include "simulate/internal/sim.h"
 
 #define ENDLESS (1 << 24)
@@ -81,7 +81,8 @@ void ibn_sim_pause(ibn_sim *sim, int32_t l, int32_t word)
         ibn_touch(sim, l / sim->vls);
 }
 
-/* Return whether the sender of VC l may send, or will be allowed to send even if no further packet moves. */
+/* Return whether the sender of VC l may send now, or will be allowed to send later even if no packet moves in
+ * between. */
 int ibn_sim_may_resume(const ibn_sim *sim, int32_t l)
 {
     return sim->vc[l].reserve < 0 || !(sim->watch[l].last_message & 1) || sim->vc[l].held <= sim->options.xon;

@@ -87,7 +87,7 @@ void ibn_sim_vcs(const ibn_sim *sim, int64_t *rows)
     for (int64_t l = 0; l < sim->vcs; l++, rows += 14) {
         const ibn_vc *vc = &sim->vc[l];
         const ibn_watch *watch = &sim->watch[l];
-        /* This undoes the change of credits that pauses have made. */
+        /* Here the change of credits that pauses have made is undone. */
         int32_t more = sim->options.xoff ? vc->reserve : 0;
         const int64_t row[] = {
             vc->fctbs,
@@ -162,7 +162,7 @@ int64_t ibn_sim_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
     return count;
 }
 
-/* Return whether a VC can send this packet once all credits on the wire have arrived. */
+/* Return whether a VC can send a packet once all credits on the wire have arrived. */
 static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
 {
     const ibn_vc *vc = &sim->vc[out];

@@ -25,8 +25,8 @@ static int64_t next_tick(const ibn_sim *sim)
     return heap;
 }
 
-/* Send flow control packets from all receivers: return the credits of the blocks that were freed since the previous
- * ones. */
+/* Send flow control packets from all receivers.  They return the credits of the blocks that were freed since the
+ * previous flow control packets. */
 static void fcp(ibn_sim *sim)
 {
     for (int64_t l = 0; l < sim->vcs; l++) {

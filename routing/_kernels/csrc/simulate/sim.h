@@ -21,7 +21,7 @@ typedef struct {
     const int32_t *wire;         /* [channels] ticks from one end of the cable to the other */
     const int32_t *buffer;       /* [channels][vls] size of the receiver's buffer in blocks */
     const int32_t *switch_delay; /* [devices] ticks from the arrival of a packet's head until it can be forwarded */
-    const uint8_t *lft;          /* [switches][lids] out-port */
+    const uint8_t *lft;          /* [switches][lids] out-port of each switch towards each LID */
     const uint8_t *sl2vl;        /* [16] or [switches][in-port][out-port][16] VL of an SL at switches */
     const uint8_t *ca_sl2vl;     /* [16] VL of an SL at CAs */
     const uint8_t *sl;           /* [sl_rows][lids] SL by row (each flow has one) and destination LID */
@@ -46,8 +46,10 @@ typedef struct {
     int32_t no_alternative;
     /* number of control messages that a port sends before it draws a new identifier, 0: it never draws one */
     int32_t rounds;
-    int32_t xoff;               /* pauses: blocks in a buffer that stop its sender, 0: credits instead of pauses */
-    int32_t xon;                /* pauses: the sender resumes when the buffer has at most this number of blocks */
+    /* with pauses: number of blocks in a buffer at which its sender is stopped; 0: the simulation uses credits instead
+     * of pauses */
+    int32_t xoff;
+    int32_t xon;                /* with pauses: number of blocks in a buffer at which (or below) its sender resumes */
     const int64_t *hoq;         /* [channels] head-of-queue lifetime in ticks, 0: no limit */
     const int32_t *stall_count; /* [channels] number of consecutively dropped heads after which a VL stalls, 0: never */
     const int64_t *lifetime;    /* [devices] longest time of a packet in a switch in ticks, 0: no limit */
@@ -82,7 +84,7 @@ void ibn_sim_free(ibn_sim *sim);
 int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info);
 /* Write buckets[2][2048]: number of packets, and number of messages, with a latency in each bucket. */
 void ibn_sim_latencies(const ibn_sim *sim, int64_t *buckets);
-/* Write the totals, or one row for each channel, VC or flow.  The wrapper simulate.py names the columns. */
+/* Write totals, or one row for each channel, VC or flow.  The Python wrapper simulate.py names the columns. */
 void ibn_sim_totals(const ibn_sim *sim, int64_t *totals);
 void ibn_sim_channels(const ibn_sim *sim, int64_t *counters);
 void ibn_sim_vcs(const ibn_sim *sim, int64_t *rows);
@@ -99,8 +101,8 @@ void ibn_sim_set_sl(ibn_sim *sim, const uint8_t *sl);
 void ibn_sim_get_lft(const ibn_sim *sim, uint8_t *lft);
 /* Take both directions of a link down, or bring them up.
  *
- * ibn_sim_fail returns the number of packets lost, and ibn_sim_restore returns 0.  Both return -1 if the link already
- * was in the requested state. */
+ * ibn_sim_fail returns the number of packets lost, and ibn_sim_restore returns 0.  Both functions return -1 if the link
+ * already was in the requested state. */
 int64_t ibn_sim_fail(ibn_sim *sim, int32_t channel);
 int ibn_sim_restore(ibn_sim *sim, int32_t channel);
 /* Stop a flow: from tick `at` on, it begins no further message. */

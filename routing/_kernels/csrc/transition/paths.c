@@ -25,7 +25,8 @@ void ibn_transition_dispose_paths(transition_paths *w)
     free(w->queue);
 }
 
-/* Record the next hop of a switch by its old (path 0) or new (path 1) entry. */
+/* Record the next hop of a switch.  The next hop is given by the old entry if `path` is 0, and by the new entry if
+ * `path` is 1. */
 static void follow(transition_paths *w, int32_t s, int path, uint8_t port)
 {
     const transition_tables *t = w->t;
@@ -65,8 +66,8 @@ void ibn_transition_read_column(transition_paths *w, int32_t column)
     w->loops |= tail < switches;
 }
 
-/* Pass the VLs of a switch's packets on to the next hops of its old and of its new entry.  Returns whether a next
- * hop received a VL that it did not have before. */
+/* Pass the VLs of a switch's packets on to the next hops of its old and its new entry.  Returns whether a next hop
+ * received a VL that it did not have before. */
 static bool pass_on(const transition_paths *w, int32_t s, uint32_t *flow)
 {
     bool grew = false;

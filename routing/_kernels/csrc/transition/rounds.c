@@ -58,9 +58,9 @@ static void spread(transition_round *g, const transition_paths *w, const uint8_t
     }
 }
 
-/* List dependencies on the channels of old entries, for the switches written in round r.  This is the last round in
- * which packets take these channels.  With r = 0, list the dependencies on the channels of unchanged and new entries
- * instead. */
+/* List the dependencies on the channels of those old entries that are replaced in round r, which is the last round in
+ * which packets take these channels.  With r = 0, the function instead lists the dependencies on the channels of
+ * unchanged and new entries. */
 static int32_t list(const transition_round *g, const transition_paths *w, const uint8_t *round, int r,
                     round_dependency *dependency)
 {
@@ -99,8 +99,9 @@ int32_t ibn_round_dependencies(transition_round *g, const transition_paths *w, c
 typedef struct {
     const transition_tables *t;
     transition_paths paths;
-    int32_t *out;   /* [S]: number of next hops of each switch; -1: the switch is not in the core (see find_core) */
-    int32_t *rest;  /* [S]: scratch: first switches to be removed, later the switches on the current path */
+    int32_t *out; /* [S]: number of next hops of each switch; -1: the switch is not in the core (see find_core) */
+    /* [S]: scratch; in find_core the switches to be removed, afterwards the switches on the current path */
+    int32_t *rest;
     int32_t *depth; /* [S]: number of rounds needed to write the new path from each switch; -1: not yet computed */
 } rounds_job;
 
@@ -117,8 +118,8 @@ static void find_core(rounds_job *j)
         if (!j->out[s])
             j->rest[tail++] = s;
     }
-    /* Each pass visits all switches.  There are at most as many passes as the longest path has hops, so lists of the
-     * switches upstream of each switch would not be worth their cost. */
+    /* Each pass visits all switches.  The number of passes is at most the number of hops of the longest path.  So lists
+     * of the switches upstream of each switch would not be worth their cost. */
     for (bool grew = tail > 0; grew;) {
         grew = false;
         for (int32_t k = 0; k < tail; k++)
@@ -144,9 +145,9 @@ static bool changes(const rounds_job *j, int32_t column, int32_t s)
     return j->t->before[at] != j->t->after[at];
 }
 
-/* Return the number of rounds that are needed to write the new path from a switch, or more than 255 if the path
- * never ends.  Each changed switch on the path needs a round of its own: all changed switches, or only those in the
- * core (see find_core). */
+/* Return the number of rounds that are needed to write the new path from a switch, or more than 255 if the path never
+ * ends.  Each changed switch on the path needs a separate round.  With `all`, this applies to all changed switches,
+ * otherwise only to those in the core (see find_core). */
 static int32_t depth_of(rounds_job *j, int32_t column, int32_t s, bool all)
 {
     int32_t length = 0, v = s;
@@ -164,8 +165,8 @@ static int32_t depth_of(rounds_job *j, int32_t column, int32_t s, bool all)
     return depth;
 }
 
-/* Compute the rounds of one LFT column, and return the number of the last round.  With `all`, every changed switch
- * needs a round of its own on its path (`outward` of ibn_transition_rounds). */
+/* Compute the rounds of one LFT column, and return the number of the last round.  With `all`, all changed switches on a
+ * path are written in different rounds (see `outward` at ibn_transition_rounds). */
 static uint8_t run_column(rounds_job *j, int32_t column, bool all, uint8_t *round)
 {
     const int32_t switches = j->t->switches;

@@ -25,8 +25,8 @@ typedef struct {
     int code;
 } worker;
 
-/* Add the dependencies of the channels into which a switch sends on the channels of the next switch, for every
- * combination of their old and new entries. */
+/* Add dependencies: the channels into which a switch sends depend on the channels of the next switch.  All combinations
+ * of the two switches' old and new entries are added. */
 static void collect(worker *w, int32_t s)
 {
     const transition_tables *t = w->j->t;

@@ -33,8 +33,8 @@ static inline uint16_t *flow_of(worker *w, int32_t s, int path)
     return w->flow + ((size_t)s * 2 + path) * SLS;
 }
 
-/* Fill `per_vl`: for each SL the VLs, as bits, that a switch may use from an in-port to an out-port, by its old or
- * its new SL2VL table. */
+/* Fill `per_vl`: for each SL the VLs, as bits, that a switch may assign to packets from an in-port to an out-port.
+ * Both its old and its new SL2VL table count. */
 static void vls_of(const transition_vls *l, int32_t s, int32_t in, int32_t out, uint16_t *per_vl)
 {
     const size_t row = (((size_t)s * l->ports + in) * l->ports + out) * SLS;
@@ -85,8 +85,8 @@ static bool take(worker *w, int32_t x, const uint16_t *from, int32_t v, int then
     return grew;
 }
 
-/* Pass a switch's packets on to all channels that may follow, by old and new entries.  Returns whether one of these
- * channels received packets on a VL that it did not have before. */
+/* Pass a switch's packets on to all channels that may follow by the old and new entries of the next switch.  Returns
+ * whether one of these channels received packets on a VL that it did not have before. */
 static bool pass_on(worker *w, int32_t s)
 {
     bool grew = false;

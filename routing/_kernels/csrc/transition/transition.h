@@ -56,7 +56,8 @@ int ibn_transition_trace_vls(const transition_tables *tables, const transition_v
 typedef struct {
     int32_t channels; /* C: number of channels */
     int32_t vls;      /* V, at most 32: number of VLs; bits V and above of `enter` and `dep` are unused */
-    const int32_t *first, *src, *dst, *into, *into_first; /* channels of the fabric, see acyclic_net */
+    /* the channels of the fabric, as in acyclic_net (core/internal/acyclic.h) */
+    const int32_t *first, *src, *dst, *into, *into_first;
     const int32_t *order; /* [V, C]: a topological order of the dependencies in `dep` for each VL */
     const uint32_t *dep;  /* [slots]: VLs of the existing dependencies, as bits; acyclic on every VL */
 } transition_net;
@@ -73,9 +74,9 @@ int ibn_transition_admit(const transition_tables *tables, const transition_net *
                          const uint8_t *round, uint8_t *admitted);
 
 /* Compute rounds of writing in which old and new entries, mixed, never form a forwarding loop.  The core of a column
- * is the switches on loops of old and new entries, and on paths between such loops.  A changed switch in the core is
- * written in a later round than all changed switches of the core on its new path.  Any other changed switch is
- * written no earlier than the changed switches on its new path.
+ * consists of the switches on loops of old and new entries, and of the switches on paths between such loops.  A changed
+ * switch in the core is written in a later round than all changed switches of the core on its new path.  Any other
+ * changed switch is written no earlier than the changed switches on its new path.
  *
  * outward: nonzero to write every changed switch in a later round than all changed switches on its new path.
  * round: uint8 [K, S], output, see ibn_transition_admit.

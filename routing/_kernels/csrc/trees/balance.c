@@ -1,12 +1,12 @@
 /* Compute balanced next hops: for every destination a tree of allowed channels, chosen by the load along the whole
  * path.
  *
- * A destination's tree is computed switch by switch.  A switch compares its allowed channels: the cost of a channel
- * includes the path that the switch at the channel's end has already chosen.  It takes the cheapest channel.  Its
- * own flow is added to every channel of its path at once, so that the next switch takes this flow into account.
- * Later passes remove a destination's flow and recompute its tree; a worse tree is undone.  The rules in
- * tree_shortest.c, tree_updown.c and tree_turns.c decide which channels are allowed.
- * The passes over all destinations are those of passes.c. */
+ * A destination's tree is computed switch by switch.  A switch takes the cheapest of its allowed channels.  The cost of
+ * a channel includes the cost of the path that the switch at the channel's end has already chosen.  The flow of the
+ * switch is added to every channel of its path at once, so that the next switch takes this flow into account.  Later
+ * passes remove a destination's flow and recompute its tree; a worse tree is undone.  The rules in tree_shortest.c,
+ * tree_updown.c and tree_turns.c decide which channels are allowed.  The passes over all destinations are those of
+ * passes.c. */
 #include "trees/balance.h"
 
 #include <stdlib.h>
@@ -14,8 +14,8 @@
 
 #include "trees/internal/passes.h"
 
-/* Number of times that the utilisation is squared in each pass.  Few squarings spread the flow; many make only
- * channels close to the peak costly. */
+/* Number of times that the utilisation of channels is squared in each pass, to get their costs.  Few squarings spread
+ * the flow; many make only channels close to the peak costly. */
 static const int32_t SCHEDULE[] = {2, 2, 2, 5, 6};
 #define SCHEDULED (int32_t)(sizeof SCHEDULE / sizeof *SCHEDULE)
 static const int32_t SCHEDULE_FOR_BISECTION[] = {1};
@@ -49,7 +49,7 @@ static int move(void *kernel, int32_t target, int32_t u)
 
 static const pass_steps STEPS = {.grow = grow, .move = move};
 
-/* Compute the trees of all LMC groups once.  The LMC groups are dealt to the two accounts in turn. */
+/* Compute the trees of all LMC groups once.  The LMC groups are assigned to the two load accounts alternately. */
 static void run_pass(passes_t *passes, double *load)
 {
     const job_t *job = passes->job;
@@ -60,7 +60,7 @@ static void run_pass(passes_t *passes, double *load)
     ibn_passes_run(passes, load);
 }
 
-/* Allocate the arrays of an account that only this kernel needs; 1: out of memory. */
+/* Allocate the arrays of a load account that only this kernel needs.  Returns 1 if memory is exhausted. */
 static int prepare_account(const ibn_network *net, load_account *account)
 {
     size_t switches = (size_t)net->switches + 1;

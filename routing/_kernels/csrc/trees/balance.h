@@ -27,16 +27,18 @@ typedef struct {
 typedef struct {
     int32_t passes;  /* number of refinement passes after the first pass */
     int32_t threads; /* number of threads, which does not change the result */
-    /* whether to balance for bisection traffic: then a channel that a destination's tree uses already costs nothing
-     * more */
+    /* whether to balance for bisection traffic.  In that case a channel that a destination's tree uses already costs
+     * nothing for further switches of the tree. */
     int32_t bisection;
     /* cost of each hop, added to the cost of the load; the channel with the peak utilisation costs 1 */
     double hop_cost;
     uint64_t seed; /* random seed for the order of LMC groups and switches */
-    /* [layers, S], position of each switch in an order: selects the up/down rule; NULL: shortest paths */
+    /* [layers, S], position of each switch in an order; if given, the up/down rule is used; NULL: the rule of shortest
+     * paths */
     const int32_t *position;
     const uint8_t
-        /* [CDG edges], whether a path may use each edge; selects the rule of allowed turns.  NULL: another rule */
+        /* [CDG edges], whether a path may use each edge; if given, the rule of allowed turns is used; NULL: another
+         * rule */
         *allowed;
     const int32_t
         /* [S], channel of each switch to its parent in a spanning tree of allowed edges, -1: root; needed with
@@ -46,7 +48,8 @@ typedef struct {
     /* [C], rank of each channel: the rule of shortest paths allows only channels of the lowest rank; NULL: all
      * channels */
     const int32_t *rank;
-    /* number of hops from the destination at which ranks begin to apply; switches nearer to it use any channel */
+    /* number of hops from the destination at which ranks begin to apply; switches nearer to the destination may use any
+     * channel */
     int32_t rank_from;
 } ibn_balance_options;
 /* Compute balanced trees: see balance.c. */

@@ -14,7 +14,7 @@ typedef struct {
     /* [C], number of channels in the bundle (the parallel channels) to which each channel belongs */
     const uint8_t *bundle_size;
     const uint8_t *bundle_rank; /* [C], index of each channel in its bundle */
-    const int32_t *level;       /* [S], level of each switch; leaves have 0 */
+    const int32_t *level;       /* [S], level of each switch, the number of tiers below it; leaves have level 0 */
     /* [S], position of each switch in an order in which all paths that lead up and then down are legal */
     const int32_t *position;
     const int32_t *component;       /* [S], number of the connected component */
@@ -28,14 +28,14 @@ typedef struct {
     const int32_t *first; /* [G + 1], index of each group's first LID */
     const int32_t *at;    /* [G], switch of each group */
     const int32_t *lid;   /* [K], the LIDs, K in total */
-    const int32_t *owner; /* [K], number of the end port that owns the LID; -1 for the LID of a switch */
+    const int32_t *owner; /* [K], number of the end port that owns each LID; -1 for the LID of a switch */
     const int32_t *digit; /* [K], number of the destination, counted over all leaves (D in the formula D-mod-K) */
     const uint8_t *port;  /* [K], port by which the switch delivers the LID */
     /* [K], part of the flow to the end port that goes to this LID; 0: hardly any traffic goes there */
     const double *share;
 } ibn_tree_lids;
-/* Order the switches such that all paths that lead up and then down in the levels do so in the order too: see
- * closed_form_order.c. */
+/* Order the switches such that every path that leads up and then down in the levels also leads up and then down in the
+ * order: see closed_form_order.c. */
 int ibn_trees_level_order(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *reverse,
                           const int32_t *level, uint8_t *kind, int32_t *position);
 /* Compute the tables of a tree: see closed_form.c. */

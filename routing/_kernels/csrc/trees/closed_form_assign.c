@@ -14,15 +14,15 @@
 
 typedef struct {
     cf_state *x;
-    double *reach;     /* [S] by switch: largest number of end ports below any of the top switches above it */
-    double *room;      /* [C] by channel up: number of LIDs that its link may still carry down */
+    double *reach; /* [S] by switch: of the top switches above it, the largest number of end ports below one of them */
+    double *room;  /* [C] by channel up: number of LIDs that its link may still carry down */
     double *through;   /* [S] number of LIDs that have been assigned to each switch */
     int32_t *taken_by; /* [S] owner (end port) of the last LID that was assigned to each switch, -1: none */
 } assign_t;
 
-/* Return whether channel c of switch v leads up to a useful top switch.  A useful one has more than half as many end
- * ports below it as the best top switch above v.  Switches that have lost their links up, and leaves without end
- * ports, look like top switches but are not useful. */
+/* Return whether channel c of switch v leads up to a useful top switch.  A top switch is useful if it has more than
+ * half as many end ports below it as the best top switch above v.  Switches that have lost their links up, and leaves
+ * without end ports, look like top switches but are not useful. */
 static int reaches(const assign_t *a, int32_t v, int32_t c)
 {
     return 2.0 * a->reach[a->x->tree->dst[c]] > a->reach[v];
@@ -50,8 +50,8 @@ static void find_reach(assign_t *a)
     }
 }
 
-/* Compute for every link how many LIDs it may carry: the LIDs below its switch are divided by capacity, and rounded
- * down. */
+/* Compute how many LIDs each link may carry: the LIDs below the link's lower switch are divided among the links by
+ * capacity, and rounded down. */
 static void find_room(assign_t *a, double *expected)
 {
     const ibn_tree *tree = a->x->tree;
@@ -70,9 +70,9 @@ static void find_room(assign_t *a, double *expected)
     }
 }
 
-/* Choose the channel up from the switch that delivers LID k; the paths to the LID take it in reverse.  The LID's
- * digit decides among the channels with room.  With `any`, channels without room count too.  Returns -1 if no
- * channel has room. */
+/* Choose the first channel of LID k's chain up, out of the switch that delivers the LID; the paths to the LID use this
+ * chain in reverse.  Among the channels with room, the LID's digit decides.  With `any`, channels without room count
+ * too.  Returns -1 if no channel has room. */
 static int32_t first_step(const assign_t *a, int32_t v, int32_t k, int any)
 {
     const ibn_tree *tree = a->x->tree;
@@ -90,9 +90,9 @@ static int32_t first_step(const assign_t *a, int32_t v, int32_t k, int any)
     return best;
 }
 
-/* Choose the next channel up from switch v for LID k, among the channels with room.  The channel to the switch with
- * the fewest LIDs is taken; switches that another LID of the port uses come last.  Returns -1 if no channel has
- * room. */
+/* Choose the next channel of LID k's chain up, out of switch v, among the channels with room.  The channel to the
+ * switch with the fewest LIDs is taken.  Switches that another LID of the port uses come last.  Returns -1 if no
+ * channel has room. */
 static int32_t next_step(const assign_t *a, int32_t v, int32_t k)
 {
     const ibn_tree *tree = a->x->tree;

@@ -1,9 +1,9 @@
 /* Fill in the entries for which no path leads up and then down in the levels.
  *
- * A switch without an entry sends up, in the order of the switches, to a neighbour that has an entry.  The first
- * switch of the order cannot do this.  It sends down, over others without an entry, to a switch whose path leads
- * down only.  If there is no such switch, a shortest path that leads down only replaces the entries of all switches
- * on it.
+ * A switch without an entry sends up, in the order of the switches, to a neighbour that has an entry.  The first switch
+ * of the order has no neighbour before it.  So it sends down, over other switches without an entry, to a switch whose
+ * path leads down only.  If there is no such switch, a shortest path that leads down only replaces the entries of all
+ * switches on it.
  *
  * No path leads down and then up in the order, so the channel dependencies stay acyclic.  On a whole tree, no
  * traffic between leaves needs these entries. */
@@ -15,8 +15,10 @@
 
 typedef struct {
     cf_state *x;
-    int32_t *by_position;    /* [S] switches, sorted by position in the order */
-    int64_t *counts;         /* [parts, 2] number of entries filled in, and of those among them between leaves */
+    int32_t *by_position; /* [S] switches, sorted by position in the order */
+    /* [parts, 2] column 0: number of entries filled in; column 1: number of those filled entries that are at leaves and
+     * lead to LIDs at leaves */
+    int64_t *counts;
     const uint8_t *may_miss; /* [G] whether entries towards the LIDs of a switch can be missing */
     int32_t most;            /* largest number of LIDs at one switch */
     uint8_t *block;          /* [parts, S, most] entries of all switches towards the LIDs of one switch */
@@ -40,8 +42,8 @@ static void prune(const cf_state *x, int32_t t, uint8_t *column)
     }
 }
 
-/* Find the switches from which a path leads to switch t down only in the order. towards[v] receives the next channel
- * of a shortest such path. */
+/* Find the switches from which a path to switch t leads down only in the order. towards[v] receives the first channel
+ * of a shortest such path from v. */
 static void find_paths_down(const cf_state *x, int32_t t, int32_t *queue, uint8_t *towards)
 {
     const ibn_tree *tree = x->tree;

@@ -1,9 +1,9 @@
 /* Order the switches of a tree.  Every path that leads up and then down in the levels shall lead up and then down in
  * the order too.  Every switch, except the first of each component, shall have a neighbour before it in the order.
  *
- * A switch is placed in the order once all switches above it are placed.  Two tops have no common switch above them.
- * So if no switch fulfils this condition, one is placed while some of the switches above it are missing, and these
- * follow it.  Each link to them is reversed: its lower end comes first in the order.
+ * A switch is placed in the order once all switches above it are placed.  Often no switch fulfils this condition,
+ * because two tops have no common switch above them.  Then a switch is placed while some of the switches above it are
+ * not placed; these are placed after it.  Each link to them is reversed: its lower end comes first in the order.
  *
  * Paths stay legal if two rules hold.  First, all links up from the upper end of a reversed link are reversed too.
  * Second, a switch has at most one reversed link to a switch below.  A link that would break a rule is taken out of
@@ -70,9 +70,9 @@ static void place_below(order_t *x, int32_t v)
     }
 }
 
-/* Return the switch to place if no switch has all switches above it placed.  Switches below a placed switch are
- * preferred, then neighbours of a placed switch, then any.  Among these, the first one on the highest level is
- * taken. */
+/* Choose the switch to place next, although some switches above it are not placed yet.  Switches below a placed switch
+ * are preferred, then neighbours of a placed switch, then all others.  Among equally preferred switches, the first one
+ * on the highest level is returned. */
 static int32_t next_start(const order_t *x)
 {
     int32_t best = -1, best_rank = -1;

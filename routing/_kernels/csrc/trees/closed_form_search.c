@@ -1,12 +1,13 @@
-/* Choose paths for the entries that the closed form leaves open.  Each takes the path whose most utilised channel is
- * the least utilised.
+/* Choose paths for the entries that the closed form leaves open.  Each open entry takes the path with the lowest peak
+ * utilisation.
  *
- * First the flow of all other entries is added up, so that every choice takes it into account.  Then, destination by
- * destination, the upper switches choose, and after them the leaves, whose flow is added at once.
+ * First the flow of all other entries is added up, so that every choice takes this flow into account.  Then, for one
+ * destination after the other, the upper switches choose their paths.  The leaves choose after them, and their flow is
+ * added at once.
  *
- * Each further pass removes the flow of one destination's open entries and lets them choose again, with all other
- * flow in place.  The passes end when no channel is utilised more than necessary: than the links of the leaf that
- * has the fewest links. */
+ * Each further pass removes the flow of one destination's open entries and lets them choose again, with all other flow
+ * in place.  The passes end when no channel has a higher utilisation than is necessary at the links of the leaf with
+ * the fewest links. */
 #include "core/parallel.h"
 #include "trees/internal/closed_form_state.h"
 
@@ -31,7 +32,9 @@ typedef struct {
     int64_t size, used;
     int64_t *begin;   /* [G + 1] index in `open` of the first entry of each LID group */
     double *expected; /* [S] estimated flow through each upper switch */
-    uint8_t *wanted;  /* [S, n] number of switches below that have an open entry towards the LID, up to 255 */
+    /* [S, n] by switch v and LID: number of lower switches with an open entry towards the LID whose paths could lead
+     * through v, up to 255 */
+    uint8_t *wanted;
     uint8_t *may_miss;   /* [G] whether some entry towards a LID of the group stays open */
 } search_t;
 
@@ -63,8 +66,8 @@ static void pass_on(const cf_state *x, int32_t v, int32_t g, int32_t n, const ui
     }
 }
 
-/* Add up the flow of one part of the groups.  All sums are multiples of 1/128 below 2^24, so floating-point addition
- * is exact. */
+/* Add up the flow over all entries that are not open, for one part of the groups.  All sums are multiples of 1/128
+ * below 2^24, so floating-point addition is exact. */
 static void sum_part(void *context, int32_t part)
 {
     const sums_t *sums = context;
@@ -106,8 +109,8 @@ static int add_up(cf_state *x, int32_t most)
     return code;
 }
 
-/* Estimate the flow that passes each switch towards a destination not below it.  The flow of all switches below is
- * divided evenly among their links up. */
+/* Estimate for each switch the flow that passes it towards a destination that is not below it.  The flow from all
+ * switches below it is divided evenly among their links up. */
 static void estimate_flow(search_t *s)
 {
     const ibn_tree *tree = s->x->tree;
@@ -198,7 +201,7 @@ static void count_open(search_t *s, int32_t v)
     }
 }
 
-/* Open the entries of upper switches that lead to a substitute top switch and on which many switches below depend.
+/* Open those entries of upper switches that lead to a substitute top switch and carry the paths of many lower switches.
  * Their flow is so large that the search should balance it.  Entries that lead to an open entry are opened too. */
 static void open_more(search_t *s)
 {
@@ -305,8 +308,8 @@ static int search_group(search_t *s, int32_t g, int32_t pass)
     return CF_OK;
 }
 
-/* Return whether no channel has a higher utilisation than necessary.  The bound is the traffic of a switch with end
- * ports divided by the capacity of its links, for the switch where this value is highest. */
+/* Return whether no channel has a higher utilisation than necessary.  The traffic of each switch with end ports,
+ * divided by the capacity of its links, is a lower bound of the utilisation.  The highest of these bounds counts. */
 static int is_even(const cf_state *x, const double *senders)
 {
     const ibn_tree *tree = x->tree;

@@ -1,19 +1,19 @@
 /* Compute trees such that few pairs of flows share channels.
  *
- * In random traffic, two flows with different sources and destinations that share a channel cost each other about
- * half of their rate.  This happens only once, even if they share several channels in a row.  So the cost of tables
- * is a sum over all channels of the weight of the pairs of flows on the channel, minus a sum over all turns (two
- * channels in a row) of the weight of the pairs on both channels.
+ * In random traffic, two flows with different sources and destinations that share a channel cost each other about half
+ * of their rate.  Two flows that share several channels in a row lose this only once.  So the cost of tables is the
+ * difference of two sums.  The first is, over all channels, the weight of the pairs of flows on the channel.  The
+ * second is, over all turns (two channels in a row), the weight of the pairs of flows on both channels.
  *
  * If all other flows stay, the cost is linear in the flow to one destination.  So the best tree of a destination is
  * a tree of shortest paths, in which a channel costs the weight of the other flows on it that do not continue by the
  * same next channel.
  *
- * The first sweep routes all destinations in the order of their leaves.  Where the tree is whole, successive
- * destinations take successive switches above a switch (D-mod-K), which is already the best.  Where links are
- * missing, the sweep can start with other tables.  Each further sweep removes one destination after the other and
- * routes it again, in random order.  Channels above their ceiling (of utilisation) cost more from sweep to sweep,
- * which balances all-to-all traffic. */
+ * The first sweep routes all destinations in the order of their leaves.  Where no links are missing, successive
+ * destinations take successive upper switches (D-mod-K), which is already the best choice.  Where links are missing,
+ * the sweep can start with other tables.  Each further sweep removes one destination after the other and routes it
+ * again, in random order.  Channels above their ceiling (of utilisation) cost more from sweep to sweep, which balances
+ * all-to-all traffic. */
 #include "trees/descent.h"
 
 #include <math.h>
@@ -25,14 +25,14 @@
 
 /* Number of rounds without a lower peak utilisation after which the search for a lower peak ends. */
 #define FAILED_ROUNDS 10
-/* Common ceiling of the next round, relative to the lowest peak utilisation so far.  Two rounds with the short step
- * alternate with two rounds with the long step. */
+/* Common ceiling of the next round, relative to the lowest peak utilisation so far.  Two rounds use the short step,
+ * then two rounds the long step, and so on. */
 #define STEP 0.998
 #define LONG_STEP 0.99
 /* Price of utilisation above a ceiling in the search for a lower peak, relative to the price in the last sweep.  It is
  * higher than the cost of all flows that meet. */
 #define PEAK_PRICE 30.0
-/* Relative differences up to this value count as equality. */
+/* Relative differences up to this value count as equal values. */
 #define ROUNDING 1e-6
 
 static void release(descent_t *descent, tree_survey *survey)
@@ -145,7 +145,7 @@ static const descent_paths *paths_of(const descent_t *descent, int32_t target)
     return &descent->paths[descent->root_row[descent->targets->root[target]]];
 }
 
-/* Route a destination again.  Returns whether the next hop of a switch that sends changed. */
+/* Remove a destination's tree, and compute it again.  Returns whether the next hop of a switch that sends changed. */
 static int route_again(descent_t *descent, int32_t target, const descent_paths *paths)
 {
     const ibn_network *net = descent->net;
@@ -225,7 +225,8 @@ static int is_over(const descent_t *descent, int32_t target, const descent_paths
     return 0;
 }
 
-/* Route destinations that use channels above the common ceiling again: at most `left` of them, in random order. */
+/* Route again the destinations that use channels above the common ceiling, in random order, but at most `left`
+ * destinations. */
 static int64_t sweep_peak(descent_t *descent, int32_t *order, int32_t count, double common, int64_t left)
 {
     ibn_shuffle(order, count, &descent->random);
@@ -239,9 +240,9 @@ static int64_t sweep_peak(descent_t *descent, int32_t *order, int32_t count, dou
     return left;
 }
 
-/* Lower the highest utilisation in rounds.  Each round sets the common ceiling a little under the lowest peak so
- * far, and routes the destinations again that use channels above this ceiling.  The trees of the best round are
- * kept.  Returns 1 if memory is exhausted. */
+/* Lower the highest utilisation in rounds.  Each round sets the common ceiling a little below the lowest peak so far.
+ * Then it routes again the destinations that use channels above this ceiling.  The trees of the best round are kept.
+ * Returns 1 if memory is exhausted. */
 static int lower_peak(descent_t *descent, int32_t *order, int32_t count)
 {
     const ibn_descent_options *options = descent->options;

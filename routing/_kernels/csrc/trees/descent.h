@@ -7,23 +7,27 @@ typedef struct {
     /* [S], position of each switch in an order; a channel leads up if it leads to a lower position */
     const int32_t *position;
     const int32_t *level; /* [S], tier of each switch in the tree */
-    /* [S], slot of each switch: its number among all switches that are above the same lower switches */
+    /* [S], slot of each switch: its number among the switches that are above the same lower switches */
     const int32_t *slot;
-    const int32_t *slots; /* [S], number of slots (choices upwards) above each switch, at least 1 */
+    /* [S], number of slots above each switch, which is the number of its choices for paths up; at least 1 */
+    const int32_t *slots;
     const int32_t
-        *stride; /* [S], number of consecutive destinations for which the first sweep uses one slot above the switch */
+        /* [S], for each switch, the number of consecutive destinations that use one slot above it in the first sweep */
+        *stride;
     const int32_t *order; /* [D], destinations in the order of the first sweep */
-    /* [D, S], number of the channel with which each switch begins in the first sweep; 255: chosen by its slot */
+    /* [D, S], number of the channel that each switch uses in the first sweep; 255: the destination's slot decides */
     const uint8_t *start;
-    /* [S], weight of the flows from each source switch, by which pairs of flows that share a channel are counted */
+    /* [S], weight of the flows from each source switch; the weight of two flows that share a channel is computed from
+     * it */
     const double *meet_source;
-    const double *meet_target; /* [D], factor of meet_source for flows to each destination */
-    /* [C], ceiling: highest utilisation that costs nothing; the lowest of all is the common ceiling */
+    const double *meet_target; /* [D], factor of meet_source for the flows to each destination */
+    /* [C], ceiling: the highest utilisation of each channel that costs nothing; the lowest ceiling of all channels is
+     * the common ceiling */
     const double *ceiling;
     int32_t sweeps; /* number of sweeps; each routes all destinations once */
     const double
-        /* [sweeps], discount for pairs of flows that also share the channel before: part (0 to 1) that is not
-         * counted again */
+        /* [sweeps], by sweep: for pairs of flows that share two channels in a row, the part (0 to 1) of their weight
+         * that is not counted a second time */
         *discount;
     const double *price; /* [sweeps], cost of each unit of utilisation above a ceiling */
     double least_peak;   /* lower bound of the highest utilisation among the channels with the common ceiling */

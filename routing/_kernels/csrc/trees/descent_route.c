@@ -6,10 +6,11 @@
 #include "core/internal/random.h"
 #include "trees/internal/descent_state.h"
 
-/* Cost of sending up to a switch that does not have the destination's slot: above all other costs. */
+/* Cost of a channel up to a switch that does not have the destination's slot.  It is higher than all other costs
+ * together. */
 #define MISSED 1e12
-/* Cost of taking another channel than the one in the start tables, as a multiple of the cost of a missed slot.  It
- * exceeds the cost of the missed slots on a whole path. */
+/* Cost of a channel that differs from the channel in the start tables, as a multiple of the cost of a missed slot.  It
+ * exceeds the cost of all missed slots on a path. */
 #define START 64.0
 
 /* List the allowed channels of all switches on paths towards a root.  Returns 1 if memory is exhausted. */
@@ -218,8 +219,8 @@ void ibn_descent_route(descent_t *descent, int32_t target, const descent_paths *
         if (!descent->is_first)
             ibn_shuffle(places, end - begin, &descent->random);
         for (int32_t i = 0; i < end - begin; i++) {
-            /* If the paths to the LIDs of a port differ from the first switch on, the rule against shared switches
-             * is not needed later on the path. */
+            /* If the paths to the LIDs of a port already differ at the first switch, the rule against shared switches
+             * is not needed later on these paths. */
             int parts = has_siblings && descent->net->sources[paths->order[places[i]]] > 0.0;
             int32_t fewest = parts ? fewest_siblings(descent, target, paths, places[i]) : -1;
             choose(descent, target, paths, places[i], fewest);

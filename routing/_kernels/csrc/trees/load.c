@@ -144,8 +144,8 @@ static void count_hops(const struct all_to_all *job, int32_t lid, const int32_t 
     }
 }
 
-/* Replace the flows that flow_down added by the flows that arrive at the target.  `hops` must have been computed for
- * the target. */
+/* Compute the flow to each destination that arrives: replace the flows that flow_down added by those that reach the
+ * target. `hops` must have been computed for the target. */
 static void write_arrivals(const struct all_to_all *job, int64_t weight, const int32_t *out, int32_t filled,
                            const struct tree_memory *own)
 {

@@ -23,8 +23,8 @@ struct ibn_routes {
 int ibn_trees_load_all_to_all(const struct ibn_routes *routes, const int64_t *lid_weight, const int64_t *sources,
                               int32_t threads, int64_t *load, int64_t *hop_count);
 
-/* Compute the shares that flows get in traffic patterns.  A pattern consists of `flows` flows, each from a source
- * end port to a destination LID.
+/* Compute which share of the reference rate each flow of a traffic pattern gets.  A pattern consists of `flows` flows,
+ * each from a source end port to a destination LID.
  *
  * source, target_lid: [patterns][flows].
  * capacity: [channels], endport_rate: [end ports], in units of the reference rate.

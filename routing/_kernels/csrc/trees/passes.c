@@ -8,7 +8,8 @@
 
 #define BLOCK 16
 #define ROUNDS 64
-#define NEAR_PEAK 0.999 /* utilisation of a channel close to the peak, relative to the peak */
+/* utilisation from which on a channel counts as close to the peak, relative to the peak utilisation */
+#define NEAR_PEAK 0.999
 
 int ibn_account_prepare(const ibn_network *net, load_account *account)
 {

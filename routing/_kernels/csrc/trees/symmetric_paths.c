@@ -1,10 +1,10 @@
 /* Compute balanced shortest paths between switches such that the reply path is the path in reverse.
  *
  * Pairs of switches are routed nearest first.  The path of a pair consists of a first hop and the path of a nearer
- * pair, so next hops depend on the destination alone, in both directions.  Among the first hops that allow a reply
- * path in reverse, the one with the least loaded path is taken, and the flow of the pair is added at once.  If there
- * is none, each direction chooses a path for itself.  Later passes remove and recompute those pairs whose path is
- * not a section of another pair's path. */
+ * pair.  So next hops depend on the destination alone, in both directions.  A first hop is possible if the reply path
+ * can be the path in reverse.  Among the possible first hops, the one with the least loaded path is taken, and the flow
+ * of the pair is added at once.  If no first hop is possible, each direction gets its path separately.  Later passes
+ * remove and recompute those pairs whose path is not a section of another pair's path. */
 #include "trees/symmetric_paths.h"
 
 #include <math.h>
@@ -30,13 +30,13 @@ typedef struct {
         /* inverse_capacity: [C], inverse capacity of each channel; sources: [S], weight of each switch, where the
          * flow between two switches is the product of their weights */
         *sources;
-    uint8_t *next; /* [S, S] by destination and switch, the index of the next channel among the switch's channels */
-    double *load;  /* [C] load of each channel */
-    uint16_t *distance;  /* [S, S] hops between two switches, UNREACHED: no path */
-    int32_t *relied;     /* [S, S] number of longer paths that contain the path of the pair (a, b), a < b */
-    int32_t *pair;       /* [pairs] pairs of switches as a * S + b, nearest pairs first */
-    int64_t pairs;       /* number of connected pairs of switches */
-    int32_t *queue;      /* [S] queue of switches for searches */
+    uint8_t *next;      /* [S, S] by destination and switch: index of the next channel among the switch's channels */
+    double *load;       /* [C] load of each channel */
+    uint16_t *distance; /* [S, S] hops between two switches, UNREACHED: no path */
+    int32_t *relied;    /* [S, S] by pair of switches a < b: number of longer paths that contain the path of the pair */
+    int32_t *pair;      /* [pairs] pairs of switches as a * S + b, nearest pairs first */
+    int64_t pairs;      /* number of connected pairs of switches */
+    int32_t *queue;     /* [S] queue of switches for searches */
     double inverse_peak; /* 1 / highest utilisation, as last measured */
     int32_t squarings;   /* number of times that the utilisation is squared for the weight of a channel: see SCHEDULE */
 } job_t;
@@ -99,9 +99,9 @@ static double weigh(const job_t *job, int32_t c)
     return x;
 }
 
-/* Return the cost of the path to switch `to` that begins with channel c.  With `back`, the reply path is to be this
- * path in reverse, and its cost is added.  The result is INFINITY if this is impossible because a next hop of the
- * reverse path, other than its first, differs from the tree towards switch `back`. */
+/* Return the cost of the path to switch `to` that begins with channel c.  With `back`, the reply path must be this path
+ * in reverse, and its cost is added.  If a next hop of the reverse path, other than its first, differs from the tree
+ * towards switch `back`, the reply path is impossible and the result is INFINITY. */
 static double cost_of(const job_t *job, int32_t c, int32_t to, int32_t back)
 {
     double cost = weigh(job, c) + (back >= 0 ? weigh(job, job->reverse[c]) : 0.0);

@@ -51,8 +51,8 @@ static void choose(const job_t *job, load_account *account, uint8_t *next, const
     ibn_set_next_hop(job, account, next, u, best);
 }
 
-/* Update `estimate` for the neighbours of switch `from` that can send through it.  The path of `from` is fixed now,
- * so only the channel to `from` costs something. */
+/* Update `estimate` for the neighbours of switch `from` that can send through it.  The path of `from` is fixed now, so
+ * the estimate of a neighbour is the cost of the channel to `from` alone. */
 static void update_upstream(const job_t *job, load_account *account, const uint8_t *next, const uint16_t *distance,
                             int32_t from)
 {
@@ -75,7 +75,7 @@ static void update_upstream(const job_t *job, load_account *account, const uint8
     }
 }
 
-/* Compute the tree of one destination.  The nearest switches choose first; those at equal distance choose in random
+/* Compute the tree of one destination.  The nearest switches choose first; switches at equal distance choose in random
  * order, so that no switch always comes first.
  *
  * For bisection traffic, a switch without end ports chooses when the first flow reaches it, so that it can join the

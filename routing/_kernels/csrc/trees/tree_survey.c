@@ -3,8 +3,8 @@
  *
  * A switch that receives traffic on a channel down must forward it down.  Switches choose one after the other,
  * beginning with the first of the order.  A switch takes a path down if it is shorter than a path up, or if it is as
- * long and leaves at least as many channels to choose from.  Then all switches on shortest such paths down from
- * there are bound to go down too. */
+ * long and leaves at least as many channels to choose from.  Then all switches on shortest paths down from this switch
+ * must send down too. */
 #include "trees/internal/tree_survey.h"
 
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static int has_more_down(const tree_survey *survey, int32_t u, int32_t hops)
     return more >= 0;
 }
 
-/* Bind all switches after `u` on its shortest paths down: they must go down too. */
+/* Mark all switches after `u` on its shortest paths down: they must send down too. */
 static void bind_below(const tree_survey *survey, int32_t u)
 {
     const ibn_network *net = survey->net;
@@ -96,11 +96,13 @@ void ibn_tree_survey(const tree_survey *survey, int32_t root)
     }
 }
 
-/* Compute the hops of the paths that lead up and then down from every switch to some switches.
+/* Compute the hops of the shortest paths that lead up and then down in a switch order.  The paths lead from every
+ * switch to each of several root switches.
  *
  * position: int32 [S], position of each switch in the order.
  * root: int32 [roots], the switches where the paths end.
- * hops: int32 [roots, S], output; -1: no path.  Returns 0, or 1 if memory is exhausted. */
+ * hops: int32 [roots, S], output; -1: no path.
+ * Returns 0, or 1 if memory is exhausted. */
 int ibn_trees_updown_hops(const ibn_network *network, const int32_t *position, int32_t roots, const int32_t *root,
                           int32_t *hops)
 {

@@ -1,7 +1,8 @@
 /* Rule of allowed turns: each path uses only allowed CDG edges (turns), with one next hop per switch.
  *
- * The tree is grown from its root.  A switch may join by a channel if the turn from this channel into the next hop
- * of the switch at its end is allowed; the cheapest path joins first (E. W. Dijkstra, 1959).
+ * The tree is grown from its root.  A switch may join the tree by a channel if the turn from this channel to the next
+ * hop of the switch at the channel's end is allowed.  The switch with the cheapest path joins first (E. W. Dijkstra,
+ * 1959).
  *
  * A next hop that is cheap for one switch may leave another switch without any allowed channel.  In this case, the
  * path of that other switch in a spanning tree is fixed: all switches on it get the next hops of the spanning tree,
@@ -14,7 +15,7 @@
 
 /* Number of times that one tree is grown before all of its switches take the spanning tree. */
 #define MOST_GROWTHS 24
-/* Cost of a next hop for each other LID of the destination port that uses the same next switch. */
+/* Cost that is added to a next hop for each other LID of the destination port whose path uses the same next switch. */
 #define SIBLING_COST 0.1
 
 /* Return the cost of the path of a switch that begins with channel c. */
@@ -71,7 +72,7 @@ static void grow(const job_t *job, load_account *account, uint8_t *next, int32_t
         int32_t c = offer.of, u = net->src[c];
         if (next[u] != NO_CHANNEL)
             continue;
-        /* The path may have become more expensive by flow that was added since the offer was made. */
+        /* The path may have become more expensive since it was offered, because flow was added. */
         double cost = cost_over(job, account, next, target, c);
         if (cost > offer.key && account->offers.size > 0 && cost > account->offers.entry[0].key) {
             ibn_heap_push(&account->offers, cost, c);

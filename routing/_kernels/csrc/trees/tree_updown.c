@@ -31,8 +31,7 @@ static void survey_down(const job_t *job, load_account *account, const int32_t *
     }
 }
 
-/* Choose the missing next hops of the path down from switch `u`, because every switch on this path must forward
- * down. */
+/* Choose the missing next hops on the path down from switch `u`.  Every switch on this path must send down. */
 static void go_down(const job_t *job, load_account *account, uint8_t *next, const int32_t *position, int32_t u,
                     int32_t target)
 {

@@ -1,9 +1,9 @@
 /* Order the switches such that no dependency in use leads down and then up: see updown_order.h.
  *
- * The order is built from its end.  The last switch must have no dependency in use through it.  The switch before it
- * must have no dependency in use between two switches that come earlier, and so on.  Removing a switch only removes
- * dependencies, so a switch that can be last stays possible.  That is why any order of removal finds a valid order
- * if one exists. */
+ * The order is built from its end.  A switch can be last if no dependency in use leads through it.  A switch can be
+ * last but one if no dependency in use leads through it between two switches that come earlier, and so on.  Removing a
+ * switch only removes dependencies, so a switch that can be last stays possible.  That is why any order of removal
+ * finds a valid order if one exists. */
 #include "trees/updown_order.h"
 
 #include <stdlib.h>

@@ -16,7 +16,7 @@ typedef struct {
      * through each switch */
     double *weight, *cost, *through;
     ibn_heap heap; /* [C + S] switches by cost; it may contain a switch several times */
-    /* settled: [S], switches with a final path, nearest first; count: their number */
+    /* settled: [S], switches whose path is final, the nearest first; count: number of these switches */
     int32_t *settled, count;
 } job_t;
 

@@ -1,13 +1,13 @@
 /* Channel dependency graphs of several VLs that stay acyclic while edges are added.
  *
- * A CDG edge leads from a channel to a channel out of the switch where the first one ends.  The edge to the k-th
- * channel of that switch has number turn_first[first channel] + k.
+ * A CDG edge leads from a channel c to a channel out of the switch where c ends.  The edge to the k-th channel of this
+ * switch has number turn_first[c] + k.
  *
  * Each VL has a topological order of the channels.  If an added edge violates the order, the order is repaired (D.
  * J. Pearce, P. H. J. Kelly, ACM J. Exp. Algorithmics 11, 2007).
  *
- * Edges of a complete path are never removed.  So an edge that closes a cycle now will always close one.  It is
- * recorded as blocked, so that the cycle is searched for only once. */
+ * Edges of a complete path are never removed.  So an edge that closes a cycle now will always close one.  Such an edge
+ * is recorded as blocked, so that the cycle is searched for only once. */
 #ifndef IBNUE_ACYCLIC_H
 #define IBNUE_ACYCLIC_H
 

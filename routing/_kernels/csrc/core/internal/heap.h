@@ -1,4 +1,5 @@
-/* Binary heap of numbered items, the smallest key first; among equal keys, the smallest number first. */
+/* Binary heap of numbered items.  The item with the smallest key is removed first; among items with equal keys, the one
+ * with the smallest number. */
 #ifndef IBNUE_HEAP_H
 #define IBNUE_HEAP_H
 

@@ -16,8 +16,8 @@ static inline int64_t ibn_order_key(const int32_t *place, int32_t channel)
 }
 
 /* Place the channels from which the new edge can be reached (`before`) ahead of those that can be reached from the edge
- * (`behind`).  Together these channels are distributed over the positions that they had; within each set the order
- * stays.
+ * (`behind`).  All these channels together keep the same set of positions.  Within `before` and within `behind`, the
+ * order of the channels stays.
  *
  * place: [C], position of each channel.
  * scratch: [ahead + back]. */

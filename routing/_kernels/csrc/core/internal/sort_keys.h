@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #define IBN_FEW_KEYS 24
-/* Number of keys from which on qsort() is used: it is as fast as the sort below, and its time never grows
- * quadratically. */
+/* Number of keys from which on qsort() is used instead of the sort below.  From this number on qsort() is as fast, and
+ * its time never grows quadratically. */
 #define IBN_MANY_KEYS 4096
 
 static inline int ibn_ascending(const void *a, const void *b)

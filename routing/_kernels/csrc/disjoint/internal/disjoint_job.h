@@ -15,8 +15,8 @@ typedef struct {
     /* [S, K, S]: by destination, tree and switch, the index of the next channel among the switch's channels, 255:
      * none */
     uint8_t *next;
-    /* [S, S]: with `shared`, the switch order chosen for each pair, 255: no order allows its first paths; otherwise
-     * NULL */
+    /* [S, S]: with `shared`, the switch order chosen for each pair of switches, 255: no order allows the pair's paths
+     * in the first trees; NULL without `shared` */
     uint8_t *order;
     /* whether `order` restricts the paths: true with `shared`, as soon as the switch orders of all pairs are chosen */
     bool shared;
@@ -31,9 +31,10 @@ typedef struct {
     uint8_t *mark;   /* [C]: by link, the trees whose path uses the link, as bits */
     /* [C]: by link into the current destination, whether the current tree keeps the first tree's branch over it */
     uint8_t *kept;
-    uint32_t now;      /* number of the current set of paths, compared with `stamp` */
-    uint64_t random;   /* state of the random generator */
-    double *forwarded; /* [S]: end ports whose traffic each switch forwards in the tree that is being computed */
+    uint32_t now;    /* number of the current set of paths, compared with `stamp` */
+    uint64_t random; /* state of the random generator */
+    /* [S]: number of end ports whose traffic each switch forwards in the tree that is being computed */
+    double *forwarded;
     int32_t *shuffled; /* [S]: all destinations in random order */
     int32_t *turn;     /* [S]: the switches of one tree in random order */
     int32_t *queue;    /* [S]: switches that reach the current destination, nearest first */
@@ -96,9 +97,9 @@ static inline uint8_t disjoint_mask_back(const disjoint_job *job, int32_t d, int
     return job->mask[disjoint_row(job, s, job->net->weight[s] > 0 ? tree : 0) + d];
 }
 
-/* Return whether a path must not be used.  `mask` has the switch orders that allow the path, as bits.  With
- * `shared`, the order of its pair of switches must be among them; otherwise, one of them must also allow the reply
- * path. */
+/* Return whether a path must not be used. `mask` has the switch orders that allow the path, as bits.  With `shared`,
+ * the order chosen for the pair of switches must be in `mask`.  Without `shared`, some order in `mask` must also allow
+ * the reply path. */
 static inline bool disjoint_is_wrong(const disjoint_job *job, int32_t d, int32_t tree, int32_t s, uint8_t mask)
 {
     if (!disjoint_counts(job, d, s))

@@ -1,5 +1,5 @@
-/* State of the layering kernel, shared by its source files.  A LAYER is a VL with its CDG.  A TARGET is a
- * destination LID.  A UNIT is what is put into one layer as a whole: one path or, with `mutual`, all paths between
+/* State of the layering kernel, shared by its source files.  A LAYER is a VL with its CDG.  A TARGET is a destination
+ * LID.  A UNIT is a set of paths that are put into one layer together: one path or, with `mutual`, all paths between
  * two switches in both directions. */
 #ifndef IBNUE_LAYERING_JOB_H
 #define IBNUE_LAYERING_JOB_H
@@ -29,12 +29,13 @@ typedef struct {
     int32_t steps;      /* number of edges in `step` */
     int64_t room;       /* allocated number of edges in `step` */
     ibn_layers *result;
-    int hasty;      /* whether to stop after the first path length at which some unit fits into no layer */
+    /* 1: stop as soon as no layer has room for some unit, after all units with paths of that length were tried */
+    int hasty;
     int64_t budget; /* limit of graph.visited, beyond which no more units are placed */
     int failed;     /* whether memory ran out */
 } layering_job;
 
-/* A first hop of a path, with the highest utilisation on the path. */
+/* Candidate for the first hop of a path, with the highest utilisation of a channel on the path. */
 typedef struct {
     double worst;
     int32_t channel;
@@ -66,7 +67,7 @@ static inline int32_t ibn_layering_first_layer_between(const layering_job *job, 
                                 : job->paths->region[b];
 }
 
-/* Return whether the path from a switch to a target counts: one of its two ends is marked in `counted`. */
+/* Return whether the path from a switch to a target is a counted path: one of its two ends is marked in `counted`. */
 static inline int ibn_layering_is_counted(const ibn_path_set *paths, int32_t target, int32_t u)
 {
     return paths->counted[u] || paths->counted[paths->root[target]];
@@ -102,19 +103,19 @@ static inline int ibn_layering_by_peak(const void *a, const void *b)
     return x->channel - y->channel;
 }
 
-/* Functions of place.c: CDG edges of a unit, and a layer for it. */
+/* Functions of place.c.  They collect the CDG edges of a unit, and find a layer for the unit. */
 void ibn_layering_measure_hops(layering_job *job);
 int ibn_layering_collect_edges(layering_job *job, int32_t target, int32_t from);
 int32_t ibn_layering_place(layering_job *job, int32_t vls, int avoid, int32_t start);
-/* Functions of paths.c: layers for single paths. */
+/* Function of paths.c.  It assigns layers to single paths. */
 int64_t ibn_layering_place_paths(layering_job *job, int32_t vls, int avoid, int counted);
-/* Functions of symmetric.c: layers for pairs of switches. */
+/* Functions of symmetric.c.  They assign layers to pairs of switches. */
 int32_t ibn_layering_path_between(layering_job *job, int32_t a, int32_t b, double *flow);
 void ibn_layering_measure_lengths(layering_job *job);
 int64_t ibn_layering_place_pairs(layering_job *job, int32_t vls, int avoid, int counted);
-/* Functions of unload.c: move next hops off the channels with the peak utilisation. */
+/* Function of unload.c.  It moves next hops off the channels with the peak utilisation. */
 void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind);
-/* Functions of rebalance.c: balance the load of the layers. */
+/* Function of rebalance.c.  It balances the load of the layers. */
 int ibn_layering_rebalance(layering_job *job);
 
 #endif

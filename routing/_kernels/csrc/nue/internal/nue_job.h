@@ -7,8 +7,8 @@
  * A dependency is USED while a tree of the layer or the escape tree contains it.  The trees that contain a
  * dependency are counted, so that trees can be removed again.
  *
- * A dependency that is not used is ALLOWED unless it would close a cycle of used dependencies.  If it would, it is
- * recorded as BLOCKED, which is valid until the EPOCH ends. */
+ * A dependency that is not used is ALLOWED unless it would close a cycle of used dependencies.  A dependency that would
+ * close a cycle is recorded as BLOCKED; the record is valid until the EPOCH ends. */
 #ifndef IBNUE_INTERNAL_NUE_JOB_H
 #define IBNUE_INTERNAL_NUE_JOB_H
 
@@ -27,7 +27,7 @@ typedef struct {
 } layer_t;
 
 typedef struct {
-    job_t job; /* network, targets and trees, as in the balancing kernel (trees/balance.c) */
+    job_t job; /* base: network, targets and trees, as in the balancing kernel (trees/balance.c) */
     const ibn_nue_options *options;
     int32_t *slot_first; /* [C] slot of the first dependency of each channel */
     int32_t *part_size;  /* [S] number of switches of the connected part to which each switch belongs */
@@ -47,12 +47,12 @@ typedef struct {
     int32_t *depth;        /* [S] number of the wave in which each switch joined the tree, -1: not yet */
     int64_t *seen;         /* [S] number of the last search that visited each switch */
     int64_t stamp;         /* number of the current search, compared with `seen` */
-    int32_t *mark, *stack; /* [C] scratch of the searches for cycles */
+    int32_t *mark, *stack; /* [C] scratch of the cycle searches */
     /* forward, backward: [C], both: [2 C], scratch of the repair of the topological order (core/internal/order_repair.h) */
     int64_t *forward, *backward, *both;
     int32_t search; /* number of the current cycle search, compared with `mark` */
-    /* log: [S] slots of the dependencies that were found to be blocked since the log was emptied; logged: their
-     * number.  When the log is full, further ones are not recorded. */
+    /* log: [S] slots of the dependencies that were found to be blocked since the log was emptied; logged: number of
+     * entries in the log.  A full log takes no more entries. */
     int32_t *log, logged;
     int32_t *candidate; /* [256] channels that a switch may choose as its next hop */
     double *cost;       /* [256] costs of the channels in `candidate` */

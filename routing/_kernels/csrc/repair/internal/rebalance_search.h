@@ -12,7 +12,7 @@ typedef struct {
     int32_t hops; /* hops from the channel to the LID, as computed when the LID was listed */
     /* number of changed entries towards the LID at the time when `flow` was computed; -1: `flow` is not yet computed */
     int32_t version;
-    int64_t flow; /* flow on the channel that goes to the LID */
+    int64_t flow; /* flow to the LID on the channel */
 } channel_user;
 
 typedef struct {
@@ -21,12 +21,12 @@ typedef struct {
 } user_list;
 
 typedef struct {
-    /* lid, at, channel: the move lets switch `at` send packets to this LID over this channel */
+    /* lid, at, channel: by this move, switch `at` sends packets to the LID over this channel */
     int32_t lid, at, channel;
     int32_t hops; /* length of the new path, in hops */
     /* decrease of the objective, which is the sum of the squared excess of the utilisation over the goal */
     double gain;
-    bool costs; /* whether the move changes an entry that was equal to that of the previous tables */
+    bool costs; /* whether the move changes an entry that equals the entry of the previous tables */
 } entry_move;
 
 typedef struct {
@@ -63,21 +63,23 @@ static inline int64_t ibn_rebalance_utilisation(const rebalance_search *look, in
 /* Make a LID the current LID, for which moves are searched next. */
 void ibn_rebalance_open_column(rebalance_search *look, int32_t lid);
 
-/* List in state->queue a switch and all switches whose paths lead through it, and count the work. */
+/* List in state->queue a switch and all switches whose paths lead through it.  The number of listed switches is
+ * subtracted from the work limit. */
 void ibn_rebalance_collect(rebalance_search *look, int32_t s);
 
 /* Mark the channels of the present path from a switch to the current LID.  Returns the number of hops, or -1 if the
  * LID is not reached. */
 int32_t ibn_rebalance_mark_path(rebalance_search *look, int32_t s);
 
-/* Replace the entry of a switch towards the current LID, whose subtree is listed, and move the flow with it. */
+/* Replace the entry of a switch towards the current LID, and move the flow of its subtree to the new path.  The subtree
+ * must be listed in state->queue. */
 void ibn_rebalance_set_entry(rebalance_search *look, int32_t s, uint8_t port);
 
-/* Return the highest utilisation of a channel, at least the goal. */
+/* Return the highest utilisation of any channel; if it is below the goal, return the goal. */
 int64_t ibn_rebalance_peak(const rebalance_search *look);
 
-/* Give entries their previous value again where that raises no channel above the highest utilisation.  Returns the
- * number of these entries. */
+/* Restore the previous value of entries, if that raises no channel above the highest utilisation.  Returns the number
+ * of restored entries. */
 int32_t ibn_rebalance_restore_entries(rebalance_search *look);
 
 #endif

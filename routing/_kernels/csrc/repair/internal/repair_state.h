@@ -1,9 +1,10 @@
 /* State of the repair kernel, shared by its source files.  Entries are repaired LID by LID; the LFT entries of all
  * switches towards one LID are its COLUMN.
  *
- * A switch without an LFT entry towards the current LID is DISCONNECTED.  In the code it is a `root`: the root of
- * its SUBTREE, the switches whose paths lead through it.  All switches of the subtree are CUT OFF from the LID.
- * They keep their entries, so they follow the disconnected switch onto the path that it gets.
+ * A switch without an LFT entry towards the current LID is DISCONNECTED.  In the code, a disconnected switch is called
+ * a `root`.  Its SUBTREE is the switch itself and all switches whose paths lead through it.  All switches of the
+ * subtree are CUT OFF from the LID.  They keep their entries, so they follow the disconnected switch onto the path that
+ * it gets.
  *
  * To DISPLACE a switch is to move it to another path, so that a disconnected switch finds one.  To DEFER a switch is
  * to detach it from its subtree: it becomes a disconnected switch, and is repaired later.  A path is MONOTONE if its
@@ -20,10 +21,12 @@
 #define NO_ROUTE 255 /* LFT entry that stands for "no path" */
 #define NO_SL 255
 #define MOST_VLS 16
-#define MOST_DEFERRED 24 /* largest number of switches that are detached, to be repaired later, for one LID */
-/* limit of the channels that cycle searches for one LID visit; beyond it, no switch is moved to make room for others */
+#define MOST_DEFERRED 24 /* Largest number of switches that are detached for one LID in order to be repaired later. */
+/* Limit of the number of channels that cycle searches for one LID visit.  Beyond this limit, no switch is moved to make
+ * room for other switches. */
 #define SEARCH_BUDGET 10000
-/* Limit of the channels that cycle searches for all LIDs visit; beyond it, no subtree is split over VLs. */
+/* Limit of the number of channels that cycle searches for all LIDs visit.  Beyond this limit, no subtree is split over
+ * VLs. */
 #define PARTS_BUDGET 400000
 
 /* Indices of the array `counts`, described at ibn_repair_columns (repair.h). */
@@ -33,17 +36,18 @@ enum { MISSING, FILLED, MOVED, VISITED, BY_PARTS, COUNTS };
 #define NEEDS_VL (-2) /* The packets of a switch need another VL. */
 #define DEFERRED (-3) /* The switch was detached and is repaired later. */
 
-/* Next channel of a switch towards a LID.  The value is valid only while `column` equals the number of the current
- * column. */
+/* Cached next channel of a switch towards the current LID.  The value is valid only while `column` equals the number of
+ * the current column. */
 typedef struct {
     int32_t column, channel;
 } cached_channel;
 
-/* A path that a switch may take, given by its first channel. */
+/* A path that a switch may take. */
 typedef struct {
     int32_t channel, hops; /* hops: length of the path */
     int64_t peak;          /* peak: highest utilisation of a channel on the path */
-    /* old: the path begins with the preferred entry; near: it is at most two hops longer than the shortest path */
+    /* old: whether the path begins with the preferred entry; near: whether it is at most two hops longer than the
+     * shortest path */
     bool old, near;
 } candidate;
 
@@ -160,20 +164,21 @@ static inline bool ibn_repair_is_excluded(const repair_state *job, acyclic_step 
            || (job->only_monotone && place[step.channel] >= place[next]);
 }
 
-/* LFT entries towards the current LID: ibn_repair_set_entry sets an entry and saves its previous value,
- * ibn_repair_save_entry only saves it, and ibn_repair_restore_column restores all saved entries. */
+/* These functions change LFT entries towards the current LID. ibn_repair_set_entry sets an entry and saves its previous
+ * value. ibn_repair_save_entry only saves the value. ibn_repair_restore_column restores all saved entries. */
 void ibn_repair_set_entry(repair_state *job, int32_t s, uint8_t port);
 void ibn_repair_save_entry(repair_state *job, int32_t s);
 void ibn_repair_restore_column(repair_state *job);
 
-/* Subtrees and paths: ibn_repair_collect_subtree lists the switches of a subtree in job->queue; ibn_repair_vls_of
- * returns the VLs on which a switch sends; ibn_repair_common_suffix lists the CDG edges of the path after a channel. */
+/* These functions follow paths. ibn_repair_collect_subtree lists the switches of a subtree in job->queue.
+ * ibn_repair_vls_of returns the VLs on which a switch sends. ibn_repair_common_suffix lists the CDG edges of the path
+ * after a channel. */
 void ibn_repair_collect_subtree(repair_state *job, int32_t root);
 uint32_t ibn_repair_vls_of(const repair_state *job, int32_t s);
 int32_t ibn_repair_common_suffix(repair_state *job, int32_t c, int32_t count);
 
-/* Tests whether CDG edges close a cycle, and whether a subtree may take a channel.  Other functions of this group
- * remove added edges again.  Each function is described at its definition. */
+/* These functions test whether CDG edges close a cycle, and whether a subtree may take a channel.  Some of them remove
+ * added edges again.  Each function is described at its definition. */
 bool ibn_repair_fits(repair_state *job, int32_t count, int32_t vl);
 void ibn_repair_unblock(repair_state *job, int32_t had);
 bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl);
@@ -184,20 +189,20 @@ bool ibn_repair_note_displaceable(repair_state *job);
 bool ibn_repair_may_follow(const repair_state *job, int32_t root, int32_t x, int32_t next);
 void ibn_repair_undo(repair_state *job);
 
-/* Connection of subtrees: ibn_repair_detach marks a subtree as cut off from the LID, ibn_repair_attach_subtree as
- * connected again, and ibn_repair_add_flow adds flow to the channels of a path. */
+/* These functions disconnect and connect subtrees. ibn_repair_detach marks a subtree as cut off from the LID, and
+ * ibn_repair_attach_subtree as connected again. ibn_repair_add_flow adds flow to the channels of a path. */
 void ibn_repair_detach(repair_state *job, int32_t root);
 void ibn_repair_attach_subtree(repair_state *job);
 void ibn_repair_add_flow(repair_state *job, int32_t s, int64_t flow);
 
-/* Paths to the current LID: ibn_repair_hops returns the hops from a switch (-1: it is cut off),
+/* These functions find paths to the current LID. ibn_repair_hops returns the hops from a switch (-1: it is cut off).
  * ibn_repair_candidates lists the paths that a switch could take. */
 int32_t ibn_repair_hops(repair_state *job, int32_t s);
 int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32_t *next);
 
-/* Search for paths of disconnected switches: the `attach` functions search directly, the `displace` functions move
- * another switch to make room.  Functions for several switches return the number of switches that are still
- * disconnected. */
+/* These functions search for paths of disconnected switches.  The `attach` functions search directly.  The `displace`
+ * functions move another switch to make room.  Functions for several switches return the number of switches that are
+ * still disconnected. */
 bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t *next);
 int32_t ibn_repair_attach_roots(repair_state *job, int32_t count);
 bool ibn_repair_displace(repair_state *job, int32_t root);
@@ -222,8 +227,8 @@ void ibn_repair_dispose(repair_state *job);
  * the graph into the array. */
 void ibn_repair_copy_masks(repair_state *job, uint16_t *dependencies, bool back);
 
-/* Copy the LFT entries of another LID to the current LID.  Hardly any CDG edge is added, because the edges of the
- * copied paths are in use already. */
+/* Copy the LFT entries of another LID to the current LID. Few CDG edges are added, because the edges of the copied
+ * paths are in use already. */
 bool ibn_repair_copy_column(repair_state *job);
 
 #endif

@@ -14,14 +14,14 @@
 
 enum { SCHEME_NONE, SCHEME_ESCAPE, SCHEME_TOKEN, SCHEME_BUBBLE, SCHEME_GROUPS };
 enum {
-    AV_CREDIT,           /* credits reach the sender of a VC; subject: VC, value: blocks */
-    AV_ARRIVE,           /* the head of a packet can be forwarded; subject: packet */
-    AV_DELIVER,          /* the tail of a packet has reached its CA; subject: packet */
-    AV_FREE,             /* a channel has finished sending a packet; subject: channel */
-    AV_SHOW,             /* the next packet of a queue becomes the head packet; subject: VC */
-    AV_SPARE,            /* a spare buffer is free again; subject: switch */
-    AV_INJECT,           /* a flow can send its next packet; subject: flow */
-    AV_LATER,            /* first of the kinds that are handled after the others of a tick, in sorted order */
+    AV_CREDIT,  /* credits reach the sender of a VC; subject: VC, value: blocks */
+    AV_ARRIVE,  /* the head of a packet can be forwarded; subject: packet */
+    AV_DELIVER, /* the tail of a packet has reached its CA; subject: packet */
+    AV_FREE,    /* a channel has finished sending a packet; subject: channel */
+    AV_SHOW,    /* the next packet of a queue becomes the head packet; subject: VC */
+    AV_SPARE,   /* a spare buffer is free again; subject: switch */
+    AV_INJECT,  /* a flow can send its next packet; subject: flow */
+    AV_LATER,   /* first of the kinds of events that are handled after all other events of a tick, in sorted order */
     AV_TOKEN = AV_LATER, /* the token reaches a switch; subject: switch */
     AV_EXPIRE,           /* the mark of a channel may have expired; subject: channel */
     AV_PING,             /* a ping arrives; subject: channel by which it arrives, value: ping */
@@ -34,7 +34,7 @@ enum { SPARE_FREE, SPARE_TAKEN, SPARE_READY, SPARE_LEAVING };
 
 /* An event that is due at a later tick. */
 typedef struct {
-    int64_t time; /* tick at which the event is due; while events of one tick are sorted: the last sort key */
+    int64_t time; /* tick at which the event is due; while the events of one tick are sorted, the last sort key */
     int32_t kind, /* kind of the event: AV_... */
         subject,  /* VC, packet, channel, switch or flow to which the event belongs, depending on the kind */
         value,    /* blocks of credit or number of a ping, depending on the kind */
@@ -53,16 +53,16 @@ typedef struct {
 
 /* State of one virtual channel (VC). */
 typedef struct {
-    int32_t credits,   /* blocks that the sender may send */
-        held,          /* blocks in the receiver's buffer that have not begun to leave */
-        flying,        /* blocks on the way to the buffer */
-        returning,     /* blocks that have left the buffer, but whose credit has not reached the sender */
-        buffer;        /* size of the buffer in blocks: the sum of the four numbers above */
-    int32_t vl,        /* VL of this VC */
-        channel;       /* channel of this VC */
-    ibn_fifo queue;    /* packets in the receiver's buffer */
-    int64_t since;     /* tick since which the head packet is at the head of the queue */
-    int32_t leaving;   /* 1: the tail of the previous packet has not left, so there is no head packet; else 0 */
+    int32_t credits, /* blocks that the sender may send */
+        held,        /* blocks in the receiver's buffer that have not begun to leave */
+        flying,      /* blocks on the way to the buffer */
+        returning,   /* blocks that have left the buffer, but whose credit has not reached the sender */
+        buffer;      /* size of the buffer in blocks, which is the sum of `credits`, `held`, `flying` and `returning` */
+    int32_t vl,      /* VL of this VC */
+        channel;     /* channel of this VC */
+    ibn_fifo queue;  /* packets in the receiver's buffer */
+    int64_t since;   /* tick since which the head packet is at the head of the queue */
+    int32_t leaving; /* 1: the tail of the previous packet has not left yet, so the queue has no head packet; else 0 */
     int64_t next_ping; /* earliest tick at which this queue may send another ping */
 } ibn_adaptive_vc;
 
@@ -87,13 +87,13 @@ typedef struct {
 
 /* State of one device. */
 typedef struct {
-    int32_t turn,        /* input (of a switch) or flow (of a CA) that round robin serves first next time */
+    int32_t turn,        /* the input (of a switch) or flow (of a CA) that round robin serves first the next time */
         touched;         /* 1: the device is in sim->touched, else 0 */
-    uint32_t sends;      /* packets sent since the start; unsigned, because it may wrap around */
-    int32_t flows_first, /* CA: position of its first flow in sim->by_device */
-        flows;           /* CA: number of its flows */
-    int32_t spare,       /* switch: packet in the spare buffer, or IBN_NONE */
-        spare_state;     /* switch: state of the spare buffer, SPARE_... */
+    uint32_t sends;      /* packets sent since the start (unsigned, because the number may wrap around) */
+    int32_t flows_first, /* used for CAs: position of its first flow in sim->by_device */
+        flows;           /* used for CAs: number of its flows */
+    int32_t spare,       /* used for switches: packet in the spare buffer, or IBN_NONE */
+        spare_state;     /* used for switches: state of the spare buffer, SPARE_... */
 } ibn_adaptive_device;
 
 /* A ping.  It follows waiting packets from channel to channel, until it returns to a channel on its path or ends. */
@@ -117,7 +117,7 @@ struct ibn_adaptive {
         flows;       /* number of flows */
     int64_t now,     /* present tick */
         vcs;         /* number of VCs: channels x vls */
-    /* the options; their arrays are copied to the fields below, and not used from here */
+    /* the options; the arrays in them are not used, because the fields below have copies */
     ibn_adaptive_options options;
     ibn_adaptive_channel *channel; /* [channels] state of each channel */
     ibn_adaptive_vc *vc;           /* [vcs] state of each VC */
@@ -176,14 +176,14 @@ struct ibn_adaptive {
 };
 
 #pragma GCC visibility push(hidden)
-/* Functions of adaptive_events.c: storage of events, packets and pings. */
+/* Functions of adaptive_events.c.  They store events, packets and pings. */
 int ibn_av_more(void **array, int32_t made, size_t size);
 void ibn_av_at(ibn_adaptive *sim, int64_t time, int kind, int32_t subject, int32_t value);
 int32_t ibn_av_new_packet(ibn_adaptive *sim);
 void ibn_av_free_packet(ibn_adaptive *sim, int32_t p);
 int32_t ibn_av_new_ping(ibn_adaptive *sim);
 void ibn_av_free_ping(ibn_adaptive *sim, int32_t ping);
-/* Functions of adaptive_choose.c: choice of the VC on which a packet continues. */
+/* Functions of adaptive_choose.c.  They choose the VC on which a packet continues. */
 int32_t ibn_av_better(const ibn_adaptive *sim, int32_t best, int32_t c, int32_t vls, int32_t p);
 int32_t ibn_av_first_vl(const ibn_adaptive *sim, int32_t p);
 int32_t ibn_av_choose(const ibn_adaptive *sim, int32_t p, int32_t from);
@@ -192,7 +192,7 @@ int32_t ibn_av_escape(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t 
 int ibn_av_only_escape(const ibn_adaptive *sim, int32_t from);
 int ibn_av_marked(const ibn_adaptive *sim, int32_t c);
 int ibn_av_for_other(const ibn_adaptive *sim, int32_t c, int32_t p);
-/* Functions of adaptive_move.c: movement of packets. */
+/* Functions of adaptive_move.c.  They move packets. */
 void ibn_av_serve(ibn_adaptive *sim, int32_t d);
 void ibn_av_arrive(ibn_adaptive *sim, int32_t p);
 void ibn_av_deliver(ibn_adaptive *sim, int32_t p);
@@ -200,7 +200,7 @@ void ibn_av_show(ibn_adaptive *sim, int32_t l);
 void ibn_av_prepare(ibn_adaptive *sim, int32_t f);
 void ibn_av_take(ibn_adaptive *sim, int32_t l, int64_t end);
 int64_t ibn_av_end(ibn_adaptive_channel *channel, const ibn_packet *packet, int64_t now);
-/* Functions of adaptive_recover.c: recovery from deadlock. */
+/* Functions of adaptive_recover.c.  They resolve deadlocks. */
 void ibn_av_token(ibn_adaptive *sim, int32_t s);
 void ibn_av_ping(ibn_adaptive *sim, int32_t c, int32_t ping);
 void ibn_av_sample(ibn_adaptive *sim);

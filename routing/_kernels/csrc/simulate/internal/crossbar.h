@@ -1,7 +1,7 @@
 /* Limit of a switch's crossbar: number of packets that one input may send at once to different outputs.
  *
- * The functions of this file are used only if options.speedup > 0.  In the bit masks, each input or output of a switch
- * has the bit with its number. */
+ * The functions of this file are used only if options.speedup > 0.  In the bit masks, bit n stands for input or output
+ * number n of a switch. */
 #ifndef IBNUE_INTERNAL_SIM_CROSSBAR_H
 #define IBNUE_INTERNAL_SIM_CROSSBAR_H
 
@@ -15,7 +15,8 @@ static inline int ibn_input_full(const ibn_sim *sim, int32_t device, int32_t inp
     return sim->full_inputs[device * IBN_PORT_WORDS + (input >> 6)] >> (input & 63) & 1;
 }
 
-/* Record that channel c has packets for which an input must first finish another packet.  Then c is arbitrated. */
+/* Record that channel c waits for an input that must first finish sending another packet.  When the input is free,
+ * channel c is arbitrated. */
 static inline void ibn_await_input(ibn_sim *sim, int32_t c)
 {
     int32_t device = sim->channel[c].src, output = c - sim->out_first[device];

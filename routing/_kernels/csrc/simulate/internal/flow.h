@@ -52,7 +52,8 @@ static inline double ibn_fraction(uint64_t number)
     return (double)(number >> 11) * 0x1p-53;
 }
 
-/* Return one of `count` LIDs in `lists` from position `list` on.  The upper half of a random number selects the LID. */
+/* Return one of the `count` LIDs in `lists` that begin at position `list`.  The upper half of a random number selects
+ * the LID. */
 static inline int32_t ibn_pick(const int32_t *lists, int32_t list, int32_t count, uint64_t number)
 {
     return lists[list + (int32_t)(((number >> 32) * (uint64_t)count) >> 32)];

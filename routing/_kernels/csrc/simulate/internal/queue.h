@@ -48,8 +48,8 @@ IBN_SPECIALIZED void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl,
         sim->packet[queue->tail].next = p;
     }
     queue->tail = p;
-    /* If the queues of the channel were empty, the channel could have sent only from now on.  The code has no branch,
-     * because a branch here would often be mispredicted. */
+    /* If the queues of the channel were empty before, the time at which the channel waits begins now.  The code has no
+     * branch, because a branch here would often be mispredicted. */
     int64_t since = channel->vls ? INT64_MIN : now;
     channel->busy = channel->busy > since ? channel->busy : since;
     if (!vc->waiting++) {

@@ -12,15 +12,16 @@
 enum {
     EV_FREE,   /* a channel has finished sending a packet; subject: channel */
     EV_CREDIT, /* credits reach the sender of a VC; subject: VC, value: blocks */
-    /* room in a buffer becomes free, but the sender does not know it yet; subject: VC, value: blocks */
+    /* room in a buffer becomes free at the receiver, but the sender does not know this yet; subject: VC, value:
+     * blocks */
     EV_FREED,
-    EV_ARRIVE,          /* the head of a packet can be forwarded; subject: packet */
-    EV_DELIVER,         /* the tail of a packet has reached a CA; subject: packet */
-    EV_INJECT,          /* a flow can send its next packet; subject: flow */
-    EV_EXPOSE,          /* the next packet of a single FIFO can be forwarded; subject: VC */
-    EV_INPUT,           /* an input of a switch has finished sending a packet; subject: channel into the switch */
-    EV_PAUSE,           /* a pause message reaches its sender; subject: VC, value: number of the message */
-    EV_LATER,           /* first of the kinds that are handled after all other events of a tick, in sorted order */
+    EV_ARRIVE,  /* the head of a packet can be forwarded; subject: packet */
+    EV_DELIVER, /* the tail of a packet has reached a CA; subject: packet */
+    EV_INJECT,  /* a flow can send its next packet; subject: flow */
+    EV_EXPOSE,  /* the next packet of a single FIFO can be forwarded; subject: VC */
+    EV_INPUT,   /* an input of a switch has finished sending a packet; subject: channel into the switch */
+    EV_PAUSE,   /* a pause message reaches its sender; subject: VC, value: number of the message */
+    EV_LATER,   /* first of the kinds of events that are handled after all other events of a tick, in sorted order */
     EV_HEAD = EV_LATER, /* a head packet may have exceeded a lifetime limit; subject: VC */
     EV_UNSTALL,         /* a VL stall ends; subject: VC */
     EV_RULE_END,        /* a rule of Deadlock Breaker ends; subject: output VC, value: input VC */
@@ -56,7 +57,8 @@ enum {
 };
 enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 
-/* The compiler makes a specialized copy of such a function for each constant argument, such as plain = 1. */
+/* The compiler makes a specialised copy of a function with this attribute for each constant argument, such as plain =
+ * 1. */
 #define IBN_SPECIALIZED static inline __attribute__((always_inline))
 
 #define IBN_COST_BITS 20
@@ -66,9 +68,9 @@ enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 #define IBN_LATENCY_BUCKETS 2048 /* number of buckets in a histogram of latencies, see ibn_latency_bucket in flow.h */
 /* number of event kinds for which a slot of the timing wheel has room; they fill a cache line */
 #define IBN_SLOT 16
-#define IBN_CLCM_PORTS 64    /* maximum number of entries of a control message */
+#define IBN_CLCM_PORTS 64    /* largest number of entries in a control message */
 #define IBN_LOG_WIDTH 6      /* number of columns of the log: tick, kind, four numbers */
-#define IBN_LOG_MOST 4000000 /* maximum number of rows of the log; further rows are only counted */
+#define IBN_LOG_MOST 4000000 /* largest number of rows of the log; further rows are counted, but not stored */
 
 /* An event that is due at a later tick.  Its tick and kind follow from the place where it is stored. */
 typedef struct {
@@ -85,20 +87,22 @@ typedef struct {
 
 /* A packet of the simulation, in one cache line. */
 typedef struct {
-    int64_t born,   /* tick at which the packet's message was due */
-        entered,    /* tick at which the packet began to leave its CA */
-        ready,      /* first tick at which the present device could forward the packet's head */
-        tail,       /* tick at which the packet's tail reaches the present device */
-        headed;     /* tick at which the packet became first in its queue; adaptive routing: its serial number */
-    int32_t next,   /* next packet in the queue, or next one in the free list; IBN_NONE: none */
+    int64_t born, /* tick at which the packet's message was due */
+        entered,  /* tick at which the packet began to leave its CA */
+        ready,    /* first tick at which the present device could forward the packet's head */
+        tail,     /* tick at which the packet's tail reaches the present device */
+        /* tick at which the packet became the first one in its queue; in simulations with adaptive routing, the
+         * packet's serial number */
+        headed;
+    int32_t next,   /* next packet in the queue, or next packet in the free list; IBN_NONE: none */
         flow,       /* flow of the packet */
-        channel,    /* channel by which it arrived, IBN_NONE at its source */
-        vc;         /* VC by which it arrived, IBN_NONE at its source */
+        channel,    /* channel by which the packet arrived, IBN_NONE at its source */
+        vc;         /* VC by which the packet arrived, IBN_NONE at its source */
     uint16_t bytes, /* size in bytes */
         blocks,     /* size in blocks, rounded up */
         lid;        /* destination LID */
     uint8_t sl,     /* service level */
-        last;       /* 1: it is the last packet of its message, else 0 */
+        last;       /* 1: the packet is the last one of its message, else 0 */
 } ibn_packet;
 
 /* A queue of packets, linked by ibn_packet.next. */
@@ -109,19 +113,22 @@ typedef struct {
 
 /* State of a virtual channel (VC) that every hop of a packet needs, in one cache line. */
 typedef struct {
-    uint32_t fctbs,     /* blocks sent since the start; wraps around */
-        fccl;           /* value of fctbs up to which blocks may be sent; wraps around */
-    int32_t held,       /* blocks in the receiver's buffer that have not begun to leave */
-        flying,         /* blocks on the way to the buffer */
-        returning;      /* blocks that have left the buffer, but whose credit has not reached the sender */
-    int32_t buffer;     /* present size of the buffer in blocks: credits + held + flying + returning */
+    uint32_t fctbs, /* blocks sent since the start; wraps around */
+        fccl;       /* value of fctbs up to which blocks may be sent; wraps around */
+    int32_t held,   /* blocks in the receiver's buffer that have not begun to leave */
+        flying,     /* blocks on the way to the buffer */
+        returning;  /* blocks that have left the buffer, but whose credit has not reached the sender */
+    /* present size of the buffer in blocks, which is the number of credits + `held` + `flying` + `returning` */
+    int32_t buffer;
     int32_t waiting;    /* packets queued at the sender for this VC */
     int32_t next_input; /* input that round robin serves next */
-    uint64_t mask;      /* one bit per input, set if it has packets queued; used if one word suffices for all inputs */
-    int64_t sent;       /* tick at which the tail of the last packet left; -1: no packet was sent */
-    int32_t only;       /* the only input that is served under a rule of Deadlock Breaker, or IBN_NONE */
-    int16_t pass,       /* number of packets that may be sent without credit (Loop Breaker) */
-        pass_input;     /* input whose packets may be sent without credit */
+    /* one bit per input, set if the input has packets queued; used only if one 64-bit word has enough bits for all
+     * inputs */
+    uint64_t mask;
+    int64_t sent;   /* tick at which the tail of the last packet left; -1: no packet was sent */
+    int32_t only;   /* the only input that is served under a rule of Deadlock Breaker, or IBN_NONE */
+    int16_t pass,   /* number of packets that may be sent without credit (Loop Breaker) */
+        pass_input; /* input whose packets may be sent without credit */
     /* number of blocks by which the buffer may exceed its size; negative with pauses, see pause.c */
     int32_t reserve;
     uint16_t stalled,   /* 1: the VL is stalled, so every packet for this VC is dropped; else 0 */
@@ -130,21 +137,21 @@ typedef struct {
 
 /* Part of a VC's state that only drops, pauses, breakers and single FIFOs use. */
 typedef struct {
-    uint32_t own,         /* breaker: random identifier that the suspected VC has drawn */
-        spuid;            /* breaker: smallest identifier that the VC has drawn or received */
-    int64_t since;        /* tick since which packets have been queued for the VC; valid only if sim->aging */
-    int32_t episode,      /* breaker: number of the present suspicion; events of earlier suspicions are ignored */
-        unsent,           /* blocks freed in the buffer that the next flow control packet will report */
-        extra,            /* blocks that a rule of Deadlock Breaker has added to the buffer */
-        round,            /* Loop Breaker: number of the present election round */
-        sends;            /* Loop Breaker: control messages sent in this round */
-    uint8_t suspected,    /* 1: the last search found that the VC makes no progress, else 0 */
-        timed,            /* 1: an EV_HEAD event is pending, else 0 */
-        busy_input;       /* single FIFO: 1 if a packet of this buffer is in an output queue or leaves it, else 0 */
-    uint8_t to_check;     /* 1: the VC is in sim->to_check, else 0 */
-    int32_t last_message, /* pauses: number of the last message that the receiver has sent */
-        heard;            /* pauses: number of the last message that has reached the sender */
-    ibn_fifo hidden;      /* single FIFO: packets of the buffer that are not in an output queue yet */
+    uint32_t own,      /* used by deadlock breakers: random identifier that the suspected VC has drawn */
+        spuid;         /* used by deadlock breakers: smallest identifier that the VC has drawn or received */
+    int64_t since;     /* tick since which packets have been queued for the VC; valid only if sim->aging */
+    int32_t episode,   /* used by deadlock breakers: number of the present suspicion; older events are ignored */
+        unsent,        /* blocks freed in the buffer that the next flow control packet will report */
+        extra,         /* blocks that a rule of Deadlock Breaker has added to the buffer */
+        round,         /* used by Loop Breaker: number of the present election round */
+        sends;         /* used by Loop Breaker: control messages sent in this round */
+    uint8_t suspected, /* 1: the last search found that the VC makes no progress, else 0 */
+        timed,         /* 1: an EV_HEAD event is pending, else 0 */
+        busy_input;    /* with a single FIFO: 1 if a packet of this buffer is in an output queue or leaves it, else 0 */
+    uint8_t to_check;  /* 1: the VC is in sim->to_check, else 0 */
+    int32_t last_message, /* with pauses: number of the last pause message that the receiver has sent */
+        heard;            /* with pauses: number of the last pause message that has reached the sender */
+    ibn_fifo hidden;      /* with a single FIFO: packets of the buffer that are not in an output queue yet */
 } ibn_watch;
 
 /* State of one channel: one direction of a link.  It takes two cache lines.  The second line is seldom used. */
@@ -166,11 +173,11 @@ typedef struct {
         dst,             /* device that receives */
         reverse,         /* channel of the opposite direction */
         in_index,        /* number of this channel among the inputs of dst */
-        high_left,       /* VL arbitration: blocks left of the weight of the present entry of the high table */
-        low_left,        /* VL arbitration: blocks left of the weight of the present entry of the low table */
-        high_limit_left; /* VL arbitration: blocks that the high table may send before the low table sends a packet */
-    uint8_t high_at,     /* VL arbitration: present entry of the high table */
-        low_at,          /* VL arbitration: present entry of the low table */
+        high_left,       /* used by VL arbitration: blocks left of the weight of the present entry of the high table */
+        low_left,        /* used by VL arbitration: blocks left of the weight of the present entry of the low table */
+        high_limit_left; /* used by VL arbitration: blocks that the high table may still send before the low table */
+    uint8_t high_at,     /* used by VL arbitration: present entry of the high table */
+        low_at,          /* used by VL arbitration: present entry of the low table */
         arbiter,         /* row of sim->vlarb (VL arbitration tables) that applies to the channel */
         from_switch,     /* 1: the sender is a switch, 0: a CA or router */
         to_switch,       /* 1: the receiver is a switch, 0: a CA or router */
@@ -230,11 +237,11 @@ typedef struct {
         born,             /* tick at which the current message was due */
         slots;            /* PROCESS_BERNOULLI: slot of the next message, counted from 1 */
     double clock;         /* due time of the next message in ticks after `start`, not rounded */
-    int32_t left,         /* number of bytes of the current message that are not in a packet yet */
+    int32_t left,         /* bytes of the current message that are not in a packet yet */
         head,             /* packet at the CA's port, or IBN_NONE */
         lid,              /* destination LID of the current message */
         called,           /* 1: an injection event is pending, else 0 */
-        shut;             /* 1: as many packets are in flight as `window` allows, else 0 */
+        shut;             /* 1: the number of packets in flight has reached `window`, else 0 */
     int64_t sent_packets, /* packets that the CA has sent */
         sent_bytes,       /* bytes that the CA has sent */
         packets,          /* number of packets delivered */
@@ -249,12 +256,12 @@ typedef struct {
 /* A control message of a deadlock breaker. */
 typedef struct {
     int32_t vc, /* VC by which the message was sent */
-        kind,   /* breaker: BREAKER_LOOP or BREAKER_DEADLOCK */
+        kind,   /* used by deadlock breakers: BREAKER_LOOP or BREAKER_DEADLOCK */
         phase,  /* Deadlock Breaker, 0: the message searches for a loop, 1: it goes around the loop and sets rules */
-        /* Loop Breaker: election round; Deadlock Breaker: entry of the next switch in phase 1, otherwise `count` */
-        index, count,                /* Deadlock Breaker: number of entries, one for each switch visited */
+        /* Loop Breaker: election round; Deadlock Breaker: entry of the next switch in phase 1, else `count` */
+        index, count,                /* used by Deadlock Breaker: number of entries, one for each switch visited */
         next;                        /* next message in the free list, or IBN_NONE */
-    uint32_t spuid;                  /* Loop Breaker: identifier that the VC passes on */
+    uint32_t spuid;                  /* used by Loop Breaker: identifier that the VC passes on */
     uint32_t spuids[IBN_CLCM_PORTS]; /* [count] Deadlock Breaker: identifiers of the switches visited */
     int32_t egress[IBN_CLCM_PORTS];  /* [count] Deadlock Breaker: VC by which the message left each of these switches */
 } ibn_clcm;
@@ -272,28 +279,30 @@ struct ibn_sim {
     int64_t now,     /* present tick */
         vcs;         /* number of VCs: channels x vls */
 
-    /* Network: channels, buffers and routing tables. */
+    /* The next fields describe the network: channels, buffers and routing tables. */
     ibn_channel *channel;   /* [channels] state of each channel */
     ibn_far_end *far_end;   /* [channels] data that the receiver of each channel needs */
     ibn_counters *counters; /* [channels] rare events of each channel */
     ibn_vc *vc;             /* [vcs] state of each VC */
     ibn_watch *watch;       /* [vcs] state of the deadlock breaker or of pauses at each VC */
     ibn_fifo *queue;        /* output queues; ibn_channel.queues is the position of a channel's queues */
-    uint64_t *mask;         /* [vcs][words] a bit per input with packets queued; NULL if words is 1: see ibn_vc.mask */
-    int32_t *at_port,       /* [devices][256] channel that leaves by a port, or IBN_NONE */
-        *out_first,         /* [devices + 1] position in `out_channel` of the channels that each device sends by */
-        *out_channel;       /* [channels] channels, grouped by sending device */
-    uint8_t *lft,           /* [switches][lids] out-port */
-        *sl2vl,             /* [16] or [switches][in-port][out-port][16] VL of an SL at switches */
-        *ca_sl2vl,          /* [16] VL of an SL at CAs */
-        *sl,                /* [sl_rows][lids] SL by row (each flow has one) and destination LID */
-        *distance;          /* [switches][switches] hops, or empty if no port has a Loop Breaker */
-    int32_t *lid_switch,    /* [lids] switch that delivers to a LID, or -1 */
-        *lid_device;        /* [lids] device that owns a LID, or -1 */
-    int64_t sl_rows;        /* number of rows of `sl` */
+    /* [vcs][words] one bit per input, set if the input has packets queued; NULL if `words` is 1, because ibn_vc.mask is
+     * used then */
+    uint64_t *mask;
+    int32_t *at_port,    /* [devices][256] channel that leaves by a port, or IBN_NONE */
+        *out_first,      /* [devices + 1] position in `out_channel` of the channels that each device sends by */
+        *out_channel;    /* [channels] channels, grouped by sending device */
+    uint8_t *lft,        /* [switches][lids] out-port */
+        *sl2vl,          /* [16] or [switches][in-port][out-port][16] VL of an SL at switches */
+        *ca_sl2vl,       /* [16] VL of an SL at CAs */
+        *sl,             /* [sl_rows][lids] SL by row (each flow has one) and destination LID */
+        *distance;       /* [switches][switches] hops, or empty if no port has a Loop Breaker */
+    int32_t *lid_switch, /* [lids] switch that delivers to a LID, or -1 */
+        *lid_device;     /* [lids] device that owns a LID, or -1 */
+    int64_t sl_rows;     /* number of rows of `sl` */
 
-    /* Options of the switches. */
-    ibn_sim_options options; /* the options; their arrays are copied to the fields below, and not used from here */
+    /* The next fields are options of the switches. */
+    ibn_sim_options options; /* the options; the arrays in them are not used, because the fields below have copies */
     int64_t *hoq,            /* [channels] head-of-queue lifetime in ticks, 0: no limit */
         *lifetime,           /* [devices] longest time of a packet in a switch in ticks, 0: no limit */
         *detect,             /* [channels] ticks without progress after which a VC is suspected of a deadlock */
@@ -304,43 +313,45 @@ struct ibn_sim {
         *extra;              /* [channels] blocks that Deadlock Breaker adds to a buffer */
     uint8_t *vlarb;          /* [arbiters][260] VL arbitration tables, see ibn_sim_options */
 
-    /* Traffic: flows and their messages. */
+    /* The next fields describe the traffic: flows and their messages. */
     ibn_flow *flow; /* [flows] state of each flow */
     int32_t *lists; /* destination LIDs of all flows */
     int64_t *trace; /* [][3] tick, LID and bytes of each message of flows with PROCESS_TRACE */
 
-    /* Events.  Events of one kind at one tick are stored in a chain of batches.  They are handled together, in any
-     * order.  All batches of a chain except the last are full.  The first entry of a batch is a link: its subject is
-     * the previous batch, or 0. */
+    /* The next fields store events.  Events of one kind at one tick are in one chain of batches.  They are handled
+     * together, in any order.  All batches of a chain except the last are full.  The first entry of a batch is a link:
+     * its subject is the previous batch, or 0. */
     ibn_event *event;     /* [batches_made][IBN_BATCH] batches of events, in use or free */
     int32_t batches_made, /* batches allocated */
         batch_free;       /* first batch of the free list, or 0 */
-    int32_t *slot;     /* [slots][IBN_SLOT] entry of `event` for the next event of each kind at a tick.  0: there is no
-                           * batch; a multiple of IBN_BATCH: the last batch is full */
-    int32_t *touched,  /* [channels] channels to arbitrate in this tick */
-        *to_check;     /* [vcs] VCs whose occupancy has changed in this tick, so that a pause may begin or end */
-    ibn_distant *heap; /* [heap_room] events beyond the timing wheel, a binary heap by time */
-    ibn_event *later;  /* [later_room] events of one kind while they are sorted */
+    /* [slots][IBN_SLOT] by tick and kind: index in `event` at which the next event is stored. 0: there is no batch;
+     * another multiple of IBN_BATCH: the last batch is full */
+    int32_t *slot;
+    int32_t *touched,      /* [channels] channels to arbitrate in this tick */
+        *to_check;         /* [vcs] VCs whose occupancy has changed in this tick, so that a pause may begin or end */
+    ibn_distant *heap;     /* [heap_room] events beyond the timing wheel, a binary heap by time */
+    ibn_event *later;      /* [later_room] events of one kind while they are sorted */
     uint64_t *full_inputs, /* [switches][4] bit set if an input sends as many packets as the speedup allows */
         *awaiting;         /* [switches][4] bit set if an output has packets that wait for such an input */
     int64_t *touch_key;    /* [channels] sort key of each channel in `touched`; allocated if there is a speedup */
     uint64_t *busy_slots;  /* [slots / 64] one bit per slot of the timing wheel, set if the slot has events */
-    int32_t in_turn;       /* 1: arbitration is round robin, and one word has a bit for each input; else 0 */
-    int32_t plain;         /* 1: in_turn, and no option is set that needs the general code at each hop; else 0 */
-    int32_t aging;         /* 1: some channel has a lifetime limit, or there are breakers; else 0 */
-    uint16_t *marked;      /* [channels] 1: the channel is in `touched`, else 0 */
-    int32_t slots,         /* number of slots of the timing wheel, one for each tick */
-        heap_size,         /* number of events in `heap` */
-        heap_room,         /* events allocated in `heap` */
-        later_room,        /* events allocated in `later` */
-        touches,           /* number of channels in `touched` */
-        checks;            /* number of VCs in `to_check` */
-    int32_t freed_first;   /* 1: freed room is handled at the receiver (EV_FREED) before its credits leave; else 0 */
+    /* 1: arbitration is round robin, and the mask of inputs of each channel fits in one 64-bit word; else 0 */
+    int32_t in_turn;
+    int32_t plain;       /* 1: `in_turn` is 1, and no option is set that needs the general code at each hop; else 0 */
+    int32_t aging;       /* 1: some channel has a lifetime limit, or there are breakers; else 0 */
+    uint16_t *marked;    /* [channels] 1: the channel is in `touched`, else 0 */
+    int32_t slots,       /* number of slots of the timing wheel, one for each tick */
+        heap_size,       /* number of events in `heap` */
+        heap_room,       /* events allocated in `heap` */
+        later_room,      /* events allocated in `later` */
+        touches,         /* number of channels in `touched` */
+        checks;          /* number of VCs in `to_check` */
+    int32_t freed_first; /* 1: freed room is handled at the receiver (EV_FREED) before its credits leave; else 0 */
     /* number of pending events that move data; if it is 0 while packets are in flight, the simulation is at a
      * standstill */
     int64_t moving, crediting; /* number of EV_CREDIT events among `moving` */
 
-    /* Packets, control messages and the event log. */
+    /* The next fields store packets, control messages and the event log. */
     ibn_packet *packet;   /* [packets_made] packets, in use or free */
     int32_t packets_made, /* packets allocated */
         packet_free;      /* first packet of the free list, or IBN_NONE */
@@ -354,7 +365,7 @@ struct ibn_sim {
         picks;            /* random numbers that breakers have drawn */
     int failed;           /* 1: memory has run out */
 
-    /* Totals since the start. */
+    /* The next fields are totals since the start. */
     int64_t injected,    /* packets sent by CAs */
         delivered,       /* packets delivered to CAs */
         dropped,         /* packets lost */
@@ -365,8 +376,8 @@ struct ibn_sim {
         handled,         /* events handled */
         last_move;       /* tick at which a packet was last sent */
 
-    /* Latencies since the due time of the message, counted by bucket: first of packets, then of messages (whose last
-     * packet has been delivered). */
+    /* [2][buckets] latencies since the due time of the message, counted by bucket: first of packets, then of messages
+     * whose last packet was delivered */
     int64_t latencies[2][IBN_LATENCY_BUCKETS];
 };
 
@@ -402,7 +413,7 @@ static inline int32_t ibn_credits(const ibn_vc *vc)
 }
 
 #pragma GCC visibility push(hidden)
-/* Functions of events.c: storage of events, packets, control messages and the log. */
+/* Functions of events.c.  They store events, packets, control messages and the log. */
 int ibn_sim_more_batches(ibn_sim *sim);
 void ibn_sim_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event);
 void ibn_sim_heap_pop(ibn_sim *sim);
@@ -443,8 +454,8 @@ static inline int32_t ibn_first_event(int32_t place)
 
 /* Free a batch of events, and go to the previous batch of the chain.
  *
- * `place` is the entry behind the last event of the batch.  The result is that entry of the previous batch, or 0 if
- * there is no previous batch. */
+ * `place` is the entry behind the last event of the batch.  The result is the index behind the last event of the
+ * previous batch, or 0 if there is no previous batch. */
 static inline int32_t ibn_batch_before(ibn_sim *sim, int32_t place)
 {
     int32_t b = (place - 1) / IBN_BATCH, before = sim->event[b * IBN_BATCH].subject;
@@ -495,37 +506,37 @@ static inline void ibn_free_packet(ibn_sim *sim, int32_t p)
     sim->packet_free = p;
 }
 
-/* Functions of switch.c: packets that arrive at a switch or a CA. */
+/* Functions of switch.c.  They handle packets that arrive at a switch or a CA. */
 void ibn_sim_arrive(ibn_sim *sim, int32_t from, int32_t to);
 void ibn_sim_deliver(ibn_sim *sim, int32_t from, int32_t to);
 void ibn_sim_expose(ibn_sim *sim, int32_t vc);
-/* Functions of lose.c: lost packets. */
+/* Functions of lose.c.  They count lost packets. */
 void ibn_sim_lose(ibn_sim *sim, int32_t p);
 void ibn_sim_gone(ibn_sim *sim, int32_t p);
-/* Function of arbiter.c: arbitration of channels. */
+/* Function of arbiter.c.  It arbitrates channels. */
 void ibn_sim_arbitrate(ibn_sim *sim);
-/* Functions of crossbar.c: inputs that become free, and order of the outputs. */
+/* Functions of crossbar.c.  They handle inputs that become free, and sort the outputs. */
 void ibn_sim_input_free(ibn_sim *sim, int32_t c);
 void ibn_sim_order_touched(ibn_sim *sim);
-/* Functions of source.c: traffic sources. */
+/* Functions of source.c.  They create the traffic. */
 void ibn_sim_prepare(ibn_sim *sim, int32_t f);
 void ibn_sim_start_flows(ibn_sim *sim);
-/* Functions of drop.c: drops of packets that are too old. */
+/* Functions of drop.c.  They drop packets that are too old. */
 void ibn_sim_arm(ibn_sim *sim, int32_t vc);
 void ibn_sim_head(ibn_sim *sim, int32_t vc);
 void ibn_sim_unstall(ibn_sim *sim, int32_t vc);
-/* Functions of pause.c: pauses instead of credits. */
+/* Functions of pause.c.  They use pauses instead of credits. */
 void ibn_sim_open(ibn_sim *sim);
 void ibn_sim_look_at(ibn_sim *sim, int32_t vc);
 void ibn_sim_look_full(ibn_sim *sim);
 void ibn_sim_look_empty(ibn_sim *sim);
 void ibn_sim_pause(ibn_sim *sim, int32_t vc, int32_t word);
 int ibn_sim_may_resume(const ibn_sim *sim, int32_t vc);
-/* Function of fault.c: links that go down. */
+/* Function of fault.c.  It finds links that are down. */
 int32_t ibn_sim_down_at(const ibn_sim *sim, int32_t device, int port);
-/* Functions of drop.c: drops of packets that are too old. */
+/* Functions of drop.c.  They drop packets that are too old. */
 void ibn_sim_drop(ibn_sim *sim, int32_t c, int32_t vc, int32_t input);
-/* Functions of clcm.c: control messages of both breakers. */
+/* Functions of clcm.c.  They send control messages for both breakers. */
 int ibn_sim_still_suspected(const ibn_sim *sim, int32_t vc);
 int ibn_sim_wants(const ibn_sim *sim, int32_t vc_in, int32_t vc_out);
 uint32_t ibn_sim_switch_id(const ibn_sim *sim, int32_t device);
@@ -535,7 +546,7 @@ void ibn_sim_draw(ibn_sim *sim, int32_t vc, int32_t round);
 void ibn_sim_loop_clcm(ibn_sim *sim, int32_t message);
 void ibn_sim_deadlock_clcm(ibn_sim *sim, int32_t message);
 void ibn_sim_rule_end(ibn_sim *sim, int32_t vc_out, int32_t vc_in);
-/* Functions of breaker.c: common part of both breakers. */
+/* Functions of breaker.c, the common part of both breakers. */
 void ibn_sim_sample(ibn_sim *sim);
 void ibn_sim_clcm(ibn_sim *sim, int32_t vc, int32_t episode);
 void ibn_sim_control(ibn_sim *sim, int32_t message);

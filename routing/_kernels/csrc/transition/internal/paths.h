@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The next hops of each switch towards one LID.  Index 0 of an array [2] is the old entry; index 1 is the new entry,
- * which is unused where it equals the old one. */
+/* The next hops of each switch towards one LID.  In arrays [2], index 0 stands for the old entry and index 1 for the
+ * new entry.  If both entries are equal, index 1 is unused. */
 typedef struct {
     const transition_tables *t;
     int32_t *x[2];    /* [S]: extended channel (see cdg/trace.h) to which the entry leads, -1: none */
-    int32_t *next[2]; /* [S]: switch where this channel ends */
+    int32_t *next[2]; /* [S]: switch where the channel in `x` ends */
     int32_t
         /* [S]: scratch; after ibn_transition_read_column, nonzero for switches on a forwarding loop or downstream of
          * one */

@@ -14,27 +14,27 @@ typedef struct {
     const ibn_tree_lids *lids;
     int32_t threads;
     uint8_t *lft; /* [S, L] out-port of each switch towards each LID */
-    /* [4] number of entries that the search chose; of entries filled in; of those among them between leaves; of LIDs
-     * without a top switch */
+    /* [4] counters: entries that the search chose; entries that were filled in; entries among the filled ones that are
+     * at leaves and lead to LIDs at leaves; LIDs without a top switch */
     int64_t *counts;
     int32_t tops;        /* T, number of top switches */
     int32_t *top_number; /* [S] number of each switch among the top switches, -1 for other switches */
     int32_t *top_switch; /* [T] row of each top switch */
     int32_t *top_rank;   /* [T] rank of each top switch: its number among the top switches above one lower switch */
-    /* [S, T] by switch and top switch: first channel of the bundle that leads up to it, as offset among the switch's
-     * channels; CF_NONE: there is none */
+    /* [S, T] by switch and top switch: first channel of the bundle by which the switch sends up to the top switch, as
+     * offset among the switch's channels; CF_NONE: there is none */
     uint8_t *to_top;
-    /* [S, S] by switch and lower switch: first channel of the bundle that leads down to it, as offset among the
-     * switch's channels; CF_SEVERAL: several bundles do; CF_NONE: none does */
+    /* [S, S] by switch and lower switch: first channel of the bundle by which the switch sends down to the lower
+     * switch, as offset among the switch's channels; CF_SEVERAL: several bundles do; CF_NONE: none does */
     uint8_t *down;
     /* [C] whether a channel up belongs to a bundle that is about as fast as the fastest bundle of its switch */
     uint8_t *fast;
     uint8_t *slot;     /* [S, 256] offset of the channel at each port among the switch's channels */
     int32_t *by_level; /* [S] switches by level, the highest level first */
-    /* [levels, K] by LID: the chain of channels up whose reverse the paths to the LID take down, by level of a
-     * channel's lower end; -1: none */
+    /* [levels, K] by level and LID: channel up from this level, in the chain from the switch that delivers the LID to
+     * its top switch; the paths to the LID use the chain in reverse; -1: none */
     int32_t *chain;
-    /* [K] by LID: the top switch over which its paths lead; T: none, each source chooses a path of its own */
+    /* [K] by LID: the top switch over which its paths lead; T: none, so each source switch chooses a path separately */
     int32_t *top_of;
     double *load; /* [C] flow on each channel */
 } cf_state;

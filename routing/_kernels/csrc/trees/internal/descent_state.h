@@ -38,7 +38,7 @@ typedef struct {
     int32_t count;  /* number of switches with a path, without the root */
     int32_t *order; /* [count] the switches with a path, the nearest first */
     int32_t *group; /* [count] index after the last switch at the same distance from the root */
-    /* [count + 1] index in `allowed` of each switch's first allowed channel, by the switch's index in `order` */
+    /* [count + 1] for each switch, by its index in `order`: index in `allowed` of its first allowed channel */
     int32_t *first;
     uint8_t *allowed; /* index of each allowed channel among all channels of its switch */
 } descent_paths;
@@ -53,8 +53,8 @@ typedef struct {
      * capacity of the first channel.
      *
      * The array is sorted by the switch between the two channels, then by the second channel, then by `place` of the
-     * first channel.  So the turns into one channel, all of which one destination uses, are neighbours in memory.
-     * Row 0 stands for "no turn", and stays 0. */
+     * first channel.  So the turns into one channel are neighbours in memory, which is good because they are used
+     * together.  Row 0 stands for "no turn", and stays 0. */
     double *turn;
     int32_t *turn_first;    /* [S] index in `turn` of the first turn at each switch */
     descent_path *path;     /* [S] path of each switch to the current destination */
@@ -68,7 +68,7 @@ typedef struct {
     double *meeting;        /* [S] scratch: weight of this flow, by which pairs of flows are counted */
     int is_first;           /* whether the current sweep is the first one, in which slots are preferred */
     int32_t digit;          /* index of the current destination in the order of the first sweep */
-    uint8_t *before;        /* [S] scratch: copy of a tree, made before the tree was removed */
+    uint8_t *before;        /* [S] scratch: copy of a tree that was removed */
     double discount, price; /* discount and price of the current sweep, see ibn_descent_options */
     uint64_t random;        /* state of the random generator */
 } descent_t;

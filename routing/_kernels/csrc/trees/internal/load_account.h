@@ -10,10 +10,10 @@
 
 #define NO_CHANNEL 255
 
-/* Number of hops whose costs are added up each time the cost of a path is needed.  For the rest of the path, the
- * cost that was stored last is used.  Three hops are the whole rest of a path on a three-level tree, where
- * measurements showed that outdated costs do harm.  On longer paths they do no harm, and following the paths would
- * take half of the time. */
+/* Number of hops whose costs are added up each time the cost of a path is needed.  For hops after these, the cost that
+ * was stored last is used.  On a three-level tree, three hops reach the end of every path; measurements showed that
+ * outdated costs do harm there.  On longer paths, outdated costs did no harm, and following the whole paths would take
+ * half of the time. */
 #define WALKED 3
 
 typedef struct {
@@ -34,7 +34,8 @@ typedef struct {
     /* block: index in `order` at which the current block begins; squarings: see `weight` in load_account */
     int32_t pass, block, squarings;
     int has_transit; /* whether the fabric has switches without end ports */
-    /* later passes recompute only trees with a channel of at least this utilisation, relative to the peak */
+    /* later passes recompute only trees that use a channel whose utilisation, relative to the peak, is at least this
+     * value */
     double near_peak;
 } job_t;
 
@@ -53,7 +54,8 @@ typedef struct {
     int32_t *queue, *children, *level;
     ibn_heap offers; /* [C] channels by which switches may join a tree, by the cost of their paths; used by the rule of
                       * allowed turns only */
-    int32_t *fixed;  /* [S] channel that each switch must take, or -1; used by the rule of allowed turns only */
+    /* [S] channel that each switch must take, or -1: it may choose; used by the rule of allowed turns only */
+    int32_t *fixed;
     int32_t *down;   /* [S] next channel of each switch along the spanning tree towards the current root, or -1 */
     uint64_t random; /* state of the random generator */
 } load_account;
@@ -140,8 +142,8 @@ static inline int32_t ibn_lmc_siblings(const job_t *job, int32_t target, int32_t
     return taken;
 }
 
-/* A candidate for a next hop.  The candidate used by fewer other LIDs of the port (`taken`) is better; among equals,
- * the one with the cheaper path. */
+/* A candidate for a next hop.  A candidate is better if fewer other LIDs of the port use it (`taken`); among equals,
+ * the candidate with the cheaper path is better. */
 typedef struct {
     int32_t channel, taken;
     double cost;
@@ -162,7 +164,7 @@ static inline void ibn_candidate_consider(candidate_t *best, int32_t channel, in
         *best = (candidate_t){.channel = channel, .taken = taken, .cost = cost};
 }
 
-/* Return a candidate that is worse than any other, to begin a comparison with. */
+/* Return a candidate that is worse than any other, as a start value for comparisons. */
 static inline candidate_t ibn_candidate_none(void)
 {
     return (candidate_t){.channel = -1, .taken = 0, .cost = INFINITY};

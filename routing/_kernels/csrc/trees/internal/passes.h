@@ -14,12 +14,13 @@
 
 #define ACCOUNTS 2
 
-/* Functions that a kernel provides for the passes.  `which` is the number of a load account, `target` the number of a
- * destination. */
+/* Functions that a kernel (balance.c or Nue) provides for the passes. `which` is the number of a load account, `target`
+ * the number of a destination. */
 typedef struct {
     /* Compute the tree of a destination, and add its flow to the account. */
     void (*grow)(void *kernel, int32_t which, int32_t target);
-    /* Update the kernel's other counts before a tree is recomputed, and after it was restored; NULL: nothing to do */
+    /* Update the other counts of the kernel.  The function `removed` is called before a tree is recomputed, `restored`
+     * after it was restored.  NULL: nothing has to be done. */
     void (*removed)(void *kernel, int32_t which, int32_t target);
     void (*restored)(void *kernel, int32_t which, int32_t target);
     /* Move the next hop of switch `u` towards a destination to another channel, if that lowers the sum of all channel
@@ -31,8 +32,8 @@ typedef struct {
 
 typedef struct {
     job_t *job;
-    void *kernel;            /* first argument of the functions in `steps` */
-    const pass_steps *steps; /* functions of the kernel */
+    void *kernel;            /* argument that is passed first to the functions in `steps` */
+    const pass_steps *steps; /* the functions that the kernel (balance.c or Nue) provides */
     ibn_team *team;          /* at most one thread for each account */
     load_account *account[ACCOUNTS];
     /* queue: [F] LMC groups of each account, in the order of this pass; count: their number */
@@ -40,8 +41,8 @@ typedef struct {
     /* [D] number of switches on an escape tree: a tree with more of them is worse at any load.
      * NULL: the kernel has no escape trees */
     int32_t *escaped;
-    /* schedule: [scheduled] number of times that the utilisation is squared in each pass, the last one in all later
-     * passes */
+    /* schedule: [scheduled] number of times that the utilisation is squared in each pass; its last element is used for
+     * all later passes */
     const int32_t *schedule;
     int32_t scheduled;
     /* number of passes, including the first, that recompute every tree; later passes recompute only trees that use a
@@ -50,12 +51,14 @@ typedef struct {
     int searches; /* whether the local search follows each pass but the first */
 } passes_t;
 
-/* Account: allocate the arrays that every kernel needs (1: out of memory), and free all arrays. */
+/* ibn_account_prepare allocates the arrays of a load account that every kernel needs, and returns 1 if memory is
+ * exhausted. ibn_account_dispose frees all arrays of the account. */
 int ibn_account_prepare(const ibn_network *net, load_account *account);
 void ibn_account_release(load_account *account);
 void ibn_account_move_tree(const job_t *job, load_account *account, const uint8_t *next, int32_t target, double sign);
 
-/* Allocate the queues, and fill the order of LMC groups and the LMC group of each destination; 1: out of memory. */
+/* Allocate the queues.  Fill the order of LMC groups, and the LMC group of each destination.  Returns 1 if memory is
+ * exhausted. */
 int ibn_passes_prepare(passes_t *passes);
 void ibn_passes_release(passes_t *passes);
 void ibn_passes_shuffle(passes_t *passes);
