@@ -56,8 +56,9 @@ class Cdg:
         return None if order is None else AcyclicCdg(self.fabric, self.masks, order)
 
     def follows(self, order: npt.NDArray[np.int32]) -> bool:
-        """Return whether every edge leads to a later channel in ``order`` (int32[V, C], position of each channel on
-        each VL).
+        """Return whether every edge leads to a channel that is later in ``order`` than the edge's first channel.
+
+        ``order`` (int32[V, C]) is the position of each channel on each VL.
         """
         return dependencies_against_order(self.fabric.channels, self.masks, order) == 0
 

@@ -56,8 +56,8 @@ class _Entry:
     lids: npt.NDArray[np.int64]
 
     def endports(self, fabric: Fabric) -> _Entry | None:
-        """Return this port as a sender to LIDs of switches, for traffic in which switches do not send to each other.
-        None if only the switch itself sends here.
+        """Return this port as a sender to LIDs of switches, without the traffic that switches send to each other.
+        Return None if only the switch itself sends at this port.
 
         The LIDs of the switch itself are left out.
         """

@@ -23,7 +23,8 @@ class InjectionPoints:
     switch
         int32[N], row of the switch.
     port
-        uint8[N], in-port; 0: the switch itself sends, or any port if there is one point for each switch.
+        uint8[N], in-port of the packets. 0: the switch itself sends; if there is only one point for each switch, the
+        point stands for all ports.
     endport
         bool[N], whether a CA or router sends there.
     lid, first

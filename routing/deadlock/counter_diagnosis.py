@@ -76,8 +76,8 @@ def suspect_loops(
 ) -> SuspectTurns:
     """Find credit loops through suspected channels (channels whose counters are as in a deadlock).
 
-    Loops of suspected channels only come first.  Then, for each other suspected channel, the result has the loop
-    through it with the fewest unsuspected channels, and among these the shortest.
+    The loops that consist of suspected channels only come first.  Then the result has one loop for each other suspected
+    channel: the loop with the fewest unsuspected channels; among several, the shortest.
 
     Notes
     -----
@@ -120,8 +120,8 @@ def _complete_loops(graph: DependencyGraph, hit: npt.NDArray[np.bool_]) -> list[
 
 
 def _same_channels(graph: DependencyGraph, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Return the graph vertices of the given vertices' channels on every VL, because the counters of a port do not
-    distinguish VLs.
+    """Return the numbers of the vertices on any VL that have the channels of the given vertices.  All VLs count,
+    because the counters of a port do not distinguish VLs.
     """
     channels = np.unique(np.array(numbers) % graph.channels)
     return (channels[:, None] + graph.channels * np.arange(graph.vls)).ravel()

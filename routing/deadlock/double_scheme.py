@@ -64,11 +64,11 @@ class Step:
     flows
         All traffic that may be in the fabric during the step.
     wait
-        Condition to wait for before the next step; "" if there is none.
+        Condition that must be met before the next step; "" if there is none.
     order
         int32[V, C], a topological order of the dependencies of all flows; None if these have a cycle.
     cycle
-        (channel, VL) of each member of a shortest cycle; empty if there is no cycle.
+        A shortest cycle of the dependencies, as pairs (channel, VL); empty if there is no cycle.
     lost
         Number of entries that the flows use and that drop packets.
     """
@@ -101,8 +101,8 @@ class DoubleScheme:
     first, second
         bool[L] each, the two sets of LIDs.  The first set gets its new routes first.
     shifted
-        Substitute SL of each SL of the old tables, by which packets to the second set use VLs of their own.  Empty if
-        both sets use the same VLs.
+        Substitute SL for each SL of the old tables.  With the substitutes, packets to the second set use separate VLs.
+        Empty if both sets use the same VLs.
     above
         Difference between the VL of a substitute SL and the VL of the SL that it replaces.
     gapless
@@ -217,8 +217,8 @@ def _same_vls(old: Routing, new: Routing) -> bool:
 def _shift(
     fabric: Fabric, old: Routing, new: Routing, max_vls: int, gone: npt.NDArray[np.int64]
 ) -> dict[int, int] | None:
-    """Choose a substitute for each SL of the old tables, among the SLs that no tables use.  With these, packets to the
-    second set of LIDs use VLs of their own.
+    """Choose a substitute for each SL of the old tables, among the SLs that neither the old nor the new tables use.
+    With the substitutes, packets to the second set of LIDs use separate VLs.
 
     Returns None if there are not enough free SLs, or not enough VLs for them.
     """
@@ -277,8 +277,8 @@ class _Scheme:
         )
 
     def _apart(self, old: Routing, new: Routing, shift: dict[int, int]) -> Routing:
-        """Return the old tables with each SL replaced by its substitute, so that packets use VLs that no other packets
-        use.
+        """Return the old tables with each SL replaced by its substitute, so that these packets use VLs that no other
+        packets use.
         """
         sl = np.arange(16, dtype=np.uint8)
         sl[list(shift)] = list(shift.values())
@@ -302,7 +302,9 @@ class _Scheme:
         return sls.with_rows(rows)
 
     def _sl2vl(self, base: Routing, old: Routing, new: Routing, shift: dict[int, int]) -> npt.NDArray[np.uint8]:
-        """Return the SL2VL tables of ``base`` with the substitute SLs added; these use VLs that no other SL uses."""
+        """Return the SL2VL tables of ``base`` with the substitute SLs added.  The substitute SLs use VLs that no other
+        SL uses.
+        """
         if not shift:
             return base.sl2vl
         above = _above(self._fabric, old, new, self._gone)

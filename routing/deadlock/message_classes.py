@@ -2,19 +2,20 @@
 
 A node that answers requests accepts no further requests while its replies cannot leave.  So if replies wait behind
 requests in the same buffers, messages deadlock although the routes are free of credit loops.  Therefore every type of a
-chain (request before reply, and so on) gets escape channels of its own, as many as the routes need to be free of credit
-loops.  Messages are routed fully adaptively on the other channels of a link, which have two possible uses:
+chain (request before reply, and so on) gets separate escape channels.  Their number is the number of channels with
+which the routes are free of credit loops.  Messages are routed fully adaptively on the other channels of a link, which
+have two possible uses:
 
-- ``strict``: each type has its share of them.  The types use separate virtual networks.
-- ``wide``: all types share them.  A message that is blocked there still has the escape channels of its type.
+- ``strict``: each type has its share of these channels.  The types use separate virtual networks.
+- ``wide``: all types share these channels.  A message that is blocked there still has the escape channels of its type.
 
 At each hop the routing function offers a message one of its type's escape channels, and all other channels that the
 type may use.
 
 Source: T. M. Pinkston, "Deadlock characterization and resolution in interconnection networks", section on
 message-induced deadlock avoidance: 1 + (C/L - E_r) and 1 + (C - E_m), with C channels, a chain of L types, E_r channels
-to escape routing-induced deadlock and E_m = L x E_r.  There, every type has the same E_r, and C/L may be a fraction.
-Here each type has an E_r of its own, and channels are whole.
+to escape routing-induced deadlock and E_m = L x E_r.  In that source, every type has the same E_r, and C/L may be a
+fraction.  Here E_r may differ between types, and numbers of channels are integers.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 During the change a packet has no fixed route: each switch forwards it by the entry that is installed at that moment. So
 on its path to a LID a packet may meet old and new entries in any order.  A channel over which the packet can reach a
-switch may depend on the channels of both entries of that switch.  These are more dependencies than those of the old
-tables and of the new tables together (the "ghost dependencies" of Pinkston, Pang and Duato, 2003).
+switch may depend on the channels of both entries of that switch.  So mixed tables can have dependencies that neither
+the old nor the new tables have (the "ghost dependencies" of Pinkston, Pang and Duato, 2003).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Mixture:
 
     @classmethod
     def of(cls, fabric: Fabric, old: Routing, new: Routing, lost: LostLids | None = None) -> Mixture:
-        """Build the mixed tables of two routings.
+        """Return the mixed tables of two routings.
 
         Parameters
         ----------
@@ -205,8 +205,8 @@ def _distinct(a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
 
 
 def _distinct_sls(fabric: Fabric, old: Routing, new: Routing) -> tuple[ServiceLevels, ...]:
-    """Return the SLs of the old and of the new tables, or only the old ones if both agree for all LIDs that a port
-    has.
+    """Return the SLs of the old and of the new tables.  If both agree for all LIDs that a port has, return only the old
+    SLs.
     """
     a, b = old.service_levels, new.service_levels
     if len(_distinct(a.table, b.table)) == 1:
@@ -355,7 +355,7 @@ class MixedGraphs:
         return self._deps[replies, switch_pairs]
 
     def _plain_dep(self, replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
-        """Return the VLs on which the old tables use each CDG edge."""
+        """Return the VLs on which paths by the old tables use each CDG edge."""
         assert self._plain is not None
         where, threads = (self._mixture.fabric, self._plain, self._slots), self._threads
         if self._fixed:
@@ -370,7 +370,7 @@ class MixedGraphs:
         return vls.dep if switch_pairs else trace_vls_endports(*where, vls, replies=replies, threads=threads)
 
     def _part(self, replies: bool, switches: bool, switch_pairs: bool) -> npt.NDArray[Any]:
-        """Return the VLs on which packets that may meet mixed entries use each CDG edge.
+        """Return the VLs on which packets use each CDG edge, if they may meet mixed entries on their path.
 
         Either the packets to LIDs of switches or the packets to all other LIDs are traced.  The result is uint32[edges]
         with replies included in the high half, or uint16[edges, V] if packets change their VL.

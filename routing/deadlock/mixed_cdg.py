@@ -97,7 +97,7 @@ class MixedDependencies:
     def unchanged(self, lids: npt.NDArray[np.int64]) -> Masks:
         """Return uint32[edges], the CDG edges of all LFT columns except those of ``lids``.
 
-        Columns of LIDs that no port has are never traced, so ``lids`` must contain those of
+        Columns of LIDs that no port has are never traced, so ``lids`` must contain the LIDs of
         :attr:`Mixture.misdirected`.
 
         Cost: as for :func:`routing.deadlock.proof.prove`.

@@ -113,7 +113,7 @@ def _words(table: Table) -> str:
 def mixed_loop(mixture: Mixture, cycle: Sequence[At], *, replies: bool, scope: Scope, looping: bool) -> MixedLoop:
     """Describe a cycle of (channel, VL) as a credit loop, and find traffic for each of its dependencies.
 
-    ``replies`` and ``scope`` state which traffic may be used: that of the check that found the cycle.
+    ``replies`` and ``scope`` state which traffic may be used: the traffic of the check that found the cycle.
 
     Raises
     ------

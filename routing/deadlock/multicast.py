@@ -110,7 +110,7 @@ class MulticastVerdict:
     groups
         Number of groups.
     vl
-        VL of the groups; None if it is not the same at all ports, or if their packets are dropped.
+        VL of the groups; None if the VL differs between ports, or if packets of the groups are dropped.
     loops
         "none" or "yes"; "unknown" if the VL is unknown, or if unicast alone has no certificate.
     loop
@@ -230,8 +230,8 @@ def safe_tree(fabric: Fabric, unicast: Cdg, vl: int, roots: Sequence[int], *, th
 
     Notes
     -----
-    A tree is grown breadth first from a root.  A link that would close a cycle is left out, and its switch waits for
-    another link.  The search is not exhaustive: it may find no tree although one exists.
+    A tree is grown breadth first from a root.  A link that would close a cycle is left out.  The switch at its end may
+    then be reached over another link.  The search is not exhaustive: it may find no tree although one exists.
     """
     used = (unicast.masks >> vl & 1).astype(np.uint8)
     order = topological_order(fabric.channels, used.astype(np.uint16), 1, threads=threads)

@@ -1,5 +1,5 @@
-"""Replies that are sent to the LID offset of their requests: if SLs are symmetric, they are safe without a reversible
-certificate.
+"""Check whether replies are free of credit loops without a reversible certificate.  They are, if SLs are symmetric and
+each reply is sent to the LID offset of its request.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ _PAIRS_AT_ONCE = 4_000_000
 
 
 def replies_follow_requests(fabric: Fabric, routing: Routing) -> bool:
-    """Return whether each reply has the SL of some request on its path, if it is sent to the LID with the offset of its
-    request.
+    """Return whether each reply has the path and SL of some request.  Replies are assumed to go to the LID with the
+    offset of their request.
 
     Tables have this property if two end ports use one SL in both directions for each LID offset that both have.  Then
     every reply on the request's SL is, hop by hop and VL by VL, also a request.  So a ``forward`` certificate covers

@@ -1,7 +1,7 @@
-"""Analyse links with pause flow control as fluid flows: which links pause, how often, and whether flow rates sink to
-zero.
+"""Analyse links with pause flow control as fluid flows: which links pause, how often they pause, and whether flow rates
+sink to zero.
 
-The analysis takes given flows on lossless links and models neither buffers nor packets.  So it shows a tendency; the
+The analysis needs flows and their links, and models neither buffers nor packets.  So its result is a tendency.  The
 actual outcome also depends on arbitration.
 
 Source: "RDMA Deadlock" (a draft without date), section 1.2.  The draft leaves some points open.  The interpretation
@@ -104,8 +104,8 @@ class Flows:
     def limits(self) -> tuple[tuple[int | None, tuple[tuple[int, int], ...]], ...]:
         """Return groups of flows that share a capacity, as (link, users).
 
-        Each user is (flow, index of the link in its path).  A cable with several links in use is a further group; its
-        link is None, and its capacity is that of the first user's link.
+        Each user is (flow, index of the link in its path).  The flows of a cable with several links in use are a
+        further group.  Its link is None, and its capacity is the capacity of the first user's link.
         """
         users: list[list[tuple[int, int]]] = [[] for _ in self.names]
         for number, flow in enumerate(self.flows):

@@ -1,9 +1,9 @@
 """Find rounds in which the entries of each LID can be written, so that mixed entries add no cycle to the CDG.
 
 The dependencies of the old and of the new tables are in the graph from the beginning.  So only paths that mix old and
-new entries need a check, and only few LIDs have such paths.  If one entry of a LID changes, there is no such path: a
-packet's whole route is that of the old table or that of the new one.  If all mixtures of a LID close cycles, its old
-entries are removed before the new ones are written.
+new entries need a check, and only few LIDs have such paths.  If only one entry of a LID changes, there is no such path:
+each packet follows either the old route or the new route.  If all mixtures of a LID close cycles, its old entries are
+removed before the new ones are written.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from routing.deadlock.update_schedule import MOST_ROUNDS, UpdateSchedule
 MOST_FOLLOWED = 1 << 21
 """Largest number of entries (switches times LIDs) that are checked for loops; further LIDs are drained."""
 DRAINED = 64
-"""Limit of the entries that may be removed for some rounds: 1/64 of all entries or, if that is more, the number of
-entries that are broken in the old tables.
+"""Part of all entries that may be removed for some rounds: 1/64.  If more entries are broken in the old tables, as many
+entries as these may be removed.
 """
 
 Mask = npt.NDArray[np.bool_]
@@ -81,7 +81,7 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
     waiting
         The mixed tables.
     base
-        uint32[edges], the dependencies of the old entries alone and of the new ones alone, with every SL in use.
+        uint32[edges], the dependencies of the old tables and of the new tables (not of mixtures), with every SL in use.
 
     Returns
     -------
@@ -135,7 +135,8 @@ def _rounds_without_drain(
         return rounds, taken
     strict, deep = write_rounds(waiting.slots, columns.next_channels, outward=True)
     rounds, last = np.where(taken[:, None], rounds, strict), np.where(taken, last, deep)
-    # The last check admits the LIDs one after the other.  LIDs admitted above come first, so they are admitted again.
+    # The last check admits one LID after the other.  The LIDs that were admitted above come first, so they are admitted
+    # again.
     position = np.argsort(~taken, kind="stable")
     return rounds, _admitted(waiting, columns, base, order, rounds, position[last[position] <= MOST_ROUNDS])
 

@@ -3,7 +3,8 @@
 A switch with adaptive routing may send a packet by any port of a group, which belongs to the packet's destination LID.
 A group has the port of the forwarding table, and further ports that lead nearer.  Two rules cover what switches do:
 
-- ``Rule.COMMIT``: the switch chooses a port once, and the packet may have to wait for it.  There is no deadlock if the
+- ``Rule.COMMIT``: the switch chooses a port once, and the packet may have to wait for this port.  There is no deadlock
+if the
   dependencies of all choices together are acyclic (W. J. Dally, C. L. Seitz, IEEE Trans. Computers C-36, 1987).
 - ``Rule.ESCAPE``: a packet that waits takes whichever port of its group has room first.  The table's ports are then the
   escape paths of J. Duato (IEEE Trans. Parallel and Distributed Systems 4, 1993).  A buffer of InfiniBand takes whole
@@ -103,7 +104,7 @@ def compute_port_groups(fabric: Fabric, routing: Routing, proof: Proof, rule: Ru
 
 
 def prove_port_groups(groups: PortGroups, proof: Proof, *, threads: int = 2) -> GroupProof:
-    """Check port groups from the groups and the tables alone.
+    """Check port groups.  The check uses only the groups and the tables.
 
     The check shares no code with :func:`compute_port_groups`, so groups from anywhere can be checked.
 

@@ -42,8 +42,8 @@ class Proof:
     reversible_loop
         A shortest loop of these requests and their replies.  None if there is none, or without ``explain``.
     switch_loop
-        A shortest loop that forms only with switch-to-switch traffic, which the certificate then does not cover.  None
-        if the scope is "all", if there is no certificate, or without ``explain``.
+        A shortest loop that forms only with switch-to-switch traffic; the certificate then leaves out this traffic.
+        None if the scope is "all", if there is no certificate, or without ``explain``.
     unreachable
         Undelivered traffic.
     hops

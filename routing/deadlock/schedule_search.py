@@ -127,7 +127,7 @@ def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]
 
 
 def _searched(waiting: MixedDependencies, new: Routing) -> UpdateSchedule | None:
-    """Find rounds that close no cycle with the dependencies of unchanged columns.  This takes a trace of all tables."""
+    """Find rounds that close no cycle with the dependencies of unchanged columns.  The function traces all tables."""
     lids = _followed(waiting.mixture, replies=waiting.replies)
     if len(lids) * waiting.mixture.fabric.switches > MOST_FOLLOWED:
         return None

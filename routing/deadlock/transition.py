@@ -269,7 +269,8 @@ class _TransitionSearch:
         return _Outcome("unsafe", None, drain, f"{why}, nor a Double Scheme: {lacking}")
 
     def _incompatible_sl_vl(self) -> str:
-        """Return why no order of writing can be safe: the SLs or SL2VL of one table form a loop on the other's routes.
+        """Return why no order of writing can be safe: the SLs or SL2VL tables of one set of tables form a loop on the
+        routes of the other set.
 
         Returns "" if there is no such obstacle.
         """

@@ -155,8 +155,8 @@ class _Planner:
         return taken
 
     def _admit(self, graphs: MixedGraphs, offered: Mask) -> Mask:
-        """Return bool[S, L], those of the offered entries (bool[S, L]) that can be written in one round without a
-        credit loop.
+        """Return bool[S, L], the entries that can be written in one round without a credit loop, of the entries in
+        ``offered`` (bool[S, L]).
         """
         lids = np.flatnonzero(offered.any(axis=0))
         if graphs.fixed:

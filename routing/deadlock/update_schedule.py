@@ -27,8 +27,8 @@ class UpdateSchedule:
         uint8[N], round in which the new entry is written, from 1 on.  Each round begins when every switch has
         acknowledged the round before.
     removed_in_round
-        uint8[N], round in which the old entry is removed, so that packets are dropped until the new one is written.  0:
-        the old entry stays until then.
+        uint8[N], round in which the old entry is removed, so that packets are dropped until the new entry is written.
+        0: the old entry stays until the new entry is written.
     first_draining_round
         First round that also waits until all packets have left that were in the fabric when the round before was
         acknowledged.  All later rounds wait too.  0: no round waits for packets to leave.

@@ -1,9 +1,9 @@
 """Decide whether tables have a credit loop, although their files may leave SLs or VLs open.  The answer is "none",
 "yes" or "unknown".
 
-The verdict must not depend on unknown values.  Suppose that all packets shared one VL: then that VL would have every
-dependency of the real tables.  So if these dependencies are acyclic, the tables are free of credit loops for any SLs
-and VLs.  A loop among these dependencies is certain only if all packets do share one VL.
+The verdict must not depend on unknown values.  Suppose that all packets share one VL. That VL then has every dependency
+that packets have with the real SLs and VLs.  So if the dependencies on that VL are acyclic, the tables are free of
+credit loops for any SLs and VLs.  If they have a loop, the loop is certain only if all packets really share one VL.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Wait-for graph at one moment of a run, and its deadlocks.
 
-A credit loop shows that a deadlock is possible; a *knot* shows that a deadlock exists.
+A credit loop shows that a deadlock is possible.  A *knot* in which no packet can move is a deadlock.
 
 A resource is the buffer of a channel on a VL, or a queue of a CA.  The packets in it may wait for any of several other
 resources.  The resource is stuck only if none of the resources that it waits for, directly or through others, can move.

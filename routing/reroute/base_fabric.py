@@ -1,4 +1,6 @@
-"""Number switches and channels as an earlier fabric does, so that CDG edges keep their numbers across faults."""
+"""Number switches and channels as an earlier fabric does.  So CDG edges keep their numbers when switches or channels
+fail.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ Number = TypeVar("Number", np.uint8, np.int32, np.int64)
 
 @dataclass(frozen=True, eq=False)
 class BaseNumbering:
-    """Maps the present fabric to the switch and channel numbers of an earlier fabric, the *base*, which has all its
-    switches and channels.
+    """Maps the present fabric to the switch and channel numbers of an earlier fabric, the *base*. The base has all
+    switches and channels of the present fabric.
 
     A switch or channel that a fault has removed keeps its number in the base.  So topological orders of channels that
     were computed before the fault still apply.
@@ -131,7 +133,8 @@ def union_of_proven_dependencies(base: Fabric, tables: Sequence[Published], *, t
         union = functools.reduce(operator.or_, (cdg.onto(base) for cdg in cdgs))
         found = union.sorted(max(len(cdg.order) for cdg in cdgs), threads=threads)
     if found is None or not all("first_switches" in table.routing.provenance.options for table in tables):
-        # Only tables that follow an Up*/Down* order have this option, which names the first switches of the order.
+        # Only tables that follow an Up*/Down* order state the option that is read here; it names the switches at the
+        # top of the order.
         return found
     position = found.switch_order()
     return found if position is None else found.along(position)

@@ -16,7 +16,7 @@ from routing.tables import Routing
 def restore_baseline_entries(
     routing: Routing, baseline: Published, fabric: Fabric, differing_lids: npt.NDArray[np.intp] | None = None
 ) -> tuple[Routing, int]:
-    """Replace LFT columns by those of the baseline tables wherever every entry of the baseline's column is valid.
+    """Replace LFT columns by the columns of the baseline tables, if every entry of the baseline's column is valid.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def restore_baseline_entries(
 def _baseline_now(
     baseline: Published, fabric: Fabric, differing_lids: npt.NDArray[np.intp] | None
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.intp]]:
-    """Return the columns of the baseline tables that still have a LID: the LFT columns in the rows of the present
-    fabric (255: invalid), their SLs and their LIDs.
+    """Return the columns of the baseline tables whose LID still exists.  The result has the LFT columns in the rows of
+    the present fabric (255: invalid), their SLs and their LIDs.
     """
     if differing_lids is None:
         then = translate_tables(baseline.routing, baseline.fabric, fabric).routing

@@ -1,7 +1,7 @@
 """Find moves that would relieve the most loaded channels but close a CDG cycle, and make room for these moves.
 
-A blocked move needs CDG edges that close a cycle with the edges in use.  If the paths that use some other edges of
-these cycles are moved first, the cycles are gone, and the move becomes possible.  The edges to vacate are a minimum cut
+A blocked move needs CDG edges that close a cycle with the edges in use.  If the paths over some other edges of these
+cycles are moved away first, the cycles are gone, and the move becomes possible.  The edges to vacate are a minimum cut
 of the CDG, in which the capacity of an edge is the number of LFT entries that use it.
 """
 
@@ -24,13 +24,19 @@ from routing.reroute.vacate import ALL_VLS, edge_usage
 from routing.tables import Routing
 
 CHANNELS, NEAR_PEAK = 8, 0.99
-"""Largest number of channels to relieve, and the fraction of the highest utilisation that each of them has at least."""
+"""Largest number of channels to relieve, and the least utilisation of such a channel as a fraction of the highest
+utilisation.
+"""
 USERS, UPSTREAM = 24, 8
-"""Numbers of LIDs of each channel, and of switches of each subtree, whose moves are listed: those with most flow."""
+"""Limits of the moves that are listed: number of LIDs for each channel, and number of switches in each subtree.  The
+LIDs and switches with the most flow are taken.
+"""
 CUTS, EDGES_FOR_CUTS = 150, 1_500_000
-"""Largest number of minimum cuts, and the number of CDG edges in the graphs of all cuts."""
+"""Largest number of minimum cuts, and largest number of CDG edges in the graphs of all cuts together."""
 SMALL_CUT = 5
-"""Entries added to the size of each cut, so that cuts of one and of two entries count as nearly equal."""
+"""Number of entries that is added to the size of each cut.  So a cut of one entry and a cut of two entries count as
+nearly equal.
+"""
 
 Wanted = tuple[int, tuple[tuple[int, int], ...]]
 """VLs of a blocked move as bits, and the CDG edges that it would add, as pairs of channels."""
@@ -38,7 +44,7 @@ Wanted = tuple[int, tuple[tuple[int, int], ...]]
 
 @dataclass(frozen=True, eq=False)
 class Room:
-    """CDG edges to vacate, so that blocked moves become possible.
+    """A set of CDG edges to vacate, so that blocked moves become possible.
 
     Attributes
     ----------
@@ -112,7 +118,8 @@ class BlockedMoves:
         return cls(frame, rules, tables, dependencies, now, edge_usage(frame, tables.lft))
 
     def rooms(self, most: int, trials: int) -> Iterator[Room]:
-        """Yield sets of CDG edges to vacate that at most ``most`` entries use, at most ``trials`` of them.
+        """Yield sets of CDG edges to vacate.  At most ``trials`` sets are yielded, and at most ``most`` entries use the
+        edges of a set.
 
         The first sets make room for as many moves as possible, the others for the moves of a single cut.
         """
@@ -123,7 +130,9 @@ class BlockedMoves:
                 yield self._room(chosen)
 
     def _cuts(self) -> list[Cut]:
-        """Return the minimum cuts for the blocked moves with the most flow, sorted by flow for each entry."""
+        """Return a minimum cut for each of the blocked moves with the most flow.  The cuts are sorted by the flow of
+        their moves per entry of the cut.
+        """
         wanted = sorted(self._wanted().items(), key=lambda item: (-item[1], item[0]))
         edges, graphs, found = (
             self.frame.base.channels.edges,
@@ -148,7 +157,7 @@ class BlockedMoves:
         return int(self.usage[np.unique(np.concatenate(edges))].sum()) if edges else 0
 
     def _greedy(self, cuts: list[Cut], most: int) -> list[Cut]:
-        """Return cuts whose edges at most ``most`` entries use together, the best cuts first."""
+        """Choose cuts, the best first, such that at most ``most`` entries use the edges of all chosen cuts together."""
         chosen: list[Cut] = []
         for cut in cuts:
             if self._entries([*chosen, cut]) <= most:
@@ -183,7 +192,9 @@ class BlockedMoves:
         return sorted(trees, key=lambda tree: (-tree.flow[switch], tree.lid))[:USERS]
 
     def _add_moves(self, found: dict[Wanted, float], tree: ColumnTree, switch: int, flow: int, relieved: int) -> None:
-        """Add the moves of a switch to other next hops towards the LID of ``tree`` that its VLs do not allow so far."""
+        """Add to ``found`` the moves of a switch to other next hops towards the LID of ``tree``, if the CDG of the
+        switch's VLs forbids them so far.
+        """
         edges, masks = self.frame.base.channels.edges, self.dependencies.masks
         vls = ALL_VLS if self.rules.replies else self._vls_of(tree, switch)
         limit = int(self.now.load[relieved]) * int(self.frame.repair_fabric.inverse_capacity[relieved])

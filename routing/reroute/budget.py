@@ -19,9 +19,10 @@ class Budget:
     rebuilt_lids
         Number of LIDs whose columns may be rebuilt; for more LIDs, it is faster to route from scratch.
     missing_entries
-        Number of missing entries up to which the fewest changes are searched for; beyond, VL assignment takes too long.
+        Number of missing entries up to which the fewest changes are searched for.  With more missing entries, VL
+        assignment takes too long.
     vl_paths
-        Number of paths that may be assigned a VL again once unchanged paths lose theirs to make room.
+        Number of paths that may be assigned a VL again, after unchanged paths have lost their VLs to make room.
     vl_visits
         Channels that all cycle searches of a VL assignment may visit: about a second of CPU time.
     """

@@ -52,7 +52,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Step:
-    """A strategy, and the condition under which it is tried after the strategies before it."""
+    """A strategy, and the condition under which the strategy is tried after the earlier strategies."""
 
     strategy: Callable[[RerouteContext, Budget], Candidate | Refusal]
     when: Callable[[RerouteContext, Choice, Budget], bool]
@@ -60,7 +60,7 @@ class Step:
 
 def choose(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
     """Try the strategies in order, and return the best tables.  If no strategy finds tables, return the reason that the
-    first one gave.
+    first strategy gave.
     """
     choice = Choice()
     for step in STEPS:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from routing._kernels.repair import RepairFabric
 
 MORE_HOPS = 2
-"""Hops by which a new path may be longer than the shortest path that the neighbours of its first switch offer."""
+"""Number of hops by which a new path may exceed the shortest path over a neighbour of its first switch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,9 @@ class ColumnTree:
         return self.next_channel[int(self.fabric.channels.dst[channel])]
 
     def path(self, channel: int) -> list[int] | None:
-        """Return the channels from ``channel`` to the LID; None if the LID is not reached."""
+        """Return the channels of the path to the LID that begins with ``channel``; None if the path does not reach the
+        LID.
+        """
         path = [channel]
         while int(self.fabric.channels.dst[path[-1]]) != self.target:
             channel = self.next_after(path[-1])
@@ -90,7 +92,8 @@ class ColumnTree:
     def other_channels(
         self, switch: int, relieved: int, flow: int, load: npt.NDArray[np.int64], limit: int
     ) -> list[int]:
-        """Return the other channels by which a switch can reach the LID without a loop and without a fuller channel.
+        """Return the other channels by which a switch can reach the LID, without a loop and without exceeding a
+        utilisation.
 
         Parameters
         ----------
@@ -99,7 +102,7 @@ class ColumnTree:
         relieved
             The channel that the new path must not use.
         flow
-            Flow of the switch towards the LID, which moves.
+            Flow of the switch towards the LID, which would move to the new path.
         load
             int64[C], the load of each channel.
         limit

@@ -87,8 +87,8 @@ class RerouteContext:
     restored
         Number of entries restored from the baseline; None if no restoration was tried.
     reconnected
-        ``dependencies`` after a repair of the Up*/Down* order of the switches; None if the order needs no repair, or
-        none is possible.
+        ``dependencies`` after a repair of the Up*/Down* order of the switches; None if the order needs no repair, or no
+        repair is possible.
     by_parts
         Whether parts of a subtree may take different SLs.
     """
@@ -133,7 +133,7 @@ class RerouteContext:
         return replace(self._restored(), reconnected=None if joined is self.dependencies else joined)
 
     def without_certificate(self) -> RerouteContext:
-        """Return the data of the re-route for a repair that needs no certificate and may close credit loops."""
+        """Return the data of the re-route for a repair without a certificate, which may close credit loops."""
         free = AcyclicCdg.unchecked(self.numbering.base)
         found = replace(self, certificate=None, vl_bit=NO_VLS, dependencies=free, with_baseline=True, reconnected=None)
         return found._restored()
@@ -157,7 +157,7 @@ class RerouteContext:
     ) -> ServiceLevelRules:
         """Return the VLs that packets of these tables use, and the traffic that the certificate covers.
 
-        From this, the repair kernel knows which CDG edges a path adds.
+        The repair kernel derives from the result which CDG edges a path adds.
         """
         request = self.request
         sl = tables.service_levels
@@ -179,7 +179,9 @@ class RerouteContext:
 def _dependencies(
     request: Request, precomputed: Precomputed, numbering: BaseNumbering
 ) -> tuple[AcyclicCdg | None, bool]:
-    """Return the dependencies that new tables may use, and whether those of the baseline tables are included."""
+    """Return the dependencies that new tables may use, and whether the dependencies of the baseline tables are among
+    them.
+    """
     if numbering.base is precomputed.base:
         return precomputed.dependencies, precomputed.with_baseline
     return allowed_dependencies(numbering.base, request.before, request.baseline, threads=request.options.threads)

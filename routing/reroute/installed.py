@@ -25,7 +25,7 @@ class Installed:
     Attributes
     ----------
     fabric
-        The present fabric, with LIDs up to the highest one that the old or new tables have entries for.
+        The present fabric, with LIDs up to the highest LID for which the old or new tables have entries.
     old
         The tables in the switches, and the SLs that senders still use.  They include entries over ports without a link
         and towards LIDs that are gone.
@@ -109,7 +109,7 @@ def widened(routing: Routing, fabric: Fabric, wide: Fabric) -> Routing:
 
 
 def _used(lft: Bytes, least: int) -> int:
-    """Return the number of the last LFT column with an entry, plus 1; at least ``least``."""
+    """Return the number of the last LFT column with an entry, plus 1.  The result is at least ``least``."""
     named = np.flatnonzero((lft[:, least:] != NO_PORT).any(axis=0))
     return least + 1 + int(named[-1]) if len(named) else least
 

@@ -16,7 +16,8 @@ from routing.tables import Routing
 def load_before(context: RerouteContext) -> npt.NDArray[np.int64]:
     """Return int64[C], the flow on each channel by the tables with which a repair starts.
 
-    These are the previous tables, with some columns restored from the baseline tables (those of the fault-free fabric).
+    A repair starts with the previous tables, in which some columns were restored from the baseline tables (the tables
+    of the fault-free fabric).
     """
     request, numbering, start = context.request, context.numbering, context.start
     if not context.restored or not request.translated.in_place:
@@ -26,7 +27,7 @@ def load_before(context: RerouteContext) -> npt.NDArray[np.int64]:
 
 
 def load_after(context: RerouteContext, numbering: BaseNumbering, tables: Routing) -> npt.NDArray[np.int64]:
-    """Return int64[C], the exact flow on each channel by repaired tables, which have no missing entries."""
+    """Return int64[C], the exact flow on each channel by repaired tables.  These tables have no missing entries."""
     request = context.request
     if not request.translated.in_place:
         flow = flow_towards(request.fabric, tables, threads=request.options.threads)
@@ -37,7 +38,8 @@ def load_after(context: RerouteContext, numbering: BaseNumbering, tables: Routin
 def _load_of_columns(
     context: RerouteContext, numbering: BaseNumbering, tables: Routing, lids: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int64]:
-    """Return the flow by tables that differ from the previous ones only towards some LIDs (bool[L]).
+    """Return the flow on each channel by ``tables``, which differ from the previous tables only towards some LIDs
+    (bool[L]).
 
     Only these columns are traced, in the old and in the new tables.  The flow towards all other LIDs is known from the
     previous tables.

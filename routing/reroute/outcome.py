@@ -33,7 +33,7 @@ class Candidate:
     splits: bool = False
 
     def changes_too_many(self, budget: Budget) -> bool:
-        """Return whether the tables change so many entries that further strategies should be tried.
+        """Return whether so many entries change that further strategies should be tried.
 
         The limit is a number of changes for each missing entry.  Restored entries and moves for balance do not count.
         """
@@ -41,8 +41,8 @@ class Candidate:
         return self.found.changed - self.restored - self.balanced > budget.changes * missing
 
     def better_of(self, other: Candidate) -> Candidate:
-        """Return the better of two candidates: the one whose proof covers more traffic or, if they cover equal traffic,
-        the one with fewer changed entries.
+        """Return the better of two candidates.  The candidate whose proof covers more traffic is better; if both proofs
+        cover equal traffic, the candidate with fewer changed entries.
         """
         return min(self, other, key=lambda one: (lacks_switch_traffic(one.found), one.found.changed))
 

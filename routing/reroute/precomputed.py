@@ -24,12 +24,13 @@ class Precomputed:
     Attributes
     ----------
     before, baseline
-        The tables in force, and the tables of the fault-free fabric if there are any.
+        The tables in force, and the tables of the fault-free fabric; the latter are None if there are none.
     base
-        The fabric that numbers the channels of ``dependencies``: that of the baseline tables, or else that of
-        ``before``.
+        The fabric whose channel numbers ``dependencies`` uses.  It is the fabric of the baseline tables if there are
+        any, otherwise the fabric of ``before``.
     dependencies
-        The CDG edges that any mixture of these tables may use; None if packets change their VL along a path.
+        The CDG edges that any mixture of ``before`` and ``baseline`` may use; None if packets change their VL along a
+        path.
     with_baseline
         Whether ``dependencies`` include those of the baseline tables.
     ordered

@@ -67,14 +67,14 @@ class PreviousSls:
 
     @cached_property
     def _had(self) -> npt.NDArray[np.int32]:
-        """Return int32[L], the switch that delivered each LID before (a row of the earlier fabric); -1 where there was
-        none.
+        """Return int32[L], the switch that delivered each LID before, as a row of the earlier fabric.  It is -1 if no
+        switch delivered the LID.
         """
         return self._now(self.old_fabric.lids.switch, np.int32(-1))
 
     def _now(self, column: npt.NDArray[Scalar], filler: Scalar) -> npt.NDArray[Scalar]:
-        """Convert an array with a value for each earlier LID to one for each present LID.  A LID number that did not
-        exist earlier gets the value of ``filler``.
+        """Convert an array with a value for each earlier LID to an array with a value for each present LID.  A LID
+        number that did not exist earlier gets the value of ``filler``.
         """
         found = np.full(len(self.fabric.lids), filler)
         count = min(len(found), len(column))
@@ -128,8 +128,8 @@ class PreviousSls:
         return self._filled(reindex(self._by_number(), rows, 0, 0), np.flatnonzero(rows < 0), filler)
 
     def _filled(self, table: Bytes, rows: npt.NDArray[np.int64], filler: Bytes | None) -> Bytes:
-        """Return an SL table after some values were replaced: the given rows, and the columns of new LIDs, take their
-        values from the new SL table (``filler``).
+        """Return an SL table in which some values are replaced by values of the new SL table (``filler``): the given
+        rows, and the columns of new LIDs.
         """
         fresh = np.flatnonzero((self.fabric.lids.switch >= 0) & (self._had < 0))
         if filler is None or not (len(rows) or len(fresh)):

@@ -32,9 +32,10 @@ def prove_changes(
 ) -> Proof | None:
     """Prove the tables by a claimed topological order of the channels (int32[V, C]).
 
-    A packet whose path and VL are unchanged arrived before the re-route, and used only dependencies of the previous
-    proof.  So only the other paths are followed hop by hop.  The previous dependencies are checked against the order,
-    unless ``increasing`` states that the caller has checked them.  No result of the repair is taken without a check.
+    By the previous proof, a packet whose path and VL are unchanged arrives and has only dependencies of that proof.  So
+    only the changed paths are followed hop by hop.  The dependencies of the previous proof are checked against the
+    order, unless ``increasing`` states that the caller has checked them.  No result of the repair is used without a
+    check.
 
     The fabric must be connected.  Its switches and LIDs must all have been in the previous fabric, with the same
     numbers. Devices that are gone neither send nor receive.

@@ -22,21 +22,26 @@ from routing.reroute.values import Published
 from routing.tables import Routing
 
 FURTHER_CHANGES = 6
-"""Limit of changed entries per missing entry in the last search, if the loss stays high with fewer."""
+"""Limit of changed entries per missing entry in the last search.  That search runs if the loss of capacity stays high
+with fewer changes.
+"""
 MOST_OF_TABLE = 100
-"""Divisor of the number of table entries: at most 1 % of all entries may move.  If :data:`FEW_ENTRIES` is more, that
-many may move.
+"""Divisor of the number of table entries: at most 1 % of all entries may move.  If :data:`FEW_ENTRIES` is more than 1
+%, this number of entries may move.
 """
 FEW_ENTRIES = 256
 TOLERANCE = 0.0075
 """Fraction by which the highest utilisation may exceed its goal.  A smaller excess is not worth a change of entries.
 """
 ENOUGH = (0.01, 0.02)
-"""Fractions above the goal: beyond them the second and the third search follow, which may change more entries."""
+"""Fractions by which the highest utilisation must exceed the goal before the second and the third search run.  These
+searches may change more entries.
+"""
 FURTHER_TOLERANCE = 0.01
-"""Fraction above the goal at which the second and the third search end."""
+"""Fraction by which the highest utilisation exceeds the goal when the second and the third search end."""
 FURTHER_GAIN = 0.005
-"""Fraction by which a further search must lower the highest utilisation; else its moves are discarded."""
+"""Fraction by which a further search must lower the highest utilisation; if it lowers it less, its moves are discarded.
+"""
 LEAST_GAIN = 0.01
 """Fraction by which the all-to-all rate must grow before entries move in a fabric without broken entries."""
 LEAST_WORK, MOST_WORK = 4_000_000, 20_000_000
@@ -47,15 +52,17 @@ WORK_FOR_ENTRY = 3000
 
 @dataclass(frozen=True, eq=False)
 class Utilisation:
-    """Flow on the channels if every end port sends to every other, and the utilisation that a rebalancing should reach.
+    """Flow on the channels if every end port sends to every other end port, and the utilisation that a rebalancing
+    should reach.
 
     Attributes
     ----------
     load
         int64[C], flow on each channel, in the channel numbers of the repair (see ``BaseNumbering``).
     goal
-        Utilisation of the most loaded channel at which no further improvement is sought.  It is that of the baseline
-        tables, or a lower bound from the links of one switch.  Unit: load times the kernel's inverse capacity.
+        Utilisation of the most loaded channel at which no further improvement is sought.  It is the utilisation with
+        the baseline tables, or a lower bound from the links of one switch.  Unit: load times the kernel's inverse
+        capacity.
     """
 
     load: npt.NDArray[np.int64]
@@ -156,10 +163,11 @@ def balance_repaired(
 ) -> tuple[Routing, Rebalanced]:
     """Move entries of repaired tables off the most loaded channels.
 
-    Up to three searches follow each other.  The first one may raise the number of changed entries to ``changes`` per
-    missing entry.  If the highest utilisation stays more than 1 % above the goal, the second one may change half an
-    entry more.  If it stays more than 2 % above the goal, the third one may change :data:`FURTHER_CHANGES`, or
-    :data:`FEW_ENTRIES` in total if few entries are missing, because a few entries can carry much flow.
+    Up to three searches follow each other.  The first search may raise the number of changed entries to ``changes`` per
+    missing entry.  If the highest utilisation stays more than 1 % above the goal, the second search may change half an
+    entry more per missing entry.  If the utilisation stays more than 2 % above the goal, the third search may change
+    :data:`FURTHER_CHANGES`, or :data:`FEW_ENTRIES` in total if few entries are missing, because a few entries can carry
+    much flow.
 
     Parameters
     ----------

@@ -43,8 +43,8 @@ def reroute(
     Parameters
     ----------
     engine, options
-        The engine that made the previous tables.  It routes from scratch if no smaller change is found, with those of
-        the named root switches that are still present.
+        The engine that made the previous tables, and its options.  The engine routes from scratch if no smaller change
+        is found.  Named root switches that are no longer present are left out then.
     before
         The tables in the switches.
     fabric
@@ -87,8 +87,8 @@ def spread(
     not use yet, see :mod:`routing.reroute.strategies.quiet`.  So a step may itself cost up to 2 % of the all-to-all
     rate, if the next step gains more.  Every result is proven like any other.
 
-    If the steps have released the dependencies of the baseline tables, and the fabric is free of faults, steps restore
-    LFT columns of the baseline tables instead, until the tables are those of the baseline.
+    Steps may have released the dependencies of the baseline tables.  In that case, once the fabric is free of faults,
+    further steps restore LFT columns of the baseline tables until all are restored.
 
     Parameters
     ----------
@@ -124,9 +124,11 @@ def spread(
 
 
 def _towards_baseline(context: RerouteContext, baseline: Published, most: int) -> Rerouted | None:
-    """Return the baseline tables if the change to them is safe, else tables that are closer to them.
+    """Return the baseline tables if the change to the baseline tables is safe.  Otherwise return tables that are closer
+    to the baseline tables.
 
-    If no step is found either, return the baseline tables, as any re-route of the fault-free fabric.
+    If no such tables are found, return the baseline tables all the same, as every re-route of the fault-free fabric
+    does.
     """
     request = context.request
     if not _is_safe(request, baseline):
@@ -184,9 +186,10 @@ def _kept(found: Rerouted, request: Request) -> float | None:
 def _unchanged_or_baseline(request: Request) -> Rerouted | None:
     """Return tables that need no repair, or None if a repair is needed.
 
-    These are the baseline tables if the fabric is free of faults again.  Without a baseline, they are the previous
-    tables if no cable and no entry has changed.  Tables that have left the dependencies of the baseline are kept if the
-    baseline tables cannot replace them safely in one change; :func:`spread` then returns to the baseline in steps.
+    If the fabric is free of faults again, the result is the baseline tables.  Without a baseline, the result is the
+    previous tables if no cable and no entry has changed.  If the tables have left the dependencies of the baseline, and
+    the baseline tables cannot replace them safely in one change, the tables are kept; :func:`spread` then returns to
+    the baseline in steps.
     """
     before, baseline, tables = request.before, request.baseline, request.translated
     if baseline is not None:
@@ -199,7 +202,9 @@ def _unchanged_or_baseline(request: Request) -> Rerouted | None:
 
 
 def _baseline_tables(request: Request, baseline: Published) -> Rerouted | None:
-    """Return the baseline tables; None if they were made for another fabric or are not as safe as promised."""
+    """Return the baseline tables.  Return None if they were made for another fabric, or if their proof is weaker than
+    the engine promises.
+    """
     tables = request.translated
     found = admit(request.fabric, baseline.routing, baseline.proof, promised(request.engine))
     if isinstance(found, Shortfall) or not is_same(baseline.fabric, request.fabric):

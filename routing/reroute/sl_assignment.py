@@ -33,9 +33,10 @@ def reassign_sls(
 ) -> tuple[Routing, npt.NDArray[np.int32]] | None:
     """Reassign SLs so that the new tables have a certificate like that of the earlier ones.
 
-    Unchanged paths keep their SLs.  Each changed path, the longest first, takes the first VL on which it closes no
-    cycle with the dependencies of the paths placed before.  The search starts at its present VL.  If the certificate
-    covers replies, the reply paths move with it, because a reply uses the SL of its request.
+    Unchanged paths keep their SLs.  The changed paths are placed one after the other, the longest first.  A path takes
+    the first VL on which it closes no cycle with the dependencies of the paths placed before.  The search starts at the
+    present VL of the path.  If the certificate covers replies, the reply path moves to the same VL, because a reply
+    uses the SL of its request.
 
     If a path finds no VL, unchanged paths lose their VLs to make room.  First the VL with the fewest unchanged paths is
     vacated, then the next one, until one VL is left.
@@ -63,7 +64,7 @@ def reassign_sls(
 
     Notes
     -----
-    Cost: a trace of all paths, and :func:`routing._kernels.assign_vls.assign_vls` for those that changed.
+    Cost: a trace of all paths, and :func:`routing._kernels.assign_vls.assign_vls` for the changed paths.
     """
     counted = _counted(fabric, certificate)
     changed = _changed_paths(fabric, routing, earlier, replies=certificate.strength == "reversible") & counted

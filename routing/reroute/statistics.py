@@ -31,7 +31,7 @@ class RerouteStatistics:
     pruned_lids
         LIDs for which unused dependencies were dropped before the repair.
     traces
-        Repairs that respected only the dependencies that a trace of the current tables found.
+        Number of repairs that respected only the dependencies found by a trace of the current tables.
     changed_sls
         SLs that changed.
     balance_moves, moved_for_balance

@@ -32,8 +32,8 @@ class TranslatedTables:
     in_place
         Whether switches, LIDs and the ports that deliver them are the same as before, so that rows and columns agree.
     nothing_new
-        Whether no switch and no delivered LID is new, and every LID is delivered at its earlier port.  Others may be
-        gone.
+        Whether no switch and no delivered LID is new, and every LID is delivered at its earlier port.  Switches and
+        LIDs may be gone.
     """
 
     routing: Routing
@@ -89,7 +89,7 @@ def translate_tables(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Tr
 def same_devices(one: Fabric, other: Fabric) -> bool:
     """Return whether two fabrics have the same switches and LIDs, delivered at the same ports.
 
-    Then the rows and columns of their tables mean the same.  Cables may differ.
+    If so, the rows and columns of their tables agree.  Cables may differ.
     """
     if one is other:
         return True
@@ -157,8 +157,8 @@ def _is_identity(numbers: npt.NDArray[np.signedinteger], count: int) -> bool:
 def reindex(
     table: npt.NDArray[np.uint8], number: npt.NDArray[np.signedinteger], axis: int, missing: int
 ) -> npt.NDArray[np.uint8]:
-    """Return a table of picked rows or columns: ``number`` holds, for each row (``axis`` 0) or column (``axis`` 1) of
-    the result, its number in the given table.
+    """Return a table that consists of some rows or columns of a given table. ``number`` holds the number in the given
+    table of each row (``axis`` 0) or column (``axis`` 1) of the result.
 
     Where the number is -1, the row or column is filled with ``missing``.
     """

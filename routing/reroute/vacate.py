@@ -20,7 +20,7 @@ ALL_VLS = 0xFFFF
 
 
 def edge_usage(frame: BaseNumbering, lft: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Return int64[edges], the number of LFT entries that use each CDG edge, on whatever VL.  Cost: O(S L)."""
+    """Return int64[edges], the number of LFT entries that use each CDG edge, on any VL.  Cost: O(S L)."""
     usage = np.zeros(frame.base.channels.edges.count, np.int64)
     for _, edges in _steps(frame, lft):
         np.add.at(usage, edges, 1)
@@ -38,7 +38,8 @@ def vacate(
     forbidden: npt.NDArray[np.uint16],
     most: int,
 ) -> tuple[Routing, npt.NDArray[np.int64]] | None:
-    """Move all paths off some CDG edges, and balance the load with what is left of ``most`` changed entries.
+    """Move all paths off some CDG edges.  Then balance the load by further changes, up to ``most`` changed entries in
+    total.
 
     Parameters
     ----------
@@ -49,7 +50,8 @@ def vacate(
     tables, dependencies, now
         The tables, the CDG edges that they use, their load, and the utilisation to reach.
     vacated, forbidden
-        uint16[edges], the VLs on which each edge is vacated, and on which no new path may use it.
+        uint16[edges] each: the VLs on which each edge is to be vacated, and the VLs on which no new path may use the
+        edge.
     most
         Maximum number of entries that change.
 
@@ -92,7 +94,7 @@ def _lid_vls(rules: ServiceLevelRules, lids: int) -> npt.NDArray[np.uint16]:
 def _steps(
     frame: BaseNumbering, lft: npt.NDArray[np.uint8]
 ) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]]:
-    """Yield for each switch the LIDs whose packets it sends over at least two channels.
+    """Yield for each switch the LIDs to which it sends packets over at least two channels.
 
     Yields
     ------

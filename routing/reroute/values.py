@@ -60,7 +60,7 @@ class Published:
 
     @cached_property
     def load(self) -> npt.NDArray[np.int64]:
-        """Return int64[C], the flow on each channel when every end port sends to every other."""
+        """Return int64[C], the flow on each channel when every end port sends to every other end port."""
         return flow_towards(self.fabric, self.routing, threads=2)
 
 

@@ -127,7 +127,8 @@ def _shortest(network: Network) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.i
 
 
 def _grouped_ports(network: Network) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """List the channels of the port groups of the network's tables, by switch and LID, as :func:`_shortest` does.
+    """List the channels of the port groups of the network's tables, by switch and LID. The result has the form of
+    :func:`_shortest`'s result.
 
     The switches of the simulation let a waiting packet take any port of its group (``Rule.ESCAPE``).
 

@@ -91,7 +91,7 @@ class _Part(NamedTuple):
 
 
 def both_directions(flows: FlowTables) -> dict[str, list[FlowTables]]:
-    """Return the flows of a simulation case before and after its change of tables.
+    """Return the flows of a simulation case with their paths before and after the change of tables.
 
     The result maps ``old`` to a list with the flows on their old paths, ``new`` to a list with the flows on their new
     paths, and ``both`` to a list with both.
@@ -134,8 +134,8 @@ def _tables(routing: Routing) -> Do:
 
 
 class _Change:
-    """Change of tables in a simulation case.  The old tables have the paths ``path`` of the flows, and the new tables
-    have their paths ``then``.
+    """Change of tables in a simulation case.  The old tables contain the path that each flow states as ``path``, and
+    the new tables the path that it states as ``then``.
     """
 
     def __init__(self, scenario: Scenario, case: Case, flows: FlowTables) -> None:

@@ -1,4 +1,4 @@
-"""Compute dimension-order tables of a torus.  They break the cycle of each ring by a dateline and a second VL."""
+"""Compute dimension-order tables of a torus.  The cycle of each ring is broken by a dateline and a second VL."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def dimension_order(fabric: Fabric) -> Routing:
     """Compute dimension-order tables of a torus, which are deadlock-free with 2 VLs.
 
     A path takes the shorter direction around each ring, one dimension after the other.  Of two directions of equal
-    length it takes the one with ascending coordinates.  The dateline is the link from the last switch of a ring to the
-    first.  A path that crosses the dateline of a dimension uses VL 1 in that dimension, other paths use VL 0.  Bit d of
-    the SL is the VL in dimension d.
+    length, it takes the direction with ascending coordinates.  The dateline is the link from the last switch of a ring
+    to the first.  A path that crosses the dateline of a dimension uses VL 1 in that dimension, other paths use VL 0.
+    Bit d of the SL is the VL in dimension d.
 
     Raises
     ------

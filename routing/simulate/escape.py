@@ -1,7 +1,7 @@
 """Check escape paths for adaptive routing.
 
-Escape paths are tables for packets that may enter them at any switch.  Their channel dependencies have to be acyclic
-nevertheless.
+Escape paths are the paths of tables that a packet may start to follow at any switch.  The channel dependencies of all
+such paths must be acyclic.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ FAR = 255
 def injection_points(network: Network) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """Return the SLs and in-ports of packets that enter the escape VLs at each switch.
 
-    SL and in-port determine the VL of the packet in the SL2VL table.  Both are those of the first end port that is
-    attached to the switch.  A switch without end ports uses the SLs of its own LID, and in-port 0.
+    SL and in-port determine the VL of the packet in the SL2VL table.  SL and in-port are those of the first end port
+    that is attached to the switch.  A switch without end ports uses the SLs of its own LID, and in-port 0.
 
     Returns
     -------

@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def bucket_bounds() -> Ints:
-    """Return int64[2049]: the lowest latency of each bucket in ticks, and the end of the last one."""
+    """Return int64[2049]: the lowest latency of each bucket in ticks, and then the end of the last bucket."""
     number = np.arange(LATENCY_BUCKETS + 1 - SINGLE)
     # Buckets beyond the longest time of a simulation (2^62 ticks) stay empty, and their bounds stay below 2^63.
     power = np.minimum(number // PER_POWER, 56)

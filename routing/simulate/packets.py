@@ -62,8 +62,8 @@ class _Recorder:
     time
         Time of each recorded point, in packet times.
     buffers, taken
-        Blocks at each point, by channel: first the blocks in the input buffer, then the blocks of the buffer for which
-        the sender has no credit.
+        Blocks at each recorded point, by channel. ``buffers`` has the blocks in the input buffer, ``taken`` the blocks
+        of the buffer for which the sender has no credit.
     got
         Bytes delivered so far at each point, by name of flows.
     """
@@ -193,17 +193,18 @@ def _of_switches(simulation: Simulation) -> Found:
 def _locked(simulation: Simulation) -> float:
     """Return the time at which a deadlock was complete, in packet times.
 
-    A knot (a set of channels that wait only for each other) is complete when its last packet has been sent into it.  If
-    there are several knots, the earliest time counts.
+    A knot is a set of channels that wait only for each other.  It is complete when the last of its packets has been
+    sent into one of its channels.  If there are several knots, the earliest time counts.
     """
     sent, packet = simulation.virtual_channels().sent.ravel(), packet_of(simulation)
     return round(min(float(sent[list(knot.members)].max()) for knot in simulation.wait_graph().deadlocks) / packet, 2)
 
 
 def _waits_from(simulation: Simulation) -> float:
-    """Return the packet time since which the first permanently blocked packet waits.
+    """Return the time, in packet times, since which the first permanently blocked packet has waited.
 
-    Only packets at the head of a queue count.  Such a packet is blocked forever if its queue waits for a knot.
+    Only packets at the head of a queue count.  Such a packet is blocked permanently if its queue waits, directly or
+    through others, for a knot (a deadlocked set of channels).
     """
     waits, rows = simulation.wait_graph(), simulation.packets()
     heads = rows[rows[:, 6] >= 0]
@@ -231,8 +232,8 @@ def _links_used(simulation: Simulation, early: npt.NDArray[np.int64]) -> dict[st
 def _over_time(recorder: _Recorder, start: float) -> Found:
     """Return the figures that are computed from the time series after packet time ``start``.
 
-    They are mainly the largest used space of each buffer, in packets of full size, and the smallest throughput between
-    two points.  Space counts as used from the sending of a packet until the sender has the credits back.
+    The figures are mainly the largest used space of each buffer, in packets of full size, and the smallest throughput
+    between two points.  Space counts as used from the sending of a packet until the sender has the credits back.
     """
     network, late = recorder.simulation.network, np.asarray(recorder.time) > start
     rooms, shares = np.asarray(recorder.taken, float)[late] / recorder.packet, recorder.shares()[late]

@@ -88,8 +88,8 @@ def pattern_traffic(
         Network.  All its CAs that have LIDs send.
     pattern
         ``uniform``: random destinations.  ``hotspot``: a fifth of the messages goes to the first CA, and all others to
-        random destinations.  ``incast``: all CAs send to the first CA.  In all others each CA sends to one CA: a random
-        ``permutation``, the next CA (``neighbour``), the CA halfway round (``tornado``), ``transpose``,
+        random destinations.  ``incast``: all CAs send to the first CA.  In all other patterns each CA sends to one CA:
+        a random ``permutation``, the next CA (``neighbour``), the CA halfway round (``tornado``), ``transpose``,
         ``bit-complement`` and ``bit-reverse`` of the CA's number.
     load
         Load of each sending CA's link, as a fraction.  For ``incast`` it is the load of the receiving CA's link.

@@ -155,7 +155,7 @@ class VirtualChannels:
     occupancy
         Blocks in the receiver's input buffer whose packets have not begun to leave.
     flying, returning
-        Blocks on the wire to the buffer, and blocks that have left the buffer, but whose credit has not reached the
+        Blocks on the wire to the buffer, and blocks that have left the buffer but whose credit has not yet reached the
         sender.
     buffer
         Size of the buffer in blocks.  It always equals credits + occupancy + flying + returning.

@@ -77,7 +77,7 @@ def goal_of(context: RerouteContext, numbering: BaseNumbering) -> int:
     """Return the goal of a search for better balance: the utilisation of the most loaded channel that it should reach.
 
     The goal is the highest utilisation of the baseline tables, or of the previous tables if there is no baseline.  If
-    the links of one switch force a higher utilisation, the goal is that one.
+    the links of one switch force a higher utilisation, the goal is this higher utilisation.
     """
     request = context.request
     best = request.before if request.baseline is None else request.baseline

@@ -40,9 +40,10 @@ class Progress:
     splits
         Whether a step split a subtree and moved its parts to several VLs.
     is_traced
-        Whether ``dependencies`` come from a trace of the tables.  Then their order is not that of the previous tables.
+        Whether ``dependencies`` come from a trace of the tables.  If so, their topological order differs from that of
+        the previous tables.
     leaves_baseline
-        Whether ``dependencies`` need not fit to those of the baseline tables although the fabric has faults.
+        Whether ``dependencies`` may contradict the dependencies of the baseline tables although the fabric has faults.
     statistics
         Statistics of all steps, including steps whose tables were rejected.
     """

@@ -24,7 +24,7 @@ from routing.reroute.translate import set_delivery_entries
 
 @dataclass(frozen=True)
 class Fallback:
-    """A fallback step of a repair, and when it is tried.
+    """A fallback step of a repair, and the condition under which it is tried.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ def _by_source_helps(progress: Progress, certificate: Certificate, _: Budget) ->
 
 
 def prune_dependencies(context: RerouteContext, progress: Progress) -> Progress:
-    """Repair the columns that failed, on VLs whose unused CDG edges were removed first.
+    """Repair the columns that failed.  Unused CDG edges are removed first, on the VLs of these columns.
 
     If this fails too, rebuild the columns, and prefer the previous entries.
     """
@@ -79,7 +79,7 @@ def _may_rebuild(progress: Progress, _: Certificate, budget: Budget) -> bool:
 
 
 def trace_dependencies(context: RerouteContext, progress: Progress) -> Progress:
-    """Repair the columns that failed, with only the CDG edges that the current entries use as a restriction.
+    """Repair the columns that failed; new paths must close no cycle with the CDG edges that the current entries use.
 
     Earlier steps are restricted further: by edges that are reserved for the baseline tables, or that no path uses any
     more.
@@ -88,7 +88,8 @@ def trace_dependencies(context: RerouteContext, progress: Progress) -> Progress:
 
 
 def trace_endports(context: RerouteContext, progress: Progress) -> Progress:
-    """Repair the columns that failed, with only the CDG edges in use by traffic from or to end ports as a restriction.
+    """Repair the columns that failed; new paths must close no cycle with the CDG edges that traffic from or to end
+    ports uses.
 
     The new certificate then leaves out traffic between switches.
     """
@@ -96,7 +97,9 @@ def trace_endports(context: RerouteContext, progress: Progress) -> Progress:
 
 
 def trace_without_failed(context: RerouteContext, progress: Progress) -> Progress:
-    """Empty the columns that failed, then rebuild them against the CDG edges of all other columns."""
+    """Empty the columns that failed, then rebuild them so that they close no cycle with the CDG edges of all other
+    columns.
+    """
     lft = progress.tables.lft.copy()
     lft[:, progress.failed] = NO_PORT
     tables = set_delivery_entries(replace(progress.tables, lft=lft), context.request.fabric)

@@ -1,7 +1,7 @@
 """Rebalance tables that are in force, in steps that are safe to write while no fault has to be repaired.
 
-A step may use dependencies that the previous steps did not allow.  So the balance can improve step by step although the
-dependencies of each step and those of the tables before it have no cycle together.
+A step may use dependencies that the previous steps did not allow.  Nevertheless, the dependencies of the tables before
+and after a step have no cycle together.  So the balance can improve step by step, and each step is safe.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ LARGEST_LOSS = 0.02
 WORK = 20_000_000
 """Work limit of a search that respects only dependencies in use, in hops that the search follows."""
 TRIALS, ENTRIES_FOR_TRIALS = 24, 8_000_000
-"""Largest number of vacated sets of dependencies that are tried, and the number of table entries for all trials."""
+"""Largest number of sets of dependencies that are vacated on trial, and the number of table entries for all trials
+together.
+"""
 NOTHING = Refusal("nothing is gained")
 
 
@@ -92,8 +94,8 @@ def released(context: RerouteContext, progress: Progress | None = None) -> Progr
 def _goal(context: RerouteContext, progress: Progress) -> int:
     """Return the utilisation of the most loaded channel that a search should reach.
 
-    Without other baseline tables, and where the dependencies of the baseline are released, this is a lower bound from
-    the links of a single switch.
+    The goal is a lower bound from the links of a single switch, if there are no other baseline tables or if the
+    dependencies of the baseline are released.
     """
     baseline = context.request.baseline
     own = baseline is None or baseline.routing is context.request.before.routing
@@ -105,7 +107,7 @@ def _goal(context: RerouteContext, progress: Progress) -> int:
 def _local(context: RerouteContext, progress: Progress, most: int, work: int = LEAST_WORK) -> Candidate | Refusal:
     """Move at most ``most`` entries off the most loaded channels.
 
-    A first search runs without this limit.  It shows whether the gain is large enough to change any entry.
+    A first search runs without the limit ``most``.  It shows whether the possible gain is worth any change of entries.
     """
     start, load = progress.tables, _load_in_force(context, progress)
     for budget in (start.lft.size, most):
@@ -194,7 +196,8 @@ def _vacated(context: RerouteContext, in_use: Progress, most: int) -> Candidate 
 
 
 def _next_gains(context: RerouteContext, progress: Progress, load: npt.NDArray[np.int64], most: int) -> bool:
-    """Return whether the step after these tables, which are not yet in force, leads to a higher rate than before them.
+    """Return whether the step that follows these tables reaches a higher rate than the tables in force.  The given
+    tables are not yet in force.
 
     A step without limit has to raise the rate by :data:`LEAST_GAIN`.  With ``most`` entries it must not leave the rate
     lower or the load less even than before.  Otherwise a pair of steps could repeat without end.

@@ -25,7 +25,8 @@ from routing.reroute.values import LEFT_BASELINE, Published, Rerouted
 from routing.tables import Routing
 
 TRIALS, ENTRIES_FOR_TRIALS = 12, 8_000_000
-"""Largest number of sets of columns that are tried in a step, and the number of table entries for all of them."""
+"""Largest number of sets of columns that are tried in a step, and the number of table entries for all of these trials.
+"""
 
 
 def step_back(context: RerouteContext, baseline: Published, most: int) -> Candidate | Refusal:
@@ -74,7 +75,9 @@ def _without_contradictions(context: RerouteContext, baseline: Published, most: 
 
 
 def _sets(edges: npt.NDArray[np.intp], usage: npt.NDArray[np.int64], most: int) -> Iterator[npt.NDArray[np.intp]]:
-    """Yield sets of edges to vacate: the least used ones, with at most ``most // 2`` entries, then single edges."""
+    """Yield sets of edges to vacate: first the least used edges, which at most ``most // 2`` entries use together, then
+    single edges.
+    """
     total = np.cumsum(usage[edges])
     for part in (2, 4, 8):
         if count := int(np.searchsorted(total, most // part, side="right")):
@@ -103,7 +106,8 @@ def is_safe_change(fabric: Fabric, old: Routing, cdg: Proof, new: Routing, proof
 
 
 def columns_of_baseline(before: Published, baseline: Published, most: int, *, threads: int) -> VerifiedTables | None:
-    """Return the tables in force with as many LFT columns of the baseline as a safe change of ``most`` entries allows.
+    """Return the tables in force, in which as many LFT columns of the baseline are restored as a safe change of at most
+    ``most`` entries allows.
 
     The columns with the fewest differences come first.  A set of columns that cannot be changed safely is split, and
     its parts are tried.
@@ -111,7 +115,7 @@ def columns_of_baseline(before: Published, baseline: Published, most: int, *, th
     Returns
     -------
     VerifiedTables or None
-        None if no column can be changed safely, or if the SLs of the two tables have different forms.
+        None if no column can be changed safely, or if the SL tables of both have different shapes.
     """
     now, target, certificate = before.routing, baseline.routing, before.proof.certificate
     if certificate is None or target.sl.ndim > now.sl.ndim or len(target.sl) not in (len(now.sl), now.sl.shape[-1]):
