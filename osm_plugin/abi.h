@@ -1,6 +1,6 @@
 /* List the members of OpenSM's structs that the plugin uses.  build.c stores in the library the sizes and offsets that
- * these members have in the headers of the build.  So they can be compared with other headers without loading the
- * library. */
+ * these members have in the headers of the build.  So these sizes and offsets can be compared with other headers
+ * without loading the library. */
 #ifndef IBNUE_ABI_H
 #define IBNUE_ABI_H
 

@@ -89,8 +89,8 @@ def write_answer(
     deferred, plan
         The entries that later rounds of the update schedule write (:data:`HELD` [N]), and the number of this schedule.
     wait, first_draining_round
-        Seconds to wait before a round, so that packets can leave the fabric.  Also the first round that needs this wait
-        (0: no round needs it).  The wait for the switches' acknowledgements is not included.
+        Seconds to wait before a round, so that packets can leave the fabric, in addition to the wait for
+        acknowledgements; and the first round that needs these seconds (0: no round needs them).
     multicast
         Tree for all multicast groups.  None: the tree formed by the paths of all switches towards a root switch.
     classes

@@ -25,7 +25,9 @@ from routing.tables import Provenance, Routing
 
 Bytes = npt.NDArray[np.uint8]
 Sls = Literal["published", "state", "unknown"]
-"""How the SLs in use are known: this OpenSM published them, a state file contains them, or they are unknown."""
+"""Source from which the SLs in use are known: this OpenSM has published them, a state file contains them, or they are
+unknown.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,7 @@ class Base:
     changed
         Number of known entries in the switches that differ from the new tables.
     sls
-        How the SLs in use are known.
+        Source from which the SLs in use are known.
     cdg
         A channel dependency graph with all dependencies of packets that follow the old entries.  None means that the
         dependencies are unknown until the tables are traced.
@@ -117,8 +119,8 @@ def base_of(
         if tables is None or tables.served == "other" or not fits(kept, fabric) or not _subset(lft, kept, fabric):
             continue
         sides = installed(kept.routing, kept.fabric, new, wide, present=lft)
-        # After an aborted update schedule, entries may differ from the remembered tables. Then the CDG of the
-        # remembered tables does not include every dependency.
+        # After an aborted update schedule, entries may differ from the remembered tables.  In this case the CDG of the
+        # remembered tables lacks dependencies.
         bounded = not sides.rewired and (kept.deferred is None or _subset(lft, replace(kept, deferred=None), fabric))
         cdg = kept.proof.cdg if bounded else None
         return Base(

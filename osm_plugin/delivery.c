@@ -10,7 +10,7 @@
 
 struct tables {
     const struct view *view; /* the request with its indexes */
-    const uint8_t *lft, *hops; /* [switches][lids] LFTs and hop counts of the answer */
+    const uint8_t *lft, *hops; /* [switches][lids] lft: LFTs of the answer; hops: hop counts of the answer */
     const int32_t *next;       /* [switches][PORTS], row of the switch at the other end of each port's cable, or -1 */
     uint32_t switches, lids; /* dimensions of the arrays */
 };
@@ -39,8 +39,8 @@ static int64_t follow(const struct tables *tables, uint32_t row, uint32_t lid)
     return GOES_ROUND;
 }
 
-/* Follow the path of an entry, and return whether the hop count of the entry is right.  A path that stops must have no
- * hop count.  For a forwarding loop, no hop count is right. */
+/* Follow the path of an entry, and return whether the hop count of the entry is right.  If the path stops before the
+ * LID, the entry must have no hop count.  If the path is a forwarding loop, no hop count is right. */
 static int check_entry(const struct tables *tables, uint32_t row, uint32_t lid)
 {
     uint8_t hops = tables->hops[(size_t)row * tables->lids + lid];

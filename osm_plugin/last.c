@@ -55,7 +55,7 @@ uint8_t *ibnue_subnet_now(struct ibnue_plugin *plugin)
     return now;
 }
 
-/* Return whether OpenSM has another engine to try after this one. */
+/* Return whether OpenSM's list has another engine to try after this engine. */
 static int another_follows(const struct ibnue_engine *engine)
 {
     const osm_opensm_t *osm = engine->plugin->osm;
@@ -86,8 +86,8 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
     const struct ibnue_remains *remains = &plugin->remains;
     int length;
 
-    /* The engine that computed these tables may be the next in OpenSM's list.  That engine may be able to route, so it
-     * is tried first. */
+    /* The next engine in OpenSM's list may be the engine that computed these tables.  It may be able to route, so it is
+     * tried first. */
     if (plugin->last.engine != engine && another_follows(engine)) {
         snprintf(what, IBNUE_WHY, "the last proven tables are those of %s, so the next engine is tried",
                  plugin->last.engine->name);

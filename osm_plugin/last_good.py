@@ -144,8 +144,8 @@ class LastGood:
     def use(
         self, config: PluginConfig, action: Callable[[PluginConfig], str], *, ports: bool = False, bundle: bool = False
     ) -> tuple[str, str]:
-        """Run an action with a configuration.  If that fails because of the configuration, run it with the last good
-        one.
+        """Run an action with a configuration.  If the action fails because of the configuration, run it with the last
+        good configuration.
 
         Parameters
         ----------

@@ -10,7 +10,7 @@
 
 /* Kind of a device. */
 enum ibnue_kind { IBNUE_SWITCH = 0, IBNUE_CA = 1, IBNUE_ROUTER = 2 };
-/* Engine whose tables the switches acknowledged last: unknown, an ibnue engine, or another engine. */
+/* Kind of the engine whose tables the switches acknowledged last: unknown, an ibnue engine, or another engine. */
 enum ibnue_served { IBNUE_SERVED_NOT_SAID = 0, IBNUE_SERVED_OURS = 1, IBNUE_SERVED_OTHER = 2 };
 /* How the SL table of an answer is indexed: by destination LID, by source switch and LID, or by source LID and LID. */
 enum ibnue_sl_kind { IBNUE_SL_BY_DESTINATION = 0, IBNUE_SL_BY_SWITCH = 1, IBNUE_SL_BY_LIDS = 2 };
@@ -70,8 +70,8 @@ struct ibnue_cable {
     uint8_t port[2]; /* port numbers at both ends */
     uint8_t width;     /* link width: number of physical lanes */
     uint8_t throttled; /* whether the cable is slower than its ports allow, and avoid_throttled_links is set */
-    /* whether the cable is between switches and up, but unhealthy for OpenSM.  Only entries that are already in the
-     * switches may use such a cable. */
+    /* whether OpenSM considers the cable unhealthy, although the cable is between switches and up.  Only entries that
+     * are already in the switches may use such a cable. */
     uint8_t sick;
     uint8_t unused[3]; /* padding */
     double speed; /* speed in Gb/s per physical lane */
@@ -95,7 +95,7 @@ struct ibnue_answer {
     uint64_t sl_at;
     /* offset of int32[lids], row of the switch to which the port with the LID is cabled, or -1 */
     uint64_t switch_of_at;
-    /* offset of uint8[16] or uint8[switches][in ports][out ports][16], VL by SL, 15: drop the packet */
+    /* offset of uint8[16] or uint8[switches][in ports][out ports][16], VL of each SL; 15: packets are dropped */
     uint64_t sl2vl_at;
     uint64_t parent_at;    /* offset of int32[switches], the multicast tree: next switch towards the root, or -1 */
     uint64_t up_port_at;   /* offset of uint8[switches], port that leads to the switch's parent in the multicast tree */
@@ -128,9 +128,9 @@ struct ibnue_held {
     uint8_t port;  /* port of the entry until that round, 255: no port */
 };
 
-/* Name that the worker gets instead of an engine's name, as a request for values of ports.  The policy request is at
- * the next multiple of 8 after the request.  Then ibnue_request.end is the end of the LFTs that follow the policy
- * request. */
+/* Name that the worker gets instead of an engine's name if values of ports are requested.  In this case an
+ * ibnue_policy_request follows the request, at the next multiple of 8, and LFTs follow the ibnue_policy_request.
+ * ibnue_request.end is the end of these LFTs. */
 #define IBNUE_POLICIES "policies"
 #define IBNUE_POLICY_REQUEST_MAGIC UINT64_C(0x31716c7065756e69)
 #define IBNUE_POLICY_ANSWER_MAGIC UINT64_C(0x31616c7065756e69)

@@ -16,8 +16,8 @@ struct growth {
     uint16_t mlid;      /* multicast LID of the group, in host order */
     uint8_t *member;    /* [switches], whether the switch itself or a port cabled to the switch is a member */
     uint8_t *on;        /* [switches], whether the switch is on the tree of the group */
-    uint32_t *branches; /* [switches], number of children on the tree of the group */
-    int32_t *child;     /* [switches], row of one of these children */
+    uint32_t *branches; /* [switches], number of children of each switch on the tree of the group */
+    int32_t *child;     /* [switches], row of one of the children of each switch */
 };
 
 static osm_switch_t *switch_of_row(const struct growth *growth, int32_t row)
@@ -59,7 +59,7 @@ static int add_member(const struct growth *growth, const osm_port_t *port)
     return set_port(growth, row, number);
 }
 
-/* Mark all switches on the paths from the members to the root. */
+/* Mark all switches on the paths from the group's members to the root as part of the tree. */
 static void mark_paths(const struct growth *growth)
 {
     for (uint32_t start = 0; start < growth->service->switches; start++) {
@@ -76,8 +76,8 @@ static void mark_paths(const struct growth *growth)
     }
 }
 
-/* Remove the switches above the group's own root.  The group's root is the first switch below `root` that has a member
- * or several branches. */
+/* Remove the switches above the root of the group's tree.  That root is the first switch, from `root` on down, that has
+ * a member or several branches. */
 static void cut_above(const struct growth *growth, int32_t root)
 {
     while (growth->on[root] && !growth->member[root] && growth->branches[root] == 1) {

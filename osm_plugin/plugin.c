@@ -140,7 +140,7 @@ static void *create(struct osm_opensm *osm)
 
 static void delete(void *data)
 {
-    ibnue_watch_end(data); /* This thread calls the host, so it must end first. */
+    ibnue_watch_end(data); /* The watch thread calls the host, so the thread must end before the host. */
     ibnue_host_stop();
     free_plugin(data);
     atomic_flag_clear(&taken);
@@ -178,7 +178,7 @@ static void report(void *data, osm_epi_event_id_t event, void *about)
     if (event == OSM_EVENT_ID_UCAST_ROUTING_DONE && plugin->layout_known) {
         ibnue_rounds_go_on(plugin);
         ibnue_copies_written(plugin);
-        /* comes last of the three calls, because the hop counts must be those of the last round */
+        /* This call comes last of the three calls, because the hop counts must be those of the last round. */
         ibnue_settle(plugin);
     }
     if (event == OSM_EVENT_ID_HEAVY_SWEEP_DONE && may_use_nodes(plugin))

@@ -24,7 +24,8 @@
 struct wish {
     uint8_t mask, value; /* bits of vl_stall_life that the rules set, and their values; mask 0: no rule applies */
     uint8_t asked;       /* vl_stall_life in the last request */
-    uint8_t refused;     /* mask of the fields (HOQLife, VLStallCount) whose value the port did not accept */
+    /* mask of the fields (HOQLife, VLStallCount) in which the port did not accept the demanded value */
+    uint8_t refused;
     /* number of consecutive requests that the port did not accept.  From TRIES on, refused fields are not requested
      * again. */
     uint8_t tries;
@@ -34,14 +35,14 @@ struct wish {
 struct ibnue_policies {
     uint32_t switches; /* number of switches */
     uint64_t *guid;    /* [switches], GUIDs in ascending order, in host order */
-    struct wish *wish; /* [switches][PORTS], the values that the rules demand */
+    struct wish *wish; /* [switches][PORTS], the value that the rules demand of each port */
 };
 
 /* Numbers of ports in one sweep, for the log. */
 struct tally {
-    /* wished: ports with a rule.  right: ports that already had the demanded value.  written: ports to which a request
-     * was sent.  held: ports that have the requested value afterwards.  stubborn: ports with a value that is not
-     * requested again.  failed: ports to which the request could not be sent. */
+    /* Numbers of ports. wished: ports with a rule.  right: ports that already had the demanded value.  written: ports
+     * to which a request was sent.  held: ports that have the requested value afterwards.  stubborn: ports with a value
+     * that is not requested again.  failed: ports to which the request could not be sent. */
     unsigned wished, right, written, held, stubborn, failed;
     osm_physp_t *first;  /* the first port that did not accept the requested value, NULL: none */
     uint8_t first_asked; /* vl_stall_life that was requested of this port */
@@ -281,8 +282,8 @@ static void check_port(osm_physp_t *physp, struct wish *wish, struct tally *tall
     }
 }
 
-/* Send the requests to all ports with a rule.  If `check` is set, examine the values of these ports afterwards instead.
- */
+/* Send the requests to all ports with a rule.  If `check` is set, send nothing, and compare the values of these ports
+ * with the requests that were sent before. */
 static void each_port(struct ibnue_plugin *plugin, struct tally *tally, int check)
 {
     struct ibnue_policies *policies = plugin->policies;

@@ -88,7 +88,7 @@ void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *policy, uint32_t
 
 /* Sum of the weights of each VL in one arbitration table of a port. */
 struct weights {
-    unsigned of[16]; /* [VL], sum over the entries of the list that fit into the table */
+    unsigned of[16]; /* [VL], sum of the weights of each VL over the entries of the list that fit into the table */
 };
 
 /* Parse a list "VL:weight,..." of opensm.conf as OpenSM does.  A port uses the first `entries` entries, with each VL
@@ -168,8 +168,8 @@ static void find_used(const struct ibnue_service *service, const char *sl2vl, un
     }
 }
 
-/* Return the option for this kind of port if it is set.  Otherwise return the option for all ports, or else OpenSM's
- * default. */
+/* Return the value of an option for this kind of port if the option is set.  Otherwise return the option for all ports,
+ * or else OpenSM's default. */
 static const char *chosen(const char *own, const char *all, const char *usual)
 {
     return own ? own : all ? all : usual;
@@ -177,7 +177,7 @@ static const char *chosen(const char *own, const char *all, const char *usual)
 
 /* Add entries for VLs that can carry data but have no entry in either table of the administrator.  A port never serves
  * a VL without an entry.  Each VL gets the weight of the VL that carries the first layer of its traffic class.  It gets
- * this weight in the table with an entry for this other VL, which is the high-priority table if `high` is set. */
+ * this weight in the table in which that other VL has its entry.  That is the high-priority table if `high` is set. */
 static void complete(struct ibnue_engine *engine, const struct ibnue_service *service, osm_physp_t *port,
                      uint8_t number, ib_vl_arb_table_t *block, unsigned length, int high)
 {

@@ -78,9 +78,9 @@ class Classes:
         uint8[16, 16], the SL of a path.  The first index is the SL that OpenSM passes as a hint, and the second is the
         SL in the tables.
     vl_like
-        uint8[16], for each VL, the VL of the policy whose arbitration weight it gets; 255 for an unused VL.
+        uint8[16], for each VL, the VL of the policy whose arbitration weight this VL gets; 255 for an unused VL.
     layer_vl
-        int64[V], for each VL the VL of the engine's tables whose traffic it carries; -1 for none.
+        int64[V], for each VL, the VL of the engine's tables whose traffic this VL carries; -1 for none.
     line
         A line for the log; empty if the SLs are those of the engine's tables.
     """

@@ -282,7 +282,7 @@ static int is_complete(const struct ibnue_plugin *plugin)
 void ibnue_copies_read(struct ibnue_plugin *plugin)
 {
     struct timespec start;
-    unsigned most = 1; /* First a single block per switch is requested, to find out which switches answer at all. */
+    unsigned most = 1; /* At first, one block per switch is requested, to find out which switches answer. */
 
     for (uint32_t row = 0; row < plugin->rows.switches; row++)
         grow_tables(plugin->rows.row[row]);

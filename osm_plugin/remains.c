@@ -1,9 +1,9 @@
 /* Find out which entries of the last proven tables are still valid after the subnet has changed.
  *
  * An entry is still valid if its port leads to the same neighbour as before, and its LID belongs to the same port.
- * Every path over such entries is a path of the earlier tables, or the beginning of one.  So its dependencies are a
- * subset of an acyclic set of dependencies.  Therefore the valid entries need no search, no new proof and no other
- * process. */
+ * Every path over such entries is a path of the earlier tables, or the beginning of such a path.  So the dependencies
+ * of these paths are a subset of an acyclic set of dependencies.  Therefore the valid entries need no new proof, and no
+ * worker process. */
 #include "view.h"
 
 #include <stdio.h>
@@ -19,8 +19,9 @@ struct cut {
     uint32_t *old_row;  /* [switches of the current subnet], row in the old subnet, GONE: the switch is new */
     uint8_t *lid_stays; /* [LIDS], whether the LID belongs to the same port as before */
     uint8_t *torn;      /* [LIDS], whether an entry for the LID was dropped */
-    uint32_t *path;     /* [switches of the current subnet], rows of the path that is followed */
-    const struct ibnue_answer *before; /* answer that has the old tables */
+    /* [switches of the current subnet], scratch: rows of the switches on the path that is being followed */
+    uint32_t *path;
+    const struct ibnue_answer *before; /* answer: head of the answer that contains the old tables */
     const uint8_t *bytes;              /* the old request, followed by the parts of that answer */
 };
 
@@ -106,7 +107,7 @@ static const struct peer *peer_stays(const struct cut *cut, uint32_t old_row, ui
     return is;
 }
 
-/* Return whether the entry of a switch for a LID, with out-port `port`, is still valid. */
+/* Return whether a switch's entry for a LID is still valid. `port` is the out-port of the entry. */
 static int entry_stays(const struct cut *cut, uint32_t old_row, uint32_t row, uint32_t lid, uint8_t port)
 {
     const struct peer *peer;

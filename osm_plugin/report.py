@@ -40,7 +40,7 @@ class Answer:
     change
         The change of the tables in the switches; None if nothing changes.
     how
-        Description of how the tables were computed.
+        Method by which the tables were computed, in words.
     figures
         Numbers of LFT entries "entries_broken" and "entries_changed", and share "all_to_all_kept" of the all-to-all
         rate.  Unknown figures are missing.

@@ -83,7 +83,7 @@ class RequestHandler:
         self._reported: set[str] = set()
         self._balanced: Routing | None = None  # tables for which a search found no better balance
         self._precomputed: Precomputed | None = None  # data that the next re-route of the tables in force needs
-        # seconds until OpenSM should sweep again to rebalance more entries; None: no such sweep is needed
+        # seconds until OpenSM should sweep again, so that more entries can be rebalanced; None: no such sweep is needed
         self._again: float | None = None
 
     def prepare(self, config: PluginConfig) -> None:
@@ -261,7 +261,7 @@ class RequestHandler:
         remembers, stability = offers_of(engine).recomputes, Stability(config.stability)
         if remembers:
             self._state.refresh(config.state_path, threads=threads_of(config))
-        self.written(written)  # This report may be about the tables that have just been read.
+        self.written(written)  # The report of written rounds may be about the tables that have just been read.
         if not remembers or stability is Stability.FRESH:
             return decide(fabric, None, stability=stability)
         before = self._state.before(engine.name, key, fabric)

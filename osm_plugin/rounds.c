@@ -26,8 +26,8 @@ void ibnue_rounds_drop(struct ibnue_plugin *plugin)
 }
 
 /* Prepare the rounds of tables that OpenSM has received.  Entries of later rounds are set to the port that they have
- * until then.  If `again` is set, they are set to no port, because it is unknown which of these rounds an earlier sweep
- * has written. */
+ * until their round.  If `again` is set, these entries are set to no port, because it is unknown which of these rounds
+ * an earlier sweep has written. */
 void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
                         int again)
 {

@@ -11,7 +11,7 @@
 static int lid_matrices(void *context)
 {
     (void)context;
-    return 0; /* The hop counts come with the LFTs, so OpenSM need not compute its own. */
+    return 0; /* The hop counts come with the LFTs, so OpenSM need not compute hop counts. */
 }
 
 /* Durations in milliseconds for the log: writing the request, waiting for the worker, and giving the tables to OpenSM.
@@ -110,7 +110,8 @@ static enum late take_late(struct ibnue_plugin *plugin, char *note)
         return NO_LATE_ANSWER;
     plugin->asked.late = 0;
     if (ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN || generation != memory->generation)
-        return NO_LATE_ANSWER; /* That worker has ended or was replaced.  ask_worker will report it. */
+        /* The worker that computed the late answer has ended or was replaced. ask_worker will report this. */
+        return NO_LATE_ANSWER;
     if (ibnue_wait_for_worker(plugin, note)) {
         if (plugin->asked.late)
             return STILL_LATE;

@@ -41,7 +41,7 @@ struct ibnue_memory {
 struct ibnue_rows {
     uint32_t switches;  /* number of switches */
     osm_switch_t **row; /* [switches], OpenSM's switches by row */
-    size_t room;        /* unused: the array grows together with ibnue_seen.node */
+    size_t room;        /* unused member: the array `row` grows together with ibnue_seen.node */
 };
 
 /* Number of LFT blocks, of 64 LIDs each, up to the highest unicast LID. */
@@ -58,7 +58,7 @@ struct ibnue_copy {
 
 /* Knowledge about the LFTs in all switches. */
 struct ibnue_copies {
-    struct ibnue_copy *of; /* [count], records of the switches, ascending by GUID */
+    struct ibnue_copy *of; /* [count], one record for each switch, ascending by GUID */
     uint32_t count;        /* number of switches with a record */
     /* engine of the tables that the switches acknowledged last; NULL: none since this SM is master */
     struct osm_routing_engine *served;
@@ -67,7 +67,7 @@ struct ibnue_copies {
 /* Addresses of the nodes in the last walk over all nodes, in the order of the walk.  They are only used for
  * prefetching, and must never be dereferenced. */
 struct ibnue_seen {
-    const osm_node_t **node; /* [room], of which the first `count` are valid */
+    const osm_node_t **node; /* [room], the addresses; the first `count` of them are valid */
     size_t count, room;      /* number of valid addresses, and size of the array */
 };
 
@@ -96,8 +96,8 @@ struct ibnue_walk {
 /* The tables from which the callbacks path_sl and update_sl2vl answer: a private copy, which is not changed once
  * OpenSM can use it. */
 struct ibnue_service {
-    /* sl_kind: enum ibnue_sl_kind.  sl2vl_ports: number of ports of a switch in `sl2vl`; 0: one row for all switches.
-     */
+    /* sl_kind: index of `sl`, as enum ibnue_sl_kind.  sl2vl_ports: number of ports of a switch in `sl2vl`; 0: one row
+     * for all switches. */
     uint32_t switches, lids, vls, sl_kind, sl2vl_ports;
     uint64_t *guid;     /* [switches], GUIDs of the switches, ascending, in host order */
     int32_t *switch_of; /* [lids], row of the switch to which the port with the LID is cabled, or -1 */
@@ -115,12 +115,12 @@ struct ibnue_rounds {
     struct ibnue_held *entry;    /* [count], the entries, with the ports that their rounds write; NULL: none */
     struct ibnue_engine *engine; /* engine whose tables are written */
     uint64_t plan;               /* number of the update schedule, as the worker identifies it */
-    /* count: number of writes still to do.  left: number of distinct LFT entries that these writes change.  An entry
-     * can occur twice. */
+    /* count: number of writes that later rounds still have to do.
+     * left: number of distinct LFT entries that these writes change; an entry can occur twice. */
     uint32_t count, left;
     uint32_t wait_ms; /* milliseconds to wait before a round, so that packets leave the fabric */
-    /* last: number of the last round, counted from 1.  wait_from: first round before which this wait is needed, 0:
-     * none. */
+    /* last: number of the last round, counted from 1. wait_from: first round before which the wait of `wait_ms` is
+     * needed, 0: none. */
     unsigned last, wait_from;
 };
 
@@ -163,10 +163,10 @@ struct ibnue_remains {
 struct ibnue_status {
     uint64_t sweep; /* number of heavy sweeps that have begun */
     struct {
-        char name[IBNUE_CODE];       /* error code, ends with 0 */
-        uint64_t count;              /* number of lines in the log */
-    } code[IBNUE_CODES];             /* [IBNUE_CODES], of which `codes` are in use */
-    unsigned codes;                  /* number of entries of `code` in use */
+        char name[IBNUE_CODE]; /* error code, ends with 0 */
+        uint64_t count;        /* number of lines in the log */
+    } code[IBNUE_CODES]; /* [IBNUE_CODES], the error codes and their counts; the first `codes` elements are in use */
+    unsigned codes;      /* number of entries of `code` in use */
     char error[2 * IBNUE_WHY + 512]; /* the last error line */
     atomic_flag busy;                /* spin lock of `code`, `codes` and `error` */
 };
@@ -188,7 +188,7 @@ struct ibnue_engine {
     struct ibnue_engine *next;               /* next engine of the plugin, NULL: this is the last one */
 };
 
-/* Buffer of the plugin with the tables that OpenSM has received: `taken`, `last` or `remains`. */
+/* Name of the buffer (`taken`, `last` or `remains` of the plugin) that holds the tables which OpenSM has received. */
 enum ibnue_source { IBNUE_FROM_TAKEN, IBNUE_FROM_LAST, IBNUE_FROM_REMAINS };
 
 /* Tables that OpenSM has received, with work that has to wait until the switches have acknowledged the LFTs. */
@@ -260,19 +260,18 @@ static inline double ibnue_ms_since(const struct timespec *start)
     return 1e3 * (double)(now.tv_sec - start->tv_sec) + 1e-6 * (double)(now.tv_nsec - start->tv_nsec);
 }
 
-/* A function with a parameter `why` returns 0, or -1 with the reason in `why`.
- *
- * walk.c, collect.c: convert OpenSM's subnet to arrays. */
+/* The functions of walk.c and collect.c, declared next, convert OpenSM's subnet to arrays.  A function with a parameter
+ * `why` returns 0, or -1 with the reason in `why`. */
 IBNUE_HIDDEN int ibnue_walk_open(struct ibnue_plugin *plugin, struct ibnue_walk *walk, char *why);
 IBNUE_HIDDEN void ibnue_walk_close(struct ibnue_walk *walk);
 IBNUE_HIDDEN void ibnue_walk_ahead(const struct ibnue_walk *walk, uint32_t device);
 IBNUE_HIDDEN int ibnue_device_of(const struct ibnue_walk *walk, const osm_node_t *node);
 IBNUE_HIDDEN void ibnue_request_write(struct ibnue_plugin *plugin, const struct ibnue_walk *walk, uint8_t *bytes);
 
-/* options.c: write options of opensm.conf that OpenSM does not apply to tables of a plugin. */
+/* The function of options.c writes the options of opensm.conf that OpenSM does not apply to tables of a plugin. */
 IBNUE_HIDDEN size_t ibnue_options_write(const struct ibnue_plugin *plugin, char *bytes, size_t room);
 
-/* readback.c: find out which LFTs the switches have. */
+/* The functions of readback.c, declared next, find out which LFTs the switches have. */
 IBNUE_HIDDEN void ibnue_copies_discovered(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_copies_read(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_copies_written(struct ibnue_plugin *plugin);
@@ -280,23 +279,24 @@ IBNUE_HIDDEN size_t ibnue_copies_room(const struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_copies_write(const struct ibnue_plugin *plugin, uint8_t *bytes);
 IBNUE_HIDDEN void ibnue_copies_drop(struct ibnue_plugin *plugin);
 
-/* qos.c: find the SLs that the administrator's QoS policy assigns, and complete the VL arbitration. */
+/* The functions of qos.c, declared next, find the SLs that the administrator's QoS policy assigns, and complete the VL
+ * arbitration tables. */
 IBNUE_HIDDEN void ibnue_qos_refresh(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *policy, uint32_t *partitions);
 IBNUE_HIDDEN void ibnue_update_vlarb(void *context, osm_physp_t *port, uint8_t number, ib_vl_arb_table_t *block,
                                      unsigned length, unsigned block_number);
 IBNUE_HIDDEN void ibnue_arbitration_report(struct ibnue_plugin *plugin);
 
-/* embed.c: start the Python interpreter inside OpenSM. */
+/* The function of embed.c, declared next, starts the Python interpreter inside OpenSM. */
 IBNUE_HIDDEN int ibnue_python_start(char *why);
 
-/* worker.c: map the memory that is shared with the worker, and wait for its answer. */
+/* The functions of worker.c, declared next, map the memory that is shared with the worker, and wait for its answer. */
 IBNUE_HIDDEN int ibnue_memory_map(struct ibnue_memory *memory, int fd, uint64_t generation, size_t least, char *why);
 IBNUE_HIDDEN void ibnue_memory_prepare(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_memory_unmap(struct ibnue_memory *memory);
 IBNUE_HIDDEN int ibnue_wait_for_worker(struct ibnue_plugin *plugin, char *note);
 
-/* answer.c: copy and check the worker's answer. */
+/* The functions of answer.c, declared next, copy and check the worker's answer. */
 IBNUE_HIDDEN uint64_t ibnue_sl_bytes(const struct ibnue_answer *answer);
 IBNUE_HIDDEN uint64_t ibnue_sl2vl_bytes(const struct ibnue_answer *answer);
 IBNUE_HIDDEN int ibnue_answer_take(struct ibnue_plugin *plugin, char *why);
@@ -305,7 +305,7 @@ IBNUE_HIDDEN void ibnue_tables_drop(struct ibnue_tables *tables);
 IBNUE_HIDDEN int ibnue_tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer,
                                   const uint8_t *bytes, char *why);
 
-/* publish.c: give a checked answer to OpenSM. */
+/* The functions of publish.c, declared next, give a checked answer to OpenSM. */
 IBNUE_HIDDEN int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
                                char *why);
 IBNUE_HIDDEN void ibnue_spread_port0(const struct ibnue_plugin *plugin);
@@ -317,58 +317,62 @@ IBNUE_HIDDEN const struct ibnue_service *ibnue_service_hold(struct ibnue_engine 
 IBNUE_HIDDEN void ibnue_service_release(struct ibnue_engine *engine);
 IBNUE_HIDDEN int ibnue_row_of_guid(const struct ibnue_service *service, uint64_t guid);
 
-/* route.c: set the callbacks of a routing engine. */
+/* The function of route.c, declared next, sets the callbacks of a routing engine. */
 IBNUE_HIDDEN int ibnue_engine_set_up(struct osm_routing_engine *re, struct osm_opensm *osm);
 
-/* abi.c, build.c: compare the structs of the running OpenSM with the headers of the build. */
+/* The functions of abi.c and build.c, declared next, compare the structs of the running OpenSM with the headers of the
+ * build. */
 IBNUE_HIDDEN int ibnue_abi_check_opensm(const osm_opensm_t *osm, int *log, char *why);
 IBNUE_HIDDEN int ibnue_abi_check_engine(const struct osm_routing_engine *re, const char *prefix);
 IBNUE_HIDDEN int ibnue_abi_fits(struct ibnue_plugin *plugin, char *why);
 IBNUE_HIDDEN uint64_t ibnue_abi_hash(void);
 
-/* rounds.c: write tables to the switches in rounds. */
+/* The functions of rounds.c, declared next, write tables to the switches in rounds. */
 IBNUE_HIDDEN void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *answer,
                                      const uint8_t *bytes, int again);
 IBNUE_HIDDEN void ibnue_rounds_go_on(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_rounds_drop(struct ibnue_plugin *plugin);
 
-/* status.c: write log lines, count errors, and report facts for the status file. */
+/* The functions of status.c, declared next, write log lines, count errors, and report facts for the status file. */
 IBNUE_HIDDEN void ibnue_say(struct ibnue_plugin *plugin, osm_log_level_t level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 IBNUE_HIDDEN int ibnue_status_asked(struct ibnue_engine *engine, int code);
 IBNUE_HIDDEN void ibnue_status_event(struct ibnue_plugin *plugin, osm_epi_event_id_t event);
 
-/* policies.c: set HOQLife and VLStallCount of single ports. */
+/* The functions of policies.c, declared next, set HOQLife and VLStallCount of single ports. */
 IBNUE_HIDDEN void ibnue_policies_apply(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_policies_drop(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN int ibnue_request_with_tables(struct ibnue_plugin *plugin, struct ibnue_memory *memory, int fd,
                                            uint64_t generation, char *why);
 
-/* shadow.c: let a worker compare the tables in force with those of a shadow engine. */
+/* The function of shadow.c, declared next, lets a worker compare the tables in force with the tables of a shadow
+ * engine. */
 IBNUE_HIDDEN void ibnue_shadow_look(struct ibnue_plugin *plugin);
 
-/* last.c: keep the last proven tables, which are used again when an engine fails. */
+/* The functions of last.c, declared next, keep the last proven tables, which are used again when an engine fails. */
 IBNUE_HIDDEN void ibnue_last_keep(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN uint8_t *ibnue_subnet_now(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN int ibnue_same_subnet(const uint8_t *one, const uint8_t *other);
 IBNUE_HIDDEN int ibnue_last_serve(struct ibnue_engine *engine, char *what);
 
-/* remains.c: find the entries of the last proven tables that are still valid after the subnet has changed. */
+/* The functions of remains.c, declared next, find the entries of the last proven tables that are still valid after the
+ * subnet has changed. */
 IBNUE_HIDDEN int ibnue_remains_make(struct ibnue_plugin *plugin, const uint8_t *now, char *why);
 IBNUE_HIDDEN void ibnue_remains_drop(struct ibnue_remains *remains);
 
-/* settle.c: do the work that has to wait until the switches have acknowledged the LFTs. */
+/* The functions of settle.c, declared next, do the work that has to wait until the switches have acknowledged the
+ * LFTs. */
 IBNUE_HIDDEN void ibnue_settle_later(struct ibnue_engine *engine, const struct ibnue_answer *answer,
                                      enum ibnue_source source);
 IBNUE_HIDDEN void ibnue_settle(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_settle_taken(struct ibnue_plugin *plugin);
 
-/* watch.c: request a sweep as soon as the worker is ready. */
+/* The functions of watch.c, declared next, request a sweep as soon as the worker is ready. */
 IBNUE_HIDDEN void ibnue_watch_begin(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_calm(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_end(struct ibnue_plugin *plugin);
 
-/* multicast.c: build multicast trees. */
+/* The function of multicast.c, declared next, builds multicast trees. */
 IBNUE_HIDDEN ib_api_status_t ibnue_multicast(void *context, osm_mgrp_box_t *group);
 
 #endif

@@ -144,8 +144,8 @@ static void hand_over(struct ibnue_plugin *plugin, const char *event, const stru
     ibnue_host_status(facts, note, IBNUE_WHY);
 }
 
-/* Log a line at level OSM_LOG_SYS when an engine begins to fail, and when it works again.  If `served` is set, OpenSM
- * got the last proven tables instead of new ones. */
+/* Log a line at level OSM_LOG_SYS when an engine begins to fail, and another line when it works again.  If `served` is
+ * set, OpenSM got the last proven tables instead of new tables. */
 static void report_change(struct ibnue_engine *engine, int failing, int served)
 {
     struct ibnue_plugin *plugin = engine->plugin;

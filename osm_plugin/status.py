@@ -28,8 +28,8 @@ class SweepSummary:
     Attributes
     ----------
     event
-        "begin": a sweep begins.  "routed": an engine has computed tables for this sweep.  "served": the engine has kept
-        its last tables.  "failed": the engine has no tables.  "up": the sweep is over.
+        "begin": a sweep begins.  "routed": an engine has computed tables for this sweep. "served": the engine failed,
+        and OpenSM got the last proven tables.  "failed": the engine has no tables.  "up": the sweep is over.
     text
         Text values by key.
     errors

@@ -1,4 +1,5 @@
-/* A request with indexes built from it: the peer of each switch port, the owner of each LID, and its switch port. */
+/* A request, and indexes built from it: the peer of each switch port, the owner of each LID, and the switch port to
+ * which the owner is cabled. */
 #ifndef IBNUE_VIEW_H
 #define IBNUE_VIEW_H
 
@@ -23,7 +24,7 @@ struct view {
     struct peer *peer;  /* [switches][PORTS], the peer of each switch port, by healthy cables only */
     uint32_t *owner;    /* [LIDS], row of the switch, or `devices` + index of the end port, or GONE */
     int32_t *switch_of; /* [LIDS], row of the switch to which the port with the LID is cabled, or -1 */
-    uint8_t *port_of;   /* [LIDS], the port of that switch, 0 for the LID of the switch itself */
+    uint8_t *port_of; /* [LIDS], number of the port at that switch (`switch_of`), 0 for the LID of the switch itself */
 };
 
 /* Build the indexes of a request.  Return 0, or -1 if memory allocation fails.  ibnue_view_close must be called in
@@ -31,7 +32,7 @@ struct view {
 IBNUE_HIDDEN int ibnue_view_open(struct view *view, const uint8_t *bytes);
 IBNUE_HIDDEN void ibnue_view_close(struct view *view);
 
-/* delivery.c: check that the hop counts state the lengths of the paths in the LFTs. */
+/* The functions of delivery.c, declared next, check that the hop counts state the lengths of the paths in the LFTs. */
 IBNUE_HIDDEN int ibnue_delivery_check(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes);
 IBNUE_HIDDEN uint64_t ibnue_delivery_missing(const struct view *view, const struct ibnue_answer *answer,
                                              const uint8_t *bytes);

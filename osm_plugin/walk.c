@@ -46,8 +46,8 @@ static int grow_walk(struct ibnue_plugin *plugin, struct ibnue_walk *walk, size_
     return walk->place && walk->entry && count <= seen->room ? 0 : -1;
 }
 
-/* List all nodes, switches first, and compute upper bounds for the size of a request.  Switches are stored from the
- * front of the list, and other nodes from its back. */
+/* List all nodes, switches first, and compute upper bounds for the size of a request.  Switches fill the list from the
+ * front, and other nodes fill it from the back. */
 static void gather(struct ibnue_walk *walk, struct ibnue_seen *seen, const cl_qmap_t *table)
 {
     size_t count = cl_qmap_count(table), at = 0, known = seen->count, ports = 0;
