@@ -108,6 +108,28 @@ def trace_endports(
     return np.asarray(found.to_endports | dep[1])
 
 
+def trace_on_one_vl(
+    fabric: Fabric, routing: Routing, slots: Slots, lids: npt.NDArray[np.intp] | None, *, threads: int
+) -> Trace:
+    """Follow the routes to some LIDs (int[N], None: to all LIDs) as if all packets used SL 0 and VL 0.
+
+    The result has the columns of these LIDs only.  Cost: O(S N) time.
+    """
+    columns = slice(None) if lids is None else lids
+    lft = routing.lft[:, columns]
+    hops = np.empty(lft.shape, np.uint8)
+    dep = np.zeros((2, slots.count), np.uint32)
+    counts = np.zeros(4, np.int64)
+    tables = Tables(fabric, routing, slots, threads, switch_pairs=True)
+    tables.c.lids, tables.c.sl_rows, tables.c.spread = lft.shape[1], 0, 0
+    owner, port = fabric.lids.switch[columns], fabric.lids.port[columns]
+    tables.point(tables.c, lft=lft, lid_switch=owner, lid_port=port)
+    tables.point(tables.c, sl=np.zeros(lft.shape[1], np.uint8), vl_bit=np.ones(16, np.uint16))
+    check(lib.ibn_cdg_trace(tables.c, pointer(hops), pointer(dep), pointer(counts)))
+    np.bitwise_or(dep[0], dep[1], out=dep[1])
+    return Trace(hops, dep[1], dep[0], *counts.tolist())
+
+
 def _run_trace(
     tables: Tables,
     fabric: Fabric,

@@ -19,6 +19,7 @@ from routing.cdg.acyclic import AcyclicCdg
 from routing.cdg.certificate import Certificate, Scope, Strength
 from routing.cdg.graph import Cycle, DependencyGraph
 from routing.cdg.trace import REPLIES, uniform_sl2vl, vl_bits, vl_masks
+from routing.cdg.union import acyclic_union
 from routing.fabric import Fabric
 from routing.tables import Routing
 
@@ -100,18 +101,29 @@ def analyse(fabric: Fabric, routing: Routing, *, threads: int, explain: bool = T
 def _analyse_fixed_vls(
     fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], threads: int, explain: bool
 ) -> Findings:
-    graphs = _FixedVls(fabric, routing, vl_bit, threads)
-    found = graphs.found
-    certificate, loop, reply_loop, switch_loop = judge(graphs, explain)
+    slots = Slots.of(fabric)
+    union = acyclic_union(fabric, routing, slots, vl_bit, threads=threads)
+    certificate: Certificate | None
+    cdg: AcyclicCdg | None
+    if union is not None:
+        # The order of the union is valid for all traffic, replies included, on each VL: no certificate is stronger.
+        found, cdg, vls = union.found, union.cdg, len(union.cdg.order)
+        certificate = Certificate(union.cdg.order, "reversible", "all")
+        loop = reply_loop = switch_loop = None
+    else:
+        graphs = _FixedVls(fabric, routing, slots, vl_bit, threads)
+        found, vls = graphs.found, graphs.vls
+        certificate, loop, reply_loop, switch_loop = judge(graphs, explain)
+        cdg = None if certificate is None else graphs.cdg(certificate)
     return Findings(
         hops=found.hops,
         undelivered=found.undelivered,
         split=found.split,
         looping=found.looping,
         dropped=0 if vl_bit.all() else _count_dropped(fabric, routing, found, vl_bit),
-        vls=graphs.vls,
+        vls=vls,
         certificate=certificate,
-        cdg=None if certificate is None else graphs.cdg(certificate),
+        cdg=cdg,
         loop=loop,
         reply_loop=reply_loop,
         switch_loop=switch_loop,
@@ -160,9 +172,11 @@ def judge(graphs: Graphs, explain: bool) -> tuple[Certificate | None, Cycle | No
 class _FixedVls:
     """CDGs if the VL depends on the SL alone: one graph for each VL."""
 
-    def __init__(self, fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], threads: int) -> None:
+    def __init__(
+        self, fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np.uint16], threads: int
+    ) -> None:
         self._fabric, self._routing, self._vl_bit, self._threads = fabric, routing, vl_bit, threads
-        self._slots = Slots.of(fabric)
+        self._slots = slots
         self.found = trace(fabric, routing, self._slots, vl_bit, threads=threads)
         self.vls = _vls_used(fabric, routing, vl_bit, self.found)
         self._dep = {True: self.found.dep}

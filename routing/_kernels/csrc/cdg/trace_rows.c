@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum { OK, NO_MEMORY };
-enum { BLOCK = 64, MAX_THREADS = 64, AHEAD = 6, LOST = 255, MOST_HOPS = 254, UNKNOWN = 0xFFFF };
+enum { BLOCK = 64, MAX_THREADS = 64, AHEAD = 8, LINE = 64, LOST = 255, MOST_HOPS = 254, UNKNOWN = 0xFFFF };
 
 typedef struct {
     const cdg_tables *t;
@@ -60,6 +60,8 @@ static bool order_by_hops(worker_t *w, int32_t lid)
     const size_t size = (size_t)(S > 0 ? S : 0);
     int32_t count[258] = {0}, stack[MOST_HOPS + 1];
     for (int32_t s = 0; s < S; s++) {
+        if (s + AHEAD < S)
+            __builtin_prefetch(t->lft + (size_t)(s + AHEAD) * t->lids + lid);
         const int32_t v = t->xdst[t->xfirst[s] + t->exit[(size_t)s * 256 + t->lft[(size_t)s * t->lids + lid]]];
         w->next[s] = v == S ? -1 : v;
     }
@@ -111,10 +113,13 @@ static inline int32_t visit(worker_t *w, int32_t s, int32_t target, const uint8_
         const uint32_t hops = there >> 8;
         own[i] = (uint16_t)((hops < MOST_HOPS ? hops + 1 : hops) << 8 | (uint32_t)number);
         const size_t channel = kind[i] * channels + (size_t)(x + number), to = there & 255;
+        uint64_t *bits = w->bits + channel * words + (to >> 6);
+        const uint64_t bit = UINT64_C(1) << (to & 63);
+        /* Nearly all dependencies have been found before, and a load is cheaper than a load with a store. */
         if (v == target)
             w->last[channel] = 1;
-        else
-            w->bits[channel * words + (to >> 6)] |= UINT64_C(1) << (to & 63);
+        else if (!(*bits & bit))
+            *bits |= bit;
     }
     return open;
 }
@@ -152,12 +157,26 @@ static bool settle(worker_t *w, int32_t target, const int32_t *lid, const uint8_
     return true;
 }
 
-static void store_hops(const worker_t *w, const int32_t *lid, int32_t n)
+/* Choose a few LIDs of a block such that every LID of the block has one of them at most one cache line before it, or
+ * is the last LID.  The entries of one row towards these LIDs are in all cache lines that the block reads in the row.
+ * Returns the number of chosen LIDs. */
+static int32_t choose_lines(const int32_t *lid, int32_t n, int32_t *line)
+{
+    int32_t lines = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (lines == 0 || i == n - 1 || lid[i] - line[lines - 1] >= LINE)
+            line[lines++] = lid[i];
+    return lines;
+}
+
+static void store_hops(const worker_t *w, const int32_t *lid, int32_t n, const int32_t *line, int32_t lines)
 {
     const cdg_tables *t = w->j->t;
     for (int32_t s = 0; s < t->switches; s++) {
         uint8_t *to = w->j->hops + (size_t)s * t->lids;
         const uint16_t *own = w->state + (size_t)s * BLOCK;
+        for (int32_t k = 0; k < lines && s + AHEAD < t->switches; k++)
+            __builtin_prefetch(to + (size_t)AHEAD * t->lids + line[k], 1);
         for (int32_t i = 0; i < n; i++)
             to[lid[i]] = (uint8_t)(own[i] >> 8);
     }
@@ -169,7 +188,8 @@ static bool run_block(worker_t *w, const int32_t *lid, int32_t n)
     const cdg_tables *t = w->j->t;
     const int32_t S = t->switches, target = t->lid_switch[lid[0]];
     uint8_t kind[BLOCK], copy[BLOCK];
-    int32_t rows = 0;
+    int32_t line[BLOCK], rows = 0;
+    const int32_t lines = choose_lines(lid, n, line);
     memset(w->state, 0xFF, (size_t)S * BLOCK * sizeof *w->state);
     for (int32_t i = 0; i < n; i++) {
         const uint8_t port = t->lft[(size_t)target * t->lids + lid[i]];
@@ -182,8 +202,8 @@ static bool run_block(worker_t *w, const int32_t *lid, int32_t n)
         return false;
     for (int32_t k = 0; k < S; k++) {
         const int32_t s = w->order[k];
-        if (k + AHEAD < S)
-            __builtin_prefetch(t->lft + (size_t)w->order[k + AHEAD] * t->lids + lid[0]);
+        for (int32_t l = 0; l < lines && k + AHEAD < S; l++)
+            __builtin_prefetch(t->lft + (size_t)w->order[k + AHEAD] * t->lids + line[l]);
         const int32_t left = s == target ? 0 : visit(w, s, target, ports(t, s, lid, n, copy), kind, n);
         if (left < 0)
             return false;
@@ -192,7 +212,7 @@ static bool run_block(worker_t *w, const int32_t *lid, int32_t n)
     }
     if (!settle(w, target, lid, kind, n, rows))
         return false;
-    store_hops(w, lid, n);
+    store_hops(w, lid, n, line, lines);
     return true;
 }
 
