@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,8 @@ FLOW_FIELDS = (
 LOG_FIELDS = ("time", "kind", "a", "b", "c", "d")
 PACKET_FIELDS = ("flow", "lid", "vc", "out_vc", "blocks", "since", "headed")
 VLARB_WIDTH = 260
+MECHANISM_NAME = 16
+"""Bytes of a mechanism's name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +81,9 @@ class OptionArrays:
     vlarb
         uint8[A, 260], VL arbitration tables: limit, number of entries of the high and of the low table, 0, then 64
         pairs (VL, weight) of each table.
+    mechanism_names, mechanism_counts, mechanism_numbers
+        uint8[M, 16], int64[M] and int64[...]: names of the mechanisms to attach, padded with zeros, and the number of
+        settings of each; then the settings of all mechanisms, one after the other.
     """
 
     arbitration: int
@@ -105,6 +110,9 @@ class OptionArrays:
     extra: npt.NDArray[np.int32]
     arbiter: npt.NDArray[np.int32]
     vlarb: npt.NDArray[np.uint8]
+    mechanism_names: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, MECHANISM_NAME), np.uint8))
+    mechanism_counts: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    mechanism_numbers: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 class Handle(SimulationHandle):
@@ -114,7 +122,8 @@ class Handle(SimulationHandle):
     fields = Fields(TOTALS, CHANNEL_COUNTERS, VC_FIELDS, FLOW_FIELDS)
 
     def __init__(self, network: NetworkArrays, options: OptionArrays, traffic: TrafficArrays) -> None:
-        super().__init__(network, options, traffic, arbiters=len(options.vlarb))
+        sizes = {"arbiters": len(options.vlarb), "mechanisms": len(options.mechanism_names)}
+        super().__init__(network, options, traffic, **sizes)
         self._tables = {"lft": network.lft.shape, "sl2vl": network.sl2vl.shape, "sl": network.sl.shape}
 
     def log(self, start: int = 0) -> Ints:
@@ -168,3 +177,13 @@ class Handle(SimulationHandle):
     def stop_flow(self, flow: int, at: int) -> None:
         """Stop a flow at tick ``at``: it begins no further message from then on."""
         lib.ibn_sim_stop_flow(self._sim, flow, at)
+
+    def command(self, mechanism: int, numbers: Ints) -> None:
+        """Give a command to a mechanism, which is identified by its number among the attached mechanisms."""
+        lib.ibn_sim_command(self._sim, mechanism, pointer(np.ascontiguousarray(numbers)), len(numbers))
+
+    def mechanism_results(self, mechanism: int) -> Ints:
+        """Return the results of a mechanism, which is identified by its number among the attached mechanisms."""
+        numbers = np.zeros(lib.ibn_sim_read(self._sim, mechanism, 0, ffi.NULL), np.int64)
+        lib.ibn_sim_read(self._sim, mechanism, len(numbers), pointer(numbers))
+        return numbers

@@ -6,6 +6,7 @@ A caller runs the simulation to a tick, reads its state, changes its tables, and
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from routing.deadlock.waitfor import WaitFor
 from routing.errors import KernelError, OptionError, RoutingError, TableError
 from routing.numerals import count_noun
 from routing.simulate.bounds import is_int_in
+from routing.simulate.mechanisms.base import Mechanism, with_mechanisms
 from routing.simulate.network import Network
 from routing.simulate.options import Breaker, Remedies, Switching, option_arrays
 from routing.simulate.reach import check_routes
@@ -31,24 +33,33 @@ class Simulation(SimulationBase):
 
     Attributes
     ----------
-    network, traffic, switching, remedies
+    network, traffic, switching, remedies, mechanisms
         Arguments of :func:`simulate`.
     """
 
     _handle: Handle
 
-    def __init__(self, network: Network, traffic: Traffic, switching: Switching, remedies: Remedies) -> None:
+    def __init__(
+        self,
+        network: Network,
+        traffic: Traffic,
+        switching: Switching,
+        remedies: Remedies,
+        mechanisms: Sequence[Mechanism] = (),
+    ) -> None:
         self.network = network
         self.traffic = traffic
         self.switching = switching
         self.remedies = remedies
+        self.mechanisms = tuple(mechanisms)
         flows = traffic_arrays(network, traffic)
         arrays = (
             network.arrays
             if remedies_need_distances(remedies)
             else replace(network.arrays, distance=np.zeros((0, 0), np.uint8))
         )
-        super().__init__(Handle(arrays, option_arrays(network, switching, remedies, traffic.mtu), flows))
+        options = option_arrays(network, switching, remedies, traffic.mtu)
+        super().__init__(Handle(arrays, with_mechanisms(options, self.mechanisms, network, traffic), flows))
 
     def run_to_end(self, *, limit: int, events: int = MOST_EVENTS) -> RunResult:
         """Run until all traffic is delivered.  Otherwise raise an error.
@@ -221,6 +232,20 @@ class Simulation(SimulationBase):
         if not is_int_in(channel, 0, self.network.channels - 1):
             raise OptionError(f"there is no channel {channel!r}")
 
+    def command(self, mechanism: Mechanism, numbers: npt.NDArray[np.int64]) -> None:
+        """Give a command to an attached mechanism.  The class of the mechanism defines the numbers of its commands."""
+        self._handle.command(self._index(mechanism), numbers)
+
+    def results_of(self, mechanism: Mechanism) -> npt.NDArray[np.int64]:
+        """Return the results of an attached mechanism.  The class of the mechanism defines their meaning."""
+        return self._handle.mechanism_results(self._index(mechanism))
+
+    def _index(self, mechanism: Mechanism) -> int:
+        names = [one.name for one in self.mechanisms]
+        if mechanism.name not in names:
+            raise OptionError(f"the simulation has no mechanism {mechanism.name!r}", remedy="attach it at the start")
+        return names.index(mechanism.name)
+
     def stop_flow(self, flow: int, at: int) -> None:
         """Stop a flow: from tick ``at`` on, it begins no further message.
 
@@ -250,6 +275,7 @@ def simulate(
     *,
     switching: Switching = Switching(),  # noqa: B008
     remedies: Remedies = Remedies(),  # noqa: B008
+    mechanisms: Sequence[Mechanism] = (),
 ) -> Simulation:
     """Set up a simulation at tick 0 that forwards packets by fixed tables.
 
@@ -261,6 +287,8 @@ def simulate(
         Flows, all of which the tables must deliver.
     switching, remedies
         Options of the switches, and settings for packets that cannot move.
+    mechanisms
+        Optional parts of the simulation (:mod:`routing.simulate.mechanisms`).
 
     Raises
     ------
@@ -277,6 +305,6 @@ def simulate(
     the arguments and the seed, not on the order in which the events of one tick are handled.  Cost: about 3 events for
     each packet and channel.
     """
-    simulation = Simulation(network, traffic, switching, remedies)
+    simulation = Simulation(network, traffic, switching, remedies, mechanisms)
     check_routes(network, traffic)
     return simulation

@@ -21,6 +21,7 @@ from slow_simulate.kinds import (
     INPUT,
     PAUSE,
     SAMPLE,
+    TIMER,
     UNSTALL,
 )
 from slow_simulate.outputs import Outputs
@@ -48,6 +49,7 @@ class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Rows):
         self.start_faults()
         self.flows = [self.make_flow(f) for f in range(len(traffic.numbers))]
         self.start_queues()
+        self.start_mechanisms()
         for flow in self.flows:
             self.next_due(flow, 0)
             self.prepare(flow)
@@ -130,6 +132,8 @@ class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Rows):
                     self.at(self.now + int(self.net.wire[vc // self.vls]), CREDIT, vc, blocks)
                 self.unsent[vc] = 0
             self.at(self.now + self.opt.fcp_period, FCP, 0)
+        elif kind == TIMER:
+            self.timer(subject, value)
         elif kind != FREE:
             self.handle_breaker(kind, subject, value)
 

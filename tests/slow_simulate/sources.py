@@ -7,16 +7,17 @@ from slow_numbers import fraction, key_of, number
 
 from routing._kernels.simulation_handle import FLOW_NUMBERS, FLOW_REALS
 from slow_simulate.kinds import BERNOULLI, BURSTY, CYCLE, HOTSPOT, INJECT, PERSISTENT, POISSON, TRACE
+from slow_simulate.mechanisms import Mechanisms
 
 
-class Sources:
+class Sources(Mechanisms):
     def make_flow(self, f):
         flow = SimpleNamespace(**dict(zip(FLOW_NUMBERS, self.traffic.numbers[f].tolist(), strict=True)))
         for name, value in zip(FLOW_REALS, self.traffic.reals[f].tolist(), strict=True):
             setattr(flow, name, value)
         flow.f, flow.key = f, key_of(self.opt.seed, 1, flow.channel << 20 | flow.index)
         flow.made = flow.slots = flow.left = flow.due = flow.born = flow.lid = 0
-        flow.clock, flow.head, flow.called, flow.shut = 0.0, False, False, False
+        flow.clock, flow.head, flow.called, flow.shut, flow.gated = 0.0, False, False, False, False
         flow.sent_packets = flow.got_packets = flow.got_bytes = flow.lost = flow.latency = flow.in_network = 0
         flow.worst = flow.done = 0
         return flow
@@ -78,6 +79,8 @@ class Sources:
                 flow.lid, flow.left = self.destination(flow, n), flow.bytes
             flow.born = self.now if flow.process == PERSISTENT else flow.due
             self.next_due(flow, n + 1)
+        if not self.passes(flow):
+            return
         size = min(flow.left, flow.mtu)
         flow.left -= size
         flow.head = True
@@ -86,4 +89,5 @@ class Sources:
             entered=self.now, flow=flow, channel=None, vc=None, lid=flow.lid,
             sl=int(self.net.sl[flow.sl_row, flow.lid]),
         )  # fmt: skip
+        self.call("made", packet)
         self.enqueue(packet, flow.channel, int(self.net.ca_sl2vl[packet.sl]), flow.index)

@@ -39,6 +39,7 @@ class Switches:
         self.totals["dropped"] += 1
         packet.flow.lost += 1
         self.not_in_flight(packet.flow)
+        self.call("lost", packet)
 
     def forward(self, packet):
         c = packet.channel
@@ -55,6 +56,7 @@ class Switches:
             vl = int(table[packet.sl])
             if vl < self.vls and not self.stalled[out * self.vls + vl]:
                 self.enqueue(packet, out, vl, self.in_index[c])
+                self.call("queued", packet, out * self.vls + vl)
                 return True
             self.counters[out]["discards"] += 1
             self.counters[out]["stalled"] += vl < self.vls
@@ -102,3 +104,4 @@ class Switches:
         flow.worst = max(flow.worst, self.now - packet.born)
         self.not_in_flight(flow)
         self.totals["delivered"] += 1
+        self.call("delivered", packet)

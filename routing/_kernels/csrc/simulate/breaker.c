@@ -36,7 +36,7 @@ void ibn_sim_sample(ibn_sim *sim)
             }
         }
     }
-    ibn_at(sim, sim->now + sim->options.sample_period, EV_SAMPLE, 0, 0);
+    ibn_at(sim, sim->now + sim->options.sample_period, EV_PERIODIC, PERIODIC_SAMPLE, 0);
 }
 
 /* Send a control message for a suspected VC, and schedule the next one.

@@ -2,7 +2,7 @@
  *
  * Events of the near future are in a timing wheel, an array with a slot for each tick.  A slot stores events in
  * batches. */
-#include "simulate/internal/sim.h"
+#include "simulate/internal/mechanism.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,8 @@ int ibn_sim_more_packets(ibn_sim *sim)
     for (int32_t p = (int32_t)made - 1; p >= sim->packets_made; p--)
         ibn_free_packet(sim, p);
     sim->packets_made = (int32_t)made;
-    return 0;
+    sim->failed |= ibn_sim_more_tags(sim);
+    return sim->failed;
 }
 
 /* Take a control message from the free list and clear it.  Return IBN_NONE if memory runs out. */

@@ -1,5 +1,6 @@
 /* Count packets that are lost, and return the credits of their buffer space. */
 #include "simulate/internal/flow.h"
+#include "simulate/internal/mechanism.h"
 #include "simulate/internal/queue.h"
 
 /* Count a lost packet and free its memory.  The packet must have been removed from its queue before. */
@@ -11,6 +12,8 @@ void ibn_sim_gone(ibn_sim *sim, int32_t p)
     sim->flow[packet->flow].dropped++;
     if (ibn_flow_opens(&sim->flow[packet->flow]))
         ibn_at(sim, sim->now + 1, EV_INJECT, packet->flow, 0);
+    if (sim->hooks & IBN_HOOK_LOST)
+        ibn_sim_on_lost(sim, p);
     ibn_free_packet(sim, p);
 }
 

@@ -1,6 +1,7 @@
 /* Creation and release of a simulation, and replacement of its routing tables during a run. */
 #include "simulate/internal/crossbar.h"
 #include "simulate/internal/flow.h"
+#include "simulate/internal/mechanism.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +145,7 @@ static void set_queues(ibn_sim *sim)
     sim->words = (most + 63) / 64;
     sim->in_turn = sim->words == 1 && sim->options.arbitration == ARBITER_ROUND_ROBIN;
     sim->plain = sim->in_turn && !sim->options.arbiters && !sim->options.single_fifo && !sim->freed_first && !sim->aging
-                 && !sim->options.speedup;
+                 && !sim->options.speedup && !(sim->hooks & IBN_HOOK_QUEUED);
     sim->failed |= queues > INT32_MAX;
     sim->queue = sim->failed ? NULL : none(2 * queues, &sim->failed);
     sim->mask = sim->words > 1 ? copy(NULL, 8LL * sim->vcs * sim->words, &sim->failed) : NULL;
@@ -195,6 +196,7 @@ ibn_sim *ibn_sim_new(const ibn_sim_network *network, const ibn_sim_options *opti
     sim->vcs = (int64_t)sim->channels * sim->vls;
     sim->flows = traffic->flows;
     copy_options(sim, options);
+    sim->failed |= ibn_sim_resolve_mechanisms(sim, options);
     copy_network(sim, network);
     set_traffic(sim, traffic);
     set_events(sim);
@@ -206,11 +208,14 @@ ibn_sim *ibn_sim_new(const ibn_sim_network *network, const ibn_sim_options *opti
         set_vcs(sim, network);
         if (sim->options.xoff)
             ibn_sim_open(sim);
+        sim->failed |= ibn_sim_attach(sim, options);
+    }
+    if (!sim->failed) {
         ibn_sim_start_flows(sim);
         if (sim->options.sample_period)
-            ibn_at(sim, sim->options.sample_period, EV_SAMPLE, 0, 0);
+            ibn_at(sim, sim->options.sample_period, EV_PERIODIC, PERIODIC_SAMPLE, 0);
         if (sim->options.fcp_period)
-            ibn_at(sim, sim->options.fcp_period, EV_FCP, 0, 0);
+            ibn_at(sim, sim->options.fcp_period, EV_PERIODIC, PERIODIC_FCP, 0);
     }
     if (sim->failed) {
         ibn_sim_free(sim);
@@ -230,6 +235,7 @@ void ibn_sim_free(ibn_sim *sim)
         sim->to_check,  sim->busy_slots,  sim->packet,      sim->clcm,  sim->log,      sim->full_inputs, sim->awaiting,
         sim->touch_key,
     };
+    ibn_sim_detach(sim);
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
         free(parts[i]);
     free(sim);

@@ -3,6 +3,7 @@
  * The result does not depend on the order in which the events of a tick were scheduled.  Events of kinds below EV_LATER
  * are handled in any order.  Events of other kinds are sorted.  Channels are arbitrated after all events. */
 #include "simulate/internal/flow.h"
+#include "simulate/internal/mechanism.h"
 
 #include <string.h>
 
@@ -37,7 +38,7 @@ static void fcp(ibn_sim *sim)
         sim->moving--;
         ibn_at(sim, sim->now + sim->channel[l / sim->vls].wire, EV_CREDIT, (int32_t)l, blocks);
     }
-    ibn_at(sim, sim->now + sim->options.fcp_period, EV_FCP, 0, 0);
+    ibn_at(sim, sim->now + sim->options.fcp_period, EV_PERIODIC, PERIODIC_FCP, 0);
 }
 
 /* Account for blocks that have left a VC's buffer.
@@ -88,11 +89,14 @@ static void handle_later(ibn_sim *sim, int kind, int32_t subject, int32_t value)
     case EV_CLCM:
         ibn_sim_clcm(sim, subject, value);
         break;
-    case EV_SAMPLE:
-        ibn_sim_sample(sim);
+    case EV_PERIODIC:
+        if (subject == PERIODIC_SAMPLE)
+            ibn_sim_sample(sim);
+        else
+            fcp(sim);
         break;
     default:
-        fcp(sim);
+        ibn_sim_on_timer(sim, subject, value);
     }
 }
 
@@ -199,7 +203,7 @@ int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_sta
     for (;;) {
         int64_t inside = sim->injected - sim->delivered - sim->dropped, time;
         /* A run ends with the last packet, without waiting for the credits that return for it. */
-        if (sim->moving == sim->crediting && !inside && !ibn_flow_pressing(sim->flow, sim->flows)) {
+        if (sim->moving == sim->crediting && !inside && !sim->gated && !ibn_flow_pressing(sim->flow, sim->flows)) {
             reason = STOP_EMPTY;
             break;
         }

@@ -63,6 +63,10 @@ typedef struct {
     /* [arbiters][260] VL arbitration tables: limit, number of entries of the high and low table, 0, 2 x 64 pairs (VL,
      * weight) */
     const uint8_t *vlarb;
+    int32_t mechanisms;               /* number of mechanisms to attach */
+    const uint8_t *mechanism_names;   /* [mechanisms][16] name of each mechanism, padded with zeros */
+    const int64_t *mechanism_counts;  /* [mechanisms] number of settings of each mechanism */
+    const int64_t *mechanism_numbers; /* settings of all mechanisms, in order of the mechanisms */
 } ibn_sim_options;
 /* Traffic of a simulation: its flows and their messages. */
 typedef struct {
@@ -105,6 +109,11 @@ void ibn_sim_get_lft(const ibn_sim *sim, uint8_t *lft);
  * already was in the requested state. */
 int64_t ibn_sim_fail(ibn_sim *sim, int32_t channel);
 int ibn_sim_restore(ibn_sim *sim, int32_t channel);
+/* Give a command to a mechanism, or read its results: up to `most` numbers.  `index` is its number in the options.
+ *
+ * ibn_sim_read returns how many numbers there are. */
+void ibn_sim_command(ibn_sim *sim, int32_t index, const int64_t *numbers, int64_t count);
+int64_t ibn_sim_read(const ibn_sim *sim, int32_t index, int64_t most, int64_t *numbers);
 /* Stop a flow: from tick `at` on, it begins no further message. */
 void ibn_sim_stop_flow(ibn_sim *sim, int32_t flow, int64_t at);
 #endif

@@ -1,5 +1,6 @@
 /* Traffic sources: put the next packet of each flow into the queue of its CA's port. */
 #include "simulate/internal/flow.h"
+#include "simulate/internal/mechanism.h"
 #include "simulate/internal/queue.h"
 
 /* Queue the next packet of a flow at its CA's port, or schedule an event for the due time of its next message. */
@@ -9,7 +10,7 @@ void ibn_sim_prepare(ibn_sim *sim, int32_t f)
     int next = ibn_flow_next(flow, sim->lists, sim->trace, sim->now);
     if (next == FLOW_LATER)
         ibn_at(sim, flow->due, EV_INJECT, f, 0);
-    if (next != FLOW_NOW)
+    if (next != FLOW_NOW || (sim->hooks & IBN_HOOK_GATE && !ibn_sim_gate(sim, f)))
         return;
     int32_t p = ibn_new_packet(sim);
     if (p == IBN_NONE)
@@ -18,6 +19,8 @@ void ibn_sim_prepare(ibn_sim *sim, int32_t f)
     ibn_flow_cut(flow, f, packet, p, sim->now);
     packet->ready = sim->now;
     packet->sl = sim->sl[flow->sl_row * sim->lids + flow->lid];
+    if (sim->hooks & IBN_HOOK_MADE)
+        ibn_sim_on_made(sim, p);
     ibn_enqueue(sim, p, flow->channel, sim->ca_sl2vl[packet->sl], flow->index, 0);
 }
 

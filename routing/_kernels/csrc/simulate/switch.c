@@ -3,6 +3,7 @@
  * Functions with the argument `plain` are compiled twice.  The copy for plain = 1 skips the code for rarely used
  * options. */
 #include "simulate/internal/flow.h"
+#include "simulate/internal/mechanism.h"
 #include "simulate/internal/queue.h"
 
 #define NO_VL 15
@@ -50,6 +51,8 @@ IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
         return 0;
     }
     ibn_enqueue(sim, p, out, vl, from->in_index, plain);
+    if (!plain && sim->hooks & IBN_HOOK_QUEUED)
+        ibn_sim_on_queued(sim, p, out * sim->vls + vl);
     return 1;
 }
 
@@ -123,6 +126,8 @@ static inline void deliver(ibn_sim *sim, int32_t p)
         ibn_at(sim, sim->now + 1, EV_INJECT, packet->flow, 0);
     sim->delivered++;
     sim->delivered_bytes += packet->bytes;
+    if (sim->hooks & IBN_HOOK_DELIVERED)
+        ibn_sim_on_delivered(sim, p);
     ibn_free_packet(sim, p);
 }
 

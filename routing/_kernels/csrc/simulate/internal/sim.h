@@ -27,10 +27,17 @@ enum {
     EV_RULE_END,        /* a rule of Deadlock Breaker ends; subject: output VC, value: input VC */
     EV_CONTROL,         /* a breaker's control message reaches the other end of its channel; subject: message */
     EV_CLCM,            /* a suspected VC sends its next control message; subject: VC, value: number of the suspicion */
-    EV_SAMPLE,          /* breakers search for VCs that make no progress */
-    EV_FCP,             /* all receivers send flow control packets */
+    /* a periodic step, PERIODIC_...; subject: the step */
+    EV_PERIODIC,
+    EV_TIMER, /* a timer of a mechanism; subject: mechanism and its own subject, value: its own value */
     EV_KINDS
 };
+enum {
+    PERIODIC_SAMPLE, /* breakers search for VCs that make no progress */
+    PERIODIC_FCP     /* all receivers send flow control packets */
+};
+/* Hooks that are tested at run time, as bits of sim->hooks; see mechanism.h. */
+enum { IBN_HOOK_GATE = 1, IBN_HOOK_MADE = 2, IBN_HOOK_QUEUED = 4, IBN_HOOK_DELIVERED = 8, IBN_HOOK_LOST = 16 };
 
 enum { ARBITER_ROUND_ROBIN, ARBITER_ARRIVAL, ARBITER_RANDOM };
 enum { BREAKER_NONE, BREAKER_LOOP, BREAKER_DEADLOCK };
@@ -241,7 +248,8 @@ typedef struct {
         head,             /* packet at the CA's port, or IBN_NONE */
         lid,              /* destination LID of the current message */
         called,           /* 1: an injection event is pending, else 0 */
-        shut;             /* 1: the number of packets in flight has reached `window`, else 0 */
+        shut,             /* 1: the number of packets in flight has reached `window`, else 0 */
+        gated;            /* 1: a gate of a mechanism stops the flow's next packet, else 0 */
     int64_t sent_packets, /* packets that the CA has sent */
         sent_bytes,       /* bytes that the CA has sent */
         packets,          /* number of packets delivered */
@@ -265,6 +273,8 @@ typedef struct {
     uint32_t spuids[IBN_CLCM_PORTS]; /* [count] Deadlock Breaker: identifiers of the switches visited */
     int32_t egress[IBN_CLCM_PORTS];  /* [count] Deadlock Breaker: VC by which the message left each of these switches */
 } ibn_clcm;
+
+typedef struct ibn_attached ibn_attached;
 
 /* State of a packet simulation that forwards by tables. */
 struct ibn_sim {
@@ -312,6 +322,12 @@ struct ibn_sim {
         *breaker,            /* [channels] deadlock breaker: BREAKER_... */
         *extra;              /* [channels] blocks that Deadlock Breaker adds to a buffer */
     uint8_t *vlarb;          /* [arbiters][260] VL arbitration tables, see ibn_sim_options */
+
+    /* The next fields describe the mechanisms, see mechanism.h. */
+    ibn_attached *attached; /* [mechanisms] attached mechanisms */
+    int32_t mechanisms;     /* number of attached mechanisms */
+    uint32_t hooks;         /* hooks that some attached mechanism has: IBN_HOOK_... */
+    int64_t gated;          /* flows whose next packet a gate stops */
 
     /* The next fields describe the traffic: flows and their messages. */
     ibn_flow *flow; /* [flows] state of each flow */
@@ -426,7 +442,7 @@ int ibn_sim_more_packets(ibn_sim *sim);
 /* Return whether events of a kind move data, or can make data move again. */
 static inline int ibn_moves(int kind)
 {
-    return kind < EV_LATER || kind == EV_RULE_END;
+    return kind < EV_LATER || kind == EV_RULE_END || kind == EV_TIMER;
 }
 
 /* Add an event to slot `at` of the timing wheel. */

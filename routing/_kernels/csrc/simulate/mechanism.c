@@ -1,0 +1,143 @@
+/* Mechanisms of a simulation: find them by name, attach them, and call their hooks. */
+#include "simulate/internal/mechanism.h"
+#include "simulate/internal/flow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_BYTES 16
+
+/* The linker sets these two symbols to the ends of the section in which IBN_MECHANISM collects the mechanisms. */
+extern const ibn_mechanism *const __start_ibn_mechanisms[], *const __stop_ibn_mechanisms[];
+
+static const ibn_mechanism *find(const char *name)
+{
+    for (const ibn_mechanism *const *at = __start_ibn_mechanisms; at < __stop_ibn_mechanisms; at++)
+        if (strncmp((*at)->name, name, NAME_BYTES) == 0)
+            return *at;
+    return NULL;
+}
+
+/* Return one bit for each hook that a mechanism has. */
+static uint32_t hooks_of(const ibn_mechanism *kind)
+{
+    return (kind->gate ? IBN_HOOK_GATE : 0) | (kind->made ? IBN_HOOK_MADE : 0) | (kind->queued ? IBN_HOOK_QUEUED : 0)
+           | (kind->delivered ? IBN_HOOK_DELIVERED : 0) | (kind->lost ? IBN_HOOK_LOST : 0);
+}
+
+/* Find the mechanisms that the options name, and set sim->hooks.  Return 1 if memory runs out or a name is unknown. */
+int ibn_sim_resolve_mechanisms(ibn_sim *sim, const ibn_sim_options *options)
+{
+    sim->attached = calloc((size_t)options->mechanisms + 1, sizeof *sim->attached);
+    if (!sim->attached)
+        return 1;
+    for (int32_t m = 0; m < options->mechanisms; m++) {
+        ibn_attached *self = &sim->attached[m];
+        self->kind = find((const char *)options->mechanism_names + m * NAME_BYTES);
+        self->index = m;
+        if (!self->kind)
+            return 1;
+        sim->mechanisms++;
+        sim->hooks |= hooks_of(self->kind);
+    }
+    return 0;
+}
+
+/* Set up the mechanisms.  Return 1 if memory runs out. */
+int ibn_sim_attach(ibn_sim *sim, const ibn_sim_options *options)
+{
+    const int64_t *numbers = options->mechanism_numbers;
+    for (int32_t m = 0; m < sim->mechanisms; m++) {
+        ibn_attached *self = &sim->attached[m];
+        self->state = calloc(1, (size_t)self->kind->bytes + 1);
+        if (!self->state || self->kind->attach(sim, self, numbers, options->mechanism_counts[m]))
+            return 1;
+        numbers += options->mechanism_counts[m];
+    }
+    return 0;
+}
+
+void ibn_sim_detach(ibn_sim *sim)
+{
+    for (int32_t m = 0; m < sim->mechanisms; m++) {
+        ibn_attached *self = &sim->attached[m];
+        if (self->state && self->kind->detach)
+            self->kind->detach(sim, self);
+        free(self->state);
+        free(self->tag);
+    }
+    free(sim->attached);
+}
+
+/* Give every packet a tag in each mechanism that keeps tags.  Return 1 if memory runs out. */
+int ibn_sim_more_tags(ibn_sim *sim)
+{
+    for (int32_t m = 0; m < sim->mechanisms; m++) {
+        ibn_attached *self = &sim->attached[m];
+        if (!self->kind->tags)
+            continue;
+        int32_t *larger = realloc(self->tag, (size_t)sim->packets_made * sizeof *larger);
+        if (!larger)
+            return 1;
+        self->tag = larger;
+    }
+    return 0;
+}
+
+/* Return whether all gates let a flow make its next packet, and record that the flow waits if not. */
+int ibn_sim_gate(ibn_sim *sim, int32_t f)
+{
+    int32_t shut = 0;
+    for (int32_t m = 0; m < sim->mechanisms && !shut; m++)
+        if (sim->attached[m].kind->gate)
+            shut = !sim->attached[m].kind->gate(sim, &sim->attached[m], f);
+    sim->gated += shut - sim->flow[f].gated;
+    sim->flow[f].gated = shut;
+    return !shut;
+}
+
+/* Call one hook of all mechanisms that have it. */
+#define CALL(hook, ...)                                                                                                \
+    for (int32_t m = 0; m < sim->mechanisms; m++)                                                                      \
+        if (sim->attached[m].kind->hook)                                                                               \
+    sim->attached[m].kind->hook(sim, &sim->attached[m], __VA_ARGS__)
+
+void ibn_sim_on_made(ibn_sim *sim, int32_t p)
+{
+    CALL(made, p);
+}
+
+void ibn_sim_on_queued(ibn_sim *sim, int32_t p, int32_t l)
+{
+    CALL(queued, p, l);
+}
+
+void ibn_sim_on_delivered(ibn_sim *sim, int32_t p)
+{
+    CALL(delivered, p);
+}
+
+void ibn_sim_on_lost(ibn_sim *sim, int32_t p)
+{
+    CALL(lost, p);
+}
+
+/* Call the timer hook of the mechanism whose number is in the upper bits of an event's subject. */
+void ibn_sim_on_timer(ibn_sim *sim, int32_t subject, int32_t value)
+{
+    ibn_attached *self = &sim->attached[subject >> IBN_TIMER_BITS];
+    self->kind->timer(sim, self, subject & ((1 << IBN_TIMER_BITS) - 1), value);
+}
+
+void ibn_sim_command(ibn_sim *sim, int32_t index, const int64_t *numbers, int64_t count)
+{
+    ibn_attached *self = &sim->attached[index];
+    if (self->kind->command)
+        self->kind->command(sim, self, numbers, count);
+}
+
+int64_t ibn_sim_read(const ibn_sim *sim, int32_t index, int64_t most, int64_t *numbers)
+{
+    const ibn_attached *self = &sim->attached[index];
+    return self->kind->read ? self->kind->read(sim, self, most, numbers) : 0;
+}

@@ -1,0 +1,1 @@
+"""Mechanisms that can be attached to a simulation with fixed tables."""
