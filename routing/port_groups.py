@@ -13,7 +13,7 @@ from routing.tables import Routing
 
 
 class Rule(enum.Enum):
-    """What a switch does with a packet that has to wait."""
+    """Rule by which a switch treats a packet that has to wait."""
 
     COMMIT = "commit"
     """The packet waits for the port that the switch has chosen."""
@@ -30,7 +30,7 @@ class PortGroups:
     fabric, routing
         The fabric, and the tables that the groups extend.
     rule
-        What a switch does with a packet that has to wait.
+        Rule by which a switch treats a packet that has to wait.
     lids
         int32[T], the LIDs, ascending.
     member

@@ -69,8 +69,8 @@ class Demand:
 def promised(engine: Engine) -> Demand:
     """Return what the proof of an engine's tables must show.
 
-    If the engine promises freedom from credit loops, that is complete delivery and a certificate.  Otherwise it is
-    complete delivery alone.
+    If the engine promises freedom from credit loops, the proof must show complete delivery and a certificate.
+    Otherwise it must show complete delivery only.
     """
     return Demand("forward" if engine.promise is Promise.DEADLOCK_FREE else None)
 

@@ -29,7 +29,7 @@ class AdaptiveArrays:
     adaptive_vls
         Number A of adaptive VLs.  VLs 0 to A - 1 can be used on any shortest path; escape VL n is VL A + n.
     ca_vls
-        Number of VLs that CAs send on, from VL 0.
+        Number of VLs that CAs send on; these are VL 0 and the next ones.
     stay
         1: a packet on an escape VL stays on escape VLs; 0: it may leave them.
     by_arrival
@@ -50,11 +50,12 @@ class AdaptiveArrays:
         uint8[S, L] and uint8[S]: SL of a packet that enters the escape VLs (or, with port groups, the fabric) at a
         switch, and its in-port for SL2VL.
     columns, lid_column
-        Number of destinations that have choices of their own, and int32[L]: the destination to which a LID belongs, or
-        -1.
+        Number of destinations that ``choice`` distinguishes (switches, or LIDs), and int32[L]: the destination to which
+        a LID belongs, or -1.
     choice_first, choice
-        int32[S x columns + 1] and int32[...]: channels by which packets may leave a switch, and where those of each
-        switch and destination begin.  The pair (switch, destination) has the index switch x columns + destination.
+        int32[S x columns + 1] and int32[...]: ``choice`` lists the channels by which packets may leave a switch, and
+        ``choice_first`` holds where the channels of each switch and destination begin.  The pair (switch, destination)
+        has the index switch x columns + destination.
     lid_channel
         int32[L]: channel from the last switch to the owner of a LID, or -1.
     """

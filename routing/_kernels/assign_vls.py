@@ -46,7 +46,8 @@ def assign_vls(
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.int32], int]:
     """Assign a VL to each group of paths, one group after the other.
 
-    A group gets the first VL, counted from its start VL, whose CDG stays acyclic with the group's paths.
+    The VLs are tried in turn, beginning with the group's start VL. The group gets the first VL whose CDG stays acyclic
+    with the group's paths.
 
     Parameters
     ----------
@@ -59,12 +60,14 @@ def assign_vls(
     allowed_vls
         bool[V], the VLs that may be assigned.
     budget
-        Work limit: channels that cycle searches may visit.  No group is placed once it is spent.
+        Work limit: number of channels that cycle searches may visit.  Once the limit is reached, no further group is
+        placed.
 
     Returns
     -------
     vl : uint8[G]
-        The VL of each group, :data:`NO_VL` if no VL takes it or one of its paths does not reach its destination.
+        The VL of each group.  It is :data:`NO_VL` if the group fits on no VL, or if one of its paths does not reach its
+        destination.
     masks, order
         The arguments with the edges of the placed groups.
     left : int

@@ -46,7 +46,7 @@ class Balanced:
     load
         float64[C], flow on each channel.
     max_utilisation
-        float64[passes + 1], highest utilisation after each pass; the result is that of the best pass.
+        float64[passes + 1], highest utilisation after each pass.  The trees and loads are those of the best pass.
     """
 
     next_channel: npt.NDArray[np.uint8]
@@ -64,7 +64,8 @@ class AllowedTurns:
         uint8[T], 1 for each allowed edge, in the order of :meth:`~routing.edges.Edges.channels`.
     spanning
         int32[S], channel of each switch to its parent in a spanning tree of each connected component, -1 for the root.
-        All edges between channels of the trees, in both directions, must be allowed, except those back over a cable.
+        All edges between channels of the trees, in both directions, must be allowed.  Edges that lead back over the
+        same cable are excepted.
     """
 
     allowed: npt.NDArray[np.uint8]
@@ -130,13 +131,14 @@ def balance(
     threads
         Worker threads; they do not change the result.
     bisection
-        Channels that a destination's tree already uses cost nothing more, so that its flow is gathered on few channels
-        (with a hop cost, which makes further channels expensive).  This suits permutations and bisections, but not
-        all-to-all traffic.
+        Whether channels that a destination's tree already uses cost nothing more.  Together with a hop cost, this
+        gathers the flow to a destination on few channels.  It suits permutations and bisections, but not all-to-all
+        traffic.
     hop_cost
         Cost of every hop beside its load (1 is the cost of the channel with the highest utilisation).
     rank
-        int32[C], shortest paths only: of the channels that lead one hop nearer, a switch uses one of the lowest rank.
+        int32[C], rank of each channel, for shortest paths only.  Of the channels that lead one hop nearer to the
+        destination, a switch uses only channels of the lowest rank.
     rank_from
         Number of hops to the destination from which on ranks are used.
     turns

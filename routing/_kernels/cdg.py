@@ -32,7 +32,8 @@ class Trace:
     split
         Number of undelivered pairs (switch, LID) across two components.
     looping
-        Number of undelivered pairs, within a component or not, whose route ends in a forwarding loop.
+        Number of undelivered pairs (switch, LID) whose route ends in a forwarding loop, within a component or across
+        two.
     sls
         SLs in use, as bits (0: not determined, because all SLs use one VL).
     """

@@ -1,4 +1,6 @@
-"""Kernel wrapper: check a certificate, which means to check that every packet uses channels in topological order."""
+"""Kernel wrapper: check a certificate.  To check a certificate means to check that every packet uses channels in
+topological order.
+"""
 
 from __future__ import annotations
 

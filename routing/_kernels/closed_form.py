@@ -74,7 +74,7 @@ class TreeLids:
     first
         int32[G+1]; the LIDs of group ``g`` are ``first[g]:first[g+1]``.
     at
-        int32[G], the switch that delivers them.
+        int32[G], the switch that delivers the LIDs of each group.
     lid, owner
         int32[K] each: the LID, and the end port that owns it (-1: a switch).
     digit
@@ -105,10 +105,10 @@ class TreeTables:
     searched
         Number of entries towards end ports that the closed form left open.
     filled, filled_between_leaves
-        Number of entries without a path up and down, which have a longer path; and of these those from leaves (switches
-        of level 0 with end ports) to end ports of leaves.
+        Number of entries that got a longer path because no path up and down exists; and the part of this number that
+        are entries at leaves (switches of level 0 with end ports) towards end ports of leaves.
     free
-        Number of LIDs for which every source chooses a path of its own.
+        Number of LIDs without a top switch, for which every source chooses a path separately.
     """
 
     lft: npt.NDArray[np.uint8]
@@ -141,7 +141,7 @@ def closed_form(
     columns
         Number of columns of the tables, L.
     passes
-        Passes after the first over entries that the closed form leaves open.
+        Number of passes, after the first pass, over the entries that the closed form leaves open.
     threads
         Worker threads; they do not change the result.
 
@@ -166,8 +166,8 @@ def closed_form(
 
 
 def _bundles(graph: TreeGraph) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """Return two arrays, uint8[C] each: the number of channels parallel to each channel (itself included), and its
-    index among them.
+    """Return two arrays, uint8[C] each: the number of channels parallel to each channel (itself included), and the
+    channel's index among them.
     """
     src = np.repeat(np.arange(len(graph.level)), np.diff(graph.first))
     begin = np.flatnonzero((np.diff(src, prepend=-1) != 0) | (np.diff(graph.dst, prepend=-1) != 0))

@@ -53,7 +53,7 @@ class TreeSlots:
     level
         int32[S], level of each switch.
     slot
-        int32[S], number of each switch among those above the same switches.
+        int32[S], number of each switch among the switches that are above the same lower switches.
     slots
         int32[S], number of slots above each switch, at least 1.
     stride
@@ -74,15 +74,16 @@ class DescentCosts:
     Attributes
     ----------
     meet_source, meet_target
-        float64[S] and float64[D]: the flow from a switch to a destination has the product as its weight, where it
-        meets others.
+        float64[S] and float64[D].  Where the flow from a switch to a destination meets other flows, its weight is the
+        product of the two values.
     ceiling
         float64[C], highest utilisation (flow times inverse capacity) that costs nothing.  Most channels have the
         lowest value, the common ceiling.
     least_peak
         Lower bound of the highest utilisation of the channels under the common ceiling.
     discount
-        float64[sweeps], part of the flow met on the channel before that does not count again: 0 to 1.
+        float64[sweeps], by sweep: for two flows that share two channels in a row, the part (0 to 1) of their weight
+        that is not counted a second time.
     price
         float64[sweeps], cost of each unit of utilisation above a ceiling.
     """
@@ -118,7 +119,8 @@ def descend(
     sources
         float64[S], flow that each switch sends to every LMC group.
     targets
-        The destinations; their layers have no meaning.  Those of share 0 get trees that avoid the flow of others.
+        The destinations; their layers have no meaning.  Destinations of share 0 get trees that avoid the flow to other
+        destinations.
     tree
         The order of the switches, and the slots of the first sweep.
     order
@@ -128,8 +130,8 @@ def descend(
     seed
         Seed of the random order of destinations, and of switches at one distance.
     start
-        uint8[D, S], index of each switch's channel that the first sweep takes where it leads to a shortest path; 255:
-        by the slots.  None: 255 everywhere.
+        uint8[D, S], index of the channel that each switch takes in the first sweep, if the channel is on a shortest
+        path. 255: the slots decide.  None: 255 everywhere.
 
     Returns
     -------

@@ -32,7 +32,8 @@ class Reach:
     hops
         uint16[S, S] by destination and source: the fewest hops, :data:`UNREACHED` if there is no path.
     degree
-        uint8[S, S]: the number of first channels of paths that are not longer than asked for, at most 255.
+        uint8[S, S]: the number of different first channels of the paths that have at most ``most_hops`` hops, at most
+        255.
     """
 
     hops: npt.NDArray[np.uint16]
@@ -58,18 +59,20 @@ class TreeRequest:
     degree
         uint8[orders, S, S], see :class:`Reach`.
     initial
-        uint8[S, S], index of the next channel by destination and source: first trees to begin with, of shortest paths.
-        None: the kernel computes first trees.
+        uint8[S, S], given first trees of shortest paths, as the index of the next channel by destination and source.
+        None: the kernel computes the first trees.
     trees, wanted
-        Trees of each destination (K, at most :data:`MOST_TREES`); link-disjoint paths that each pair should have.
+        Number of trees of each destination (K, at most :data:`MOST_TREES`), and number of link-disjoint paths that each
+        pair of switches should have.
     most_hops
         The search makes no path longer than this.
     balance_sweeps, sweeps
-        Maximum number of passes that balance the first trees; passes of the local search over all trees.
+        Maximum number of passes that balance the first trees, and number of passes of the local search over all trees.
     shared
-        Whether one order has to allow all paths between two switches, instead of those of each tree.
+        Whether one order has to allow the paths between two switches in all trees.  If not, each tree may have a
+        different order for them.
     concentrate
-        Whether the first trees use few channels each instead of balancing the load.
+        Whether each of the first trees uses as few channels as possible, instead of balancing the load.
     seed
         Seed of all random choices.
     """
@@ -114,7 +117,7 @@ class DisjointTrees:
 
 
 def balance_order(channels: Channels, position: npt.NDArray[np.int32], *, steps: int, seed: int) -> None:
-    """Move switches in an order until each has about as many neighbours before it as after it.
+    """Move switches within an order, until each switch has about as many neighbours before it as after it.
 
     Parameters
     ----------
@@ -139,8 +142,8 @@ def balance_order(channels: Channels, position: npt.NDArray[np.int32], *, steps:
 
 
 def reach(channels: Channels, position: npt.NDArray[np.int32], *, most_hops: int) -> Reach:
-    """Return the hops and first channels of the paths of at most ``most_hops`` hops that lead up and then down in an
-    order.
+    """Return the hops of the paths that lead up and then down in an order of the switches, and the number of first
+    channels of such paths with at most ``most_hops`` hops.
 
     ``position`` (int32[S]) is the position of each switch in the order.  Cost: O(S C).
     """

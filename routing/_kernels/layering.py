@@ -35,11 +35,11 @@ class Layers:
     used
         Layers over which the paths are spread: ``have``, or ``needed`` if that is more.
     left, left_uncounted
-        Counted paths that found no layer (then ``layer`` is not valid); other paths that found no layer (they are in
-        layer 0).
+        Number of counted paths that found no layer (if there are any, ``layer`` is not valid), and number of other
+        paths that found no layer (they are in layer 0).
     rechosen, unloaded, visited
-        Paths that took another first hop; next hops moved off the channels with the highest utilisation; channels that
-        searches for cycles visited.
+        Number of paths that took another first hop, of next hops that were moved off the channels with the highest
+        utilisation, and of channels that searches for cycles visited.
     """
 
     next_channel: npt.NDArray[np.uint8]
@@ -101,7 +101,8 @@ def layering(
         Rounds in which next hops move off the channels with the highest utilisation, as far as all upstream paths still
         fit into a layer.
     region
-        int32[S], the layer at which the search for the paths to a switch begins (with ``mutual``: the sum of both).
+        int32[S], number of the layer that is tried first for the paths to each switch.  With ``mutual``, it is the sum
+        of the numbers of both switches.
     order
         int32[layers, C], initial positions of the channels in the first layers, each a permutation.  It changes only
         the run time.
@@ -145,8 +146,8 @@ class ChangingVls:
         :meth:`~routing.edges.Edges.channels`, the VL of its second channel; 255 where no path uses the edge.  These
         SLs begin on VL 0.
     left, left_uncounted
-        Whether a pair of switches that counts found no SL (then ``sl`` is not valid), as 1 or 0; number of other such
-        pairs (they are on SL 0).
+        1 if a pair of switches that counts found no SL (then ``sl`` is not valid), else 0; and number of other pairs
+        that found no SL (they are on SL 0).
     changing, visited
         Pairs of switches on an SL that changes its VL; channels that searches for cycles and attempts visited.
     """

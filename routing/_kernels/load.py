@@ -75,7 +75,7 @@ def all_to_all(
     threads
         Worker threads; the result is the same with any number.
     hops
-        Count hops too (a third more time).
+        Whether to count hops too, which takes a third more time.
 
     Returns
     -------

@@ -33,8 +33,8 @@ class Graph(Protocol):
 def maximal_turns(
     channels: Graph, sequence: npt.NDArray[np.int32], *, order: npt.NDArray[np.int32] | None = None
 ) -> npt.NDArray[np.uint8]:
-    """Select CDG edges one after the other; skip an edge if it closes a cycle with those selected before.  Returns
-    uint8[T], 1 for each selected edge.
+    """Select CDG edges one after the other.  An edge is skipped if it closes a cycle with the edges selected before.
+    Returns uint8[T], 1 for each selected edge.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def maximal_turns(
         The channels of the fabric, or its bundles of parallel channels.
     sequence
         int32[N], numbers of CDG edges in the order of :meth:`~routing.edges.Edges.channels`, each at most once.  Edges
-        that it lacks are not selected.
+        that are not in ``sequence`` are not selected.
     order
         int32[C], an order of the channels that most edges follow.  It changes only the run time.
 

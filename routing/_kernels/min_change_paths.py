@@ -14,9 +14,9 @@ def fill_missing_entries(
 ) -> npt.NDArray[np.uint8]:
     """Fill missing LFT entries while changing as few other entries as possible.
 
-    A missing entry gets the path on which the fewest entries change.  Ties are broken first by the number of hops, then
-    by the lexicographic order of the channel numbers.  In each column, the switch with the best path by these rules
-    comes first.
+    A missing entry gets the path on which the fewest entries change.  Among paths with equally many changes, the one
+    with the fewest hops is taken; among these, the one with the lowest channel numbers (in lexicographic order).  In
+    each column, the switch with the best path by these rules is filled next.
 
     Parameters
     ----------

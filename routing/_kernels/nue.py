@@ -23,12 +23,12 @@ class NueTrees:
     layer
         int32[D], the layer of each destination.
     escaped
-        int32[D], switches that use the escape tree towards each destination.
+        int32[D], number of switches that use the escape tree towards each destination.
     load
         float64[C], flow on each channel.
     max_utilisation
-        float64[passes + 1], highest utilisation after each pass, 0 for passes that were left out because the last ones
-        had gained nothing.  The result is that of the best pass.
+        float64[passes + 1], highest utilisation after each pass.  It is 0 for passes that were left out because the
+        passes before had gained nothing.  The trees and loads are those of the best pass.
     """
 
     next_channel: npt.NDArray[np.uint8]
@@ -69,8 +69,8 @@ def nue_trees(
     passes
         Refinement passes after the first (or after the start).
     full_passes
-        Passes, the first included, that compute every tree.  The others recompute the trees on channels close to the
-        highest utilisation.
+        Number of passes, including the first, that compute every tree.  Later passes recompute only the trees on
+        channels close to the highest utilisation.
     seed
         Seed of the random order of destinations, and of switches at one distance.
     threads

@@ -22,11 +22,12 @@ class GroupTrace:
     masks
         uint16[edges], VLs on which each CDG edge is used, as bits.
     groups, ports, choices
-        Number of groups at switches where packets arrive, of ports in these groups, and of groups with two ports or
-        more.
+        Three numbers: of groups at switches where packets arrive, of ports in these groups, and of groups with two
+        ports or more.
     dead_ends, without_table, circulating
-        Number of pairs (LID, switch) where packets arrive but no group has a port; of groups without the port of the
-        forwarding table; of LIDs whose packets can circulate.
+        Three numbers of faults. ``dead_ends``: pairs (LID, switch) where packets arrive, but the group has no port.
+        ``without_table``: groups that lack the port of the forwarding table. ``circulating``: LIDs whose packets can
+        circulate.
     first_fault
         (index of the LID, switch) of the first fault; None without fault.
     """
@@ -85,7 +86,7 @@ def grow_port_groups(
     grown: int,
     commit: bool,
 ) -> npt.NDArray[np.uint8]:
-    """Compute port groups that are as large as the groups of earlier LIDs allow.
+    """Enlarge port groups, LID by LID, by all ports that close no dependency cycle with the groups so far.
 
     Parameters
     ----------
@@ -98,7 +99,8 @@ def grow_port_groups(
     order
         int32[V, C], a topological order of the tables' dependencies on each VL.
     grown
-        Number of LIDs, from the first, whose groups may have more ports than that of the forwarding table.
+        Number of LIDs whose groups may have further ports besides the port of the forwarding table.  These are the
+        first ones of ``lids``.
     commit
         Whether a packet may have to wait for any one port of its group.  If not, it always waits for the table's port
         too.

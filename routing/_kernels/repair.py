@@ -13,7 +13,9 @@ from routing.fabric import Channels
 from routing.tables import ServiceLevels
 
 KEEP_VALID_ENTRIES, SKIP, PRUNE_THEN_REPAIR = 0, 1, 2
-"""Treatment of a column by the repair: keep its valid entries, leave it alone, or drop unused CDG edges first."""
+"""Treatment of a column by the repair: fill its missing entries, skip the column, or drop unused CDG edges before its
+missing entries are filled.
+"""
 NOTHING_MISSING, REPAIRED, FAILED, COPIED = 0, 1, 2, 3
 """Outcome of a column: no entry was missing; the column was repaired; the repair failed; or it was copied from another
 LID.
@@ -92,14 +94,14 @@ class Repaired:
     sl
         The SLs, changed where a path would have closed a cycle on its old VL.
     done
-        uint8[L]: NOTHING_MISSING, REPAIRED, COPIED (from the column of another LID) or FAILED.  A failed column is as
-        it was, or empty if it was to be rebuilt.
+        uint8[L]: NOTHING_MISSING, REPAIRED, COPIED (from the column of another LID) or FAILED.  A failed column is
+        unchanged; if it was to be rebuilt, it is empty.
     missing
         Number of entries that were missing.
     filled
         Number of missing entries that were filled.
     moved
-        Number of valid entries that were changed to make this possible.
+        Number of valid entries that were changed so that missing entries could be filled.
     visited
         Number of channels that searches for CDG cycles visited.
     by_parts
@@ -144,8 +146,8 @@ def repair(
     subtree) follow it.
 
     If every path is rejected, further steps follow.  Another switch of the subtree, or a neighbour, takes another path.
-    SLs change, for a whole VL or for parts of the subtree.  Switches that block the move are detached, and look for
-    paths of their own.
+    SLs change, for a whole VL or for parts of the subtree.  Switches that block the move are detached, and get other
+    paths afterwards.
 
     Parameters
     ----------
@@ -154,14 +156,15 @@ def repair(
     lft, preferred
         The tables, and the entries to be preferred.
     masks
-        uint16[edges], the VLs on which each CDG edge may be used, as bits; those of new paths are added.
+        uint16[edges], the VLs on which each CDG edge may be used, as bits; the edges of new paths are added.
     order
         int32[V, C], a topological order of these edges for each VL; V = 0: credit loops are allowed.
     load
         int64[C], flow on each channel.  The flow of a filled entry is added at once.
     treatment
-        uint8[L], by column: KEEP_VALID_ENTRIES, SKIP or PRUNE_THEN_REPAIR.  The last one drops the unused CDG edges of
-        the column's VLs first.  If that does not help, it rebuilds the column or copies the column of another LID.
+        uint8[L], by column: KEEP_VALID_ENTRIES, SKIP or PRUNE_THEN_REPAIR.  PRUNE_THEN_REPAIR first drops the unused
+        CDG edges of the column's VLs.  If the repair fails nevertheless, the column is rebuilt, or copied from another
+        LID.
     up_first
         Whether ``order`` comes from an Up*/Down* order of the switches.  Then paths that lead up and then down need no
         search for cycles, and are tried first.
@@ -231,8 +234,8 @@ class Rebalanced:
     lft, masks, order, load
         The tables, CDG edges, topological orders and loads of :func:`rebalance`, with the moves applied.
     spent
-        Number of entries that differ from the previous tables because of the moves; negative if more entries returned
-        to them.
+        Number of entries that differ from the previous tables because of the moves, less the number of entries that
+        returned to the previous tables.
     work
         Hops followed along paths, and channels visited by cycle searches.
     moves

@@ -63,13 +63,13 @@ class OptionArrays:
     release_packets
         Packets that the master (the port that Loop Breaker elects) sends without credit.
     no_alternative
-        1: a port whose flows have no other shortest path may become master, and then moves the port's other flows; 0:
+        1: a port whose blocked flows have no other shortest path may become master, and then moves its other flows; 0:
         such a port is never elected.
     rounds
         Control messages that a port sends before it draws a new random identifier; 0: it never draws one.
     xoff, xon
-        Pauses: blocks in a buffer at which its sender is paused, and blocks at which the sender resumes.  If
-        ``xoff`` is 0, credits are used instead of pauses.
+        Thresholds of pauses: number of blocks in a buffer at which its sender is paused, and at which the sender
+        resumes.  If ``xoff`` is 0, credits are used instead of pauses.
     hoq, detect, repeat, release
         int64[N] each, in ticks: head-of-queue lifetime (0: no limit), time without progress until a virtual channel is
         suspected, time between two control messages, time for which a rule of Deadlock Breaker is in force.

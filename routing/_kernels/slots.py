@@ -16,7 +16,7 @@ class Slots:
     channels.
 
     Extended channels are the channels of a switch, followed by two pseudo-channels: "dropped" and "returns to the same
-    switch" (csrc/cdg/trace.h).  With them a kernel follows an entry without a branch.
+    switch" (csrc/cdg/trace.h).  With these pseudo-channels, a kernel follows every entry without a branch.
 
     Attributes
     ----------

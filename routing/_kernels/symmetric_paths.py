@@ -18,8 +18,8 @@ class LinkBundles:
     Attributes
     ----------
     first, dst, reverse
-        int32[S+1], int32[N], int32[N]: the bundles out of switch ``s`` are ``first[s]:first[s+1]``; the switch behind
-        each bundle, and the bundle in the opposite direction.
+        int32[S+1], int32[N], int32[N]: the bundles out of switch ``s`` are ``first[s]:first[s+1]``; ``dst`` is the
+        switch where each bundle ends, and ``reverse`` the bundle in the opposite direction.
     inverse_capacity
         float64[N], inverse capacity of each bundle: 1 / sum of the capacities of its channels.
     of

@@ -191,7 +191,7 @@ def write_rounds(slots: Slots, next_channels: tuple[Bytes, Bytes], *, outward: b
     slots, next_channels
         See :func:`trace_mixed`.
     outward
-        Order all changed switches strictly: each in a later round than all changed switches on its new path.
+        Whether every changed switch is written in a later round than all changed switches on its new path.
 
     Returns
     -------

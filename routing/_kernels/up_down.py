@@ -30,7 +30,8 @@ def up_down(channels: Channels, masks: npt.NDArray[np.uint16]) -> npt.NDArray[np
 
 
 def is_increasing(channels: Channels, position: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return int32[C], a topological order of the channels for all dependencies that an order of the switches allows.
+    """Return int32[C], a topological order of the channels that contains all dependencies which an order of the
+    switches allows.
 
     The order (``position``, int32[S]) allows all dependencies that do not lead down and then up.
     """

@@ -28,7 +28,7 @@ def weighted(
     channels, inverse_capacity, sources, targets
         As for :func:`routing._kernels.balance.balance`.
     first_weight
-        Initial weight of every channel, above 0, in units of flow.
+        Weight of every channel before any flow, in units of flow; above 0.
 
     Notes
     -----

@@ -15,12 +15,14 @@ from routing.errors import EnvironmentProblem
 from routing.fabric import NO_PORT, Fabric
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
-"""Function that shows a phase, given its name and its number of queries; the context's value counts the queries."""
+"""Function that shows the progress of a phase, given the phase's name and number of queries.  It returns a context
+manager; the value of the context is a function that counts finished queries.
+"""
 
 
 @dataclass(frozen=True)
 class Port:
-    """One cabled port: the device, and the port number that queries state.
+    """A cabled port of a device, and the port number by which queries name the port.
 
     Attributes
     ----------
@@ -29,7 +31,8 @@ class Port:
     number
         Port number.
     asked
-        Port number in a query.  It is 0 for a CA or router, which means the port by which the query arrives.
+        Port number that a query states.  For a CA or router it is 0, which stands for the port by which the query
+        arrives.
     """
 
     device: int
@@ -44,7 +47,7 @@ class Reader:
     Attributes
     ----------
     umad
-        The port that sends.
+        The local port through which queries are sent.
     fabric
         The fabric, as discovered.
     routes
@@ -68,7 +71,7 @@ class Reader:
         Returns
         -------
         table : uint8[S, L]
-            The LFTs; 255 without a route.  L is at least the number of LIDs of the fabric.
+            The LFTs; 255 means that there is no route.  L is at least the number of LIDs of the fabric.
         unread : list[int]
             Rows of the switches that did not answer.
         """
@@ -93,7 +96,7 @@ class Reader:
         return table[:, :lids], sorted(lost)
 
     def ports(self) -> list[Port]:
-        """Return all cabled ports of devices that answer: of switches, then of CAs and routers."""
+        """Return all cabled ports of devices that answer: first those of switches, then those of CAs and routers."""
         ends = {
             (device, port)
             for pair, ports in zip(self.fabric.link_device.tolist(), self.fabric.link_port.tolist(), strict=True)
@@ -103,7 +106,7 @@ class Reader:
         return [Port(device, port, port if device < self.fabric.switches else 0) for device, port in there]
 
     def port_infos(self, ports: Sequence[Port]) -> list[mads.PortInfo | None]:
-        """Read PortInfo of ports; None where a port did not answer."""
+        """Read PortInfo of each port.  The result is None for a port that did not answer."""
         queries = (self._query(port.device, mads.PORT_INFO, port.asked) for port in ports)
         with self.progress("ports", len(ports)) as done:
             return self.umad.get_all(queries, mads.port_info, done)
@@ -111,10 +114,11 @@ class Reader:
     def arbitration(
         self, ports: Sequence[Port], infos: Sequence[mads.PortInfo | None]
     ) -> list[tuple[list[tuple[int, int]], list[tuple[int, int]]] | None]:
-        """Read the VL arbitration tables of ports: (VL, weight) of the low-priority and of the high-priority table.
+        """Read the VL arbitration tables of ports.  A table is a list of entries (VL, weight); each port has a
+        low-priority and a high-priority table.
 
-        Entries with weight 0 are left out.  The result is None where a port did not answer, and for ports with one
-        data VL, which have no such tables.
+        Entries with weight 0 are left out.  The result is None for a port that did not answer, and for a port with one
+        data VL, which has no such tables.
         """
         asked = [k for k, info in enumerate(infos) if info is not None and info.vl_cap != 1]
         blocks = (*mads.LOW, *mads.HIGH)
@@ -176,7 +180,8 @@ class Reader:
         return tables, own
 
     def counters(self, ports: Sequence[Port], sl: Callable[[int], int]) -> list[dict[str, int]]:
-        """Read the counters of ports by LID; a counter that was not answered is left out.
+        """Read the counters of each port, with queries that are sent to the port's LID. Counters that a port did not
+        return are left out.
 
         ``sl`` is the function that returns the SL from the sending port to a LID.
         """
@@ -218,12 +223,12 @@ def _has_one_vl(info: mads.PortInfo | None) -> bool:
 def reachable_routes(
     umad: Umad, fabric: Fabric, routes: Sequence[bytes | None], done: Callable[[int], None]
 ) -> list[bytes | None]:
-    """Query the GUID of every device, and return the routes of the devices that answer; None for the others.
+    """Query the GUID of every device.  Return the route of each device that answers, and None for each other device.
 
     Raises
     ------
     EnvironmentProblem
-        Another device answers: the fabric was cabled differently in between.
+        Another device than expected answers, because the fabric was recabled in the meantime.
     """
     asked = [device for device, route in enumerate(routes) if route is not None]
     guids = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]

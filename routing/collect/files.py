@@ -28,9 +28,10 @@ _MORE = ("opensm.mcfdbs", "guid2lid")
 
 
 def collect_files(source: str | Path, folder: Path) -> Manifest:
-    """Copy the files of a fabric and its tables into an empty folder, and return the manifest, which is not written.
+    """Copy the files of a fabric and its tables into an empty folder.  Return the manifest, which this function does
+    not write.
 
-    The copies are read, so that damaged files, and files that do not belong together, are refused.
+    The copies are parsed.  So damaged files, and files that do not belong together, are refused.
 
     Raises
     ------

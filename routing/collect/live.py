@@ -1,7 +1,7 @@
 """Collect a snapshot of a live fabric: topology, tables, SLs, settings of ports and counters, all by reading.
 
-The topology is the output of ibnetdiscover.  All other parts are read by queries of our own, which reach the devices on
-directed routes: they need no LFT, and name the devices that do not answer.
+The topology is the output of ibnetdiscover.  All other parts are read by queries that this package sends on directed
+routes.  Such queries need no LFT, and show which devices do not answer.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ _DISCOVERY_SECONDS = 1800
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be collected.
+    """Parts of a live fabric that are to be collected, and how to query them.
 
     Attributes
     ----------
     ca, port
-        Name and port of the CA that sends; None and 0: the first active port.
+        Name and port of the local CA that sends the queries.  None and 0 mean the first active port.
     without
-        Names from :data:`OPTIONAL` of the parts that are left out.
+        Names of the parts that are left out; :data:`OPTIONAL` lists the possible names.
     most_paths
-        Largest number of paths whose SL is asked for; with more paths, no SL is asked for.
+        Limit of the number of paths whose SLs are queried.  If the fabric has more paths, no SLs are queried.
     timeout_ms
         Time in milliseconds after which an unanswered query is sent again.
     """
@@ -73,7 +73,7 @@ class _Writer:
     clock: float = field(default_factory=time.monotonic)
 
     def note(self, part: str, file: str | None, amount: str, reasons: Sequence[str] = ()) -> None:
-        """Note the state of a part, which has just been collected.
+        """Record in the manifest the state of a part that has just been collected.
 
         ``file`` is None if the part is missing; ``reasons`` says what is missing and why.
         """
@@ -85,14 +85,14 @@ class _Writer:
 
 
 def collect_live(folder: Path, request: Request, progress: Progress) -> Manifest:
-    """Collect a live fabric into an empty folder, and return the manifest, which is not written.
+    """Collect a live fabric into an empty folder.  Return the manifest, which this function does not write.
 
     Parameters
     ----------
     folder
         The folder.
     request
-        What is to be collected, and by which port.
+        The parts to collect, and the port that sends queries.
     progress
         Function that shows the progress of each phase.
 
@@ -101,7 +101,7 @@ def collect_live(folder: Path, request: Request, progress: Progress) -> Manifest
     EnvironmentProblem
         A program or a library is missing, the port cannot be used, or the fabric was changed in between.
     InputError
-        ibnetdiscover printed something that is not a fabric.
+        The output of ibnetdiscover is not a valid fabric.
     """
     began, writer = _now(), _Writer(folder)
     umad = _open(request)
@@ -170,7 +170,7 @@ def _topology(writer: _Writer, request: Request) -> Fabric:
 
 
 def _local(umad: Umad) -> mads.PortInfo:
-    """Return PortInfo of the port that sends."""
+    """Return PortInfo of the local port that sends the queries."""
     info = umad.get(directed(b"", mads.PORT_INFO), mads.port_info)
     if info is None:
         raise EnvironmentProblem("the local InfiniBand port does not answer (is it active, and is this root?)")
@@ -201,7 +201,7 @@ def _write_lfts(writer: _Writer, reader: Reader, lft: npt.NDArray[np.uint8], unr
 
 
 def _some(names: Sequence[str], what: str) -> str:
-    """Format a list of names by its number and its first names."""
+    """Format a list of names as a text: the number of names, and the first few names."""
     more = ", ..." if len(names) > 3 else ""
     return f"{count_noun(len(names), what)} ({', '.join(names[:3])}{more})"
 
@@ -239,7 +239,7 @@ def _note_unused_vls(
     tables: npt.NDArray[np.uint8],
     sl: npt.NDArray[np.uint8] | None,
 ) -> None:
-    """Note the ports of switches at which an SL of a path leads to a VL that the port does not operate."""
+    """Record switch ports at which the SL of some path is mapped to a VL that the port does not operate."""
     used = np.arange(0) if sl is None else np.unique(sl[sl != UNKNOWN])
     found = []
     for port, info in zip(*ports, strict=True):
@@ -312,7 +312,7 @@ def _write_csv(path: Path, title: str, records: Sequence[Mapping[str, Cell]], co
 def _service_levels(
     writer: _Writer, reader: Reader, lft: npt.NDArray[np.uint8], sa: Sa, request: Request
 ) -> npt.NDArray[np.uint8] | None:
-    """Ask the SA for the SLs of all paths, and return them; None if they were not asked for."""
+    """Query the SA for the SLs of all paths, and return the SLs.  Return None if the SLs are not queried."""
     fabric = reader.fabric
     wanted = wanted_paths(fabric, lft)
     count = int(wanted.sum())
@@ -363,7 +363,9 @@ def _counters(
 
 
 def _sl_to(reader: Reader, sl: npt.NDArray[np.uint8] | None) -> Callable[[int], int]:
-    """Return the function that gives the SL from the sending device to a LID: what the SA says, else 0."""
+    """Return a function from a LID to the SL of packets that the sending device sends to this LID. It is the SL that
+    the SA has stated, or else 0.
+    """
     sender = next((device for device, route in enumerate(reader.routes) if route == b""), -1)
     fabric = reader.fabric
     ends = np.flatnonzero(fabric.endport_terminal == sender - fabric.switches)
@@ -377,7 +379,7 @@ def _sl_to(reader: Reader, sl: npt.NDArray[np.uint8] | None) -> Callable[[int], 
 def _refuse_changed(reader: Reader, lft: npt.NDArray[np.uint8], again: npt.NDArray[np.uint8]) -> None:
     """Raise EnvironmentProblem if the LFTs have changed since they were read, so that the parts do not belong together.
 
-    A switch that has answered only once does not count as changed.
+    A switch that answered only one of the two queries does not count as changed.
     """
     if lft.shape == again.shape:
         read = (lft != NO_PORT).any(axis=1) & (again != NO_PORT).any(axis=1)

@@ -1,7 +1,7 @@
 """Queries for the attributes of subnet management, subnet administration and performance management, and their answers.
 
 The layouts are those of the InfiniBand Architecture Specification, volume 1, chapters 13.4, 14.2, 15.2 and 16.1.  The
-module imports nothing but the standard library.
+module imports only the standard library.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _PORT_COUNTERS, _WIDE_COUNTERS, _DISCARD_DETAILS = 0x12, 0x1D, 0x16
 _SERVICE_ID, _P_KEY, _SERVICE_LEVEL = 1 << 0 | 1 << 1, 1 << 13, 1 << 15
 _DLID, _SLID = 1 << 4, 1 << 5
 _DATA, _RECORDS = 64, 56
-"""First byte of the attribute: in answers of SMPs and of performance management, and in answers of the SA."""
+"""Index of the attribute's first byte: in MADs of subnet and performance management, and in MADs of the SA."""
 
 Request = tuple[int | None, int | None, int | None]
-"""SL, P_Key and service ID that a path query asks for; None: any."""
+"""SL, P_Key and service ID that a path query requires.  None means that any value is accepted."""
 
 
 class NodeInfo(NamedTuple):
-    """NodeInfo of a device: its GUID, and the port by which the query arrived."""
+    """Fields of NodeInfo: the GUID of the device, and the port by which the query arrived."""
 
     guid: int
     port: int
@@ -58,7 +58,7 @@ class PathRecord(NamedTuple):
 
 
 VLS = {1: 1, 2: 2, 3: 4, 4: 8, 5: 15}
-"""Number of data VLs by its code in PortInfo."""
+"""Number of data VLs for each code that PortInfo uses for it."""
 
 
 def node_info(mad: bytes) -> NodeInfo:
@@ -110,13 +110,13 @@ def path_query(
     Parameters
     ----------
     sm_lid
-        LID of the SA, which is that of the subnet manager.
+        LID of the SA, which equals the LID of the subnet manager.
     source, destination
-        The LIDs.
+        LIDs of the source and of the destination.
     request
-        SL, P_Key and service ID that the path shall have.
+        SL, P_Key and service ID that the path must have.
     sl
-        SL of the query itself.
+        SL with which the query is sent.
     """
     record, mask = bytearray(200), _SLID
     struct.pack_into(">HH", record, 40, destination or 0, source)
@@ -143,8 +143,8 @@ def path_record(mad: bytes) -> PathRecord:
 def path_records(mad: bytes) -> list[PathRecord] | None:
     """Extract all path records from an answer with a table of them.
 
-    The result is None if the answer was cut short after its first MAD, as ibsim does: InfiniBand sends a long answer
-    in several MADs (RMPP), which the kernel assembles.
+    InfiniBand sends a long answer in several MADs (protocol RMPP), which the Linux kernel assembles.  The result is
+    None if the answer was cut off after its first MAD, as ibsim does.
     """
     flags, size = mad[26] & 0x7, 8 * struct.unpack_from(">H", mad, 44)[0]
     active, last = bool(flags & 1), bool(flags & 4)
@@ -152,7 +152,8 @@ def path_records(mad: bytes) -> list[PathRecord] | None:
     if len(mad) <= MAD and active:
         if not last:
             return None
-        # the one MAD of a short answer states how much of it is in use, including the SA header of 20 bytes
+        # A short answer has one MAD, which states how many of its bytes are in use.  The number includes the SA header
+        # of 20 bytes.
         payload = min(payload, struct.unpack_from(">I", mad, 32)[0] - 20)
     count = payload // size if size else 0
     return [_record(mad, _RECORDS + number * size) for number in range(count)]
@@ -180,7 +181,7 @@ COUNTERS: Mapping[str, tuple[int, str]] = {
     "PortRcvPkts": (36, ">I"),
     "PortXmitWait": (40, ">I"),
 }
-"""Place and form of the counters in PortCounters."""
+"""Position and format of each counter in PortCounters."""
 _WIDE = ("PortXmitData", "PortRcvData", "PortXmitPkts", "PortRcvPkts")
 _HOQ = "PortSwHOQLifetimeLimitDiscards"
 ALL_COUNTERS = (*COUNTERS, _HOQ)
@@ -188,7 +189,9 @@ ALL_COUNTERS = (*COUNTERS, _HOQ)
 
 
 def counter_queries(lid: int, port: int, sl: int = 0) -> tuple[Query, Query, Query]:
-    """Return the queries for the counters of a port: the basic ones, those of 64 bits, and the reasons of discards."""
+    """Return the queries for the counters of a port: the basic counters, the counters of 64 bits, and the reasons of
+    discards.
+    """
     body = bytes(40) + bytes([0, port])
     return (
         Query(PERFORMANCE, lid, _PORT_COUNTERS, body=body, sl=sl),
@@ -200,8 +203,8 @@ def counter_queries(lid: int, port: int, sl: int = 0) -> tuple[Query, Query, Que
 def port_counters(basic: bytes | None, wide: bytes | None, discards: bytes | None) -> dict[str, int]:
     """Return the counters of a port by name, from the answers to :func:`counter_queries`.
 
-    A counter that the port did not answer is left out.  Counters of 64 bits replace those of 32 bits, unless the port
-    does not count with them: all their bits are set then.
+    Counters that the port did not return are left out.  A counter of 64 bits replaces the counter of 32 bits.  The only
+    exception is a counter with all 64 bits set, which means that the port does not support it.
     """
     found: dict[str, int] = {}
     if basic is not None:

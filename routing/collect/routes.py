@@ -16,12 +16,13 @@ def directed_routes(fabric: Fabric, device: int, port: int) -> list[bytes | None
     fabric
         The fabric.
     device, port
-        Number of the device that sends, and the port of it that is used: a CA sends by no other port.
+        Number of the device that sends the queries, and its port by which they leave.  A CA sends all queries by this
+        port.
 
     Returns
     -------
     list of bytes or None
-        Out-ports on the way from the sending device, by device number; None for a device that no route reaches.
+        For each device number, the out-ports on the route from the sending device; None if no route reaches the device.
 
     Notes
     -----

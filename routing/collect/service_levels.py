@@ -1,4 +1,4 @@
-"""Ask the subnet administration (SA) for the SLs of all paths: one query for each source, or one for each path."""
+"""Query the subnet administration (SA) for the SLs of all paths: one query for each source, or for each path."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from routing.collect.umad import Umad
 from routing.fabric import NO_PORT, Fabric
 
 UNKNOWN = 255
-"""Value of an SL that the SA did not state."""
+"""Value that stands for an SL which the SA did not state."""
 _TABLES_AHEAD = 2
-"""Tables of path records that are asked for at a time: the SA computes a table while it answers no other query."""
+"""Number of queries for many path records that are sent before an answer arrives.  It is small, because the SA answers
+no other query while it computes such an answer.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Sa:
-    """The subnet administration, and the SL of queries to it."""
+    """Address of the subnet administration (SA), and the SL of queries to the SA."""
 
     lid: int
     sl: int
@@ -33,28 +35,29 @@ def path_sls(
     lft: npt.NDArray[np.uint8],
     done: Callable[[int], None],
 ) -> tuple[npt.NDArray[np.uint8], str]:
-    """Ask for the SL of every path for which the LFTs have an entry.
+    """Query the SL of every path for which the LFTs have an entry.
 
     Parameters
     ----------
     umad, sa
-        The port that sends, and the SA.
+        The local port that sends the queries, and the SA.
     fabric, lft
         The fabric, and its LFTs, uint8[S, L].
     done
-        Function that is called with the number of paths that were answered since the last call.
+        Function that is called with the number of paths that were completed since its last call.
 
     Returns
     -------
     sl : uint8[S + E, L]
-        SLs by source, first switches, then end ports, and destination LID; 255 where the SA stated no SL, or several.
+        SLs by source (switches first, then end ports) and destination LID; 255 if the SA stated no SL, or more than
+        one.
     how : str
-        Which kind of query was answered.
+        Kind of query that the SA answered.
 
     Notes
     -----
-    S + E queries, each with up to L path records as its answer.  If the first answer is cut short (ibsim has no
-    answers of several MADs), one query for each path.
+    Cost: S + E queries, each of which is answered by up to L path records.  If the first answer is cut off, one query
+    for each path. (ibsim cuts answers off after their first MAD.)
     """
     wanted = wanted_paths(fabric, lft)
     source_lid = np.concatenate([fabric.switch_lid, fabric.endport_lid]).astype(np.int64)
@@ -77,9 +80,10 @@ def path_sls(
 
 
 def wanted_paths(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    """Return the paths whose SL is of interest, bool[S + E, L] by source and destination LID.
+    """Return the paths whose SLs are queried, bool[S + E, L] by source and destination LID.
 
-    The source and the destination have LIDs, and differ, and the switch of the source has an LFT entry for the LID.
+    A path is queried if its source and its destination have different LIDs, and the switch of the source has an LFT
+    entry for the destination.
     """
     lids = fabric.lids
     owned = (lids.switch >= 0) | (lids.endport >= 0)
@@ -94,7 +98,7 @@ def wanted_paths(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> npt.NDArray[np.b
 
 
 def _table(mad: bytes) -> tuple[list[mads.PathRecord] | None]:
-    """Extract a table of path records; None in the tuple if it was cut short."""
+    """Extract the path records from an answer.  The tuple contains None if the answer was cut off."""
     return (mads.path_records(mad),)
 
 
@@ -110,7 +114,9 @@ class _Found:
         self._differs: set[tuple[int, int]] = set()
 
     def take(self, records: Iterable[mads.PathRecord]) -> None:
-        """Store the SLs of path records; two records of a path with different SLs leave its SL unknown."""
+        """Store the SLs of path records.  If two records of one path have different SLs, the SL of the path stays
+        unknown.
+        """
         for source, lid, sl in records:
             row = self._row.get(source, -1)
             if row < 0 or lid >= self.sl.shape[1] or not self._wanted[row, lid] or (row, lid) in self._differs:

@@ -1,6 +1,6 @@
 """Send management queries (MADs) through libibumad, many at a time, and receive their answers.
 
-The module imports nothing but the standard library, so that a separate program starts with it in a few milliseconds.
+The module imports only the standard library, so that a separate program that uses it starts in a few milliseconds.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Answer = TypeVar("Answer")
 MAD = 256
 """Size in bytes of a MAD."""
 GET, GET_TABLE = 0x01, 0x12
-"""Methods of queries: neither of them changes anything."""
+"""Methods of queries.  Neither of them changes anything on the device."""
 DIRECTED, SUBNET, SUBNET_ADMINISTRATION, PERFORMANCE = (0x81, 1), (0x01, 1), (0x03, 2), (0x04, 1)
 """Management classes, each with its version.  Directed queries follow a list of ports, and need no LFT."""
 PERMISSIVE_LID = 0xFFFF
 AHEAD = 8
-"""Largest number of unanswered queries at a time, because a Linux socket (to ibsim) buffers only ten packets."""
+"""Limit of the number of unanswered queries.  It is low, because a Linux socket (to ibsim) buffers only ten packets."""
 _QKEY = 0x80010000
 _RMPP = 1
 """Version of the protocol (RMPP) in which answers of several MADs arrive; the kernel assembles these answers."""
@@ -30,12 +30,12 @@ _RETRIES = 2
 
 
 class Query(NamedTuple):
-    """One query.
+    """A query to one device.
 
     Attributes
     ----------
     kind
-        Management class and its version.
+        Management class, and version of the class.
     lid
         LID of the device that answers; :data:`PERMISSIVE_LID` for directed queries.
     attribute, modifier
@@ -43,11 +43,11 @@ class Query(NamedTuple):
     body
         The bytes after the MAD header of 24 bytes.
     route
-        Directed queries: out-ports to take from the local port on.
+        For directed queries, the out-ports on the route, beginning with the local port.
     method
         :data:`GET` or :data:`GET_TABLE`.
     sl
-        SL of the packet.
+        SL with which the query is sent.
     """
 
     kind: tuple[int, int]
@@ -61,7 +61,7 @@ class Query(NamedTuple):
 
 
 def directed(route: bytes, attribute: int, modifier: int = 0) -> Query:
-    """Return the query that follows a list of out-ports from the local port on."""
+    """Return a directed query: it follows a list of out-ports, beginning with the local port."""
     return Query(DIRECTED, PERMISSIVE_LID, attribute, modifier, route=route)
 
 
@@ -71,16 +71,17 @@ class Umad:
     Parameters
     ----------
     ca
-        Name of the CA, such as mlx5_0; None: the first with an active port.
+        Name of the CA, such as mlx5_0.  None means the first CA with an active port.
     port
-        Port of the CA; 0: the first that is active.
+        Port of the CA. 0 means the first active port.
     timeout_ms
-        Time in milliseconds after which a query is sent again; it is given up after two more attempts.
+        Time in milliseconds after which an unanswered query is sent again.  After two more attempts, the query is given
+        up.
 
     Raises
     ------
     OSError
-        libibumad is not installed, or there is no such port, or the user may not open it.
+        libibumad is not installed, there is no such port, or the user may not open the port.
     """
 
     def __init__(self, ca: str | None = None, port: int = 0, *, timeout_ms: int = 2000) -> None:
@@ -123,9 +124,9 @@ class Umad:
         read
             Function that extracts the result from the bytes of an answer.
         done
-            Function that is called with the number of queries that were finished since the last call.
+            Function that is called with the number of queries that were finished since its last call.
         ahead
-            Largest number of unanswered queries at a time.
+            Limit of the number of unanswered queries.
 
         Returns
         -------
@@ -174,7 +175,8 @@ class Umad:
         length = ctypes.c_int(self._size)
         wait_ms = (_RETRIES + 1) * self._timeout
         found = self._library.umad_recv(self._port, self._buffer, ctypes.byref(length), wait_ms)
-        if found == -errno.ENOSPC and length.value > self._size:  # the answer stays there for a larger buffer
+        # The answer stays in libibumad until it is received with a larger buffer.
+        if found == -errno.ENOSPC and length.value > self._size:
             self._reserve(length.value)
             return
         if found < 0:
@@ -197,6 +199,7 @@ def packet(question: Query, transaction: int) -> bytes:
     )  # fmt: skip
     body = question.body
     if question.kind == DIRECTED:
-        # M_Key, then the two permissive LIDs of a route without LID-routed parts; the route begins at byte 128
+        # First the M_Key; then two permissive LIDs, because no part of the route is LID-routed.  The route begins at
+        # byte 128.
         body = struct.pack(">QHH", 0, PERMISSIVE_LID, PERMISSIVE_LID).ljust(104, b"\0") + b"\0" + question.route
     return (head + body).ljust(MAD, b"\0")

@@ -56,9 +56,9 @@ class Auto:
     Notes
     -----
     The throughput is the smaller of all-to-all share and bisection bandwidth, each relative to the best engine.  Among
-    engines within a hundredth of the best, the one that needs the fewest VLs is taken, then the first of
-    :data:`CANDIDATES`.  The provenance names it as ``chosen``.  An engine that cannot route the fabric, or
-    does not support an option, is left out.
+    engines within a hundredth of the best, the engine that needs the fewest VLs is taken; among several, the first in
+    :data:`CANDIDATES`.  The provenance names the chosen engine as ``chosen``.  An engine that cannot route the fabric,
+    or does not support an option, is left out.
     """
 
     name = "auto"

@@ -44,7 +44,7 @@ AUTO_VLS = 8
 _NO_ROOTS = "has no roots", "leave them out, or use updn"
 _NO_NODES = "treats all end ports alike", "leave the file out, or use ftree"
 LONGER_PATHS = "takes longer paths in any case", "leave it out"
-"""Refusal of the option ``minimal`` by an engine whose paths may be longer than the shortest."""
+"""Problem and remedy in the error of an engine that cannot keep to shortest paths (option ``minimal``)."""
 
 
 def _texts(values: Iterable[object]) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
-"""DFSSSP: balanced shortest paths that are free of credit loops, because each path has an SL, and so a VL, by source
-switch and LID.
+"""DFSSSP: balanced shortest paths that are free of credit loops, because each path, from a source switch to a LID, has
+an SL and thereby a VL.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ class Disjoint:
 
     Notes
     -----
-    All end ports of a switch have the same trees, one for each LID offset, and take parallel links in turn.  The tree
-    of offset 0 has balanced shortest paths.
+    All end ports of a switch have the same trees, one for each LID offset.  The end ports use parallel links in turn.
+    The tree of offset 0 has balanced shortest paths.
 
     Every other tree keeps some branches of the tree of offset 0.  Switches outside of these branches join them from the
     side.  A local search then moves next hops until most pairs have the paths that they should have.  A path is at most

@@ -19,7 +19,9 @@ CANDIDATES = 20
 """Number of orders that are generated.  The reversed orders are candidates too."""
 
 BALANCE_STEPS, SMOOTHING_STEPS = 40, 2
-"""Number of attempts per switch to move it: in a random order of the switches, and in an order by distance."""
+"""Number of attempts to move each switch within an order: for a random order of the switches, and for an order by
+distance.
+"""
 
 LANDMARKS = 6
 """Number of landmark switches.  An order by distance sorts the switches by the sum of their distances from the

@@ -33,7 +33,7 @@ class DimensionOrder:
 
     - The coordinates follow from the cables alone (:mod:`routing.grids.coordinates`).  Links and switches may be
       missing, and links that fit no coordinates are named.
-    - The dimension whose links carry the most comes first.
+    - Paths first use the dimension whose links carry the most traffic.
     - The load is balanced over parallel links, and over both sides of a ring where these are equally long.
     - Where a ring is broken, paths take the other side.  Where a row does not connect two positions, paths take a
       detour.

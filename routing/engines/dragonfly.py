@@ -20,7 +20,7 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 LONGEST = 3
-"""Number of hops of the longest shortest paths of a dragonfly: a local link, a link between groups, a local link."""
+"""Largest number of hops of a shortest path in a dragonfly: a local link, a link between groups, a local link."""
 
 
 class Dragonfly:
@@ -36,8 +36,8 @@ class Dragonfly:
     - Two links between groups are allowed, too, where they are a shortest path, if the load is balanced better.
     - SL2VL distinguishes the hops by the link on which a packet enters a switch.
     - The load is balanced over all shortest paths, parallel links and all LIDs.
-    - Paths of other forms keep one VL on which dependencies close no cycle: where links are missing, or where such
-      paths balance the load.  Where too many links are missing, all paths do so, as in LASH.
+    - Paths of other forms occur where links are missing, or where they balance the load.  Such a path keeps one VL, on
+      which its dependencies close no cycle.  If too many links are missing, all paths keep one VL, as in LASH.
     - More VLs than needed serve as further pairs of VLs.
     """
 
@@ -76,8 +76,8 @@ ENGINE = Dragonfly()
 
 
 def _candidates(selector: PathSelector, group: npt.NDArray[np.int64], between: npt.NDArray[np.bool_]) -> list[PathSet]:
-    """Return candidate paths.  If there are more VLs than needed, the most balanced paths come first, otherwise those
-    with the most regular paths.
+    """Return candidate sets of paths.  If there are more VLs than needed, the most balanced set comes first, otherwise
+    the set with the most regular paths.
     """
     # A path of three hops is regular if its first link is within the group.  Shorter paths are always regular.
     found = [selector.by_rank("local first", between.astype(np.int32), rank_from=LONGEST)]

@@ -28,8 +28,8 @@ def groups_of(fabric: Fabric) -> npt.NDArray[np.int64]:
 
     Two switches of a group share nearly all neighbours within the group.  So the Jaccard similarity of their
     neighbourhoods exceeds that of two linked switches of different groups.  For each of several thresholds, the links
-    above it join switches to groups.  The result is the partition with the highest product of two shares: linked pairs
-    within groups, and linked pairs of groups.
+    with a similarity above the threshold join switches to groups.  The result is the partition with the highest product
+    of two shares: linked pairs within groups, and linked pairs of groups.
 
     Raises
     ------

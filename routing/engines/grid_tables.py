@@ -218,7 +218,7 @@ def place(
     wanted
         bool[2, S, S] by set of paths, destination and source: the paths to place.
     start
-        uint8[2, S, S]: VL that each path tries first.  Paths with lower numbers of detours come first.
+        uint8[2, S, S]: VL that each path tries first.  Paths with fewer detours are placed first.
     vls
         Number of VLs.
     visits

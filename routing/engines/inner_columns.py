@@ -21,8 +21,8 @@ MOST_ORDERS = 8
 """Number of orders of the channels that are tried for one VL."""
 
 MOST_TRIALS = 200
-"""Limit of the paths that each order of the channels tries to include, and of the paths that get an order of their
-own.
+"""Limit of the number of paths that are tried in each order of the channels, and of the number of paths that get a
+separate order.
 """
 
 _AT_TARGET = np.iinfo(np.int32).max
@@ -64,7 +64,8 @@ class Column:
     fixed
         bool[S], switches whose entries stay, because paths between end ports that count use them.
     first
-        int64[S], position of the first channel of each path whose channels increase in the order; -1 for others.
+        int64[S], for each switch whose path follows the order of the channels, the position of the path's first channel
+        in this order; -1 for other switches.
     """
 
     target: int
@@ -78,7 +79,7 @@ class Column:
         return self.path(channels, int(self.following[switch]))
 
     def path(self, channels: Channels, first: int) -> list[int]:
-        """Return the channels of the path to the inner switch that begins with a given channel."""
+        """Return the channels of a path to the column's target, given the first channel of the path."""
         found = [first]
         while (switch := int(channels.dst[found[-1]])) != self.target and len(found) < len(self.ports):
             found.append(int(self.following[switch]))
@@ -104,8 +105,8 @@ def bases(fabric: Fabric) -> Iterator[npt.NDArray[np.int32]]:
 def columns_of(job: Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[Column] | None:
     """Search for paths to the targets from all inner switches that need them.  None if such paths were not found.
 
-    The channels of each path increase in an order of the channels, which is that of a tree at first.  Where no such
-    path exists, the order is changed: it then allows one more path in addition to those found so far.
+    Each path follows an order of the channels.  At first, it is the order of paths up and then down in a tree.  If a
+    path is missing, the order is changed, so that it allows one more path in addition to the paths found so far.
     """
     fabric, edges = job.fabric, job.fabric.channels.edges
     base = next(bases(fabric))
@@ -159,7 +160,7 @@ def _admit(fabric: Fabric, masks: npt.NDArray[np.uint16], column: Column, switch
 def nearest_order(cdg: Cdg, base: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Return int32[C], a topological order of an acyclic CDG with one VL that follows ``base`` as far as possible.
 
-    A channel is only moved to after the channels that precede it in the CDG, and no farther.
+    A channel is moved only as far back as necessary: behind the channels that precede it in the CDG.
     """
     channels = cdg.fabric.channels
     used = cdg.masks[channels.edges.numbers()] != 0
@@ -175,8 +176,8 @@ def nearest_order(cdg: Cdg, base: npt.NDArray[np.int32]) -> npt.NDArray[np.int32
 def increasing_column(
     job: Inner, target: int, order: npt.NDArray[np.int32], preset: Mapping[int, int] | None = None
 ) -> Column:
-    """Compute an LFT column whose paths follow an order of the channels.  Entries on paths between end ports
-    that count stay.
+    """Compute an LFT column whose paths follow an order of the channels.  Entries that carry traffic between counted
+    end ports stay (see :class:`Inner`).
 
     A switch in ``preset`` whose entry may change takes the channel that ``preset`` gives it.
     """

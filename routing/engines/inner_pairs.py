@@ -3,7 +3,8 @@ end ports that count in traffic patterns.
 
 Engines in layers assign VLs to the paths from or to end ports that count.  Two aggregation nodes on inner switches of a
 tree need paths as well, and such a path leads down and then up.  It must not need a further VL.  So this module takes
-paths along which the channels increase in a topological order of a VL: longer ones, if the shortest does not fit.
+paths that follow a topological order of a VL's channels.  If the shortest path does not follow the order, a longer path
+is taken.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def connect_inner_switches(
     senders
         bool[S], switches that have only end ports that do not count.
     reversible
-        Whether replies must stay safe if they are so now.  They always stay so with SLs by switch and LID.
+        Whether replies must stay free of credit loops, if they are so now.  With SLs by switch and LID, they always
+        stay so.
 
     Returns
     -------
@@ -88,7 +90,7 @@ def _by_pair(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
     """Return the tables with a suitable SL for each path between inner switches; None if some path fits on no SL.
 
     With ``replies``, the paths of a pair in both directions have the same SL.  Several orders are tried for the paths.
-    Cost: a topological order for each pair whose paths do not follow those of the VLs.
+    Cost: one topological order for each pair whose paths do not follow the orders of the VLs.
     """
     sls = np.unique(job.routing.sl).tolist()
     bits = [1 << int(job.routing.sl2vl[sl]) for sl in sls]
@@ -108,8 +110,8 @@ def _by_pair(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
 
 
 def _mirrored(job: Inner, columns: Mapping[int, Column], order: npt.NDArray[np.int32]) -> dict[int, Column]:
-    """Return the columns after paths were reversed where replies require it.  A path from traffic that counts may use
-    channels that do not increase in the order.  Then the path in the other direction becomes its reverse.
+    """Return the columns after paths were reversed where replies require it.  A path that counted traffic uses already
+    may violate the order of the channels.  Then the path in the other direction becomes its reverse.
 
     So the dependencies of both directions are on the VL of the path that counts.
     """

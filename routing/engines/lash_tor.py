@@ -46,12 +46,12 @@ class LashTor:
     Notes
     -----
     After T. Skeie, O. Lysne, J. Flich, P. Lopez, A. Robles, J. Duato, "LASH-TOR: a generic transition-oriented routing
-    algorithm", ICPADS 2004.  Pairs of switches are placed as in LASH.  A pair that fits into no layer begins in the
-    first one, and moves up to the next where the next dependency would close a cycle.  Differences:
+    algorithm", ICPADS 2004.  Pairs of switches are placed as in LASH.  If a pair fits into no layer, its paths begin in
+    the first layer.  They move up to the next layer where the next dependency would close a cycle.  Differences:
 
     - A switch of InfiniBand knows in-port, out-port and SL of a packet, not its VL.  So the transitions belong to an
-      SL: SL2VL names one VL for each SL, in-port and out-port.  Pairs whose transitions agree share an SL, and the
-      SLs from the number of VLs to 15 are available.  The published switches decide by the VL.
+      SL: SL2VL names one VL for each SL, in-port and out-port.  Pairs whose transitions agree share an SL, and the SLs
+      from the number of VLs to 15 are available.  In the published algorithm, switches know the VL of a packet.
     - Both directions between two switches have one SL, and both are certified on (channel, VL).  So replies are safe.
     - The paths are those of :mod:`routing.engines.lash`, which balance the load.
     - Transitions are used only where they save VLs, or where LASH needs more VLs than allowed.
@@ -164,8 +164,8 @@ class _Job:
         return None
 
     def _seeds(self, vls: int) -> Iterator[LayerSeed]:
-        """Yield initial states of the VLs: without orders, with one random order of the switches, and with an order for
-        each VL.
+        """Yield initial states (seeds) of the VLs: one without switch orders, one with a single random switch order for
+        all VLs, and one with a switch order for each VL.
         """
         fabric, seed = self.selector.fabric, self.selector.options.seed
         yield LayerSeed(None, None)

@@ -137,7 +137,7 @@ class LayerSearch:
         self.visits = round((OPTIONAL_VISITS if self.optional else VISITS_PER_SECOND) * self.options.effort)
 
     def run(self) -> LayeredPaths:
-        """Search for paths in layers, and return the best that were found.
+        """Search for paths in layers, and return the best paths that were found.
 
         Raises
         ------
@@ -336,8 +336,8 @@ class LayerSearch:
     def _last_resort(self, tried: list[PathSet], have: int) -> LayeredPaths:
         """Return paths in at most ``have`` layers, whatever their balance.
 
-        If the first attempt ended at its limit of visits, a search for the fewest layers would end there too.  Paths
-        that need few visits then come first.
+        If the first attempt ended at its limit of visits, a search for the fewest layers would end at this limit too.
+        In this case, paths that need few visits come first.
 
         Raises
         ------

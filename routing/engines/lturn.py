@@ -44,8 +44,8 @@ class LTurn:
     that no cycle is left.  Turns are then spread over the fabric instead of gathering around the root.  Differences:
 
     - The published routing forbids one fixed set of turns between directions.  A cycle needs left and right, and up
-      and down.  So directions that share a coordinate may mix, and all other turns follow an order of the directions.
-      All such rules are tried, in several spanning trees, and the one that balances best counts.
+      and down.  Here turns between directions that share a coordinate are allowed, and all other turns must follow an
+      order of the directions.  All orders are tried, in several spanning trees, and the best balanced result counts.
     - Forbidden turns that close no cycle are allowed again.
     - The published routing is adaptive.  Here each LID has one next hop at each switch.
     """
@@ -103,8 +103,8 @@ def direction_orders() -> Iterator[npt.NDArray[np.int64]]:
     """Yield int64[4], the rank of each direction: a turn to a lower rank is forbidden.
 
     Directions of one rank share a coordinate, so that the turns between them close no cycle.  Left-up comes before
-    right-down, because paths in the spanning tree take them in this order.  Orders that forbid more turns than another
-    one are left out.
+    right-down, because paths in the spanning tree take them in this order.  An order is left out if it forbids all
+    turns that another order forbids, and more.
     """
     for ranks in product(range(3), repeat=4):
         groups = [

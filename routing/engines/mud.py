@@ -40,11 +40,11 @@ class MultipleUpDown:
 
     - The published source chooses the network for each pair of hosts.  Forwarding tables have one next hop for each
       LID.  So the network, which is the SL, follows from the destination LID, and all sources use it.
-    - A destination takes a network in which its paths are short, as long as the network has room.  A split by
-      turns is tried as well, and the better balance counts.
+    - A destination takes a network in which its paths are short, as long as the network has room.  Assigning networks
+      in turn is tried as well, and the better balanced result counts.
     - The roots are as far from each other as possible; on trees they are top switches.  The order of a network begins
-      with its root.  It is breadth first, or one in which the next switch has the most links to those before it
-      (:mod:`routing.engines.orders`), whichever balances better.
+      with its root.  It is breadth first, or the next switch is always the one with the most links to switches before
+      it (:mod:`routing.engines.orders`), whichever balances better.
     - Paths balance the load, with a small cost per hop.
 
     An SL per destination is safe for requests (``forward``).  With one VL there is one network.
@@ -180,8 +180,8 @@ def _mean_hops(fabric: Fabric, order: npt.NDArray[np.int32], options: EngineOpti
 
 
 def _short(hops: npt.NDArray[np.float64], weight: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return int64[S], the virtual network of each switch.  Pairs of switch and network are taken in order of their
-    excess of hops, the least first, as long as the network has room.
+    """Return int64[S], the virtual network of each switch.  Pairs of a switch and a network are processed by their
+    excess of hops, the least first.  A switch gets the network if the network still has room.
 
     ``hops`` is float64[networks, S], the mean hops to each switch in each network.  ``weight`` is float64[S], the
     traffic to each switch.

@@ -64,9 +64,10 @@ class Nue:
     - If a switch cannot reach a destination otherwise, only this switch uses the escape tree, not all switches.
 
     An SL per destination is safe for requests (``forward``).  Replies use the SL of the request, which may belong to
-    another layer.  With ``reversible`` there are two kinds of tables, and the better balance counts.  Either each pair
-    of switches has a layer for both directions, if such paths fit into the VLs (:mod:`routing.engines.layered`).  Or
-    all destinations share one layer, and are spread over the VLs.
+    another layer.  With ``reversible``, two kinds of tables are computed, and the better balanced tables are returned.
+    In the first kind, each pair of switches has one layer for both directions, if such paths fit into the VLs
+    (:mod:`routing.engines.layered`).  In the second kind, all destinations share one layer, and are spread over the
+    VLs.
     """
 
     name = "nue"

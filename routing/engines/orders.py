@@ -64,12 +64,13 @@ def breadth_first(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
 
 
 def _join(fabric: Fabric, roots: list[int]) -> list[int]:
-    """Return the roots, and the switches on a breadth-first tree that joins the roots.  The nearest to the first root
+    """Return the roots, and the switches on a breadth-first tree that joins the roots.  Switches near the first root
     come first.
 
-    Two switches that both lie before a root cannot reach each other through that root: down, then up is not allowed. So
-    a switch between roots joins the tree only if that joins at least half of the roots next to it. A root that is
-    left out, such as the top of a tree that lost a link, follows the first of its other neighbours in the order.
+    Two switches that both come before a root in the order cannot reach each other through this root, because a path
+    must not lead down and then up.  So a switch between roots becomes part of the tree only if it joins at least half
+    of the roots that are its neighbours.  A root that is not joined, such as the top of a tree that lost a link, is
+    placed after the first of its other neighbours.
     """
     if len(roots) == 1:
         return roots
@@ -90,7 +91,7 @@ def _join(fabric: Fabric, roots: list[int]) -> list[int]:
 
 
 def _path_to_first(parent: list[int], root: int, first: int) -> list[int]:
-    """Return the switches on the path from a root to the first switch in a breadth-first tree."""
+    """Return the switches on the path from a root to the switch ``first``, the root of a breadth-first tree."""
     path = [root]
     while path[-1] != first:
         path.append(parent[path[-1]])
@@ -176,7 +177,7 @@ class OrderSearch:
 
         On trees, the result is compared with the candidates once more, with all LIDs of a port and with refinement.
         The reason is that the steps also adapt an order to random choices of the first pass.  On a tree without faults
-        they do nothing else, and measurements showed a loss of a fifth of the balance.
+        the steps have no other effect, and measurements showed that they worsen the balance by a fifth.
         """
         visits = self.visits // searches
         sample = self._sample(families, visits // (CLUSTERED_CANDIDATES + 2))
@@ -239,7 +240,7 @@ class OrderSearch:
         """Return an even sample of the LMC groups whose trees can be computed within the given number of channel
         visits.
 
-        The sample has one LID of each LMC group, or all of them if ``whole``.
+        The sample has one LID of each LMC group; if ``whole`` is set, it has all LIDs of each group.
         """
         starts = self.destinations.lmc_group_first.astype(np.int64)
         sizes = np.diff(starts)[families] if whole else np.ones(len(families), np.int64)

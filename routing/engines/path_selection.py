@@ -30,7 +30,8 @@ MIRROR_PASSES = 4
 """Number of passes after the first for symmetric paths.  More passes changed nothing in measurements."""
 
 TRANSIT_FLOW = 0.01
-"""Flow of a switch without end ports in symmetric paths, relative to the mean of the others.
+"""Flow of a switch without end ports in the computation of symmetric paths, relative to the mean flow of the other
+switches.
 
 The flow is not 0, so that the paths of such switches are spread over the channels too.
 """
@@ -43,7 +44,7 @@ class PathSet:
     Attributes
     ----------
     name
-        Name of the rule that selected them.
+        Name of the rule that selected the paths.
     next_channel
         uint8[D, S], index of the selected channel among those of the switch, 255 for none.
     load
@@ -212,7 +213,7 @@ class PathSelector:
 
 
 def _lead_switches(destinations: Destinations, following: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Give each switch that has end ports the tree of its first end port instead of its own, and return the trees.
+    """Replace the tree towards each switch with end ports by the tree towards its first end port, and return the trees.
 
     Then the LIDs of such switches add no dependencies.
     """

@@ -18,7 +18,7 @@ from routing.tables import Routing
 
 STARTS, START_SWITCHES = 16, 4000
 """Maximum number of partitions that are tried, each from a random first switch; and maximum number of switches in all
-of them together.
+these partitions together.
 """
 
 STEPS = 400
@@ -36,13 +36,13 @@ class SegmentBased:
     After A. Mejia, J. Flich, J. Duato, S.-A. Reinemo, T. Skeie, "Segment-based routing: an efficient fault-tolerant
     routing algorithm for meshes and tori", IPDPS 2006.  A segment is a path over switches that no earlier segment has,
     between two switches of earlier segments.  It forbids the turn between two links at one of its switches, in both
-    directions.  A segment of a single link forbids the turns between it and earlier links at one end.  Each segment may
-    choose the place of its turn without regard to the others.  Differences:
+    directions.  A segment of a single link forbids, at one end of the link, the turns between this link and earlier
+    links.  Each segment may choose the place of its turn without regard to the others.  Differences:
 
     - Segments are the shortest that a breadth-first search finds.  Several first switches are tried.  In most trials
-      the next switch is the one with the most links to earlier ones.
-    - The published rules place the turns by hand or at fixed positions.  Here a local search moves them, and keeps what
-      balances a sample of the destinations better.
+      the next switch is the one with the most links to switches in earlier segments.
+    - The published rules place the turns by hand or at fixed positions.  Here a local search moves the forbidden turns,
+      and keeps a move if it balances a sample of the destinations better.
     - Forbidden turns that close no cycle are allowed again.
     - Paths balance the load, with a small cost per hop, instead of being the shortest that are allowed.
     """
@@ -95,8 +95,8 @@ class Segments:
     segments: tuple[tuple[int, ...], ...]
 
     def middle(self) -> npt.NDArray[np.int64]:
-        """Return the places of the forbidden turns in the middle of each segment.  In a segment of a single link, it is
-        the first end.
+        """Return a place for each segment's forbidden turn: the middle of the segment.  In a segment of a single link,
+        it is the link's first end.
         """
         return np.array([max(len(part) - 2, 0) // 2 for part in self.segments], np.int64)
 
@@ -175,8 +175,8 @@ class _Partition:
     key
         Ties between switches: lower values first.
     seen, links, earliest
-        Whether each switch is in a segment; number of bundles from each switch to such switches, and the place of the
-        earliest of them in ``order``.
+        Whether each switch is in a segment; number of bundles from each switch to switches in segments; and the index
+        in ``order`` of the earliest of these switches.
     used
         Whether each bundle is in a segment, or on no cycle.
     order, segments
@@ -252,8 +252,8 @@ def partition(graph: TurnGraph, start: int, rng: np.random.Generator, *, cluster
 
     A segment is the shortest path over new switches between two earlier switches, or back to its first switch.  It
     begins with the new switch that has the most links to earlier ones (``clustered``), or else with the new neighbour
-    of the earliest switch.  Links between earlier switches are segments of their own.  A link on no cycle is left out,
-    and the switch behind it begins a part of its own.  Cost: O(S^2 + S C) at most.
+    of the earliest switch.  A link between two earlier switches is a separate segment.  A link on no cycle is left out,
+    and the switch at its other end begins a separate part.  Cost: O(S^2 + S C) at most.
     """
     switches = graph.fabric.switches
     state = _Partition(

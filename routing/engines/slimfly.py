@@ -32,8 +32,8 @@ class SlimFly:
 
     - Any fabric of diameter two will do, such as a HyperX of two dimensions.
     - The load is balanced over all shortest paths, parallel links and all LIDs.
-    - Longer paths, where links are missing, keep one VL on which dependencies close no cycle.  Where too many links
-      are missing, all paths do so, as in LASH.
+    - Where links are missing, some paths are longer.  Such a path keeps one VL, on which its dependencies close no
+      cycle.  If too many links are missing, all paths keep one VL, as in LASH.
     - More VLs than needed serve as further pairs of VLs.
     """
 

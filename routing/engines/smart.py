@@ -42,9 +42,11 @@ class Smart:
     dependency of each cycle whose loss costs least, and route again, until no cycle is left.  Differences:
 
     - The published algorithm removes one dependency at a time, and finds its cost by routing all pairs again for each
-      candidate, in O(S^9).  Here the cost of a turn is the flow over it.  One round adds all turns by falling flow, and
-      forbids those that close a cycle with the turns before.  So each cycle loses its turn with the least flow.
-    - Each round routes under the turns of the round before.  Flows of earlier rounds fade.  The best round counts.
+      candidate, in O(S^9).  Here the cost of a turn is the flow over it.  One round adds the turns in order of
+      decreasing flow, and forbids each turn that closes a cycle with the turns added before.  So each cycle loses its
+      turn with the least flow.
+    - Each round routes under the turns of the round before.  Flows of earlier rounds count with decreasing weight.  The
+    best round gives the result.
     - A round costs O(T log T) with the searches for cycles for T turns, and one pass O(L S radix log C).  There are at
       most 24 rounds.
     - The turns of a breadth-first tree stay allowed, so that every pair keeps a path.

@@ -41,7 +41,7 @@ class TorusTwoQos:
     - Coordinates and dimensions follow from the cables alone, so no configuration file is needed.
     - Any number of dimensions, of which at most four have rings of five switches or more.  A ring of four is two
       dimensions of two.
-    - Paths that need a turn against the dimension order use SLs and VLs of their own, on which they close no cycle.
+    - Paths that need a turn against the dimension order use separate SLs and VLs, on which they close no cycle.
       So any number of missing links and switches is possible as long as VLs suffice.
     - The load is balanced over both sides of a ring and over parallel links.
 

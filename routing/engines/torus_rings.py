@@ -1,9 +1,10 @@
 """Shortest paths in tori that fit into 2^n layers for n dimensions, where a path and its reply path are in one layer.
 
-Paths use one direction after the other, so dependencies can close a cycle only along a ring.  A ring has two cuts, at
-opposite switches.  No shortest path passes through both, and neither does the reply path if both use the same side of
-the ring.  There is one layer for each choice of one cut per direction (2^3 for three dimensions), so every pair fits
-into a layer.
+Paths use one direction after the other, so dependencies can close a cycle only along a ring.  A ring is cut at two
+opposite switches: in each layer, no path passes through one of these two switches, which is the cut of this layer.  No
+shortest path passes through both switches.  Nor does its reply path, if both paths use the same side of the ring.
+There is one layer for each choice of one cut per direction (2^3 layers for three dimensions), so every pair of switches
+fits into a layer.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from routing._kernels.symmetric_paths import LinkBundles
 from routing.fabric import Fabric
 
 SHORTEST_RING = 5
-"""Length of the shortest ring that needs cuts; in a shorter ring, no shortest path passes through a switch.
+"""Length of the shortest ring that needs cuts.  In a shorter ring, shortest paths have one hop, so they pass through no
+switch.
 
-A ring of four counts as two directions."""
+A ring of four counts as two directions.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +48,8 @@ class Rings:
 
     @classmethod
     def of(cls, fabric: Fabric, rank: npt.NDArray[np.int32]) -> Rings | None:
-        """Return the coordinates, given the direction of each channel; None if no ring needs cuts.
+        """Return the coordinates of the switches on the rings, given the rank of each channel's direction.  None if all
+        rings are too short to need cuts.
 
         Switches that are connected without the channels of a direction have the same position in this direction.  So
         missing links change nothing as long as other links connect these switches.  Cost: O(C) for each direction.
@@ -113,7 +117,8 @@ class Rings:
         Returns
         -------
         avoid
-            uint32[T], for each possible CDG edge the mask of the layers in which it leads straight through a cut.
+            uint32[T], for each possible CDG edge (T in all) the mask of the layers in which the edge leads straight
+            through a cut.  A cut is a switch of a ring through which paths of the layer must not pass.
         order
             int32[layers, C], position of each channel.
         """

@@ -83,9 +83,9 @@ class _ClosedForm:
 def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOptions) -> TreePaths | None:
     """Return paths that suit both all-to-all traffic and bisections; None if the fabric is not a tree, or is too large.
 
-    The tables are those of the closed form where they are shortest paths and perfectly even, where the descent would
-    take too long, or where it leaves a channel much more utilised.  On a tree with 27,648 CAs the descent takes a
-    minute, and the closed form a few seconds.
+    Two kinds of tables are possible: those of the closed form, and those of the descent.  The closed form is taken if
+    its paths are shortest paths and perfectly even, if the descent would take too long, or if the descent has a much
+    higher peak utilisation.  On a tree with 27,648 CAs the descent takes a minute, and the closed form a few seconds.
 
     Cost: see :func:`routing.trees.closed_form.route_tree` and :func:`routing.trees.descent.tree_tables`.
     """
@@ -187,8 +187,8 @@ def _is_good_enough(fabric: Fabric, destinations: Destinations, closed: _ClosedF
 def _is_regular(fabric: Fabric) -> bool:
     """Return whether links and leaves are those of a regular tree, as far as this can be seen without levels.
 
-    All links have one speed, all switches with end ports have equally many and equally many links, and these lead to
-    switches without end ports.
+    All links must have one speed.  All switches with end ports must have equally many end ports and equally many links,
+    and these links must lead to switches without end ports.
     """
     channels, senders, links = fabric.channels, fabric.senders_at, np.diff(fabric.channels.first)
     leaf = senders > 0

@@ -25,7 +25,7 @@ Route = Callable[[Self, Fabric, EngineOptions], Routing]
 
 @dataclass(frozen=True, eq=False)
 class Uncounted:
-    """LIDs of end ports that count in no traffic pattern, and the LIDs whose routes they take.
+    """LIDs of end ports that count in no traffic pattern, and the LIDs whose routes are used for them.
 
     Attributes
     ----------

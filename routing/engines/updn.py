@@ -42,8 +42,8 @@ class UpDown:
 
     If several VLs are allowed, the destinations are spread over them, with one order.  Replies are then safe on any SL
     (``reversible``).  If the options request a number of VLs, the VLs improve the balance instead.  METIS splits the
-    destinations into as many regions.  Each region has its own order on its own VL if that balances better, which is
-    safe for requests (``forward``).
+    destinations into one region for each VL.  Each region has its own order on its own VL if that balances better,
+    which is safe for requests (``forward``).
     """
 
     name = "updn"

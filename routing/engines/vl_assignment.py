@@ -63,7 +63,8 @@ def vl_tables(sl: npt.NDArray[np.uint8], vls: int, options: EngineOptions) -> Vl
 
 
 def round_robin_sls(destinations: Destinations, lids: int, vls: int) -> npt.NDArray[np.uint8]:
-    """Return uint8[L], SLs 0..vls-1 assigned round robin to ports; all LIDs of a port have the same SL.
+    """Return uint8[L], the SL of each LID: SLs 0 to ``vls - 1`` are assigned to ports round robin, and all LIDs of a
+    port have the same SL.
 
     The SL follows from the LID alone, so that a port that comes or goes changes no other port's SL.
     """

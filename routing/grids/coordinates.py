@@ -121,10 +121,11 @@ def find_coordinates(fabric: Fabric) -> Coordinates:
 
     Notes
     -----
-    Coordinates are first assigned to one switch and its neighbours, and then spread from there to all others, certain
-    ones first.  Every link is compared with them at the end.  That squares show which links are opposite is the
-    relation of D. Djokovic, "Distance-preserving subgraphs of hypercubes", J. Comb. Theory B 14, 1973.  Cost:
-    O(S d^2 D) for S switches of degree d in D dimensions, for each start.
+    Coordinates are first assigned to one switch and its neighbours.  From there they are spread to all other switches;
+    switches whose coordinates are certain come first.  At the end, every link is compared with the coordinates.
+    Squares (cycles of four switches) show which links are opposite, by the relation of D. Djokovic,
+    "Distance-preserving subgraphs of hypercubes", J. Comb. Theory B 14, 1973.
+    Cost:  O(S d^2 D) for S switches of degree d in D dimensions, for each start.
     """
     channels = fabric.channels
     near = [
@@ -205,7 +206,7 @@ def _canonical(grown: Growth) -> Grid:
 
 
 def _first(column: Columns) -> int:
-    """Return the first row whose coordinate differs from that of row 0."""
+    """Return the number of the first row whose coordinate differs from the coordinate of row 0."""
     return int((column != column[0]).argmax())
 
 

@@ -16,8 +16,9 @@ def add_detours(
 ) -> None:
     """Complete the paths to all destinations, by changing ``hop`` in place.
 
-    Where a path ends early, the switch there takes a neighbour that reaches the destination as its next hop: one with
-    the fewest hops.  All switches before it keep their next hop.  So a path deviates as late as possible.
+    If a path ends at a switch other than the destination, this switch gets a next hop: the neighbour that reaches the
+    destination with the fewest hops.  All switches before it on the path keep their next hop.  So a path deviates as
+    late as possible.
 
     Parameters
     ----------

@@ -177,8 +177,8 @@ class Growth:
                 self.has_failed |= self._wrong > FEW + MOST_WRONG * self._joined
 
     def _best(self, switch: int) -> tuple[int, Position | None]:
-        """Return two values for a switch: by how much the cost of its best free position is below that of the second
-        best, and the best position (None if there is none).
+        """Return two values for a switch.  The first is the difference in cost between its second best and its best
+        free position.  The second is the best position (None if there is none).
         """
         placed = [self.position[other] for other in self.near[switch] if other in self.position]
         votes: Counter[Position] = Counter(
@@ -313,7 +313,8 @@ class Growth:
         """Improve the coordinates: remove the positions of badly placed switches and place these switches again.  A
         switch is badly placed if its links do not fit, or if it is nearly alone at the end of a dimension.
 
-        If the cost does not fall, the switches around them are removed and placed again too, up to a growing distance.
+        If the cost does not fall, the switches around the badly placed switches are removed and placed again too, up to
+        a growing distance.
         """
         radius = 0
         while radius < RADIUS:

@@ -23,8 +23,8 @@ Hops = npt.NDArray[np.uint8]
 class GridPaths:
     """Paths between switches that use one dimension after the other.
 
-    If the destination is half a ring away, a path can use either side of the ring.  The two sets of paths use opposite
-    sides, so that destinations can be spread over both sides.
+    If the destination is half a ring away, a path can use either side of the ring.  There are two sets of paths, which
+    use opposite sides.  So destinations can be spread over both sides.
 
     Attributes
     ----------

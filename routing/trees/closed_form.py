@@ -69,7 +69,7 @@ def route_tree(
     inverse_capacity
         float64[C], inverse capacity of each channel.
     passes
-        Passes after the first over entries that the closed form leaves open.
+        Number of passes, after the first pass, over the entries that the closed form leaves open.
     threads
         Worker threads; they do not change the result.
 
@@ -178,9 +178,9 @@ def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[npt.NDArray[np.int32
     leaves.
 
     I/O nodes and managers can be on switches of any level.  So not every switch with end ports is a leaf.  The first
-    candidate takes all of these switches as leaves.  Further candidates take fewer, by one of these rules: switches
-    that share a neighbour with another one; switches with many end ports; switches with the fewest neighbours; switches
-    at even distances from each other.
+    candidate takes all of these switches as leaves.  Further candidates take fewer switches as leaves, by one of these
+    rules: switches that share a neighbour with another switch with end ports; switches with many end ports; switches
+    with the fewest neighbours; switches at even distances from each other.
     """
     if leaves.roots:
         depth = _distances(fabric, leaves.roots)

@@ -19,15 +19,18 @@ FIRST_PRICE, LAST_PRICE = 0.03, 1.0
 source.
 """
 DISCOUNT = 0.5
-"""Discount in every second sweep; the other sweeps have the full discount of 1.  With full discounts alone, the descent
-ends at tables in which more pairs of flows share channels.
+"""Discount for pairs of flows that share two channels in a row, in every second sweep.  In the other sweeps the
+discount is 1, so such pairs count once.  With a discount of 1 in all sweeps, more pairs of flows share channels in the
+final tables.
 """
 THIN, MOST_THIN = 0.01, 0.06
-"""Two shares of all senders.  Cuts with fewer senders behind them than the first share always have a ceiling of their
-own.  Cuts up to the second share have one if that is worth it.
+"""Two shares of all senders.  Cuts with fewer senders behind them than the first share always have a separate ceiling.
+Cuts with a share between the two values have a separate ceiling if that is worth it.
 """
 WORTH_IT = 1.15
-"""Factor by which the common ceiling must fall to justify ceilings of their own for cuts up to the second share."""
+"""Factor by which the common ceiling must fall to justify separate ceilings for cuts whose share is between
+:data:`THIN` and :data:`MOST_THIN`.
+"""
 MARGIN = 1.015
 """Factor between a ceiling and the lowest utilisation that a cut allows.
 

@@ -23,7 +23,7 @@ MOST_ROOTS = 64
 MOST_VISITS = 200_000_000
 """Number of channels that the comparison of breadth-first orders may visit, about a second."""
 MOST_LONGER = 2
-"""Most hops by which a path between end ports may exceed the shortest."""
+"""Largest number of hops by which a path between end ports may exceed the shortest path."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class TreeOrder:
     position
         int32[S], position of each switch in the order.  A path up leads to lower positions, a path down to higher ones.
     longer
-        Most hops by which a path between switches with senders exceeds the shortest.
+        Largest number of hops by which a path between switches with senders exceeds the shortest path.
     """
 
     level: npt.NDArray[np.int32]
@@ -242,8 +242,8 @@ def _has_below(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.b
 
 
 def _independent(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return bool[S], leaves of which no two are linked.  The leaf with the most links to other leaves is removed again
-    and again until this is the case.
+    """Return bool[S], leaves of which no two are linked.  The leaf with the most links to other leaves is removed,
+    repeatedly, until no two leaves are linked.
     """
     src, dst, leaf = fabric.channels.src, fabric.channels.dst, leaf.copy()
     while True:
@@ -254,8 +254,8 @@ def _independent(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDArray[np.
 
 
 def _without_high_leaves(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return bool[S], the leaves without high ones.  A leaf is high if it is next to a switch with more links within
-    its level than to leaves.
+    """Return bool[S], the given leaves without high leaves.  A leaf is high if one of its neighbours has more links
+    within its level than to leaves.
     """
     src, dst, leaf = fabric.channels.src, fabric.channels.dst, leaf.copy()
     while leaf.any():
@@ -274,8 +274,8 @@ def _without_high_leaves(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDA
 def _lower_high_leaves(
     fabric: Fabric, level: npt.NDArray[np.int32], has_senders: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int32]:
-    """Return int32[S], the levels after switches with senders that are above all of their neighbours were moved below
-    them.
+    """Return int32[S], the levels after a correction.  Switches with senders that are above all of their neighbours are
+    moved below these neighbours.
     """
     channels = fabric.channels
     lowest = np.full(fabric.switches, fabric.switches, np.int32)

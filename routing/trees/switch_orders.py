@@ -18,8 +18,8 @@ def torn_leaves(fabric: Fabric, level: npt.NDArray[np.int32], position: npt.NDAr
     turned over if it comes before a switch above it in the order, on account of the hub.
 
     From a top switch, the channel to a turned-over switch leads up in the order, and the channel to any other lower
-    switch leads down.  A switch prefers paths down.  So traffic from the top to a torn leaf passes only those of its
-    upper neighbours that are not turned over.
+    switch leads down.  A switch prefers paths down.  So traffic from the top to a torn leaf uses only those upper
+    neighbours of the leaf that are not turned over.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     up = level[dst] > level[src]
