@@ -3,8 +3,9 @@
 Links fail and return at random.  After each change the tables are re-routed, and then rebalanced in steps, as a running
 subnet manager does in quiet times.  At the end all links return.  With --switches, each switch in turn is lost instead.
 
-A line for each engine states how many points of the fault-free rate the tables are under a route from scratch: on
-average and at worst, after the repairs alone and after the steps.  Changes for which no safe rounds exist are counted.
+For each engine, a line compares the rate with that of a route from scratch.  It states by how many points of the
+fault-free rate the tables are worse: on average and at worst, after the repairs alone and after the steps.  Changes for
+which no safe rounds exist are counted.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def losses(fabric: Fabric, count: int, seed: int) -> Iterator[Fabric]:
 
 
 class Run:
-    """Tables in force, and what their changes did."""
+    """Tables in force, and counts of their changes."""
 
     def __init__(self, baseline: Published, engine: str, options: EngineOptions, *, steps: int, entries: int) -> None:
         self.now = self.baseline = baseline

@@ -1,8 +1,8 @@
 """Throughput of the schemes of adaptive routing on an 8x8 torus with 4 VLs, for several loads and other conditions.
 
-A scheme is a way to handle deadlock: none, escape VLs, a token, or pings and bubbles.  Figures are what a CA receives
-on average from packet time 500 to 2000, as a share of its link.  Escape paths are dimension-order paths with a dateline
-on two VLs; the other VLs are adaptive.
+A scheme is a way to handle deadlock: none, escape VLs, a token, or pings and bubbles.  Figures are the mean throughput
+of a CA from packet time 500 to 2000, as a share of its link.  Escape paths are dimension-order paths with a dateline on
+two VLs; the other VLs are adaptive.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def adaptive(scheme: Scheme, ca_vls: int, blocks: int, arbitration: Arbitration)
 
 
 def accepted(network: Network, traffic: Traffic, how: Adaptive) -> float:
-    """Simulate traffic, and return what a CA receives on average as a share of its link."""
+    """Simulate traffic, and return the mean throughput of a CA as a share of its link."""
     simulation, packet = simulate_adaptive(network, traffic, how), how.detect
     simulation.run(FROM * packet)
     early = simulation.totals()["delivered_bytes"]

@@ -3,10 +3,10 @@
 FABRIC is a generator with its arguments, such as kary-ntree:16,3.  For each share of missing links, links between
 switches are drawn with several seeds.  Each case runs in a process of its own.
 
-``least of limit`` and ``mean`` are the all-to-all share relative to what the links of the leaf with the fewest links
-allow: the least and the mean over all seeds.  ``stretch`` is the mean length of the paths between end ports relative to
-shortest paths, with the most additional hops.  ``route`` and ``proof`` are the most CPU seconds of all seeds, ``MB``
-the largest memory of the process after both.  ``certified`` counts the seeds with certified tables.
+``least of limit`` and ``mean`` are the smallest and the mean all-to-all share over all seeds.  They are relative to the
+share that the links of the leaf with the fewest links allow.  ``stretch`` is the mean length of the paths between end
+ports relative to shortest paths, with the most additional hops.  ``route`` and ``proof`` are the most CPU seconds of
+all seeds, ``MB`` the largest memory of the process after both.  ``certified`` counts the seeds with certified tables.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Port groups for adaptive routing: how many ports they have, and what they carry beside fixed tables.
+"""Port groups for adaptive routing: their numbers of ports, and their throughput compared with that of fixed tables.
 
-Throughput is what a CA receives from packet time 250 to 1000, as a share of its link, while each CA sends to one other
-(a random permutation, mean of three) at full rate.  Packets have 4 blocks, and buffers 8 packets for each VL.
+Throughput is the traffic that a CA receives from packet time 250 to 1000, as a share of its link.  Each CA sends to one
+other CA at full rate.  The figure is the mean over three random permutations.  Packets have 4 blocks, and buffers 8
+packets for each VL.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ BLOCKS, FROM, UNTIL, SEEDS = 4, 250, 1000, 3
 
 
 def delivered(simulation: Simulation | AdaptiveSimulation) -> float:
-    """Return what a CA receives as a share of its link."""
+    """Return the throughput of a CA as a share of its link."""
     simulation.run(FROM * BLOCKS)
     before = simulation.totals()["delivered_bytes"]
     simulation.run(UNTIL * BLOCKS)

@@ -1,7 +1,7 @@
 """Simulation of the Nue paper's throughput experiment: one all-to-all exchange of 2 KiB messages over 4x QDR links.
 
 The fabrics are those of benchmarks.published_fabrics.  OpenSM's tables, including SLs, come from a real OpenSM on
-ibsim.  The figure is what a CA receives on average until the last message has arrived, as a share of its link.  So the
+ibsim.  The figure is the mean throughput of a CA until the last message has arrived, as a share of its link.  So the
 slowest flow counts, as it does for an application that waits for the exchange.  Every switch has virtual output queues,
 round-robin arbitration, and a buffer of 4 packets for each VL and input.  The speedup of a crossbar is the number of
 packets that an input can send at once.  With several speedups, cells have a figure for each.  After a deadlock, the
@@ -57,7 +57,7 @@ class Result:
     fabric, engine
         Names of the fabric and the engine.
     shares
-        What a CA receives on average, as a share of its link, for each speedup; None if there is no result.
+        Mean throughput of a CA, as a share of its link, for each speedup; None if there is no result.
     notes, reason
         For each speedup a short text to print instead of the share, and the cause in detail.
     certified

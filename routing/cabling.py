@@ -35,8 +35,8 @@ class CableFinding:
     Attributes
     ----------
     kind
-        "missing": the plan's cable is not there.  "extra": a cable that is not in the plan.  "moved": one end is in
-        another port.  "swapped": two cables whose plugs have changed places.  "mixed up": any other set of cables.
+        "missing": a cable of the plan does not exist. "extra": a cable is not in the plan. "moved": one end of a cable
+        is in another port. "swapped": two cables have exchanged plugs.  "mixed up": any other set of cables.
     planned, found
         Cables of the plan, and cables of the real fabric that take their place, as texts such as "leaf1/3 - spine2/4".
     """
@@ -62,7 +62,7 @@ class Comparison:
     replaced
         Pairs (planned name, real name) of devices with another GUID in the same place.
     exchanged
-        Pairs of devices that have changed places, cables and all.
+        Pairs of devices that have changed places: each has the cables of the other one.
     missing_devices, extra_devices
         Names of devices that only one of the two fabrics has.
     cables
@@ -133,9 +133,10 @@ def _devices(fabric: Fabric) -> list[_Device]:
 def compare_cabling(plan: Fabric, real: Fabric) -> Comparison:
     """Compare a real fabric with its plan.
 
-    Devices are matched by GUID and by name, and the rest by their cables.  Names count without regard to case, and
-    without what a switch adds to the name of its system (``MF0;leaf1:MQM8700/U1``).  Aggregation nodes do not count.
-    If less than half of the plan's GUIDs are in the real fabric, GUIDs are those of a drawing, and names count first.
+    Devices are matched by GUID and by name, and all remaining devices by their cables.  Names are compared without
+    regard to case, and without the text that a switch adds to the name of its system (``MF0;leaf1:MQM8700/U1``).
+    Aggregation nodes do not count.  If the real fabric has less than half of the plan's GUIDs, the GUIDs of the plan
+    are assumed to be invented.  In this case names take precedence over GUIDs.
 
     Raises
     ------
@@ -248,8 +249,8 @@ def _by_cables(planned: list[_Device], found: list[_Device], match: Mapping[int,
 
 
 def _exchanged(planned: list[_Device], found: list[_Device], match: Mapping[int, int]) -> list[tuple[int, int]]:
-    """Return pairs of planned devices that have changed places: each has all cables of the other one, and not its
-    own.
+    """Return pairs of planned devices that have changed places: each has all cables of the other device, and not the
+    cables that the plan gives it.
     """
     back = {b: a for a, b in match.items()}
 

@@ -247,12 +247,16 @@ class Fabric:
 
     @property
     def endport_switch(self) -> npt.NDArray[np.int32]:
-        """Row of the switch that each end port is cabled to, int32[E]; -1 if it is cabled to another terminal."""
+        """Row of the switch to which each end port is cabled, int32[E]; -1 if the end port is cabled to another
+        terminal.
+        """
         return self._endport_attachment[0]
 
     @property
     def endport_switch_port(self) -> npt.NDArray[np.uint8]:
-        """Port of the switch that each end port is cabled to, uint8[E]; 255 if it is cabled to another terminal."""
+        """Port of the switch to which each end port is cabled, uint8[E]; 255 if the end port is cabled to another
+        terminal.
+        """
         return self._endport_attachment[1]
 
     @property
@@ -310,7 +314,7 @@ class Fabric:
 
     @cached_property
     def counted(self) -> npt.NDArray[np.bool_]:
-        """bool[E], which end ports count in traffic patterns: those with a positive weight.
+        """bool[E], whether each end port counts in traffic patterns: end ports with a positive weight count.
 
         A switch is not a leaf if none of its end ports count, for example if it has only an aggregation node.
         """

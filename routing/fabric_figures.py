@@ -47,16 +47,17 @@ class FabricFigures:
     Attributes
     ----------
     diameter
-        Most channels of a shortest path between two connected switches; None in fabrics of more than
+        Largest number of channels of a shortest path between two connected switches; None in fabrics of more than
         :data:`DISTANCES_UP_TO` switches.
     ports, ports_used
-        Number of external ports of all switches, and of those with a cable.
+        Number of external ports of all switches, and number of such ports with a cable.
     cables
         Number of cables of each kind, such as "switch to switch 4xEDR", the most frequent kind first.
     levels
         Number of switches of each level of a tree, leaves first; empty for other fabrics.
     oversubscription
-        Capacity of the links down to the capacity of the links up, for each level of a tree but the top.
+        Ratio of the capacity of the links down to the capacity of the links up, for each level of a tree except the
+        top.
     bound
         Smallest bound that was found; None with fewer than two end ports, or if the fabric is split.
     """

@@ -49,8 +49,8 @@ DEFAULT_WEIGHTS = tuple(Weight(0, 0) if each is PortClass.AGGREGATION else Weigh
 class PortClasses:
     """Rules that give each end port its class, and the weights of the classes.
 
-    A GUID takes precedence over a pattern, the first pattern that fits over the others, and both over
-    :data:`DETECTIONS`.  Other end ports are compute ports.
+    The class of an end port is determined by the first of these that applies: its GUID, the first pattern that fits,
+    :data:`DETECTIONS`.  If none applies, the end port is a compute port.
 
     Attributes
     ----------

@@ -51,7 +51,7 @@ def exit_with_parent(tidy: Callable[[], None] | None = None) -> None:
     """Make this worker process ignore Ctrl-C, and exit as soon as its parent has ended for any reason.
 
     Handlers that the parent installed for SIGTERM and SIGHUP are reset, so that these signals end the worker.  ``tidy``
-    is called before the exit, for what the parent may have left behind.
+    is called before the exit, to remove what the parent may have left behind.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP):

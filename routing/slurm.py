@@ -1,8 +1,7 @@
 """Topology files of Slurm (``topology.conf`` and ``topology.yaml``) from a fabric.
 
-Slurm requires a tree of switches.  A fat tree has several switches in one place of this tree; they are combined to a
-pod.  A pod is a connected part of the fabric below some level.  Each connected part of the fabric has a root of its
-own.
+Slurm requires a tree of switches.  A fat tree has several switches in one place of this tree, which are combined to a
+pod.  A pod is a connected part of the fabric below some level.  Each connected part of the fabric has a separate root.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ def recommend(candidates: Sequence[Candidate]) -> Recommendation | None:
     """Return the recommended candidate with the reason; None if there are no candidates.
 
     The throughput of a candidate is the smaller of its all-to-all share and its bisection bandwidth, each relative to
-    the best candidate.  Among candidates within a hundredth of the best throughput, these decide in this order: a
-    certificate that covers replies, fewer VLs needed, a smaller loss of the worst link, fewer entries changed, less CPU
-    time.  CPU time is rounded to a factor of two, as it differs from run to run.
+    the best candidate.  Among candidates within a hundredth of the best throughput, the following criteria decide, in
+    this order: a certificate that covers replies, fewer VLs needed, a smaller loss of the worst link, fewer entries
+    changed, less CPU time.  CPU time is rounded to a factor of two, as it differs from run to run.
     """
     if not candidates:
         return None

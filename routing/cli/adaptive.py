@@ -124,7 +124,7 @@ def faults(found: GroupProof) -> Iterator[tuple[str, int]]:
 
 
 def cycle_lines(groups: PortGroups, found: GroupProof) -> Iterator[str]:
-    """Yield a description of the cycle of dependencies, and of the first fault of the groups, if there are any."""
+    """Yield lines that describe the cycle of dependencies and the first fault of the groups, if there are any."""
     fabric, channels = groups.fabric, groups.fabric.channels
     if found.trace.first_fault is not None:
         row, switch = found.trace.first_fault

@@ -98,7 +98,7 @@ def split(found: Sequence[Candidate | Refused], *, reversible: bool) -> tuple[li
     candidates
         Engines that routed the fabric, with the figures of their tables.
     refused
-        The other engines, each with the reason.
+        Engines that did not route the fabric, each with the reason.
     """
     from routing.advise import Refused
 

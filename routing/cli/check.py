@@ -184,14 +184,14 @@ def multicast_text(groups: MulticastVerdict) -> str:
 
 
 def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
-    """Return the number of VLs needed if each of ``types`` message types has its own VLs, with the same paths on each.
+    """Return the number of VLs that are needed if each of ``types`` message types uses separate VLs and equal paths.
 
     Keys of the result are:
     - ``types``: number of message types.
     - ``vls_each``: data VLs of the tables; None if unknown.
     - ``vls_needed``: data VLs of all copies together.
-    - ``port_vls``: the smallest number of data VLs that InfiniBand allows and that is enough; None if no number is
-      enough.
+    - ``port_vls``: the smallest number of data VLs that a port can have and that is at least ``vls_needed``; None if
+      there is no such number.
     - ``strict`` and ``wide``, for adaptive switches: the smallest number of VLs that a message of some type can choose
       from, or None. See :mod:`routing.deadlock.message_classes`.
     """

@@ -38,9 +38,9 @@ def collect(
 ) -> int:
     """Collect what a proof needs from a live fabric: topology, LFTs, SL2VL, VL arbitration, path SLs, counters.
 
-    Only reads: no query changes the fabric.  Run it as root on a host with an active InfiniBand port.  Every command
-    takes the folder SNAPSHOT as FABRIC, and as TABLES; `ibnue check SNAPSHOT` uses it for both.  What cannot be
-    collected is named, and stays unknown.
+    The command only reads: no query changes the fabric.  Run it as root on a host with an active InfiniBand port.
+    Every command takes the folder SNAPSHOT as FABRIC, and as TABLES; `ibnue check SNAPSHOT` uses it for both.  The
+    report names the parts that could not be collected; these parts stay unknown.
     """
     from routing.collect.files import collect_files
     from routing.collect.live import Request, collect_live
@@ -60,7 +60,7 @@ def collect(
         write_text_atomically(folder / MANIFEST, manifest_text(manifest))
     if as_json:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputWarning)  # the collection has printed the same warnings
+            warnings.simplefilter("ignore", InputWarning)  # The collection has already printed these warnings.
             subnet = fabric_object(read_fabric(output), str(output))
         print_json("ibnue-collect/1", {"fabric": subnet, "snapshot": str(output), **manifest.as_object()})
         return 0

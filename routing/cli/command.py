@@ -123,7 +123,9 @@ def input_complaint(error: Any) -> Complaint:
 
 
 def environment_complaint(error: Any) -> Complaint:
-    """Return the report of an EnvironmentProblem: only its first line, as further lines are the end of a log."""
+    """Return the report of an EnvironmentProblem: only the first line of its message, because further lines are the end
+    of a log.
+    """
     return Complaint(str(error).partition("\n")[0])
 
 

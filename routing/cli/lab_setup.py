@@ -56,8 +56,9 @@ def opensm_settings(
 def class_tables(fabric: Fabric, folder: Path) -> str:
     """Return the tables ``[classes.NAME]`` of the plugin's configuration for the end ports of a fabric.
 
-    The end ports whose class is not the one that the plugin would recognise are listed in a file for each class, in the
-    given folder.  The result is empty if there are no such end ports, and all weights have their defaults.
+    If the class of an end port differs from the class that the plugin would recognise, the end port is listed in a
+    file.  The given folder has one such file for each class.  The result is empty if there are no such end ports, and
+    all weights have their defaults.
     """
     devices, rules, tables = fabric.endport_terminal, fabric.port_classes, []
     default = replace(fabric, port_classes=rules.with_rules_of(PortClasses()))

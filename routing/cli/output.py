@@ -129,7 +129,9 @@ def print_rows(summary: Iterable[tuple[str, str]]) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts: int = 1) -> None:
-    """Print a table.  The first ``texts`` columns are text, aligned left, and the others numbers, aligned right."""
+    """Print a table.  The first ``texts`` columns are texts and are aligned left.  All other columns are numbers and
+    are aligned right.
+    """
     cells = [[escape_control(cell) for cell in row] for row in rows]
     for line in table_lines(columns, cells, texts, terminal_width()):
         click.echo(line)

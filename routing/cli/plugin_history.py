@@ -36,7 +36,7 @@ def _folder(config: Path | None) -> Path:
 def history(*, config: Path | None, as_json: bool) -> int:
     """List the proven tables that the plugin has stored, the oldest first.
 
-    `*` marks tables that are pinned.  Tables that are already stored are not stored again.
+    `*` marks tables that are pinned.  The plugin stores equal tables only once.
     """
     from osm_plugin.history import entries, pinned_name
 

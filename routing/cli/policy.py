@@ -165,8 +165,8 @@ def suggest(
     """Propose a policy from TABLES: lifetimes that congestion alone never exceeds, and deadlock breakers on credit
     loops.
 
-    The lifetimes follow from the longest wait without a deadlock.  It occurs if all CAs send a burst to one CA through
-    switches that serve their inputs in turn.
+    The lifetimes follow from the longest wait without a deadlock.  This longest wait occurs if all CAs send a burst to
+    one CA through switches that serve their inputs in turn.
     """
     import dataclasses
 

@@ -268,7 +268,7 @@ def facts(found: Rerouted, bisection: float | None) -> Iterator[tuple[str, str]]
 
 
 def as_object(found: Rerouted, bisection: float | None) -> dict[str, Any]:
-    """Return the report on a re-route as an object for ``--json``.  ``bisection`` is that of :func:`facts`."""
+    """Return the report on a re-route as an object for ``--json``.  For ``bisection`` see :func:`facts`."""
     return {
         "entries_broken": found.broken,
         "entries_changed": found.changed,

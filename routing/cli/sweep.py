@@ -209,7 +209,7 @@ def same(other: Path, path: Path | None) -> Path:
     Raises
     ------
     OptionError
-        The path is that of the ledger of this run.
+        The path is the path of this run's ledger.
     """
     if path is not None and other.exists() and path.exists() and other.samefile(path):
         raise OptionError(f"{other} is the ledger of this run", remedy="name an earlier one, or a copy")

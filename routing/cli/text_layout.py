@@ -25,7 +25,7 @@ def terminal_width() -> int | None:
 
 def fit(line: str, indent: int, width: int | None) -> list[str]:
     """Break a line between words into lines of at most ``width`` columns, with ``indent`` blanks before all but the
-    first.  A single word that is longer stays whole, and so does every line if ``width`` is None.
+    first.  A word that is longer than ``width`` is not broken.  If ``width`` is None, no line is broken.
     """
     if width is None or len(line) <= width:
         return [line]
@@ -46,7 +46,8 @@ def hanging(line: str) -> int:
 
 
 def table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, width: int | None) -> Iterator[str]:
-    """Yield the lines of a table whose first ``texts`` columns are texts, aligned left, and the others numbers.
+    """Yield the lines of a table.  Its first ``texts`` columns are texts, aligned left.  All other columns are numbers,
+    aligned right.
 
     A table that is wider than the terminal is folded between words.  If not even its longest words fit side by side,
     each row takes two lines: its texts, and its numbers below.

@@ -163,8 +163,8 @@ def channel_name(fabric: Fabric, channel: int) -> str:
 
 
 def as_object(fabric: Fabric, suspects: SuspectTurns, unclassified: Sequence[int]) -> dict[str, Any]:
-    """Return the result as an object for ``--json``.  It is about the last round with a loop, or about the last round
-    if no round had a loop.
+    """Return the result as an object for ``--json``.  The object describes the last round with a loop; if no round had
+    a loop, the last round.
     """
     loops = [
         {"suspected": list(suspect.suspected), "credit_loop": [turn.as_object() for turn in suspect.loop.turns]}

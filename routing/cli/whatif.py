@@ -370,7 +370,9 @@ def as_object(baseline: Baseline, tables: Path | None, effects: Sequence[Effect]
 
 
 def report_of(baseline: Baseline, effects: Sequence[Effect], tables: Path | None = None) -> Report:
-    """Return the report on fault scenarios: their summary, the effects with the worst first, and the picture."""
+    """Return the report on fault scenarios: their summary, a table of all effects (the worst effect first), and the
+    picture.
+    """
     from routing.draw.fabric_report import effect_table, loss_picture
     from routing.draw.report import Report
     from routing.whatif import severity

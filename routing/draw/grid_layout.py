@@ -42,8 +42,8 @@ def grid_coordinates(fabric: Fabric) -> Cells | None:
 
 
 def _with_cliques_joined(fabric: Fabric, direction: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return int32[C], the direction of each channel.  Directions that meet in a triangle are joined, because such
-    switches are all linked.
+    """Return int32[C], the direction of each channel.  Directions that meet in a triangle are joined to one direction,
+    because the switches of such a row are all linked to each other.
 
     In a grid, the neighbours of the first switch in two directions are never linked to each other.
     """

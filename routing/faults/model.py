@@ -93,7 +93,7 @@ def cable_at(fabric: Fabric, device: int, port: int) -> tuple[int, int]:
     row : int
         Row of the cable, or -1 if the port has none.
     end : int
-        Which end of the cable is at the port, 0 or 1.
+        Number (0 or 1) of the cable's end that is at the port.
 
     Notes
     -----

@@ -250,8 +250,8 @@ class _Reader:
         return device, port
 
     def cable(self, device: int, port: int) -> tuple[int, int]:
-        """Return the row of the cable at a port, and which end of the cable (0 or 1) is there; without a cable raise
-        OptionError.
+        """Return the row of the cable at a port, and the number (0 or 1) of the cable's end at this port.  Raise
+        OptionError if there is no cable.
         """
         row, end = cable_at(self.fabric, device, port)
         if row < 0:

@@ -175,7 +175,7 @@ def _meta(fabric: Fabric, routing: Routing, certificate: Order | None) -> str:
 def switch_cabling(fabric: Fabric) -> str:
     """Return a hash that identifies the cabling between switches: SHA-256 of GUIDs, ports and cables, in hex.
 
-    It does not depend on LIDs, names, end ports and link widths.
+    The hash does not depend on LIDs, names, end ports or link widths.
     """
     channels = fabric.channels
     state = hashlib.sha256(b"ibnue-cabling/1")

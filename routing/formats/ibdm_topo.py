@@ -30,7 +30,9 @@ _UNKNOWN = "DEV0"
 _MAIN = ("", "U1")
 """Names of boards that mean the device itself."""
 _CHIP = re.compile(r"(?:^|/)U\d+$")
-"""Board that names a chip; a board of a chassis without it has a single chip."""
+"""Pattern for the part of a board's name that names a chip.  If a board's name lacks this part, the board has a single
+chip.
+"""
 
 
 def is_ibdm_topo(text: str) -> bool:

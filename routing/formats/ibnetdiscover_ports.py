@@ -47,7 +47,7 @@ def parse_ports_report(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     Warns
     -----
     InputWarning
-        The warnings are those of :func:`routing.formats.ibnetdiscover.parse_ibnetdiscover`.
+        See :func:`routing.formats.ibnetdiscover.parse_ibnetdiscover`.
     """
     lines = ((number, line) for number, line in lines_of(text) if line.strip() and not line.startswith(IGNORED))
     found = [_port(line, number, path) for number, line in lines]

@@ -25,7 +25,7 @@ _FIELDS = re.compile(
     re.ASCII,
 )
 _PACKET = 2
-"""Records in the first packet of an answer of the SA."""
+"""Number of records in the first packet of an answer of the SA."""
 _CUT = "ibsim delivers only the first packet of an answer: use `ibnue collect` or dump_fts, or ask again"
 _WHOLE, _MOVED = "is the file whole?", "the file names switches by LID: use a fabric file with the LIDs of that time"
 

@@ -1,6 +1,7 @@
 """Folders that hold a fabric with its tables: snapshots of ``ibnue collect``, and folders of dumps.
 
-A snapshot has the files of a folder of dumps, and a manifest that names what could not be collected and why.
+A snapshot has the same files as a folder of dumps, and a manifest.  The manifest names the parts that could not be
+collected, with the reasons.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ class PartState:
     file
         Name of the file; None if the part is missing.
     amount
-        What was collected, such as "20 switches".
+        Amount of collected data, such as "20 switches".
     reason
-        Why something is missing; None if nothing is.
+        Reason why something is missing; None if nothing is missing.
     seconds
-        Time that it took.
+        Time that the collection of this part took.
     """
 
     state: State
@@ -65,7 +66,8 @@ class Manifest:
     folder
         Folder of the files from which the snapshot was collected; None for a live fabric.
     ca, port, sm_lid
-        Live fabric: CA and port that sent the queries, if the user named them, and LID of the subnet manager.
+        For a live fabric: the CA and the port that sent the queries, if the user named them, and the LID of the subnet
+        manager.
     began, ended
         Times of the collection in UTC, ISO 8601.
     programs
@@ -73,7 +75,7 @@ class Manifest:
     parts
         State of each part.
     remarks
-        What was noticed about the values themselves, such as VLs that a port does not operate.
+        Remarks about the collected values, for example on VLs that a port does not operate.
     """
 
     folder: str | None
@@ -96,7 +98,9 @@ class Manifest:
         }
 
     def reason(self, part: Part) -> str | None:
-        """Return why a part is missing or incomplete; None if it was collected, or if the manifest does not name it."""
+        """Return the reason why a part is missing or incomplete.  The result is None if the part was collected, or if
+        the manifest does not name it.
+        """
         known = self.parts.get(part)
         return None if known is None else known.reason
 

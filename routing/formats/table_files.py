@@ -272,7 +272,9 @@ def _from_bundle(path: Path, fabric: Fabric, given: SlFiles) -> Routing:
 
 
 def _refuse_incomplete(folder: Path, manifest: Manifest | None) -> None:
-    """Raise NotCollected if a snapshot lacks LFTs, or devices: then a loop may exist where the snapshot shows none."""
+    """Raise NotCollected if a snapshot lacks LFTs or devices.  Without them, a loop may exist that the snapshot does
+    not show.
+    """
     parts: tuple[tuple[Part, str], ...] = (("topology", "the topology may be incomplete"), ("LFT", "LFTs are missing"))
     for part, problem in parts:
         reason = None if manifest is None else manifest.reason(part)
@@ -319,7 +321,7 @@ def _from_standard_input(fabric: Fabric, given: SlFiles) -> Routing:
     Raises
     ------
     InputError, EnvironmentProblem
-        The errors are those of :func:`read_tables`.
+        See :func:`read_tables`.
     """
     with tempfile.TemporaryDirectory(prefix="ibnue-") as folder:
         path = Path(folder) / "tables"
@@ -342,6 +344,6 @@ def _from_standard_input(fabric: Fabric, given: SlFiles) -> Routing:
 
 
 def _why(manifest: Manifest | None, part: Part) -> str:
-    """Return why a snapshot lacks a part, in parentheses; an empty text if that is not known."""
+    """Return the reason why a snapshot lacks a part, in parentheses; an empty text if the reason is not known."""
     reason = None if manifest is None else manifest.reason(part)
     return "" if reason is None else f" (not collected: {reason})"

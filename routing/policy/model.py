@@ -74,7 +74,7 @@ class Breaker:
     release_period
         Number of seconds for which a Deadlock Breaker serves only the input that is on the loop.
     extra_mtus
-        Buffer space, in MTUs, that a Deadlock Breaker adds to this input during that time.
+        Buffer space, in MTUs, that a Deadlock Breaker adds to the input on the loop during ``release_period``.
     """
 
     kind: BreakerKind

@@ -59,29 +59,33 @@ class Quality:
     Attributes
     ----------
     endports, pairs, pairs_lost
-        End ports with a LID on a switch (N); ordered pairs of them; pairs whose packets do not arrive.
+        Number of end ports with a LID that are cabled to a switch (N), of ordered pairs of such end ports, and of pairs
+        whose packets do not arrive.
     reference_rate
         Data rate to which shares are relative.
     hops_mean, hops_max, hops_histogram
-        Channels between the switches of a pair; number of pairs with 0, 1, 2, ... channels.
+        Mean and largest number of channels between the switches of a pair, and number of pairs with 0, 1, 2, ...
+        channels.
     load_mean, load_max, load_deviation
-        All-to-all load over all channels (``load_max`` is the edge forwarding index).
+        Mean, maximum and standard deviation of the all-to-all load over all channels (``load_max`` is the edge
+        forwarding index).
     all_to_all, bound
-        Share at which the first channel is saturated by all-to-all traffic, and that share if the load were spread
-        evenly; over 1 the end ports' own links are the limit.
+        Share at which all-to-all traffic saturates the first channel, and the share that would be possible with evenly
+        spread load.  Above 1, the links of the end ports are the limit.
     bisection_mean, bisection_least
-        Effective bisection bandwidth: mean share over all flows of random bisections, and mean of the worst bisection.
+        Effective bisection bandwidth: mean share over all flows of random bisections, and mean share of the flows of
+        the worst bisection.
     shift_mean, shift_least, permutation_mean, permutation_least
-        Mean share over cyclic shifts and over random permutations, and the least share of any of their flows.  All
+        Mean share of the flows of cyclic shifts and of random permutations, and the least share of any such flow.  All
         pattern figures are NaN if no pattern was requested or there are fewer than two end ports.
     levels
         Load between the levels of a tree.
     classes
         All-to-all share among the end ports of each class.
     thin_leaf
-        The leaf whose own links limit ``all_to_all``; None if no leaf alone does.
+        The leaf whose links alone limit ``all_to_all``; None if there is no such leaf.
     stretch
-        Length of the paths compared with the shortest; None if it was not requested.
+        Length of the paths compared with shortest paths; None if it was not requested.
     disjoint
         Pairs with several link-disjoint paths; None if no end port has more than one LID.
     """
@@ -164,7 +168,7 @@ def measure(
     shifts
         Number of cyclic shifts, drawn at random; None: all N - 1.
     stretches
-        Whether to compare the paths with the shortest.
+        Whether to compare the paths with shortest paths.
     threads
         Number of threads; never changes the result.
 
@@ -219,7 +223,7 @@ def measure(
 
 
 def channel_loads(fabric: Fabric, routing: Table, *, threads: int = 2) -> npt.NDArray[np.float64]:
-    """Compute the load of every channel if every end port sends one unit to every other.
+    """Compute the load of every channel if every end port sends one unit to every other end port.
 
     Parameters
     ----------
@@ -231,8 +235,8 @@ def channel_loads(fabric: Fabric, routing: Table, *, threads: int = 2) -> npt.ND
     Returns
     -------
     float64[C]
-        Ordered pairs of end ports on the channel, exactly; a pair is split evenly over the destination's 2^LMC LIDs.
-        Pairs whose packets do not arrive are not counted.
+        Exact number of ordered pairs of end ports that use each channel.  A pair is split evenly over the destination's
+        2^LMC LIDs.  Pairs whose packets do not arrive are not counted.
 
     Raises
     ------
@@ -274,8 +278,8 @@ def bisection_share(
     The result is NaN with fewer than two end ports.
 
     In each bisection, the end ports are split at random into two halves.  Each end port of the first half sends to one
-    of the second half.  A flow gets an equal share of the capacity of the most loaded channel on its path.  Its rate is
-    also limited by the links of its two end ports.
+    end port of the second half.  A flow gets an equal share of the capacity of the most loaded channel on its path.
+    Its rate is also limited by the links of its two end ports.
 
     Raises
     ------

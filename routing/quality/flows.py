@@ -131,8 +131,8 @@ class Flows:
         return mean, least
 
     def bisections(self, seed: int, first: int, last: int) -> Places:
-        """Return random bisections, in each of which a random half of the end ports sends to the other half.  They are
-        numbers ``first`` to ``last - 1`` in the sequence of the seed.
+        """Return random bisections, in each of which a random half of the end ports sends to the other half.  The
+        bisections have the numbers ``first`` to ``last - 1`` in the sequence of the seed.
         """
         half = len(self.endports) // 2
         order = kernel.draw_orders(seed, first, last, len(self.endports)).astype(np.int64)
@@ -141,7 +141,7 @@ class Flows:
     def permutations(self, seed: int, first: int, last: int) -> Places:
         """Return random permutations: numbers ``first`` to ``last - 1`` in the sequence of the seed.
 
-        In a permutation each end port sends to one end port, and receives from one.
+        In a permutation each end port sends to one end port, and receives from one end port.
         """
         order = kernel.draw_orders(seed ^ _PERMUTATION_STREAM, first, last, len(self.endports)).astype(np.int64)
         return np.broadcast_to(np.arange(len(self.endports)), order.shape), order

@@ -16,7 +16,7 @@ from routing.fabric import Fabric
 from routing.quality.flows import Flows
 
 SIGNIFICANT = 1.01
-"""Factor by which the all-to-all share must be higher without a leaf's own links for the leaf to count as thin."""
+"""A leaf counts as thin if the all-to-all share without the limit of its links is higher by this factor."""
 
 _LIDS_AT_ONCE = 256
 
@@ -30,12 +30,12 @@ class ClassShare:
     label
         Name of the class.
     endports
-        Number of its end ports with a LID on a switch.
+        Number of end ports of the class that have a LID and are cabled to a switch.
     counted
-        Whether they count in the other figures: the class has a positive weight.
+        Whether the end ports count in the other figures, which means that the class has a positive weight.
     all_to_all
-        Share of the reference rate at which all-to-all traffic among them alone saturates the first channel; infinite
-        if it uses no channel, NaN if they do not count.
+        Share of the reference rate at which all-to-all traffic among these end ports alone saturates the first channel.
+        It is infinite if this traffic uses no channel, and NaN if the end ports do not count.
     """
 
     label: str
@@ -46,14 +46,15 @@ class ClassShare:
 
 @dataclass(frozen=True)
 class ThinLeaf:
-    """A switch with end ports whose own links limit the all-to-all share.
+    """A switch with end ports whose links alone limit the all-to-all share.
 
     Attributes
     ----------
     switch, endports
         Name of the switch, and the number of its end ports with a positive weight in traffic patterns.
     all_to_all_without
-        All-to-all share at which the first channel is saturated that does not lead to or from this switch.
+        All-to-all share at which the first other channel is saturated: a channel that does not lead to or from this
+        switch.
     """
 
     switch: str
@@ -68,9 +69,9 @@ class Stretch:
     Attributes
     ----------
     mean, most
-        Channels of a path divided by those of a shortest path.
+        Mean and largest ratio of the number of channels of a path to that of a shortest path.
     more_mean, more_most
-        Channels of a path beyond those of a shortest path.
+        Mean and largest number of channels that a path has more than a shortest path.
     """
 
     mean: float
@@ -113,8 +114,8 @@ def class_shares(flows: Flows, all_to_all: float) -> tuple[ClassShare, ...]:
 
 
 def thin_leaf(fabric: Fabric, loads: npt.NDArray[np.float64], endports: int) -> ThinLeaf | None:
-    """Return the thin leaf: the switch with end ports at one end of the most utilised channel.  None unless this switch
-    alone limits the all-to-all share.
+    """Return the thin leaf: a switch with end ports at one end of the most utilised channel, which alone limits the
+    all-to-all share.  None if there is no such switch.
 
     Parameters
     ----------
@@ -144,7 +145,7 @@ def stretch(flows: Flows) -> Stretch | None:
 
     Notes
     -----
-    The paths of a pair to the 2^LMC LIDs of the destination count alike.  Cost: O(S) for each hop and LID, and a
+    The paths of a pair to the 2^LMC LIDs of the destination have equal weights.  Cost: O(S) for each hop and LID, and a
     breadth-first search from each switch with end ports.
     """
     fabric = flows.fabric

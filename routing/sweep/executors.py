@@ -68,7 +68,7 @@ class Workers(ABC):
     count
         Number of batches that run at the same time.
     together
-        Whether the death of one worker loses the batches of all workers.
+        Whether the batches of all workers are lost if one worker dies.
     status
         Exit status of the last worker that died (negative: the signal), None if unknown.
     """

@@ -28,8 +28,8 @@ It is long compared with the cost of submitting the batch, but short enough that
 """
 FIRST_BATCH, LARGEST_BATCH = 2, 200
 MAX_RECOVERIES = 20
-"""Number of consecutive deaths of workers without any result after which the run ends.  Then the tasks cannot be the
-cause.
+"""Number of consecutive deaths of workers without any result after which the run ends.  After so many deaths, the tasks
+are not assumed to be the cause.
 """
 
 Packed = Callable[[Sequence[Task]], Batch]

@@ -132,7 +132,7 @@ class Task:
 
     @property
     def group_key(self) -> tuple[str, Target, int, str]:
-        """Key of the group of tasks that start from the same tables of the fault-free fabric."""
+        """Key of the task's group.  The tasks of a group start from the same tables of the fault-free fabric."""
         return self.digest, self.target, self.seed, self.mode
 
     def __str__(self) -> str:

@@ -45,7 +45,7 @@ class Cabling:
         return handle
 
     def ca(self, name: str, leaf: int, *, width: int | None = None, speed: float | None = None) -> None:
-        """Add a CA on the next free port of a leaf; its link has the options' width and speed, or those given."""
+        """Add a CA on the next free port of a leaf; the link has the given width and speed, or those of the options."""
         device = self.builder.add_device(NodeKind.CA, FIRST_CA_GUID + 2 * self.cas, name, 1)
         self.cas += 1
         self._connect((device, 1), (leaf, self._take(leaf)), width, speed)

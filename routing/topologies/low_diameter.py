@@ -33,9 +33,9 @@ def dragonfly(a: int, p: int, h: int, g: int | None = None, options: TopologyOpt
     switch.
 
     All switches of a group are linked to each other.  The paper does not say which switches the global links connect.
-    Here the pairs of groups get one link in turn, as long as both groups have a free global port.  Within a group the
-    links go to the switches in turn.  With g = a h + 1, any two groups have exactly one link; with fewer groups they
-    have several.  A global port that is left over stays empty.
+    Here the pairs of groups get one link each in turn, as long as both groups have a free global port.  The links of a
+    group are assigned to its switches in turn.  With g = a h + 1, any two groups have exactly one link; with fewer
+    groups they have several.  A global port that is left over stays empty.
 
     Parameters
     ----------

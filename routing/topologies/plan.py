@@ -3,7 +3,7 @@ generators.
 
 A plan identifies switches by their labels (coordinates).  It states for every link the *slot*, the position of the
 link, at both switches.  CAs take the first ports of a switch.  Then each slot takes ``redundancy`` ports, in the order
-of slots.  So equal directions have equal port numbers on all switches, on which dimension-order engines rely.  A slot
+of slots.  So equal directions have equal port numbers on all switches.  Dimension-order engines rely on this.  A slot
 that a switch at the border does not use is an empty port.
 
 GUIDs are those that ibsim assigns by default.  CAs start at 0x100000, and a CA with n ports takes n + 1 GUIDs.

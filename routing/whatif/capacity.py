@@ -68,7 +68,7 @@ def loss(before: Capacity, now: Capacity) -> float:
 
 
 def bisection_loss(before: Capacity, now: Capacity) -> float | None:
-    """Return the share of the earlier bisection traffic that is lost; None if there was none.
+    """Return the share of the earlier bisection traffic that is lost; None if there was no such traffic.
 
     Bisection traffic is the mean rate of a flow, times the number of end ports.  A flow without a path has the rate 0.
     """

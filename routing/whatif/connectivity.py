@@ -42,8 +42,8 @@ def connectivity_loss(before: Fabric, after: Fabric) -> ConnectivityLoss:
     """Compute which connectivity a fault has cost; devices and end ports before and after it are matched by GUID.
 
     If a connected component breaks into pieces, the piece with most of its end ports counts as the rest of the
-    component.  CAs in the other pieces count as cut off.  An aggregation node is part of its switch, and not reported
-    by itself.  Only end ports that count in traffic have pairs.
+    component.  CAs in the other pieces count as cut off.  An aggregation node is part of its switch, so it is not
+    reported separately.  Only end ports that count in traffic have pairs.
     Cost: O(S + T + E) for S switches, T terminals and E end ports.
     """
     old_part, part = endport_part(before), endport_part(after)

@@ -239,7 +239,7 @@ def _from_scratch(
 ) -> Capacity | None:
     """Return the throughput of tables that are computed from scratch; None if the engine fails.
 
-    If the re-route ``repaired`` was from scratch already, its throughput ``has`` is the result.
+    If the re-route ``repaired`` has already routed from scratch, the result is its throughput, ``has``.
     """
     if repaired.how == "fresh":
         return has
