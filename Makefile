@@ -13,7 +13,7 @@ PACKAGES := gcc libc6-dev python3 python3-dev python3-venv \
 # Sweeps are tried over MPI too.
 test: PACKAGES += openmpi-bin
 
-.PHONY: help demo test bench asan tsan dist packages install clean
+.PHONY: help demo test bench asan tsan dist site packages install clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ tsan: packages $(BIN)/tox ## the kernels' threads under ThreadSanitizer
 
 dist: packages $(BIN)/tox ## the sdist and the wheel in dist/, audited
 	$(BIN)/tox run -e dist
+
+site: packages $(BIN)/tox ## the documentation as a site in build/site, and man pages in build/man
+	$(BIN)/tox run -e site
 
 packages: ## the Debian packages, where they are not there already
 	@missing=$$(for p in $(PACKAGES); do \

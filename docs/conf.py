@@ -1,0 +1,57 @@
+"""Configuration of the documentation site: Sphinx renders the pages of the repository.
+
+``sphinx-build -W -c docs . FOLDER`` takes the whole repository as its sources, so that the links between the README and
+the pages under docs/ hold.  The lists of docs/index.md state which pages the navigation has.  Notebooks run while the
+site is built, and an error in one of them is an error of the build.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Any
+
+import routing
+
+ITEM = re.compile(r"^- \[[^\]]*\]\(([^)#:]+)\.(?:md|ipynb)\)", re.MULTILINE)
+
+project = "ibnue"
+author = "the authors of ibnue"
+version = release = routing.__version__
+root_doc = "docs/index"
+include_patterns = ["*.md", "docs/*.md", "docs/decisions/*.md", "docs/notebooks/*.ipynb"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+suppress_warnings = ["myst.header"]
+myst_heading_anchors = 4
+myst_enable_extensions = ["html_image"]
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 60
+html_theme = "furo"
+html_title = f"ibnue {version}"
+html_copy_source = False
+html_show_copyright = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+napoleon_google_docstring = False
+
+
+def add_contents(app: Any, name: str, source: list[str]) -> None:
+    """Append the contents of the site to the first page: for each section, the pages that its list links to.
+
+    Decisions are left out of the navigation, because every page would repeat their long list.
+    """
+    if name.startswith("docs/decisions/"):
+        source[0] = f"---\norphan: true\n---\n{source[0]}"
+    if name != root_doc:
+        return
+    for section in source[0].split("\n## ")[1:]:
+        pages = [posixpath.normpath(f"/docs/{page}") for page in ITEM.findall(section)]
+        pages = [page for page in pages if not page.startswith("/docs/decisions/")]
+        lines = ["```{toctree}", ":hidden:", f":caption: {section.partition(chr(10))[0]}", "", *pages, "```", ""]
+        source[0] += "\n".join(["", *lines])
+
+
+def setup(app: Any) -> None:
+    """Register the hook of this site with Sphinx."""
+    app.connect("source-read", add_contents)
