@@ -9,11 +9,12 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from routing.class_settings import PortClass
 from routing.errors import FabricError, InputWarning
@@ -305,7 +306,7 @@ class FabricBuilder:
         self._check_lids(switches, endports)
         if assign_lids:
             switch_lid, endport_lid = give_lids(switch_lid, endport_lid, lmc)
-        links = sorted(self._numbered_links())
+        link_device, link_port, link_width, link_speed = self._link_arrays()
         return Fabric(
             name=self.name,
             switch_guid=np.array([device.guid for device in switches], np.uint64),
@@ -321,10 +322,10 @@ class FabricBuilder:
             endport_guid=np.array([endport.guid for endport in endports], np.uint64),
             endport_lid=np.array([lid for lid, _ in endport_lid], np.uint16),
             endport_lmc=np.array([own_lmc for _, own_lmc in endport_lid], np.uint8),
-            link_device=np.array([(near[0], far[0]) for near, far, _, _ in links], np.int32).reshape(-1, 2),
-            link_port=np.array([(near[1], far[1]) for near, far, _, _ in links], np.uint8).reshape(-1, 2),
-            link_width=np.array([width for _, _, width, _ in links], np.uint8),
-            link_speed=np.array([speed for _, _, _, speed in links], np.float64),
+            link_device=link_device,
+            link_port=link_port,
+            link_width=link_width,
+            link_speed=link_speed,
             port_classes=PortClasses(recognised=tuple(_recognised(terminals))),
         )
 
@@ -356,12 +357,24 @@ class FabricBuilder:
                 )
             yield _Endport(guid, handle, port, known.lid, known.lmc, known.location)
 
-    def _numbered_links(self) -> Iterator[tuple[tuple[int, int], tuple[int, int], int, float]]:
-        """Yield the cables with device numbers in place of handles, the end with the lower number first."""
-        number = [device.number for device in self._devices]
-        for (a, port_a), (b, port_b), width, speed in self._links:
-            near, far = (number[a], port_a), (number[b], port_b)
-            yield (near, far, width, speed) if near < far else (far, near, width, speed)
+    def _link_arrays(
+        self,
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.float64]]:
+        """Return the devices (int32[E, 2]), ports (uint8[E, 2]), width and speed of the cables, in ascending order.
+
+        The end with the lower device and port is the first one.
+        """
+        count = len(self._links)
+        parts = chain.from_iterable(end for near, far, _, _ in self._links for end in (near, far))
+        ends = np.fromiter(parts, np.int64, 4 * count).reshape(count, 2, 2)
+        number = np.array([device.number for device in self._devices], np.int64)
+        # One integer for each end: ports are below 256, so it has the order of the pair (device, port).
+        keys = np.sort(number[ends[:, :, 0]] << 8 | ends[:, :, 1], axis=1) if count else np.zeros((0, 2), np.int64)
+        order = np.lexsort((keys[:, 1], keys[:, 0]))
+        keys = keys[order]
+        width = np.array([width for _, _, width, _ in self._links], np.uint8)[order]
+        speed = np.array([speed for _, _, _, speed in self._links], np.float64)[order]
+        return (keys >> 8).astype(np.int32), (keys & 255).astype(np.uint8), width, speed
 
     def _check_port_guids(self, endports: list[_Endport]) -> None:
         for before, after in pairwise(endports):

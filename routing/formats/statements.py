@@ -43,8 +43,9 @@ class PortStatements:
         FabricError
             An earlier statement about the port contradicts this one.
         """
-        answer = self.stated.setdefault(near, (*far, *rate, line))
-        if answer[4] != line and answer[:4] != (*far, *rate):
+        stated = (*far, *rate, line)
+        answer = self.stated.setdefault(near, stated)
+        if answer is not stated and answer[4] != line and answer[:4] != stated[:4]:
             raise self._error(
                 f"port {near[1]} of {near[0]:#x} is used twice, first in line {answer[4]}",
                 line,
@@ -64,7 +65,8 @@ class PortStatements:
         InputWarning
             The number of links for which neither end states a rate.  These links get the most frequent rate.
         """
-        usual, guessed = self._usual_rate(), 0
+        usual: tuple[int, float] | None = None
+        guessed = 0
         for near, (far_guid, far_port, width, speed, line) in self.stated.items():
             far = (far_guid, far_port)
             back = self.stated.get(far)
@@ -97,9 +99,12 @@ class PortStatements:
                     "both ends of a cable must agree",
                 )
             known = width or back[2], max(speed, back[3])
-            guessed += not all(known)
-            self._cable(builder, near, far, (known[0] or usual[0], known[1] or usual[1]), line)
-        if guessed:
+            if not all(known):
+                guessed += 1
+                usual = usual or self._usual_rate()
+                known = known[0] or usual[0], known[1] or usual[1]
+            self._cable(builder, near, far, known, line)
+        if usual is not None:
             links = count_noun(guessed, "link has", "links have")
             rate = f"{usual[0]}x{speed_name(usual[1])}"
             warnings.warn(
