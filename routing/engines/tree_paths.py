@@ -155,10 +155,20 @@ def excess_utilisation(
     load, level
         All-to-all load of each channel (float64[C]), and the level of each switch (int32[S]).
     """
-    inverse_rate = inverse_capacity(fabric, options.link_weights)
+    utilisation = load * inverse_capacity(fabric, options.link_weights)
+    return np.maximum(utilisation / channel_ceilings(fabric, destinations, level, options) - 1.0, 0.0)
+
+
+def channel_ceilings(
+    fabric: Fabric, destinations: Destinations, level: npt.NDArray[np.int32], options: EngineOptions
+) -> npt.NDArray[np.float64]:
+    """Return float64[C], the ceiling of each channel (:func:`routing.trees.descent.ceilings`).
+
+    For the arguments see :func:`excess_utilisation`.
+    """
     mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)
-    limit = ceilings(fabric, level, inverse_rate, fabric.source_weight_at.astype(np.float64), mass)[0]
-    return np.maximum(load * inverse_rate / limit - 1.0, 0.0)
+    inverse_rate, sources = inverse_capacity(fabric, options.link_weights), fabric.source_weight_at.astype(np.float64)
+    return ceilings(fabric, level, inverse_rate, sources, mass)[0]
 
 
 def _closed_form(
