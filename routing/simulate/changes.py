@@ -6,18 +6,18 @@ A case of a scenario file states which tables are written, at which tick, and wh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from routing.deadlock.double_scheme import double_scheme
 from routing.endports import endport_names
 from routing.errors import ParseError
 from routing.simulate.handmade import lids_of
-from routing.simulate.link_faults import Do, link_actions, with_room
-from routing.simulate.network import Network, build_network
+from routing.simulate.link_faults import link_actions, with_room
+from routing.simulate.network import build_network
+from routing.simulate.plan import Action, Do, Plan
 from routing.simulate.run import Simulation
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_fabric import scenario_fabric, scenario_routing
@@ -30,53 +30,11 @@ from routing.simulate.scenario_setup import (
     timing_of,
     traffic_of,
 )
-from routing.simulate.traffic import FOREVER, Flow, Traffic
+from routing.simulate.table_changes import NEW_TABLES, plan_table_change
+from routing.simulate.traffic import FOREVER, Flow
 from routing.tables import Routing
 
 FlowTables = Sequence[Mapping[str, Any]]
-Lids = npt.NDArray[np.bool_]
-
-
-class Action(NamedTuple):
-    """Action on a simulation at a given tick, such as writing new tables.
-
-    Attributes
-    ----------
-    tick
-        Tick at which the action takes place.
-    do
-        Function to call with the simulation.
-    drained
-        bool[L]: LIDs for which no packet should be in flight at that tick, because the change has waited until these
-        packets left.  None: no such requirement.
-    """
-
-    tick: int
-    do: Do
-    drained: Lids | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """Complete input of a simulation run.
-
-    Attributes
-    ----------
-    network, traffic
-        Network with its initial tables, and the traffic.
-    owner
-        For each flow of the traffic, the index in ``names`` of the flow of the scenario file to which it belongs.
-    names
-        Names of the scenario file's flows, by which results are reported.
-    actions
-        Actions during the run, in order of time.
-    """
-
-    network: Network
-    traffic: Traffic
-    owner: tuple[int, ...]
-    names: tuple[str, ...]
-    actions: tuple[Action, ...] = ()
 
 
 class _Part(NamedTuple):
@@ -110,6 +68,8 @@ def plan_of(scenario: Scenario, case: Case) -> Plan:
     """
     flows = flows_of(scenario, case)
     names = [str(flow["name"]) for flow in flows]
+    if any(key in case.table.get("change", {}) for key in NEW_TABLES):
+        return plan_table_change(scenario, case, flows)
     if "change" in case.table and "fault" in case.table:
         raise scenario.error(f"case {case.name!r} has a change and a fault", *case.where, remedy="make two cases of it")
     if "change" in case.table:
@@ -191,7 +151,8 @@ class _Change:
         """Return a run that starts with the old tables and performs the given actions."""
         network = build_network(self._fabric, self._old, timing_of(self._scenario, self._case, self._fabric), vls=vls)
         traffic = traffic_of(self._scenario, self._case, network, self._flows)
-        return Plan(network, traffic, tuple(range(len(names))), names, tuple(actions))
+        change = (actions[0].tick, actions[-1].tick) if actions else None
+        return Plan(network, traffic, tuple(range(len(names))), names, tuple(actions), change=change)
 
     def _at_once(self, names: tuple[str, ...]) -> Plan:
         """Return a run that writes all new tables at one tick."""
@@ -251,6 +212,7 @@ class _Change:
         flows = [(replace(part.flow, start=a, stop=b), part.owner) for part in parts for a, b in part.periods]
         return replace(
             plan,
+            change=(actions[0].tick, actions[-1].tick),
             traffic=replace(plan.traffic, flows=tuple(flow for flow, _ in flows)),
             owner=tuple(owner for _, owner in flows),
             actions=tuple(actions),

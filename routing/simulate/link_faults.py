@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from routing.engines import ENGINES
-from routing.engines.base import EngineOptions
+from routing.engines.base import Engine, EngineOptions
 from routing.fabric import Fabric
 from routing.publish import verify
 from routing.reroute import Published, reroute
 from routing.simulate.network import Network, build_network
+from routing.simulate.plan import Do
 from routing.simulate.run import Simulation
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_fabric import cable_between, enough_vls, pair
 from routing.simulate.scenario_schema import made_by
 from routing.simulate.scenario_setup import measurement_window, packet_ticks
 from routing.tables import Routing
-
-Do = Callable[[Simulation], None]
 
 
 class _Moment(NamedTuple):
@@ -75,6 +74,45 @@ def _moments(scenario: Scenario, case: Case, fabric: Fabric) -> list[_Moment]:
     return sorted(found, key=lambda moment: moment.tick)
 
 
+def links_down_at(scenario: Scenario, case: Case, fabric: Fabric, tick: int) -> set[int]:
+    """Return the links of a simulation case that are down at a tick."""
+    down = set[int]()
+    for moment in _moments(scenario, case, fabric):
+        if moment.link is not None and moment.tick <= tick:
+            (down.add if moment.down else down.discard)(moment.link)
+    return down
+
+
+def rerouted(scenario: Scenario, case: Case, before: tuple[Fabric, Routing], fabric: Fabric) -> Routing:
+    """Return the tables that a re-route computes for a fabric with faults, from the tables of the whole fabric.
+
+    Raises
+    ------
+    ParseError
+        The tables of the case are not those of an engine.
+    """
+    engine, options, published = _published(scenario, case, *before)
+    with enough_vls(scenario, *case.where, "change"):
+        return reroute(engine, options, published, fabric).routing
+
+
+def _published(
+    scenario: Scenario, case: Case, fabric: Fabric, tables: Routing
+) -> tuple[Engine, EngineOptions, Published]:
+    """Return the engine of a simulation case, its options for re-routes, and its first tables with their proof."""
+    routing = scenario.tables["routing"]
+    if made_by(routing, case.table) != "engine":
+        where = "fault" if "fault" in case.table else "change"
+        raise scenario.error(
+            f"case {case.name!r} re-routes, so it needs an engine", *case.where, where,
+            remedy="give it an engine, in place of what its tables are now",
+        )  # fmt: skip
+    name: Any = case.table.get("engine", routing.get("engine"))
+    engine, options = ENGINES[name], EngineOptions(vls=tables.vls, threads=1)
+    proof = verify(fabric, tables, engine, threads=1, explain=False).proof
+    return engine, options, Published(fabric, tables, proof)
+
+
 def _check_within(scenario: Scenario, case: Case, fault: Mapping[str, Any], *where: str | int) -> None:
     """Raise ParseError if a fault would have no effect, because its time is not before the end of the run."""
     _, end = measurement_window(scenario, case)
@@ -113,16 +151,8 @@ def _writers(scenario: Scenario, case: Case, network: Network, moments: list[_Mo
     """
     if all(moment.link is not None for moment in moments):
         return {}
-    routing = scenario.tables["routing"]
-    if made_by(routing, case.table) != "engine":
-        remedy = "give it an engine, in place of what its tables are now"
-        raise scenario.error(
-            f"case {case.name!r} re-routes, so it needs an engine", *case.where, "fault", remedy=remedy
-        )
-    name: Any = case.table.get("engine", routing.get("engine"))
-    engine, options = ENGINES[name], EngineOptions(vls=network.routing.vls, threads=1)
-    proof = verify(network.fabric, network.routing, engine, threads=1, explain=False).proof
-    before, down, writers = Published(network.fabric, network.routing, proof), set[int](), dict[int, Do]()
+    engine, options, before = _published(scenario, case, network.fabric, network.routing)
+    down, writers = set[int](), dict[int, Do]()
     for number, moment in enumerate(moments):
         if moment.link is None:
             fabric = network.fabric.without_links(down)

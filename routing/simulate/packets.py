@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ import numpy.typing as npt
 
 from routing.numerals import count_noun
 from routing.simulate.case_output import CaseOutput, Series, tables_stated
-from routing.simulate.changes import Plan, plan_of
+from routing.simulate.changes import plan_of
 from routing.simulate.events import describe
 from routing.simulate.network import BLOCK
 from routing.simulate.options import Switching
+from routing.simulate.plan import Plan
 from routing.simulate.run import Simulation, simulate
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_schema import made_by
@@ -76,6 +78,10 @@ class _Recorder:
     buffers: list[npt.NDArray[np.int64]] = field(default_factory=list)
     taken: list[npt.NDArray[np.int64]] = field(default_factory=list)
     got: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    delivered: list[tuple[int, int]] = field(default_factory=list)
+    """Packets delivered so far and the sum of their latencies, at each point."""
+    knots: int = 0
+    """Number of points at which a knot exists, counted in runs with a change of tables."""
     left: list[int] = field(default_factory=list)
     """Number of packets in flight to the LIDs that should be drained, for each action that requires drained LIDs."""
     done: int = 0
@@ -90,7 +96,10 @@ class _Recorder:
         vcs = self.simulation.virtual_channels()
         self.buffers.append(vcs.occupancy[self.channels].sum(axis=1))
         self.taken.append((vcs.buffer - vcs.credits)[self.channels].sum(axis=1))
-        self.got.append(by_name(self.plan, self.simulation.flows().bytes))
+        flows = self.simulation.flows()
+        self.got.append(by_name(self.plan, flows.bytes))
+        self.delivered.append((int(flows.packets.sum()), int(flows.latency.sum())))
+        self.knots += self.plan.change is not None and bool(self.simulation.wait_graph().deadlocks)
 
     def run(self, until: int, step: int) -> None:
         """Run to a tick in steps.  Perform the actions that are due, and record a point after each step."""
@@ -115,10 +124,17 @@ class _Recorder:
 
     def _in_flight(self, lids: npt.NDArray[np.bool_]) -> int:
         """Return the number of packets in flight that belong to flows with a destination among the given LIDs."""
+        if lids.all():
+            return self.simulation.totals()["in_flight"]
         counts = self.simulation.flows()
-        out = counts.sent_packets - counts.packets - counts.dropped
-        return int(sum(n for n, flow in zip(out.tolist(), self.plan.traffic.flows, strict=True)
-                       if lids[list(flow.destinations)].any()))  # fmt: skip
+        out, queued = counts.sent_packets - counts.packets - counts.dropped, self.simulation.packets()
+        found = 0
+        for number, flow in enumerate(self.plan.traffic.flows):
+            meant = lids[list(flow.destinations)]
+            # A flow to LIDs inside and outside the set: only the packets in queues state their LID.
+            mixed = meant.any() and not meant.all()
+            found += int(lids[queued[queued[:, 0] == number, 1]].sum() if mixed else out[number] * meant.any())
+        return found
 
     def shares(self) -> npt.NDArray[np.float64]:
         """Return the throughput of each named flow since the previous point: float64[n, names], as fractions of a
@@ -162,6 +178,7 @@ def _of_flows(simulation: Simulation, plan: Plan, early: npt.NDArray[np.int64], 
         "least": round(float(share.min()), 4),
         "most": round(float(share.max()), 4),
         "latency": round(float(flows.latency.sum() / delivered / packet_of(simulation)), 3),
+        "latency_worst": round(float(flows.worst.max(initial=0)) / packet_of(simulation), 3),
         "finished": simulation.totals()["in_flight"] == 0 and bool((flows.messages_done == flows.messages).all()),
     }
 
@@ -182,6 +199,7 @@ def _of_switches(simulation: Simulation) -> Found:
         "hoq_discards": int(counters.port_sw_hoq_lifetime_limit_discards.sum()),
         "stalled_discards": int(counters.vl_stalled_discards.sum()),
         "overruns": int(counters.buffer_overrun_errors.sum()),
+        "no_route_discards": int(counters.port_rcv_switch_relay_errors.sum()),
         "link_down_discards": int(counters.link_down_discards.sum()),
         "masters": int((log[:, 1] == Event.MASTER).sum()),
         "master_switches": [labels[row] for row in log[log[:, 1] == Event.MASTER, 5].tolist()],
@@ -253,6 +271,31 @@ def _over_time(recorder: _Recorder, start: float) -> Found:
     }
 
 
+def _of_change(recorder: _Recorder, start: int) -> Found:
+    """Return the figures about a change of tables: latency and throughput before, during and after it, and knots.
+
+    "During" is the time from the first to the last write.  A phase without time is left out.  ``start`` is the tick at
+    which the measurement starts.
+    """
+    if recorder.plan.change is None:
+        return {}
+    packet, times = recorder.packet, np.asarray(recorder.time) * recorder.packet
+    got = np.asarray(recorder.got, float).sum(axis=1)
+    delivered = np.asarray(recorder.delivered, float)
+    bounds = [start, *recorder.plan.change, recorder.simulation.now]
+    phases = {}
+    for name, (begin, end) in zip(("before", "during", "after"), pairwise(bounds), strict=True):
+        first, last = (int(np.searchsorted(times, tick - 0.5)) for tick in (begin, end))
+        if begin >= end or last >= len(times):
+            continue
+        count, latency = delivered[last] - delivered[first]
+        phases[name] = {
+            "latency": round(latency / packet / count, 3) if count else None,
+            "total": round((got[last] - got[first]) / BLOCK / (end - begin), 4),
+        }
+    return {"phases": phases, "deadlocks_seen": recorder.knots}
+
+
 def _stated(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
     """Return the settings that influence the result and are printed with it."""
     switching = simulation.switching
@@ -275,7 +318,11 @@ def run_packets(scenario: Scenario, case: Case) -> CaseOutput:
     """Simulate the packets of one simulation case, and return its figures, settings, time series and events."""
     plan = plan_of(scenario, case)
     simulation = simulate(
-        plan.network, plan.traffic, switching=switching_of(scenario, case), remedies=remedies_of(scenario, case)
+        plan.network,
+        plan.traffic,
+        switching=switching_of(scenario, case),
+        remedies=remedies_of(scenario, case),
+        mechanisms=plan.mechanisms,
     )
     packet, run = packet_ticks(scenario), scenario.tables["run"]
     start, until = measurement_window(scenario, case)
@@ -290,6 +337,7 @@ def run_packets(scenario: Scenario, case: Case) -> CaseOutput:
     recorder.run(until, step)
     found = _of_flows(simulation, plan, early, until - start) | _of_switches(simulation)
     found |= _over_time(recorder, start / packet) | {"links_used": _links_used(simulation, sent)}
+    found |= _of_change(recorder, start)
     events = tuple((round(tick / packet, 2), text) for tick, text in describe(simulation, MOST_EVENTS))
     return CaseOutput(found, _stated(scenario, case, simulation), recorder.series(), events)
 

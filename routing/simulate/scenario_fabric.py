@@ -197,10 +197,10 @@ def scenario_routing(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequ
 
     made = made_by(scenario.tables["routing"], case.table)
     if made == "engine":
-        return _engines_tables(scenario, fabric, table, stated("engine"), stated("vls"))
+        return engine_tables(scenario, fabric, table, stated("engine"), stated("vls"))
     if made == "tables":
         position = (*case.where, "routing") if "routing" in case.table else ("routing",)
-        return _read(scenario, fabric, case.table.get("routing", table)["tables"], *position, "tables")
+        return read_scenario_tables(scenario, fabric, case.table.get("routing", table)["tables"], *position, "tables")
     if made == "rule":
         with scenario.placed("routing", "rule"):
             return scenario.choice("rule for tables", table["rule"], RULES)(fabric)
@@ -212,7 +212,7 @@ def scenario_routing(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequ
     return tables_from_paths(fabric, paths, vls=vls, sl=sl, fill=table.get("fill", not paths))
 
 
-def _engines_tables(
+def engine_tables(
     scenario: Scenario, fabric: Fabric, table: Mapping[str, Any], stated: Where, vls_stated: Where
 ) -> Routing:
     """Compute tables with the routing engine that a scenario names.
@@ -238,7 +238,7 @@ def enough_vls(scenario: Scenario, *where: str | int) -> Iterator[None]:
         raise scenario.error(str(error), *where, remedy=f"{most}use an engine that needs fewer") from None
 
 
-def _read(scenario: Scenario, fabric: Fabric, path: str, *where: str | int) -> Routing:
+def read_scenario_tables(scenario: Scenario, fabric: Fabric, path: str, *where: str | int) -> Routing:
     """Read tables from files, and check that they fit the fabric.
 
     ``where`` is the location of the tables' path in the scenario file, for error messages.

@@ -63,8 +63,9 @@ SCHEME_KEYS: Mapping[str, set[str]] = {
     "step": {"token"},
 }
 CHANGE_KEYS: Mapping[str, set[str]] = {
-    "every": {"one by one", "drained", "double scheme"},
-    "order": {"one by one"},
+    "every": {"one by one", "rounds", "removed first", "drained", "double scheme"},
+    "order": {"one by one", "rounds"},
+    "shuffle": {"one by one", "rounds"},
 }
 
 

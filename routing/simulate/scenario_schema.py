@@ -112,7 +112,10 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "channels": Key(INTEGER, True, 0, 10**6), "escape": Key(LIST, True, item=Key(NUMBER, least=0, most=10**6)),
         "usable": Key(INTEGER, least=1, most=10**6),
     },
-    "change": {"how": Key(TEXT, True), "at": NEEDED_TIME, "every": TIME, "order": NAMES},
+    "change": {
+        "how": Key(TEXT, True), "at": NEEDED_TIME, "every": TIME, "order": NAMES, "shuffle": Key(FLAG),
+        "engine": Key(TEXT), "vls": VLS, "seed": SEED, "tables": Key(TEXT), "reroute": Key(FLAG),
+    },
     "remedy": {
         "hoq": TIME, "stall_count": Key(INTEGER, least=0, most=2**16 - 1), "lifetime": TIME, "breaker": Key(TEXT),
         "detect": TIME, "repeat": TIME, "release": TIME, "extra": Key(INTEGER, least=0, most=2048 * 64),

@@ -8,40 +8,20 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from sim_random import any_behaviour, any_flow, any_network
-from slow_simulate import Slow
+from slow_compare import assert_equal, slow_twin
 
-from routing._kernels.simulate import VC_FIELDS
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import OptionError
-from routing.simulate.mechanisms.base import with_mechanisms
 from routing.simulate.mechanisms.hold import Hold
 from routing.simulate.network import Timing, build_network
-from routing.simulate.options import option_arrays
 from routing.simulate.run import Simulation, simulate
 from routing.simulate.state import StopReason
-from routing.simulate.traffic import Traffic, all_to_all, traffic_arrays, uniform
+from routing.simulate.traffic import Traffic, all_to_all, uniform
 from routing.topologies import generate
 
 
-def slow_twin(network, traffic, switching, remedies, mechanisms):
-    options = option_arrays(network, switching, remedies, traffic.mtu)
-    return Slow(
-        network.arrays,
-        with_mechanisms(options, mechanisms, network, traffic),
-        traffic_arrays(network, traffic),
-    )
-
-
-def assert_equal(fast, slow):
-    """Compare all counters of a simulation with those of its slow twin."""
-    handle = fast._handle
-    np.testing.assert_array_equal(handle.channels(), np.array(slow.channel_rows()))
-    np.testing.assert_array_equal(handle.virtual_channels().reshape(-1, len(VC_FIELDS)), np.array(slow.vc_rows()))
-    np.testing.assert_array_equal(handle.flows()[:, [0, 1, 3, 4, 5, 6, 7, 8, 9]], np.array(slow.flow_rows()))
-
-
-@examples(25)
+@examples(12)
 @given(st.integers(0, 1 << 30))
 def test_holds_in_anything_small(seed):
     rng = random.Random(seed)

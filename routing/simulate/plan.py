@@ -1,0 +1,66 @@
+"""Define the plan of a simulation run of a scenario: network, traffic, mechanisms, and actions during the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.simulate.mechanisms.base import Mechanism
+from routing.simulate.network import Network
+from routing.simulate.run import Simulation
+from routing.simulate.traffic import Traffic
+
+Do = Callable[[Simulation], None]
+Lids = npt.NDArray[np.bool_]
+
+
+class Action(NamedTuple):
+    """Action on a simulation at a given tick, such as writing new tables.
+
+    Attributes
+    ----------
+    tick
+        Tick at which the action takes place.
+    do
+        Function to call with the simulation.
+    drained
+        bool[L]: LIDs for which no packet should be in flight at that tick, because the change has waited until these
+        packets left.  None: no such requirement.
+    """
+
+    tick: int
+    do: Do
+    drained: Lids | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Complete input of a simulation run.
+
+    Attributes
+    ----------
+    network, traffic
+        Network with its initial tables, and the traffic.
+    owner
+        For each flow of the traffic, the index in ``names`` of the flow of the scenario file to which it belongs.
+    names
+        Names of the scenario file's flows, by which results are reported.
+    actions
+        Actions during the run, in order of time.
+    mechanisms
+        Mechanisms to attach to the simulation.
+    change
+        Ticks of the first and the last write of a change of tables.  None: the run has no change of tables.
+    """
+
+    network: Network
+    traffic: Traffic
+    owner: tuple[int, ...]
+    names: tuple[str, ...]
+    actions: tuple[Action, ...] = ()
+    mechanisms: tuple[Mechanism, ...] = ()
+    change: tuple[int, int] | None = None

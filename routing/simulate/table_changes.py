@@ -1,0 +1,128 @@
+"""Plan a change from the tables of a scenario to those of another engine or file, by any method, while traffic runs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from routing.endports import endport_names
+from routing.errors import ParseError
+from routing.fabric import Fabric
+from routing.simulate.link_faults import link_actions, links_down_at, rerouted
+from routing.simulate.mechanisms.hold import Hold
+from routing.simulate.network import build_network
+from routing.simulate.plan import Action, Do, Plan
+from routing.simulate.run import Simulation
+from routing.simulate.scenario import Case, Scenario
+from routing.simulate.scenario_fabric import engine_tables, read_scenario_tables, scenario_fabric, scenario_routing
+from routing.simulate.scenario_setup import measurement_window, packet_ticks, switching_of, timing_of, traffic_of
+from routing.simulate.table_writes import METHODS, TableChange, TableWrite, aligned, vls_of
+from routing.tables import Routing
+
+NEW_TABLES = ("engine", "tables", "reroute")
+"""Keys of ``[case.change]`` that name the source of the new tables."""
+
+
+def plan_table_change(scenario: Scenario, case: Case, flows: Sequence[Mapping[str, Any]]) -> Plan:
+    """Return the run of a simulation case whose change names the new tables: an engine, files, or a re-route.
+
+    Links that are down at the start of the change are missing in the fabric of the new tables.
+
+    Raises
+    ------
+    InputError
+        The change is inconsistent, changes nothing, or does not end within the run.
+    """
+    fabric, at, every = scenario_fabric(scenario), *_times(scenario, case)
+    routing = scenario_routing(scenario, case, fabric, flows)
+    after = fabric.without_links(links_down_at(scenario, case, fabric, at))
+    old, new = aligned(after, routing, _new_tables(scenario, case, (fabric, routing), after))
+    change = TableChange(after, old, new, every, _order(scenario, case, fabric))
+    with scenario.placed(*case.where, "change", "how"):
+        writes = scenario.choice("method to change tables", case.table["change"]["how"], METHODS)(change)
+    _check(scenario, case, change, at, writes)
+    network = build_network(fabric, old, timing_of(scenario, case, fabric), vls=vls_of(old, new, writes))
+    traffic = traffic_of(scenario, case, network, flows)
+    names = [str(flow["name"]) for flow in flows]
+    if scenario.tables["traffic"]:
+        labels = endport_names(fabric)
+        names = [labels[flow.source] for flow in traffic.flows]
+    holds = (Hold(),) if any(write.held is not None for write in writes) else ()
+    actions = [Action(tick, do) for tick, do in link_actions(scenario, case, network)]
+    actions += [Action(at + write.after, write_action(write), write.drained) for write in writes]
+    return Plan(
+        network, traffic, tuple(range(len(names))), tuple(names),
+        tuple(sorted(actions, key=lambda action: action.tick)), holds, (at, at + writes[-1].after),
+    )  # fmt: skip
+
+
+def _times(scenario: Scenario, case: Case) -> tuple[int, int]:
+    """Return the tick at which a change begins, and its key ``every`` in ticks."""
+    table, packet = case.table["change"], packet_ticks(scenario)
+    return round(float(table["at"]) * packet), round(float(table.get("every", 0)) * packet)
+
+
+def _new_tables(scenario: Scenario, case: Case, before: tuple[Fabric, Routing], fabric: Fabric) -> Routing:
+    """Return the new tables of a change, for the fabric without the links that are down."""
+    table, where = case.table["change"], (*case.where, "change")
+    named = [key for key in NEW_TABLES if table.get(key)]
+    if len(named) != 1:
+        raise scenario.error(
+            f"case {case.name!r} has new tables of {' and '.join(named) or 'nothing'}", *where,
+            remedy=f"give change one of {', '.join(NEW_TABLES)}",
+        )  # fmt: skip
+    if named == ["engine"]:
+        return engine_tables(scenario, fabric, table, (*where, "engine"), (*where, "vls"))
+    if named == ["tables"]:
+        return read_scenario_tables(scenario, fabric, table["tables"], *where, "tables")
+    return rerouted(scenario, case, before, fabric)
+
+
+def _order(scenario: Scenario, case: Case, fabric: Fabric) -> list[int]:
+    """Return the rows of all switches in the order in which a change writes them."""
+    table, labels = case.table["change"], fabric.labels[: fabric.switches]
+    rows = list(range(fabric.switches))
+    if "order" in table:
+        if sorted(table["order"]) != sorted(labels):
+            problem = f"the order {table['order']!r} does not name every switch once"
+            raise scenario.error(problem, *case.where, "change", "order")
+        rows = [labels.index(name) for name in table["order"]]
+    if table.get("shuffle"):
+        random.Random(switching_of(scenario, case).seed).shuffle(rows)
+    return rows
+
+
+def _check(scenario: Scenario, case: Case, change: TableChange, at: int, writes: Sequence[TableWrite]) -> None:
+    """Raise ParseError if a change has no effect, or does not end within the run."""
+
+    def error(problem: str, remedy: str) -> ParseError:
+        return scenario.error(f"case {case.name!r} {problem}", *case.where, "change", "at", remedy=remedy)
+
+    old, new = change.old, change.new
+    tables = ((old.lft, new.lft), (old.sl, new.sl), (old.sl2vl, new.sl2vl))
+    if not writes or all(np.array_equal(before, after) for before, after in tables):
+        raise error("changes tables, and they stay as they are", "name another engine or other tables")
+    _, end = measurement_window(scenario, case)
+    if at + writes[-1].after >= end:
+        packet = packet_ticks(scenario)
+        last = (at + writes[-1].after) / packet
+        raise error(f"changes tables until {last:g}, and runs until {end / packet:g}", "let the run go on for longer")
+
+
+def write_action(write: TableWrite) -> Do:
+    """Return the action that carries out one step of a change."""
+
+    def do(simulation: Simulation) -> None:
+        if write.sl2vl is not None:
+            simulation.set_sl2vl(write.sl2vl)
+        if write.lft is not None:
+            simulation.set_lft(write.lft)
+        if write.sl is not None:
+            simulation.set_sl(write.sl)
+        if write.held is not None:
+            Hold().hold(simulation, np.flatnonzero(write.held).tolist())
+
+    return do

@@ -1,0 +1,195 @@
+"""Compute the sequence of writes by which a subnet manager replaces tables while traffic runs.
+
+Each method is a sequence of table writes, with holds of injection where the method needs them.  The simulator carries
+the sequence out, so its cost in packets, latency and deadlocks can be measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.deadlock.double_scheme import double_scheme
+from routing.deadlock.schedule_search import find_schedule
+from routing.errors import OptionError
+from routing.fabric import NO_PORT, Fabric
+from routing.simulate.network import data_vls
+from routing.tables import DATA_VLS, Routing
+
+Bytes = npt.NDArray[np.uint8]
+Lids = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class TableWrite:
+    """One step of a change of tables.
+
+    Attributes
+    ----------
+    after
+        Ticks from the start of the change to this step.
+    lft, sl2vl, sl
+        Tables that are in force from this step on; None: the table does not change.
+    held
+        bool[L], LIDs to which CAs send nothing from this step on; None: as before.
+    drained
+        bool[L], LIDs to which no packet should be in flight at this step.  None: no such requirement.
+    """
+
+    after: int
+    lft: Bytes | None = None
+    sl2vl: Bytes | None = None
+    sl: Bytes | None = None
+    held: Lids | None = None
+    drained: Lids | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TableChange:
+    """Change from old to new tables.
+
+    Attributes
+    ----------
+    fabric
+        Fabric whose switches are written.
+    old, new
+        Tables of equal shapes (see :func:`aligned`).
+    every
+        Ticks between two switches (one by one), two rounds, or the steps of a drain.
+    order
+        Rows of the switches in the order in which they are written.
+    """
+
+    fabric: Fabric
+    old: Routing
+    new: Routing
+    every: int
+    order: Sequence[int]
+
+    def at_once(self) -> list[TableWrite]:
+        """Return the writes of all tables at one tick."""
+        return [TableWrite(0, *_all(self.new))]
+
+    def one_by_one(self) -> list[TableWrite]:
+        """Return the writes of one switch after the other.
+
+        An SL2VL table for all switches changes with the first switch, and the SLs of senders with the last.
+        """
+        lft, sl2vl, writes = self.old.lft, self.old.sl2vl, list[TableWrite]()
+        for number, switch in enumerate(self.order):
+            lft = _with_row(lft, self.new.lft, switch)
+            sl2vl = _with_row(sl2vl, self.new.sl2vl, switch) if sl2vl.ndim > 1 else self.new.sl2vl
+            writes.append(TableWrite(number * self.every, lft, sl2vl))
+        writes[-1] = replace(writes[-1], sl=self.new.service_levels.matrix)
+        return writes
+
+    def rounds(self) -> list[TableWrite]:
+        """Return the writes of the planner's rounds (:func:`routing.deadlock.schedule_search.find_schedule`).
+
+        The switches of a round are written one by one in the first half of ``every``.  The second half is the wait for
+        packets to leave.  The SLs of senders change with the last switch.
+
+        Raises
+        ------
+        OptionError
+            The planner finds no rounds.
+        """
+        schedule = find_schedule(self.fabric, self.old, self.new, threads=1)
+        if schedule is None:
+            raise OptionError("no rounds of writing without a credit loop were found", remedy='use how = "drained"')
+        state, writes = self.old.lft, list[TableWrite]()
+        for number, goal in enumerate(schedule.states(self.old.lft, self.new.lft)):
+            switches = [switch for switch in self.order if (state[switch] != goal[switch]).any()]
+            for place, switch in enumerate(switches):
+                state = _with_row(state, goal, switch)
+                writes.append(TableWrite(number * self.every + place * (self.every // 2) // len(switches), state))
+        return [*writes[:-1], replace(writes[-1], sl=self.new.service_levels.matrix)] if writes else []
+
+    def removed_first(self) -> list[TableWrite]:
+        """Return the writes of a change that drops packets: changed entries are removed, and written later."""
+        left = np.where(self.old.lft == self.new.lft, self.old.lft, np.uint8(NO_PORT))
+        return [TableWrite(0, left), TableWrite(self.every, *_all(self.new))]
+
+    def drained(self) -> list[TableWrite]:
+        """Return the writes of a static change: nothing is sent for ``every`` ticks, then all tables are written."""
+        nothing, everything = np.zeros(len(self.fabric.lids), bool), np.ones(len(self.fabric.lids), bool)
+        return [TableWrite(0, held=everything), TableWrite(self.every, *_all(self.new), nothing, everything)]
+
+    def double_scheme(self) -> list[TableWrite]:
+        """Return the writes of the Double Scheme: the LIDs are split into two sets, which drain one after the other.
+
+        Raises
+        ------
+        OptionError
+            There is no safe Double Scheme for these tables.
+        """
+        scheme = double_scheme(self.fabric, self.old, self.new, max_vls=DATA_VLS, threads=1)
+        if scheme is None or not scheme.safe:
+            raise OptionError("there is no Double Scheme for these tables", remedy='use how = "drained"')
+        first, second, none = scheme.first, scheme.second, np.zeros(len(self.fabric.lids), bool)
+        tables = [aligned(self.fabric, self.old, scheme.steps[step].tables)[1] for step in (0, 2, 4)]
+        return [
+            TableWrite(0, *_all(tables[0]), first),
+            TableWrite(self.every, *_all(tables[1]), second, first),
+            TableWrite(2 * self.every, *_all(tables[2]), none, second),
+        ]
+
+
+METHODS: Mapping[str, Callable[[TableChange], list[TableWrite]]] = {
+    "at once": TableChange.at_once,
+    "one by one": TableChange.one_by_one,
+    "rounds": TableChange.rounds,
+    "removed first": TableChange.removed_first,
+    "drained": TableChange.drained,
+    "double scheme": TableChange.double_scheme,
+}
+"""Methods to change tables, by the name that a scenario uses."""
+
+
+def _all(routing: Routing) -> tuple[Bytes, Bytes, Bytes]:
+    return routing.lft, routing.sl2vl, routing.service_levels.matrix
+
+
+def _with_row(table: Bytes, source: Bytes, row: int) -> Bytes:
+    """Return a copy of a table in which one row is that of ``source``."""
+    changed = table.copy()
+    changed[row] = source[row]
+    return changed
+
+
+def aligned(fabric: Fabric, old: Routing, new: Routing) -> tuple[Routing, Routing]:
+    """Return two routings with SL tables and SL2VL tables of equal shapes, because a simulation keeps the shapes.
+
+    SLs by destination become SLs by switch, and SLs by switch become SLs by source LID, if the other routing needs it.
+    One SL2VL table for all switches becomes a table for each pair of ports.
+    """
+    both = (old, new)
+    by_lid = any(routing.service_levels.by_source_lid for routing in both)
+    rows = len(fabric.lids) if by_lid else fabric.switches
+    by_port = next((routing.sl2vl.shape for routing in both if routing.sl2vl.ndim > 1), None)
+
+    def shaped(routing: Routing) -> Routing:
+        sls = routing.service_levels
+        if by_lid and sls.by_switch:
+            sl = sls.matrix[np.maximum(fabric.lids.switch, 0)]
+        elif all(one.service_levels.by_lid for one in both):
+            sl = sls.matrix[0]
+        else:
+            sl = np.ascontiguousarray(sls.with_rows(rows))
+        sl2vl = routing.sl2vl
+        if by_port is not None and sl2vl.ndim == 1:
+            sl2vl = np.ascontiguousarray(np.broadcast_to(sl2vl, by_port))
+        return replace(routing, sl=sl, sl2vl=sl2vl)
+
+    return shaped(old), shaped(new)
+
+
+def vls_of(old: Routing, new: Routing, writes: Sequence[TableWrite]) -> int:
+    """Return the number of data VLs that the packets of a change may use: with any SLs and any SL2VL of its steps."""
+    sls = [old.sl, new.sl, *(write.sl for write in writes if write.sl is not None)]
+    maps = [old.sl2vl, new.sl2vl, *(write.sl2vl for write in writes if write.sl2vl is not None)]
+    used = np.unique(np.concatenate([np.unique(sl) for sl in sls]))
+    return max(data_vls(replace(old, sl=used, sl2vl=sl2vl)) for sl2vl in maps)
