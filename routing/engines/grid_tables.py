@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -69,60 +70,14 @@ class GridRoutes:
     @cached_property
     def next_channel(self) -> npt.NDArray[np.uint8]:
         """Index of the next channel among the channels of the switch, uint8[D, S]; 255 for none."""
-        channels, bundles, hop = self.fabric.channels, self.bundles, self.paths.hop[self.side, self.destinations.root]
-        # The channels of a bundle are consecutive, in the order of their ports.
-        by_bundle = np.argsort(bundles.of, kind="stable")
-        size = np.bincount(bundles.of, minlength=len(bundles.dst))
-        first = np.cumsum(size) - size
-        found = np.full(hop.shape, NONE, np.uint8)
-        for switch in range(self.fabric.switches):
-            low, high = int(bundles.first[switch]), int(bundles.first[switch + 1])
-            index = np.full(256, NONE, np.uint8)
-            index[: high - low] = by_bundle[first[low:high]] - channels.first[switch]
-            found[:, switch] = index[hop[:, switch]]
-        if len(by_bundle) > len(size):
-            destination, row, bundle = self._entries_of_several(hop, size)
-            channel = by_bundle[first[bundle] + self._turns(destination, row, bundle, size)]
-            found[destination, row] = channel - channels.first[row]
-        return found
+        destinations, hop = self.destinations, self.paths.hop[self.side, self.destinations.root]
 
-    def _entries_of_several(self, hop: npt.NDArray[np.uint8], size: npt.NDArray[np.int64]) -> tuple[Rows, Rows, Rows]:
-        """Return destination, switch and bundle of all entries whose bundle has several parallel links."""
-        destination, switch = np.nonzero(hop != NONE)
-        bundle = (self.bundles.first[switch] + hop[destination, switch]).astype(np.int64)
-        several = size[bundle] > 1
-        return destination[several], switch[several], bundle[several]
+        def flow() -> npt.NDArray[np.float64]:
+            every = np.arange(self.fabric.switches)
+            of_side = np.stack([tree_flow(self.fabric, self.bundles, self.paths.hop[side], every) for side in (0, 1)])
+            return of_side[self.side, destinations.root] * destinations.share[:, None]
 
-    def _turns(self, destination: Rows, switch: Rows, bundle: Rows, size: Rows) -> Rows:
-        """Return int64[N], for each entry the index of the parallel link that it takes within its bundle."""
-        flow = self._flow[self.side[destination], self.destinations.root[destination], switch]
-        flow = flow * self.destinations.share[destination]
-        turn = _deal_out(bundle, flow, size)
-        by_bundle = np.argsort(self.bundles.of, kind="stable")
-        inverse = inverse_capacity(self.fabric, self.options.link_weights)[by_bundle]
-        first = np.cumsum(size) - size
-        uneven = np.maximum.reduceat(inverse, first) > np.minimum.reduceat(inverse, first)
-        for one in np.flatnonzero(uneven).tolist():
-            rows = np.flatnonzero(bundle == one)
-            turn[rows] = _by_rate(flow[rows], inverse[first[one] : first[one] + size[one]])
-        return turn
-
-    @cached_property
-    def _flow(self) -> npt.NDArray[np.float64]:
-        """Traffic through each switch, float64[2, S, S] by set of paths, destination and switch."""
-        switches = self.fabric.switches
-        flow = np.tile(self.fabric.source_weight_at.astype(np.float64), (2, switches, 1))
-        for side in (0, 1):
-            following = next_switches(self.bundles, self.paths.hop[side])
-            hops = count_hops(following)
-            by_hops = np.argsort(-hops, axis=None, kind="stable")
-            roots, rows = np.divmod(by_hops, switches)
-            distance = hops.ravel()[by_hops]
-            for level in range(int(hops.max(initial=0)), 0, -1):
-                low, high = np.searchsorted(-distance, [-level, -level + 1])
-                root, row = roots[low:high], rows[low:high]
-                np.add.at(flow[side], (root, following[root, row]), flow[side][root, row])
-        return flow
+        return channels_of_bundles(self.fabric, self.options, self.bundles, hop, flow)
 
     def by_lid(self, of_paths: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """Convert values of paths (uint8[2, S, S] by set, destination and source) to uint8[S, L], by source switch and
@@ -143,6 +98,76 @@ class GridRoutes:
             found["miscabled"] = self.coordinates.miscabled_names(self.fabric)
         found["detours"] = int(np.count_nonzero(used & ~self.paths.regular))
         return found
+
+
+def channels_of_bundles(
+    fabric: Fabric,
+    options: EngineOptions,
+    bundles: LinkBundles,
+    hop: npt.NDArray[np.uint8],
+    flow: Callable[[], npt.NDArray[np.float64]],
+) -> npt.NDArray[np.uint8]:
+    """Return uint8[D, S], the next channel among the channels of the switch; 255 for none.
+
+    ``hop`` is uint8[D, S], the bundle of parallel links by which each switch sends.  ``flow`` returns float64[D, S],
+    the traffic through each switch towards each destination.  It is called only if there are parallel links, over which
+    the flows are distributed.
+    """
+    channels = fabric.channels
+    # The channels of a bundle are consecutive, in the order of their ports.
+    by_bundle = np.argsort(bundles.of, kind="stable")
+    size = np.bincount(bundles.of, minlength=len(bundles.dst))
+    first = np.cumsum(size) - size
+    found = np.full(hop.shape, NONE, np.uint8)
+    for switch in range(fabric.switches):
+        low, high = int(bundles.first[switch]), int(bundles.first[switch + 1])
+        index = np.full(256, NONE, np.uint8)
+        index[: high - low] = by_bundle[first[low:high]] - channels.first[switch]
+        found[:, switch] = index[hop[:, switch]]
+    if len(by_bundle) > len(size):
+        destination, row = np.nonzero(hop != NONE)
+        bundle = (bundles.first[row] + hop[destination, row]).astype(np.int64)
+        several = size[bundle] > 1
+        destination, row, bundle = destination[several], row[several], bundle[several]
+        inverse = inverse_capacity(fabric, options.link_weights)[by_bundle]
+        turn = _parallel_links(bundle, flow()[destination, row], size, inverse)
+        found[destination, row] = by_bundle[first[bundle] + turn] - channels.first[row]
+    return found
+
+
+def _parallel_links(
+    bundle: Rows, flow: npt.NDArray[np.float64], size: Rows, inverse: npt.NDArray[np.float64]
+) -> npt.NDArray[np.int64]:
+    """Return int64[N], for each flow the index of the parallel link that it takes within its bundle.
+
+    ``size`` is the number of channels of each bundle, and ``inverse`` the inverse capacity of all channels, by bundle.
+    """
+    turn, first = _deal_out(bundle, flow, size), np.cumsum(size) - size
+    uneven = np.maximum.reduceat(inverse, first) > np.minimum.reduceat(inverse, first)
+    for one in np.flatnonzero(uneven).tolist():
+        rows = np.flatnonzero(bundle == one)
+        turn[rows] = _by_rate(flow[rows], inverse[first[one] : first[one] + size[one]])
+    return turn
+
+
+def tree_flow(fabric: Fabric, bundles: LinkBundles, hop: npt.NDArray[np.uint8], roots: Rows) -> npt.NDArray[np.float64]:
+    """Return float64[D, S], the traffic of all end ports that passes each switch towards each destination.
+
+    ``hop`` is uint8[D, S], the bundle by which each switch sends, and ``roots`` int64[D], the switches of the
+    destinations.
+    """
+    switches = fabric.switches
+    flow = np.tile(fabric.source_weight_at.astype(np.float64), (len(roots), 1))
+    following = next_switches(bundles, hop, roots)
+    hops = count_hops(following, roots)
+    by_hops = np.argsort(-hops, axis=None, kind="stable")
+    trees, rows = np.divmod(by_hops, switches)
+    distance = hops.ravel()[by_hops]
+    for level in range(int(hops.max(initial=0)), 0, -1):
+        low, high = np.searchsorted(-distance, [-level, -level + 1])
+        tree, row = trees[low:high], rows[low:high]
+        np.add.at(flow, (tree, following[tree, row]), flow[tree, row])
+    return flow
 
 
 def _deal_out(bundle: Rows, flow: npt.NDArray[np.float64], size: Rows) -> Rows:

@@ -166,7 +166,7 @@ def _assign(paths: HopClasses, lft: npt.NDArray[np.uint8], options: EngineOption
     classes = CLASSES if paths.changes_class() else 1
     if have < classes:
         raise NotEnoughVLs(classes, have)
-    groups, found = _Groups.of(paths), None
+    groups, found = PairGroups.of(paths.fabric, paths.destinations, paths.irregular), None
     if not minimal:
         found = _Assignment.search(
             paths, lft, groups, classes=classes, vls=have, copies=have // classes, first_vl=options.first_vl
@@ -183,7 +183,7 @@ def _assign(paths: HopClasses, lft: npt.NDArray[np.uint8], options: EngineOption
 
 
 @dataclass(frozen=True, eq=False)
-class _Groups:
+class PairGroups:
     """Irregular paths, grouped by pair of switches.  Pairs with an end port at either switch come first.
 
     Attributes
@@ -204,10 +204,9 @@ class _Groups:
     counted: int
 
     @classmethod
-    def of(cls, paths: HopClasses) -> _Groups:
-        """Return one group for each pair of switches with an irregular path."""
-        fabric, destinations = paths.fabric, paths.destinations
-        high, low = np.nonzero(np.tril(paths.irregular, -1))
+    def of(cls, fabric: Fabric, destinations: Destinations, irregular: npt.NDArray[np.bool_]) -> PairGroups:
+        """Return one group for each pair of switches with an irregular path (symmetric, bool[S, S])."""
+        high, low = np.nonzero(np.tril(irregular, -1))
         has_ports = fabric.terminals_at > 0
         counted = has_ports[high] | has_ports[low]
         by_count = np.argsort(~counted, kind="stable")
@@ -256,7 +255,7 @@ class _Assignment:
     classes: int
     copies: int
     vls: int
-    groups: _Groups
+    groups: PairGroups
     vl: npt.NDArray[np.uint8]
 
     @classmethod
@@ -264,7 +263,7 @@ class _Assignment:
         cls,
         paths: HopClasses,
         lft: npt.NDArray[np.uint8],
-        groups: _Groups,
+        groups: PairGroups,
         *,
         classes: int,
         vls: int,

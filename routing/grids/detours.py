@@ -12,7 +12,11 @@ NONE = 255
 
 
 def add_detours(
-    fabric: Fabric, bundles: LinkBundles, hop: npt.NDArray[np.uint8], regular: npt.NDArray[np.bool_]
+    fabric: Fabric,
+    bundles: LinkBundles,
+    hop: npt.NDArray[np.uint8],
+    regular: npt.NDArray[np.bool_],
+    roots: npt.NDArray[np.int64] | None = None,
 ) -> None:
     """Complete the paths to all destinations, by changing ``hop`` in place.
 
@@ -25,53 +29,61 @@ def add_detours(
     fabric, bundles
         The fabric and its bundles of parallel links.
     hop
-        uint8[S, S] by destination and switch: index of the bundle, 255 where the path ends.
+        uint8[D, S] by destination and switch: index of the bundle, 255 where the path ends.
     regular
-        bool[S, S]: set to False for paths over a next hop that is added here.
+        bool[D, S]: set to False for paths over a next hop that is added here.
+    roots
+        int64[D], switch of each destination; None: each switch is a destination.
 
     Notes
     -----
-    Cost: O(S^2 log S) to find incomplete paths, O(S degree) for each destination that has one.
+    Cost: O(D S log S) to find incomplete paths, O(S degree) for each destination that has one.
     """
-    component = fabric.component
-    connected = component[:, None] == component[None, :]
+    component, every = fabric.component, np.arange(len(hop))
+    roots = every if roots is None else roots
+    connected = component[roots][:, None] == component[None, :]
     ends = connected & (hop == NONE)
-    np.fill_diagonal(ends, False)
+    ends[every, roots] = False
     if not ends.any():
         return  # No detour is necessary here, because every hop reduces the distance to the destination.
-    hops = count_hops(next_switches(bundles, hop))
+    hops = count_hops(next_switches(bundles, hop, roots), roots)
     incomplete = np.flatnonzero((connected & (hops < 0)).any(axis=1))
-    for root in incomplete.tolist():
-        _complete(fabric, bundles, root, hop[root], regular[root])
+    for row in incomplete.tolist():
+        _complete(fabric, bundles, int(roots[row]), hop[row], regular[row])
 
 
-def next_switches(bundles: LinkBundles, hop: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Return int64[S, S], the next switch by destination and switch.  It is the destination itself at the destination,
+def next_switches(
+    bundles: LinkBundles, hop: npt.NDArray[np.uint8], roots: npt.NDArray[np.int64] | None = None
+) -> npt.NDArray[np.int64]:
+    """Return int64[D, S], the next switch by destination and switch.  It is the destination itself at the destination,
     and S where there is no next switch.
 
-    ``hop`` is uint8[S, S] by destination and switch: index of the bundle of parallel links, 255 where there is no next
-    hop.
+    ``hop`` is uint8[D, S] by destination and switch: index of the bundle of parallel links, 255 where there is no next
+    hop.  ``roots`` is int64[D], the switch of each destination; None: each switch is a destination.
     """
     switches = hop.shape[1]
     there = np.append(bundles.dst, 0)[np.minimum(bundles.first[:-1][None, :] + hop, len(bundles.dst))]
     following = np.where(hop == NONE, switches, there).astype(np.int64)
-    np.fill_diagonal(following, np.arange(switches))
+    every = np.arange(len(hop))
+    roots = every if roots is None else roots
+    following[every, roots] = roots
     return np.asarray(following)
 
 
-def count_hops(following: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return int64[S, S], the hops of the paths by destination and switch; -1 for a path that does not end at its
+def count_hops(following: npt.NDArray[np.int64], roots: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int64]:
+    """Return int64[D, S], the hops of the paths by destination and switch; -1 for a path that does not end at its
     destination.
 
-    ``following`` is the result of :func:`next_switches`.  Cost: O(S^2 log S).
+    ``following`` is the result of :func:`next_switches`, and ``roots`` as there.  Cost: O(D S log S).
     """
-    switches = len(following)
+    switches = following.shape[1]
+    roots = np.arange(switches) if roots is None else roots
     reached = np.pad(following, ((0, 0), (0, 1)), constant_values=switches)
     hops = np.asarray(reached != np.arange(switches + 1), np.int64)
     for _ in range(max(1, switches.bit_length())):
         hops += np.take_along_axis(hops, reached, axis=1)
         reached = np.take_along_axis(reached, reached, axis=1)
-    hops[reached != np.arange(switches)[:, None]] = -1
+    hops[reached != roots[:, None]] = -1
     return np.ascontiguousarray(hops[:, :switches])
 
 
