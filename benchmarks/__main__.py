@@ -26,6 +26,7 @@ NAMES = (
     "quality_table",
     "real_fabrics",
     "degraded_trees",
+    "message_sizes",
     "nue_curve",
     "nue_tori",
     "port_groups",

@@ -30,6 +30,7 @@ OWN = (
     "disjoint",
     "dragonfly",
     "slimfly",
+    "hyperx",
     "torus-2qos",
     "dor",
     "sssp",

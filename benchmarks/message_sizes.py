@@ -1,0 +1,116 @@
+"""Minimal paths for small messages and other paths for large ones: what the choice of the LID is worth on a HyperX.
+
+This is the experiment of PARX (J. Domke et al., SC 2019) on the engine ``hyperx``: each CA sends a message to one other
+CA, either to its base LID or to its second LID.  In the pattern "neighbours" all CAs of a switch send to the CAs of the
+next switch in the row, in "switches" to those of another switch drawn at random, and in "CAs" to any other CA.
+
+The output is a Markdown table with the simulated time from the first packet to the last one, in microseconds, for each
+size of the messages, and the all-to-all share of the LIDs of each kind.  Switches have virtual output queues, and a
+buffer of 4 packets of 2 KiB for each VL and input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from benchmarks.quality_table import line, listed
+from benchmarks.usage import parser_of
+from routing.cli import fabric_argument
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.fabric import Fabric
+from routing.simulate.network import build_network
+from routing.simulate.run import simulate
+from routing.simulate.state import StopReason
+from routing.simulate.traffic import Flow, Traffic, base_lids, senders
+from routing.tables import Routing
+
+PATTERNS = ("neighbours", "switches", "CAs")
+LIMIT = 10**9
+
+
+def partners(fabric: Fabric, pattern: str, seed: int) -> list[int]:
+    """Return the position of the partner of each sender, for switches with equal numbers of CAs."""
+    rows = np.array(senders(fabric))
+    count = len(rows) // fabric.switches
+    by_switch = np.argsort(fabric.endport_switch[rows], kind="stable").reshape(fabric.switches, count)
+    generator = np.random.default_rng(seed)
+    if pattern == "CAs":
+        order = generator.permutation(len(rows))
+        to = np.empty(len(rows), np.int64)
+        to[order] = np.roll(order, 1)
+        return to.tolist()
+    if pattern == "neighbours":
+        row = [name.rpartition(".")[0] for name in fabric.switch_name]
+        ends = [[s for s in range(fabric.switches) if row[s] == row[own]] for own in range(fabric.switches)]
+        other = np.array([ends[s][(ends[s].index(s) + 1) % len(ends[s])] for s in range(fabric.switches)])
+    else:
+        order = generator.permutation(fabric.switches)
+        other = np.empty(fabric.switches, np.int64)
+        other[order] = np.roll(order, 1)
+    to = np.empty(len(rows), np.int64)
+    to[by_switch] = by_switch[other]
+    return to.tolist()
+
+
+def exchange(fabric: Fabric, routing: Routing, to: Sequence[int], offset: int, size: int) -> float:
+    """Simulate one message from each sender to the LID with this offset of its partner; return the microseconds."""
+    lids = base_lids(fabric).tolist()
+    flows = (Flow(row, (lids[to[n]] + offset,), bytes=size, messages=1) for n, row in enumerate(senders(fabric)))
+    simulation = simulate(build_network(fabric, routing), Traffic(tuple(flows)))
+    stop = simulation.run(LIMIT, stop_at_standstill=True)
+    simulation.check()
+    if stop.reason is not StopReason.FINISHED:
+        raise RuntimeError(f"the exchange did not finish: {stop.reason.name}")
+    return stop.time / 1000
+
+
+def all_to_all(fabric: Fabric, routing: Routing, offset: int) -> float:
+    """Return the all-to-all share if all CAs send to the LIDs with this offset only."""
+    channels, lids = fabric.channels, base_lids(fabric) + offset
+    load = np.zeros(len(channels))
+    for lid in lids.tolist():
+        flow, at = fabric.source_weight_at.astype(float), np.arange(fabric.switches)
+        flow[fabric.lids.switch[lid]] = 0.0
+        while (moving := at != fabric.lids.switch[lid]).any():
+            channel = channels.at_port[at[moving], routing.lft[at[moving], lid]]
+            np.add.at(load, channel, flow[moving])
+            at[moving] = channels.dst[channel]
+    return float((len(lids) - 1) / load.max())
+
+
+def parsed(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = parser_of("message_sizes", __doc__)
+    parser.add_argument("fabric", nargs="?", default="hyperx:12x8,cas=7,lmc=1")
+    parser.add_argument("--engines", type=listed, default=["hyperx", "dfsssp"], help="with commas")
+    parser.add_argument("--sizes", type=listed, default=["64", "2048", "65536", "1048576"], help="bytes, with commas")
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Simulate all exchanges, and print the table."""
+    arguments = parsed(words)
+    fabric = fabric_argument.read(arguments.fabric)
+    head = ["engine", "LIDs", "VLs", "all-to-all", "pattern", *(f"{size} B" for size in arguments.sizes)]
+    print(line(head), line(["---"] * len(head)), sep="\n", flush=True)
+    for engine in arguments.engines:
+        routing = ENGINES[engine].route(fabric, EngineOptions())
+        if not prove(fabric, routing).certified:
+            raise RuntimeError(f"the tables of {engine} have a credit loop")
+        for offset, name in ((0, "base"), (1, "second")):
+            share = f"{all_to_all(fabric, routing, offset):.3f}"
+            for pattern in PATTERNS:
+                to = partners(fabric, pattern, arguments.seed)
+                times = [f"{exchange(fabric, routing, to, offset, int(size)):.2f}" for size in arguments.sizes]
+                print(line([engine, name, str(routing.vls_needed), share, pattern, *times]), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,331 @@
+"""HyperX: minimal dimension-ordered paths, and with an LMC non-minimal ones too, on two VLs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.assign_vls import NO_VL, assign_vls
+from routing._kernels.balance import Balanced, Targets, balance
+from routing._kernels.symmetric_paths import LinkBundles
+from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsupported
+from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
+from routing.engines.dor import VISITS
+from routing.engines.effort import refinement_passes
+from routing.engines.grid_tables import channels_of_bundles, tree_flow
+from routing.engines.hop_classes import SLS, PairGroups, fallback
+from routing.engines.provenance import provenance
+from routing.engines.uncounted import without_uncounted
+from routing.engines.vl_assignment import VlTables, round_robin_sls, vls_allowed
+from routing.errors import NotEnoughVLs
+from routing.fabric import Fabric
+from routing.grids.cliques import clique_trees
+from routing.grids.coordinates import Coordinates, Grid, Kind, NotAGrid, find_coordinates, links_axis
+from routing.grids.detours import add_detours, count_hops
+from routing.grids.paths import dimension_order
+from routing.tables import DATA_VLS, Routing, identity_sl2vl
+
+NO_AXIS = -1
+NONE = 255
+
+
+class HyperX:
+    """Dimension-ordered paths with at most two hops in each dimension: the first on one VL, the second on another.
+
+    Notes
+    -----
+    The topology is that of J. Ahn, N. Binkert, A. Davis, M. McLaren, R. S. Schreiber, "HyperX: topology, routing, and
+    packaging of efficient large-scale networks", SC 2009.  Base LIDs have minimal paths, all other LIDs of a port have
+    paths over a further switch in each dimension.  So a sender can choose short paths or many paths by the LID, such as
+    by message size.  This is the pattern of PARX by J. Domke et al., "HyperX topology: first at-scale implementation
+    and comparison to the fat-tree", SC 2019.  Differences:
+
+    - PARX removes the links of one half of the HyperX for each LID, and routes the rest with DFSSSP.  So which LIDs are
+      minimal depends on the quadrants of source and destination.  Here the base LID is minimal for all sources.
+    - PARX needs a HyperX of two dimensions with even sizes, and an LMC of 2.  Here any HyperX and LMC will do.
+    - PARX weighs destinations by a communication profile.  Here all end ports count by their weights.
+    - Two VLs are enough for all these paths: SL2VL selects the second VL if in-port and out-port lie in one dimension.
+
+    Minimal paths use the dimensions in order, unless missing links make another path shorter.  Pairs of switches with
+    such paths use separate VLs on which dependencies close no cycle.
+    """
+
+    name = "hyperx"
+    summary = "minimal paths on HyperX, and non-minimal ones for further LIDs, on two virtual lanes; replies are safe"
+    promise = Promise.DEADLOCK_FREE
+    offers = Offers(options=("reversible",), needs_vls=True)
+
+    @without_uncounted
+    def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
+        """Compute the tables (see :class:`routing.engines.base.Engine`).
+
+        Cost: O(S) table lookups for each LID; cycle searches for detours.
+
+        Raises
+        ------
+        NotAGrid
+            The fabric has no coordinates of a HyperX.
+        NotEnoughVLs
+            The paths do not fit into the allowed VLs.
+        """
+        refuse_unsupported(self, options)
+        start = time.perf_counter()
+        vls = vls_allowed(options) if options.vls != "min" else DATA_VLS - options.first_vl
+        paths = CliquePaths.of(fabric, options)
+        base = 2 if paths.has_two_hops_in_a_dimension() else 1
+        if base > vls:
+            raise NotEnoughVLs(base, vls)
+        lft = forwarding_tables(fabric, paths.destinations, Balanced(paths.next_channel, np.zeros(0), np.zeros(0)))
+        try:
+            groups, vl = _assign(paths, lft, min(vls - base, SLS - options.first_vl - 1))
+        except NotEnoughVLs:
+            return fallback(self, fabric, options)
+        spare = 1 + int(vl.max(initial=-1))
+        copies = 1 if options.vls == "min" else (vls - spare) // base
+        return Routing(
+            lft=lft,
+            **_vl_tables(paths, groups, vl, base=base, copies=copies, first=options.first_vl),
+            vls_needed=base + spare,
+            provenance=provenance(
+                self.name, fabric, options, {"route": time.perf_counter() - start}, **paths.facts(len(vl))
+            ),
+        )
+
+
+ENGINE = HyperX()
+
+
+@dataclass(frozen=True, eq=False)
+class CliquePaths:
+    """Trees of a HyperX, one for each destination.
+
+    Attributes
+    ----------
+    fabric, coordinates, destinations
+        The fabric, its coordinates, and its destinations.
+    axis, rank
+        int64[C] and int32[C], dimension of each channel, and its place in the order of dimensions.  A channel that fits
+        no coordinates has the dimension -1 and the highest rank.
+    next_channel
+        uint8[D, S], index of the next channel among the channels of the switch, 255 for none.
+    """
+
+    fabric: Fabric
+    coordinates: Coordinates
+    destinations: Destinations
+    axis: npt.NDArray[np.int64]
+    rank: npt.NDArray[np.int32]
+    next_channel: npt.NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, fabric: Fabric, options: EngineOptions) -> CliquePaths:
+        """Compute the coordinates and the trees.
+
+        Raises
+        ------
+        NotAGrid
+            The fabric has no coordinates of a HyperX.
+        """
+        coordinates, destinations = find_coordinates(fabric), Destinations.of(fabric)
+        for grid in coordinates.grids:
+            _check_rows(grid)
+        bundles = LinkBundles.between_switches(fabric.channels, inverse_capacity(fabric, options.link_weights))
+        orders = [dimension_order(grid, fabric, bundles) for grid in coordinates.grids]
+        axis, rank = _axes(fabric, coordinates, orders)
+        sizes = np.diff(destinations.lmc_group_first).astype(np.int64)
+        offset = np.arange(len(destinations.lid)) - np.repeat(destinations.lmc_group_first[:-1], sizes)
+        trees = np.full((len(offset), fabric.switches), NONE, np.uint8)
+        base, further = np.flatnonzero(offset == 0), np.flatnonzero(offset > 0)
+        trees[base] = _minimal_trees(fabric, options, destinations, base, rank)
+        if len(further):
+            port = np.repeat(np.arange(len(sizes)), sizes)[further]
+            hop = np.full((len(further), fabric.switches), NONE, np.uint8)
+            roots = destinations.root[further].astype(np.int64)
+            for grid, order in zip(coordinates.grids, orders, strict=True):
+                own, row = np.flatnonzero(np.isin(roots, grid.switches)), np.searchsorted(grid.switches, roots)
+                hop[own] = clique_trees(
+                    grid, order, bundles, fabric.switches, root=row[own], port=port[own], offset=offset[further[own]]
+                )
+            add_detours(fabric, bundles, hop, np.ones(hop.shape, bool), roots)
+            trees[further] = channels_of_bundles(
+                fabric,
+                options,
+                bundles,
+                hop,
+                lambda: tree_flow(fabric, bundles, hop, roots) * destinations.share[further, None],
+            )
+        return cls(fabric, coordinates, destinations, axis, rank, trees)
+
+    @cached_property
+    def _shape(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Whether each path is irregular, bool[D, S], and whether its first two hops lie in one dimension.
+
+        A regular path has the dimensions in order, with at most two hops in each.
+        """
+        channels, roots = self.fabric.channels, self.destinations.root.astype(np.int64)
+        there = self.next_channel != NONE
+        channel = np.where(there, channels.first[:-1] + self.next_channel.astype(np.int64), len(channels))
+        following = np.append(channels.dst, self.fabric.switches).astype(np.int64)[channel]
+        following[np.arange(len(roots)), roots] = roots
+        hops = count_hops(following, roots)
+        axis, rank = np.append(self.axis, NO_AXIS)[channel], np.append(self.rank, 0)[channel]
+        irregular, twice = np.zeros(there.shape, bool), np.zeros(there.shape, bool)
+        for length in range(1, int(hops.max(initial=0)) + 1):
+            tree, switch = np.nonzero(hops == length)
+            onward = following[tree, switch]
+            same = (axis[tree, onward] == axis[tree, switch]) & (hops[tree, onward] > 0)
+            later = (rank[tree, onward] > rank[tree, switch]) | (hops[tree, onward] == 0)
+            fits = (axis[tree, switch] != NO_AXIS) & (later | (same & ~twice[tree, onward]))
+            irregular[tree, switch] = irregular[tree, onward] | ~fits
+            twice[tree, switch] = same
+        return irregular, twice
+
+    @cached_property
+    def irregular(self) -> npt.NDArray[np.bool_]:
+        """Pairs of switches with a path, in either direction, that is not regular, bool[S, S]."""
+        found = np.zeros((self.fabric.switches, self.fabric.switches), bool)
+        np.logical_or.at(found, self.destinations.root, self._shape[0])
+        return found | found.T
+
+    def has_two_hops_in_a_dimension(self) -> bool:
+        """Return whether a regular path has two hops in a dimension."""
+        irregular, twice = self._shape
+        return bool((twice & ~irregular).any())
+
+    def facts(self, pairs: int) -> dict[str, object]:
+        """Return what the provenance records; ``pairs`` is the number of pairs of switches with a detour."""
+        found: dict[str, object] = {"coordinates": "; ".join(grid.text for grid in self.coordinates.grids[:4])}
+        if len(self.coordinates.miscabled):
+            found["miscabled"] = self.coordinates.miscabled_names(self.fabric)
+        return found | {"irregular_pairs": pairs}
+
+
+def _check_rows(grid: Grid) -> None:
+    """Check that all switches of a row are linked.
+
+    Raises
+    ------
+    NotAGrid
+        A dimension consists of lines or rings.
+    """
+    for size, kind in zip(grid.size, grid.kind, strict=True):
+        if kind is not Kind.CLIQUE and size > 2:
+            raise NotAGrid(
+                f"the {size} switches of a row form a {kind.value}, and in a HyperX all switches of a row are linked "
+                "(use dor or torus-2qos)"
+            )
+
+
+def _axes(
+    fabric: Fabric, coordinates: Coordinates, orders: Sequence[Sequence[int]]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Return the dimension of each channel and its place in the order of dimensions (see :class:`CliquePaths`)."""
+    channels = fabric.channels
+    axis, rank = np.full(len(channels), NO_AXIS, np.int64), np.full(len(channels), max(map(len, orders), default=0))
+    for grid, order in zip(coordinates.grids, orders, strict=True):
+        row = np.full(fabric.switches, -1)
+        row[grid.switches] = np.arange(len(grid.switches))
+        inside = np.flatnonzero((row[channels.src] >= 0) & (row[channels.dst] >= 0))
+        a, b = row[channels.src[inside]], row[channels.dst[inside]]
+        axis[inside] = links_axis(grid, grid.position[a], grid.position[b])[0]
+        fitting = inside[axis[inside] != NO_AXIS]
+        rank[fitting] = np.argsort(order)[axis[fitting]]
+    return axis, rank.astype(np.int32)
+
+
+def _minimal_trees(
+    fabric: Fabric,
+    options: EngineOptions,
+    destinations: Destinations,
+    rows: npt.NDArray[np.int64],
+    rank: npt.NDArray[np.int32],
+) -> npt.NDArray[np.uint8]:
+    """Return balanced shortest paths to some of the destinations, uint8[R, S].
+
+    They use the dimensions in order.  Where a missing link makes another order shorter, they use that order.
+    """
+    root = np.ascontiguousarray(destinations.root[rows])
+    found = balance(
+        fabric.channels,
+        inverse_capacity(fabric, options.link_weights),
+        fabric.source_weight_at.astype(np.float64),
+        Targets(
+            np.arange(len(rows) + 1, dtype=np.int32),
+            root,
+            np.ascontiguousarray(destinations.share[rows]),
+            np.zeros_like(root),
+        ),
+        passes=refinement_passes(fabric, options),
+        seed=options.seed,
+        threads=options.threads,
+        rank=rank,
+    )
+    return found.next_channel
+
+
+def _assign(paths: CliquePaths, lft: npt.NDArray[np.uint8], spare: int) -> tuple[PairGroups, npt.NDArray[np.int64]]:
+    """Return the pairs of switches with detours, and the VL of each pair among ``spare`` VLs, int64[G].
+
+    Raises
+    ------
+    NotEnoughVLs
+        The pairs do not fit into these VLs.
+    """
+    fabric, channels = paths.fabric, paths.fabric.channels
+    groups = PairGroups.of(fabric, paths.destinations, paths.irregular)
+    count = len(groups.high)
+    if count == 0:
+        return groups, np.zeros(0, np.int64)
+    if spare < 1:
+        raise NotEnoughVLs(None, spare)
+    vl, *_ = assign_vls(
+        channels,
+        fabric.lids.switch,
+        lft,
+        groups.part(0, count, np.zeros(count, np.uint8)),
+        masks=np.zeros(channels.edges.count, np.uint16),
+        order=np.tile(np.arange(len(channels), dtype=np.int32), (spare, 1)),
+        allowed_vls=np.ones(spare, bool),
+        budget=VISITS,
+    )
+    if (vl == NO_VL).any():
+        raise NotEnoughVLs(None, spare)
+    return groups, vl.astype(np.int64)
+
+
+def _vl_tables(
+    paths: CliquePaths, groups: PairGroups, vl: npt.NDArray[np.int64], *, base: int, copies: int, first: int
+) -> VlTables:
+    """Return the SLs and the SL2VL tables.
+
+    SL ``first + k`` of the first ``copies`` SLs uses ``base`` VLs.  The SLs after them use one VL each, for detours.
+    """
+    fabric, destinations, channels = paths.fabric, paths.destinations, paths.fabric.channels
+    by_lid = round_robin_sls(destinations, len(fabric.lids), copies) + np.uint8(first)
+    spare = 1 + int(vl.max(initial=-1))
+    sl = by_lid
+    if spare:
+        sl = np.tile(by_lid, (fabric.switches, 1))
+        extra = np.zeros((fabric.switches, fabric.switches), np.uint8)
+        extra[groups.high, groups.low] = extra[groups.low, groups.high] = vl + copies + first
+        of_lid = extra[:, destinations.root]
+        sl[:, destinations.lid] = np.where(of_lid > 0, of_lid, sl[:, destinations.lid])
+    vls = first + base * copies + spare
+    if base == 1:
+        return {"sl": sl, "sl2vl": identity_sl2vl(vls), "vls": vls}
+    row = (np.arange(SLS) % vls).astype(np.uint8)
+    row[first : first + copies] = first + base * np.arange(copies)
+    row[first + copies : first + copies + spare] = first + base * copies + np.arange(spare)
+    second = row.copy()
+    second[first : first + copies] += 1
+    ports = 1 + int(fabric.switch_ports.max(initial=0))
+    into, out = np.full((fabric.switches, ports), NO_AXIS), np.full((fabric.switches, ports), NO_AXIS - 1)
+    into[channels.dst, channels.dst_port] = out[channels.src, channels.port] = paths.axis
+    out[out == NO_AXIS] = NO_AXIS - 1
+    table = np.where((into[:, :, None] == out[:, None, :])[..., None], second, row)
+    return {"sl": sl, "sl2vl": table.astype(np.uint8), "vls": vls}

@@ -1,0 +1,150 @@
+"""Compute dimension-ordered trees in a HyperX, minimal ones and ones that visit a further switch in each dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.symmetric_paths import LinkBundles
+from routing.grids.coordinates import Grid, links_axis
+
+NONE = 255
+Ints = npt.NDArray[np.int64]
+Hops = npt.NDArray[np.uint8]
+
+
+def clique_trees(
+    grid: Grid, order: Sequence[int], bundles: LinkBundles, switches: int, *, root: Ints, port: Ints, offset: Ints
+) -> Hops:
+    """Return a tree towards each destination in a grid whose dimensions are cliques or have two positions.
+
+    A tree uses the dimensions in the given order, with at most two hops in each.  A minimal tree has two hops only
+    where the link to the destination's coordinate is missing.  Every other tree has a *middle* in each row: all
+    switches of the row send over the middle, if they have a link to it.
+
+    Parameters
+    ----------
+    grid
+        The coordinates.
+    order
+        The dimensions in the order in which paths use them.
+    bundles
+        The bundles of parallel links.
+    switches
+        Number of switches of the fabric (S).
+    root
+        int64[D], row of each destination in ``grid.switches``.
+    port, offset
+        int64[D], number of the port that owns each LID, and offset of the LID among those of the port.  Trees with the
+        offset 0 are minimal.
+
+    Returns
+    -------
+    uint8[D, S]
+        Index of the bundle among those of the switch.  It is 255 at the destination, at switches outside of the grid,
+        and where missing links or switches allow no such path.
+
+    Notes
+    -----
+    Cost: O(D N) per dimension, and O(N size^2) to find the middles, for N switches.
+    """
+    found = np.full((len(root), len(grid.switches)), NONE, np.uint8)
+    is_open = np.ones(found.shape, bool)
+    for axis in order:
+        rows = _Rows(grid, axis, bundles, switches)
+        here, goal = grid.position[:, axis][None, :], grid.position[root, axis][:, None]
+        moves = is_open & (here != goal)
+        found = np.where(moves, rows.next_bundle(root, port, offset), found)
+        is_open &= here == goal
+    trees = np.full((len(root), switches), NONE, np.uint8)
+    trees[:, grid.switches] = found
+    return trees
+
+
+class _Rows:
+    """Rows of one dimension of a grid.
+
+    Attributes
+    ----------
+    link
+        uint8[N, size], bundle from each switch to each coordinate of its row, 255 if there is none.
+    row
+        int64[N], the row of each switch.
+    there
+        int64[rows, size], the switch (row of the grid) at each coordinate, -1 if it is missing.
+    """
+
+    def __init__(self, grid: Grid, axis: int, bundles: LinkBundles, switches: int) -> None:
+        self.own, self.size = grid.position[:, axis], grid.size[axis]
+        others = np.delete(grid.position, axis, axis=1)
+        _, self.row = np.unique(others, axis=0, return_inverse=True)
+        self.row = self.row.reshape(-1)
+        self.there = np.full((int(self.row.max(initial=-1)) + 1, self.size), -1)
+        self.there[self.row, self.own] = np.arange(len(self.own))
+        row_of = np.full(switches, -1)
+        row_of[grid.switches] = np.arange(len(grid.switches))
+        src = np.repeat(np.arange(switches), np.diff(bundles.first))
+        inside = np.flatnonzero((row_of[src] >= 0) & (row_of[bundles.dst] >= 0))
+        a, b = row_of[src[inside]], row_of[bundles.dst[inside]]
+        along = links_axis(grid, grid.position[a], grid.position[b])[0] == axis
+        self.link = np.full((len(self.own), self.size), NONE, np.uint8)
+        self.link[a[along], self.own[b[along]]] = (inside - bundles.first[src[inside]])[along]
+
+    def next_bundle(self, root: Ints, port: Ints, offset: Ints) -> Hops:
+        """Return uint8[D, N], the bundle by which each switch sends along this dimension towards each destination."""
+        goal = self.own[root]
+        rank = _rank_of(port, goal) + offset
+        found = self.link.T[goal]
+        self._replace_missing_links(found, goal, rank)
+        middle = self._middles(goal, rank, offset > 0)[:, self.row]  # int64[D, N]
+        over = self.link[np.arange(len(self.own))[None, :], np.maximum(middle, 0)]
+        return np.where((middle >= 0) & (middle != self.own) & (over != NONE), over, found)
+
+    def _has_link(self) -> npt.NDArray[np.bool_]:
+        """Return bool[rows, size, size], whether a link leads from one coordinate of a row to another."""
+        linked = np.zeros((*self.there.shape, self.size), bool)
+        linked[self.row, self.own] = self.link != NONE
+        return linked
+
+    def _replace_missing_links(self, found: Hops, goal: Ints, rank: Ints) -> None:
+        """Fill in next hops (uint8[D, N]) where the link is missing: to switches that have a link to the goal."""
+        linked = self._has_link()
+        missing = (self.there[self.row] >= 0) & (self.link == NONE)
+        missing[np.arange(len(self.own)), self.own] = False
+        for switch, there in zip(*np.nonzero(missing), strict=True):
+            over = np.flatnonzero((self.link[switch] != NONE) & linked[self.row[switch], :, there])
+            if len(over):
+                rows = np.flatnonzero(goal == there)
+                turn = (rank[rows] + int(self.own[switch]) + int(there)) % len(over)
+                found[rows, switch] = self.link[switch, over[turn]]
+
+    def _middles(self, goal: Ints, rank: Ints, wanted: npt.NDArray[np.bool_]) -> Ints:
+        """Return int64[D, rows], the coordinate of the middle of each row for each destination, -1 for none.
+
+        A middle has a link to the destination's coordinate.  Each switch of the row has a link to the middle or to the
+        destination's coordinate, so no path has more than two hops.  Destinations take the middles in turn, by rank.
+        Those that are not ``wanted`` have no middles.
+        """
+        linked, present = self._has_link(), self.there >= 0
+        lacks = present[:, :, None] & ~linked
+        lacks[:, np.arange(self.size), np.arange(self.size)] = False
+        neither = np.einsum("rxm,rxt->rmt", lacks.astype(np.float32), lacks.astype(np.float32)) > 0
+        usable = linked & ~neither  # bool[rows, middle, coordinate of the destination]
+        count = usable.sum(axis=1)
+        in_turn = np.argsort(~usable, axis=1, kind="stable")
+        turn = rank[:, None] % np.maximum(count[:, goal].T, 1)
+        middle = in_turn[np.arange(len(count))[None, :], turn, goal[:, None]]
+        return np.where(wanted[:, None] & (count[:, goal].T > 0), middle, -1)
+
+
+def _rank_of(port: Ints, goal: Ints) -> Ints:
+    """Return int64[D], the rank of each port among the ports with the goal of that port."""
+    by_goal = np.lexsort((port, goal))
+    is_new = np.diff(goal[by_goal], prepend=-1) != 0
+    is_next = is_new | (np.diff(port[by_goal], prepend=-1) != 0)
+    rank = np.cumsum(is_next)
+    found = np.empty(len(port), np.int64)
+    found[by_goal] = rank - np.maximum.accumulate(np.where(is_new, rank, 0))
+    return found
