@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ibsim_fixtures.ibsim import Ibsim
-from ibsim_fixtures.opensm import OpenSM
+from ibsim_fixtures.opensm import OpenSM, Setting
 from ibsim_fixtures.path_dump import path_dump_plugin
 from ibsim_fixtures.processes import LabError, poll
 from routing.fabric import Fabric
@@ -34,23 +36,30 @@ class OpenSMTables:
         Number of VLs that the engine needs according to its log; None if the log does not say.
     seconds
         Seconds in the log from "building routing with" to "tables configured", which includes sending the tables.
+    cpu_seconds
+        CPU seconds of OpenSM up to the end of its first sweep.
     """
 
     fabric: Fabric
     routing: Routing
     vls_needed: int | None
     seconds: float | None
+    cpu_seconds: float
 
 
-def opensm_tables(net: Path, engine: str, *, vls: int, timeout: float = 60.0) -> OpenSMTables:
+def opensm_tables(
+    net: Path, engine: str, *, vls: int, timeout: float = 60.0, config: Mapping[str, Setting] | None = None
+) -> OpenSMTables:
     """Route a fabric file with an engine of a real OpenSM on ibsim, with QoS and ``vls`` data VLs.
+
+    ``config`` contains further settings of opensm.conf.
 
     Raises
     ------
     LabError
         The engine gave up or exceeded the timeout.
     """
-    settings: dict[str, object] = {"qos": True, "qos_max_vls": vls, "nue_max_num_vls": vls}
+    settings: dict[str, Setting] = {"qos": True, "qos_max_vls": vls, "nue_max_num_vls": vls, **(config or {})}
     with tempfile.TemporaryDirectory(prefix="ibnue-simulated-") as folder:
         # Ports of real CAs often have the GUID of their node.  In ibsim they have other GUIDs, which OpenSM's dumps
         # contain.
@@ -59,7 +68,7 @@ def opensm_tables(net: Path, engine: str, *, vls: int, timeout: float = 60.0) ->
         return _simulated_tables(simulated, engine, settings, timeout)
 
 
-def _simulated_tables(net: Path, engine: str, settings: dict[str, object], timeout: float) -> OpenSMTables:
+def _simulated_tables(net: Path, engine: str, settings: Mapping[str, Setting], timeout: float) -> OpenSMTables:
     """Route a fabric file in which ports have the GUIDs that ibsim assigns."""
     with (
         tempfile.TemporaryDirectory(prefix="ibnue-path-dump-") as folder,
@@ -74,12 +83,13 @@ def _simulated_tables(net: Path, engine: str, settings: dict[str, object], timeo
         ) as opensm,
     ):
         sweep = _routed(opensm)
+        cpu = _cpu_seconds(opensm.pid)
         fabric = read_fabric(net, guid2lid=opensm.folder / "guid2lid")
         tables, paths = opensm.folder / "opensm-lfts.dump", opensm.folder / PATH_RECORDS
         whole = poll(lambda: tables.exists() and tables.read_text().count(_DUMPED) == fabric.switches, timeout)
         if not (whole and poll(paths.exists, timeout)):
             raise LabError(f"dumped no whole tables within {timeout:g} s")
-        return OpenSMTables(fabric, read_tables(opensm.folder, fabric), _vls_needed(opensm), sweep)
+        return OpenSMTables(fabric, read_tables(opensm.folder, fabric), _vls_needed(opensm), sweep, cpu)
 
 
 def _routed(opensm: OpenSM) -> float | None:
@@ -91,6 +101,12 @@ def _routed(opensm: OpenSM) -> float | None:
         if needed is None:
             raise
         raise LabError(f"{str(error).splitlines()[0]}; wants {needed} VLs") from None
+
+
+def _cpu_seconds(process: int) -> float:
+    """Return the CPU seconds that a process has used, by the kernel's fields utime and stime."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _vls_needed(opensm: OpenSM) -> int | None:

@@ -1,0 +1,242 @@
+"""Compare all engines of ibnue and of OpenSM on reference fabrics and fixtures, with links failed.
+
+The results are written to a JSON file.  Results that the file contains already are not measured again, so a new engine
+costs only its own runs; without the file everything is measured.  From the file, the program writes two pictures (SVG)
+and the tables of docs/comparison.md.
+
+Every fabric is routed whole, and without 1, 5 and 10 % of the links between switches (at least one link).  A link whose
+loss would separate switches is not drawn.  All engines run with their default options, and OpenSM with QoS and 8 VLs.
+Seconds of ibnue are CPU seconds of the engine in a warm process.  Seconds of OpenSM are the smaller of
+two values that both include more than the engine: the seconds of its log from "building routing with" to "tables
+configured", and the CPU seconds of its process up to the end of the first sweep.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import igraph
+import numpy as np
+
+from benchmarks.comparison_page import SHARES, write_page, write_pictures
+from benchmarks.opensm_tables import opensm_tables
+from benchmarks.quality_table import VLS, listed
+from benchmarks.torus_conf import torus_conf
+from benchmarks.usage import parser_of
+from ibsim_fixtures.catalogue import FIXTURES
+from ibsim_fixtures.processes import LabError, missing_packages
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.errors import IbnueError
+from routing.fabric import Fabric
+from routing.faults.choose import between_switches
+from routing.formats.atomic import atomic_write
+from routing.formats.fabric_files import read_fabric, write_net
+from routing.quality import measure
+from routing.tables import Routing
+from routing.topologies import from_words
+
+ROOT = Path(__file__).parents[1]
+LEDGER, PAGE, PICTURES = ROOT / "docs/comparison.json", ROOT / "docs/comparison.md", ROOT / "docs"
+OPENSM = ("minhop", "updn", "dnup", "ftree", "lash", "dor", "torus-2QoS", "sssp", "dfsssp", "nue")
+REFERENCE = {
+    "torus 4x4x4": "torus 4x4x4 cas=4",
+    "torus 6x5x5, 4 links": "torus 6x5x5 cas=2 redundancy=4",
+    "HyperX 12x8": "hyperx 12x8 cas=2",
+    "random, degree 16": "random-regular 125 16 cas=2",
+    "Kautz 5 3, 2 links": "kautz 5 3 cas=2 redundancy=2",
+    "dragonfly 12 2 6 15": "dragonfly 12 2 6 15",
+    "Slim Fly 5": "slimfly 5 cas=2",
+    "10-ary 3-tree": "kary-ntree 10 3 cas=3",
+}
+"""Reference fabrics, as generator with arguments.  They have fewer CAs than the published ones, to save time."""
+KINDS = (
+    "ring-5", "ring-8-double", "mesh-3x3", "mesh-4x4-hole", "torus-3x3", "torus-4x4-faults", "torus-5x4-double",
+    "hypercube-4", "hyperx-3x4", "full-mesh-6", "tree-2-3", "tree-4-2-faults", "tree-slim", "tree-valley",
+    "cluster-uneven", "rails-uneven", "director-3", "cascade-3", "dragonfly-4-2-2", "dragonfly-faults", "slimfly-3",
+    "kautz-2-3", "random-16-4", "random-24-3-faults", "bridge", "mixed-speeds", "dual-port-two-switches",
+)  # fmt: skip
+"""Fixtures, at least one of each kind."""
+Result = dict[str, Any]
+"""Figures of an engine on a fabric, or the reason why there are no tables (``refused``)."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A fabric without a share of its links, under the name that tables show."""
+
+    name: str
+    missing: float
+    whole: Callable[[], Fabric]
+
+    @property
+    def key(self) -> str:
+        """Name in the JSON file."""
+        return f"{self.name} - {self.missing:.0%}"
+
+
+def drawn_links(fabric: Fabric, missing: float, seed: int = 1) -> list[int]:
+    """Return links between switches, drawn at random such that the switches stay connected.
+
+    There are at least one and otherwise ``missing`` (0 to 1) of all such links, or fewer if no other links can go.
+    """
+    links = between_switches(fabric)
+    wanted = max(1, round(missing * len(links))) if missing else 0
+    gone: list[int] = []
+    graph = igraph.Graph(n=fabric.switches, edges=fabric.link_device[links].tolist())
+    graph.es["link"] = links.tolist()
+    for link in np.random.default_rng(seed).permutation(links).tolist():
+        if len(gone) == wanted:
+            break
+        edge = graph.es.find(link=link)
+        if graph.edge_connectivity(*edge.tuple) > 1:
+            graph.delete_edges(edge)
+            gone.append(link)
+    return gone
+
+
+def cases(only: str) -> list[Case]:
+    """Return all cases whose name contains a text."""
+
+    def reference(words: str) -> Callable[[], Fabric]:
+        name, *rest = words.split()
+        return lambda: from_words(name, rest)
+
+    def fixture(path: Path) -> Callable[[], Fabric]:
+        return lambda: read_fabric(path)
+
+    fabrics: dict[str, Callable[[], Fabric]] = {name: reference(words) for name, words in REFERENCE.items()}
+    fabrics |= {name: fixture(FIXTURES[name].path) for name in KINDS}
+    return [Case(name, missing, make) for name, make in fabrics.items() for missing in SHARES if only in name]
+
+
+def figures(fabric: Fabric, routing: Routing, vls: int, seconds: float | None) -> Result:
+    """Return the figures of tables; a certificate counts for the traffic of end ports."""
+    quality = measure(fabric, routing, shifts=0, permutations=0, stretches=True)
+    found: Result = {"vls": vls, "certified": prove(fabric, routing, explain=False).certified}
+    values = {
+        "hops": quality.hops_mean,
+        "stretch": quality.stretch.mean if quality.stretch is not None else 1.0,
+        "all_to_all": quality.all_to_all,
+        "bisection": quality.bisection_mean,
+        "seconds": seconds,
+    }
+    found |= {name: float(f"{value:.4g}") for name, value in values.items() if value is not None and np.isfinite(value)}
+    return found | ({"lost": int(quality.pairs_lost)} if quality.pairs_lost else {})
+
+
+def ours(fabric: Fabric, engine: str) -> Result:
+    """Route a fabric with an engine of ibnue."""
+    start = time.process_time()
+    try:
+        routing = ENGINES[engine].route(fabric, EngineOptions())
+    except IbnueError as error:
+        return {"refused": shortened(str(error))}
+    return figures(fabric, routing, routing.vls_needed, time.process_time() - start)
+
+
+def theirs(fabric: Fabric, whole: Fabric, engine: str, timeout: float) -> Result:
+    """Route a fabric with an engine of OpenSM."""
+    with tempfile.TemporaryDirectory(prefix="ibnue-comparison-") as folder:
+        net, settings = Path(folder) / "fabric.net", {}
+        write_net(fabric, net)
+        if engine == "torus-2QoS":
+            conf = torus_conf(fabric, whole)
+            if conf is None:
+                return {"refused": "not a torus or mesh of two or three dimensions"}
+            settings["torus_config"] = Path(folder) / "torus-2QoS.conf"
+            settings["torus_config"].write_text(conf)
+        try:
+            routed = opensm_tables(net, engine, vls=VLS, timeout=timeout, config=settings)
+        except LabError as error:
+            return {"refused": shortened(str(error).splitlines()[0].removeprefix("OpenSM: "))}
+    vls = routed.vls_needed or {"nue": VLS, "torus-2QoS": 2}.get(engine, 1)
+    return figures(routed.fabric, routed.routing, vls, min(routed.cpu_seconds, routed.seconds or routed.cpu_seconds))
+
+
+def shortened(reason: str) -> str:
+    """Return the reason of a refusal without its details, such as names, so that equal reasons are equal texts."""
+    reason = reason.removeprefix("no routing engine could route this fabric: ")
+    reason = re.sub(r"^\w+: (ERR \w+: )?(updn: )?", "", reason)
+    reason = re.split(r" \(|: |; |, ", reason)[0]
+    return re.sub(r"0x[0-9a-f]+|\b\d+\b", "N", reason)
+
+
+def measured(ledger: dict[str, dict[str, Result]], arguments: argparse.Namespace) -> None:
+    """Measure all results that the ledger lacks, and write the ledger after each case."""
+    seen: dict[tuple[str, tuple[int, ...]], dict[str, Result]] = {}
+    for case in cases(arguments.only):
+        results = ledger.setdefault(case.key, {})
+        wanted = [name for name in arguments.ours if name not in results]
+        wanted += [f"OpenSM {name}" for name in arguments.opensm if f"OpenSM {name}" not in results]
+        if not wanted:
+            continue
+        whole = case.whole()
+        gone = drawn_links(whole, case.missing)
+        known = seen.setdefault((case.name, tuple(gone)), results)  # Few links: the shares may lose the same links.
+        fabric = whole.without_links(gone)
+        for name in wanted:
+            engine = name.removeprefix("OpenSM ")
+            if name not in known:
+                is_ours = engine == name
+                known[name] = ours(fabric, name) if is_ours else theirs(fabric, whole, engine, arguments.timeout)
+            results[name] = known[name]
+        print(f"{time.process_time():6.0f} CPU s  {case.key}: {len(wanted)} engines", file=sys.stderr, flush=True)
+        write_ledger(ledger, arguments.json)
+
+
+def read_ledger(path: Path) -> dict[str, dict[str, Result]]:
+    """Read the results; none if there is no such file."""
+    return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
+def write_ledger(ledger: Mapping[str, Mapping[str, Result]], path: Path) -> None:
+    """Write the results, with a line for each engine and case."""
+    blocks = []
+    for case, results in ledger.items():
+        lines = [f"{json.dumps(engine)}: {json.dumps(result)}" for engine, result in results.items()]
+        blocks.append(f"{json.dumps(case)}: {{\n" + ",\n".join(lines) + "\n}")
+    with atomic_write(path) as file:
+        file.write(("{\n" + ",\n".join(blocks) + "\n}\n").encode())
+
+
+def parsed(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = parser_of("comparison", __doc__)
+    parser.add_argument("--json", type=Path, default=LEDGER, help="file of the results")
+    parser.add_argument("--page", type=Path, default=PAGE, help="page that contains the tables")
+    parser.add_argument("--pictures", type=Path, default=PICTURES, help="folder of the pictures")
+    parser.add_argument("--ours", type=listed, default=list(ENGINES), help="engines of ibnue, with commas")
+    parser.add_argument("--opensm", type=listed, default=list(OPENSM), help="engines of OpenSM, with commas")
+    parser.add_argument("--only", default="", help="text that the names of the fabrics contain")
+    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one OpenSM engine")
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure, and write the file, the page and the pictures."""
+    arguments = parsed(words)
+    if arguments.opensm and (missing := missing_packages()):
+        print(f"OpenSM's engines are left out: apt install {' '.join(missing)}", file=sys.stderr)
+        arguments.opensm = []
+    ledger = read_ledger(arguments.json)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Miscabled links are guesses on fabrics that have lost links.
+        measured(ledger, arguments)
+    write_page(ledger, list(REFERENCE), arguments.page)
+    write_pictures(ledger, list(REFERENCE), arguments.pictures)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""Tables and pictures of the comparison of all engines (:mod:`benchmarks.comparison`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.quality_table import line
+
+SHARES = (0.0, 0.01, 0.05, 0.1)
+"""Shares of the links between switches that are missing."""
+BEGIN, END = "<!-- tables: python -m benchmarks.comparison -->\n", "<!-- end of tables -->\n"
+REFERENCE_PICTURE, FIXTURE_PICTURE = "comparison.svg", "comparison-fixtures.svg"
+HEAD = ("engine", "loop-free", "VLs", "all-to-all", "bisection", "mean hops", "stretch", "seconds")
+NO_TABLES = "-"
+Ledger = Mapping[str, Mapping[str, Mapping[str, Any]]]
+Results = Sequence[Mapping[str, Any]]
+
+
+def write_page(ledger: Ledger, reference: Sequence[str], page: Path) -> None:
+    """Replace the tables between two marks of a page."""
+    before, _, rest = page.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    page.write_text(before + BEGIN + "\n".join(tables(ledger, reference)) + "\n" + END + after)
+
+
+def write_pictures(ledger: Ledger, reference: Sequence[str], folder: Path) -> None:
+    """Write the pictures of the reference fabrics and of the fixtures."""
+    fixtures = [name for name in names_of(ledger) if name not in reference]
+    (folder / REFERENCE_PICTURE).write_text(picture(ledger, [n for n in reference if n in names_of(ledger)], 24, True))
+    (folder / FIXTURE_PICTURE).write_text(picture(ledger, fixtures, 6, False))
+
+
+def names_of(ledger: Ledger) -> list[str]:
+    """Return the names of the fabrics of a ledger."""
+    return list(dict.fromkeys(key.rpartition(" - ")[0] for key in ledger))
+
+
+def engines_of(ledger: Ledger) -> list[str]:
+    """Return the names of all engines of a ledger, those of OpenSM last."""
+    found = dict.fromkeys(engine for results in ledger.values() for engine in results)
+    return sorted(found, key=lambda name: name.startswith("OpenSM "))
+
+
+def of_shares(ledger: Ledger, fabric: str, engine: str) -> list[Mapping[str, Any]]:
+    """Return the results of an engine on a fabric, one for each share of missing links; empty where there is none."""
+    return [ledger.get(f"{fabric} - {share:.0%}", {}).get(engine, {}) for share in SHARES]
+
+
+def tables(ledger: Ledger, reference: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of all tables."""
+    for fabric in reference:
+        if fabric not in names_of(ledger):
+            continue
+        yield f"\n### {fabric}\n"
+        rows = {engine: of_shares(ledger, fabric, engine) for engine in engines_of(ledger)}
+        yield from (line(HEAD), line(["---"] * len(HEAD)))
+        routed = {engine: row for engine, row in rows.items() if any("vls" in each for each in row)}
+        for engine, row in routed.items():
+            yield line([engine, *cells(row)])
+        refused: dict[str, list[str]] = {}
+        for engine, row in rows.items():
+            for reason in dict.fromkeys(each["refused"] for each in row if "refused" in each):
+                shares = [f"{s:.0%}" for s, each in zip(SHARES, row, strict=True) if each.get("refused") == reason]
+                where = "" if len(shares) == len(SHARES) else f" ({', '.join(shares)})"
+                refused.setdefault(reason, []).append(f"`{engine}`{where}")
+        if refused:
+            yield "\nWithout tables:\n"
+            yield from (f"- {', '.join(engines)}: {reason}" for reason, engines in refused.items())
+    yield from fixture_table(ledger, [name for name in names_of(ledger) if name not in reference])
+
+
+def cells(row: Results) -> list[str]:
+    """Return the cells of an engine.  A cell has a value for each share of missing links, or one if all are equal."""
+    formats: Sequence[tuple[str, Callable[[Any], str]]] = (
+        ("certified", lambda value: "yes" if value else "no"),
+        ("vls", str),
+        ("all_to_all", "{:.3f}".format),
+        ("bisection", "{:.3f}".format),
+        ("hops", "{:.2f}".format),
+        ("stretch", "{:.3f}".format),
+        ("seconds", "{:.2g}".format),
+    )
+    found = []
+    for name, written in formats:
+        texts = [written(each[name]) if name in each else NO_TABLES for each in row]
+        found.append(texts[0] if len(set(texts)) == 1 else " / ".join(texts))
+    return found
+
+
+def fixture_table(ledger: Ledger, fabrics: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of the table that sums up the fixtures."""
+    if not fabrics:
+        return
+    yield f"\n## The {len(fabrics)} fixtures\n"
+    head = ("engine", "routed", "loop-free", "relative all-to-all: mean", "least", "mean stretch", "seconds")
+    yield from (line(head), line(["---"] * len(head)))
+    best = {key: best_share(results) for key, results in ledger.items()}
+    refused: Counter[tuple[str, str]] = Counter()
+    for engine in engines_of(ledger):
+        columns: list[list[str]] = []
+        for share in SHARES:
+            keys = [key for key in (f"{fabric} - {share:.0%}" for fabric in fabrics) if key in ledger]
+            found = {key: ledger[key][engine] for key in keys if "vls" in ledger[key].get(engine, {})}
+            refused.update(
+                (engine, ledger[key][engine]["refused"]) for key in keys if "refused" in ledger[key].get(engine, {})
+            )
+            ratio = [each["all_to_all"] / best[key] for key, each in found.items() if "all_to_all" in each]
+            stretch = [each["stretch"] for each in found.values() if "stretch" in each]
+            columns.append(
+                [
+                    str(len(found)),
+                    str(sum(each["certified"] for each in found.values())),
+                    f"{np.mean(ratio):.3f}" if ratio else NO_TABLES,
+                    f"{min(ratio):.3f}" if ratio else NO_TABLES,
+                    f"{np.mean(stretch):.3f}" if stretch else NO_TABLES,
+                    f"{sum(each.get('seconds', 0.0) for each in found.values()):.2g}",
+                ]
+            )
+        texts = [" / ".join(column) if len(set(column)) > 1 else column[0] for column in zip(*columns, strict=True)]
+        yield line([engine, *texts])
+    yield "\nWithout tables, with the number of cases:\n"
+    for engine in engines_of(ledger):
+        reasons = [f"{reason} ({count})" for (name, reason), count in refused.items() if name == engine]
+        if reasons:
+            yield f"- `{engine}`: {'; '.join(reasons)}"
+
+
+def best_share(results: Mapping[str, Mapping[str, Any]]) -> float:
+    """Return the largest all-to-all share of any engine in a case; 1 if there is none."""
+    return max((each["all_to_all"] for each in results.values() if "all_to_all" in each), default=1.0) or 1.0
+
+
+STYLE = """
+text{font:10px sans-serif;fill:#222}
+.n{font-size:9px;text-anchor:middle}
+.d{fill:#fff}
+.h{font-weight:bold}
+@media (prefers-color-scheme:dark){text{fill:#ddd}.n{fill:#222}.n.d{fill:#fff}}
+"""
+PROVEN, LOOPS, NONE = ((225, 238, 247), (11, 72, 125)), ((253, 232, 208), (176, 72, 6)), "#d7d7d7"
+LEFT, TOP, ROW, GAP = 130, 150, 15, 8
+
+
+def picture(ledger: Ledger, fabrics: Sequence[str], width: int, numbers: bool) -> str:
+    """Return a picture with a row for each engine and a cell of four parts for each fabric, as SVG.
+
+    The parts are the shares of missing links.  A part is the darker, the larger the all-to-all share is relative to the
+    best engine of the case: blue with a certificate, orange with a credit loop, grey without tables.
+
+    Parameters
+    ----------
+    ledger, fabrics
+        Results, and the fabrics to show.
+    width
+        Width of a part in pixels.
+    numbers
+        Whether parts contain the relative share in percent.
+    """
+    engines, step = engines_of(ledger), len(SHARES) * width + GAP
+    best = {key: best_share(results) for key, results in ledger.items()}
+    body = []
+    for row, engine in enumerate(engines):
+        y = TOP + row * ROW + (GAP if engine.startswith("OpenSM ") else 0)
+        body.append(f'<text x="4" y="{y + 11}">{escape(engine)}</text>')
+        for column, fabric in enumerate(fabrics):
+            for part, share in enumerate(SHARES):
+                key, x = f"{fabric} - {share:.0%}", LEFT + column * step + part * width
+                body += _part(ledger.get(key, {}).get(engine, {}), best.get(key, 1.0), (x, y, width), numbers)
+    for column, fabric in enumerate(fabrics):
+        x = LEFT + column * step + len(SHARES) * width // 2
+        body.append(f'<text class="h" transform="translate({x + 4},{TOP - 20}) rotate(-55)">{escape(fabric)}</text>')
+        if numbers:
+            body += [
+                f'<text class="n" x="{LEFT + column * step + part * width + width // 2}" y="{TOP - 5}">{text}</text>'
+                for part, text in enumerate(f"{share:.0%}" for share in SHARES)
+            ]
+    wide, high = LEFT + len(fabrics) * step + 90, TOP + len(engines) * ROW + GAP + 24
+    title = "All-to-all share of each engine relative to the best engine, with 0, 1, 5 and 10 % of the links failed"
+    key = "blue: proven free of credit loops; orange: credit loop; grey: no tables; darker: more traffic"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}" viewBox="0 0 {wide} {high}">\n'
+        f"<title>{title}</title><style>{STYLE}</style>\n" + "\n".join(body)
+        + f'\n<text x="4" y="{high - 8}">{key}</text>\n</svg>\n'
+    )  # fmt: skip
+
+
+def _part(result: Mapping[str, Any], best: float, place: tuple[int, int, int], numbers: bool) -> list[str]:
+    """Return the elements of one case of one engine.  ``place`` is the corner and the width."""
+    x, y, width = place
+    box = f'<rect x="{x}" y="{y}" width="{width - 1}" height="{ROW - 2}"'
+    if "vls" not in result:
+        return [f'{box} fill="{NONE}"/>']
+    ratio = min(1.0, result.get("all_to_all", best) / best)
+    light, dark = PROVEN if result["certified"] else LOOPS
+    colour = "#" + "".join(f"{round(a + (b - a) * ratio):02x}" for a, b in zip(light, dark, strict=True))
+    found = [f'{box} fill="{colour}"/>']
+    if numbers:
+        dark_text = " d" if ratio > 0.5 else ""
+        found.append(f'<text class="n{dark_text}" x="{x + width // 2}" y="{y + 10}">{100 * ratio:.0f}</text>')
+    return found
