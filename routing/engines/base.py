@@ -106,6 +106,11 @@ class EngineOptions:
         (str,), "I/O nodes in the format of OpenSM's io_guid_file; all other nodes are compute nodes.", make=Path,
         metavar="FILE", sources=("command", "plugin"), recorded=False, refusal=_NO_NODES,
     )})
+    torus_config: Path | None = field(default=None, metadata={"option": Option(
+        (str,), "torus-2qos: directions and datelines in the format of OpenSM's torus-2QoS.conf.", make=Path,
+        metavar="FILE", sources=("command", "plugin"), recorded=False,
+        refusal=("reads no torus-2QoS.conf", "leave the file out, or use torus-2qos"),
+    )})
     partition: str | None = field(default=None, metadata={"option": Option(
         (str,), "How destinations are split into layers (default: the engine decides).", "partition",
         words=("metis", "none"), refusal=("has no regions", "leave the partition out, or use updn"), harmless="none",

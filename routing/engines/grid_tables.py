@@ -14,9 +14,11 @@ from routing._kernels.symmetric_paths import LinkBundles
 from routing.engines.base import EngineOptions
 from routing.engines.destinations import Destinations, inverse_capacity
 from routing.fabric import NO_PORT, Fabric
+from routing.formats.torus_conf import read_torus_conf
 from routing.grids.coordinates import Coordinates, find_coordinates
 from routing.grids.detours import count_hops, next_switches
 from routing.grids.paths import NONE, GridPaths, grid_paths
+from routing.grids.seeded import seeded
 from routing.numerals import count_noun
 
 Rows = npt.NDArray[np.int64]
@@ -58,8 +60,12 @@ class GridRoutes:
         ------
         NotAGrid
             The fabric has no coordinates.
+        InputError
+            The coordinates are not those of ``torus_config``.
         """
         coordinates, destinations = find_coordinates(fabric), Destinations.of(fabric)
+        if options.torus_config is not None:
+            coordinates = seeded(coordinates, read_torus_conf(options.torus_config), fabric)
         bundles = LinkBundles.between_switches(fabric.channels, inverse_capacity(fabric, options.link_weights))
         paths = grid_paths(fabric, coordinates, bundles)
         side = np.zeros(len(destinations.root), np.int64)

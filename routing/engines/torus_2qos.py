@@ -38,7 +38,8 @@ class TorusTwoQos:
 
     Differences:
 
-    - Coordinates and dimensions follow from the cables alone, so no configuration file is needed.
+    - Coordinates and dimensions follow from the cables alone, so no configuration file is needed.  A torus-2QoS.conf
+      (``torus_config``) fixes the order of dimensions, their directions and the datelines.
     - Any number of dimensions, of which at most four have rings of five switches or more.  A ring of four is two
       dimensions of two.
     - Paths that need a turn against the dimension order use separate SLs and VLs, on which they close no cycle.
@@ -51,7 +52,7 @@ class TorusTwoQos:
     name = "torus-2qos"
     summary = "dimension order on tori and meshes; free of credit loops on two VLs by datelines"
     promise = Promise.DEADLOCK_FREE
-    offers = Offers(options=("reversible",), needs_vls=True)
+    offers = Offers(options=("reversible", "torus_config"), needs_vls=True)
 
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).

@@ -66,12 +66,15 @@ class Grid:
     size, kind
         Size and kind of each dimension.  A ring has at least five switches, and a clique at least three.  A ring of
         four is two lines of two.
+    order
+        Order in which paths use the dimensions.  None: by the load of their links.
     """
 
     switches: npt.NDArray[np.int64]
     position: Columns
     size: tuple[int, ...]
     kind: tuple[Kind, ...]
+    order: tuple[int, ...] | None = None
 
     @property
     def dimensions(self) -> int:

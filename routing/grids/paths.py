@@ -49,8 +49,11 @@ class GridPaths:
 def dimension_order(grid: Grid, fabric: Fabric, bundles: LinkBundles) -> list[int]:
     """Return the dimensions of a grid in the order in which paths use them.
 
-    The dimension whose links carry the most comes first, because flows are still small and easy to balance there.
+    Unless the grid has an order, the dimension whose links carry the most comes first, because flows are still small
+    and easy to balance there.
     """
+    if grid.order is not None:
+        return list(grid.order)
     load = []
     for axis, (size, kind) in enumerate(zip(grid.size, grid.kind, strict=True)):
         crossing = {
