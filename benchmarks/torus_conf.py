@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from routing.fabric import Fabric
@@ -26,6 +27,8 @@ def torus_conf(fabric: Fabric, whole: Fabric) -> str | None:
         return None
     at = {place: name for name, place in position.items()}
     size = [max(column) + 1 for column in zip(*at, strict=True)]
+    if len(at) != math.prod(size):
+        return None
     linked = _linked(whole)
     looped = []
     for axis, length in enumerate(size):
