@@ -21,8 +21,16 @@ from routing.fabric import Fabric
 from routing.quality import all_to_all_share, bisection_share, channel_loads
 from routing.tables import Routing
 
-CANDIDATES = ("ftree", "updn", "dfsssp", "lash", "nue", "torus-2qos", "dragonfly", "slimfly")
+CANDIDATES = ("ftree", "updn", "dfsssp", "lash", "nue", "torus-2qos", "dragonfly", "slimfly", "mud", "smart", "segment")
 """Names of the engines that are tried.  Of equally good engines, the first one in this list is taken."""
+ON_TURNS = ("mud", "smart", "segment")
+"""Engines on allowed turns, which are tried on fabrics of moderate size that are not trees.
+
+With few VLs, their tables often carry more than those of the other engines.  The engines ``dnup`` and ``lturn`` are
+left out: in all fabrics of docs/engines.md, another engine carries more.
+"""
+MODERATE = 0.1
+"""Seconds that a refinement pass takes at most on a fabric on which the engines of :data:`ON_TURNS` are tried."""
 GRIDS_ONLY = ("torus-2qos",)
 """Engines that are tried only where the links show directions, as in a mesh, torus or HyperX."""
 QUICK = ("ftree", "updn", "dfsssp")
@@ -107,10 +115,16 @@ ENGINE = Auto()
 
 def _engines(fabric: Fabric, options: EngineOptions) -> list[Engine]:
     """Return the candidates that support all options of the run."""
-    large = visits_per_pass(fabric) > LARGE * VISITS_PER_SECOND
+    seconds = visits_per_pass(fabric) / VISITS_PER_SECOND
+    tree = bool(top_switches(fabric))
+    left_out = set[str]()
+    if tree or directions(fabric) is None:
+        left_out.update(GRIDS_ONLY)
+    if tree or seconds > MODERATE:
+        left_out.update(ON_TURNS)
     found = []
-    for name in QUICK if large else CANDIDATES:
-        if name in GRIDS_ONLY and (top_switches(fabric) or directions(fabric) is None):
+    for name in QUICK if seconds > LARGE else CANDIDATES:
+        if name in left_out:
             continue
         engine: Engine = import_module(f"{__package__}.{module_of(name)}").ENGINE
         with contextlib.suppress(OptionError):

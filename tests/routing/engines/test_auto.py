@@ -52,7 +52,7 @@ def test_the_tables_are_those_of_the_chosen_engine():
 def test_options_leave_out_engines_that_do_not_support_them(monkeypatch):
     fabric = generate("torus", ["4x3"], cas=2)
     rooted = AUTO.route(fabric, EngineOptions(roots=("sw0.0",)))
-    assert rooted.provenance.options["chosen"] == "updn" and rooted.provenance.options["roots"]
+    assert "roots" in ENGINES[rooted.provenance.options["chosen"]].offers.options and rooted.provenance.options["roots"]
     monkeypatch.setattr(module, "CANDIDATES", ("lash",))
     with pytest.raises(OptionError, match="no engine supports these options"):
         AUTO.route(fabric, EngineOptions(roots=("sw0.0",)))
@@ -62,6 +62,13 @@ def test_the_error_is_that_of_the_last_engine(monkeypatch):
     monkeypatch.setattr(module, "CANDIDATES", ("lash",))
     with pytest.raises(NotEnoughVLs):
         AUTO.route(generate("ring", ["9"], cas=1), EngineOptions(vls=1))
+
+
+def test_engines_on_allowed_turns_are_tried_off_trees_of_moderate_size(monkeypatch):
+    random, one = generate("random-regular", ["20", "4"], cas=2), EngineOptions(vls=1, effort=0.1, threads=1)
+    with_turns = shares(random, AUTO.route(random, one))
+    monkeypatch.setattr(module, "MODERATE", 0.0)
+    assert shares(random, AUTO.route(random, one))[0] < 0.97 * with_turns[0]
 
 
 def test_candidates_that_take_the_fabric_for_a_grid_do_not_warn(recwarn):
