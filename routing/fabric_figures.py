@@ -81,7 +81,7 @@ def fabric_figures(fabric: Fabric) -> FabricFigures:
     level = tree_levels(fabric, fabric.senders_at.astype(np.float64))
     cabled = int(np.count_nonzero(fabric.link_device < fabric.switches))
     return FabricFigures(
-        diameter=_diameter(fabric),
+        diameter=diameter(fabric),
         ports=int(fabric.switch_ports.sum(dtype=np.int64)),
         ports_used=cabled,
         cables=tuple(_cables(fabric)),
@@ -91,7 +91,36 @@ def fabric_figures(fabric: Fabric) -> FabricFigures:
     )
 
 
-def _diameter(fabric: Fabric) -> int | None:
+def bisection_bound(fabric: Fabric) -> float | None:
+    """Return an upper bound of the rate at which each CA of one half of the fabric sends to its own CA of the other
+    half, as a share of the reference rate.
+
+    The bound follows from the cables between two halves that METIS has found, and from the cables of each switch.
+    Another pair of halves may have fewer cables between them.
+
+    Returns
+    -------
+    float or None
+        The bound; None if the fabric has fewer than two switches with end ports.
+    """
+    rows, channels = attached(fabric), fabric.channels
+    endports = np.bincount(fabric.endport_switch[rows], minlength=fabric.switches)
+    half = regions(fabric, 2, seed=SEED) == 0
+    pairs = min(int(endports[half].sum()), int(endports[~half].sum()))
+    if not pairs:
+        return None
+    capacity = float(channels.capacity[half[channels.src] & ~half[channels.dst]].sum()) / pairs
+    # All end ports of a switch are on one side of some pair of halves, if they are at most half of all end ports.
+    alone = (endports > 0) & (2 * endports <= len(rows))
+    out = np.bincount(channels.src, weights=channels.capacity, minlength=fabric.switches)
+    capacity = float(min(capacity, np.min(out[alone] / endports[alone], initial=np.inf)))
+    return capacity / reference_rate(fabric)
+
+
+def diameter(fabric: Fabric) -> int | None:
+    """Return the most channels of a shortest path between two connected switches; None in fabrics of more than
+    :data:`DISTANCES_UP_TO` switches.
+    """
     if fabric.switches > DISTANCES_UP_TO:
         return None
     return int(fabric.graph.diameter(directed=True, unconn=True)) if len(fabric.channels) else 0

@@ -54,6 +54,7 @@ COMMANDS: Mapping[str, str] = {
     "sweep": "Route all combinations of engines, fabrics, faults, seeds.",
     "simulate": "Simulate packets and credits: does a credit loop deadlock?",
     "advise": "Compare all engines on a fabric, and recommend one.",
+    "designs": "List designs for a number of hosts and size of switches.",
     "compare-designs": "Compare designs: cost, rates, hops, loss of a link.",
     "whatif": "Break links and switches, repair tables, report the cost.",
     "transition": "Check whether tables may be replaced while traffic runs.",

@@ -1,0 +1,268 @@
+"""Propose designs for a number of hosts and switches of one size: trees, tori, HyperX, dragonflies and Slim Flies."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from routing.advise.designs import cable_counts, hosts_of
+from routing.errors import OptionError
+from routing.fabric import MAX_UNICAST_LID, Fabric
+from routing.fabric_figures import bisection_bound, diameter
+from routing.topologies import TOPOLOGIES, from_words
+from routing.topologies.galois import GaloisField
+
+TARGETS = (1.0, 0.5, 0.25)
+"""Bisection shares for each of which the smallest design of a family is proposed."""
+FAMILIES = ("tree", "hyperx", "torus", "dragonfly", "slimfly")
+"""Families of designs, in the order of the proposals."""
+DEEPEST_TREE = 4
+LARGEST_TORUS = 5
+LARGEST_HYPERX = 3
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A design by formulas, before its fabric is built.
+
+    Attributes
+    ----------
+    family
+        One of :data:`FAMILIES`.
+    design
+        The generator with its arguments as one word.
+    hosts
+        Number of CAs of the design.
+    switches, cables
+        Number of switches, and of cables between them.  A dragonfly may have fewer cables, if some global links are
+        left over.
+    share
+        Estimate of the bisection that any tables can reach, as a share of the CAs' rate.  Of a tree: capacity up to
+        capacity down of the leaves.
+    """
+
+    family: str
+    design: str
+    hosts: int
+    switches: int
+    cables: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A proposed design with the figures of its fabric.
+
+    Attributes
+    ----------
+    shape
+        Family, generator and numbers of the design.
+    hosts, switches, cables
+        Number of CAs, of switches, and of cables between switches, counted in the fabric.
+    ports
+        Largest number of ports that a switch needs.
+    diameter
+        Largest number of links on a shortest path between two switches; None if the fabric is too large.
+    oversubscription
+        Capacity down to capacity up of the leaves of a tree; None for other families.
+    bisection
+        Upper bound of the bisection for any tables, as a share of the CAs' rate; None with a single switch.
+    """
+
+    shape: Shape
+    hosts: int
+    switches: int
+    cables: int
+    ports: int
+    diameter: int | None
+    oversubscription: float | None
+    bisection: float | None
+
+
+def propose(hosts: int, ports: int) -> list[Shape]:
+    """Return for each family and each share of :data:`TARGETS` the design with the fewest switches, then cables.
+
+    Parameters
+    ----------
+    hosts
+        Number of hosts, at least 2.
+    ports
+        Number of ports of each switch, at least 2.
+
+    Raises
+    ------
+    OptionError
+        No design connects that many hosts in one subnet.
+
+    Notes
+    -----
+    Cost: O(ports^3) shapes at most, each a few operations.
+    """
+    best: dict[tuple[str, float], Shape] = {}
+    for shape in _shapes(hosts, ports):
+        if shape.hosts + shape.switches > MAX_UNICAST_LID:
+            continue
+        for target in TARGETS:
+            other = best.get((shape.family, target))
+            if shape.share >= target and (other is None or _size(shape) < _size(other)):
+                best[shape.family, target] = shape
+    chosen = [best[key] for key in itertools.product(FAMILIES, TARGETS) if key in best]
+    if not chosen:
+        raise OptionError(
+            f"no proposed design connects {hosts} hosts by switches of {ports} ports in one subnet",
+            remedy="take larger switches or fewer hosts",
+        )
+    return list(dict.fromkeys(chosen))
+
+
+def evaluate_shape(shape: Shape) -> Proposal:
+    """Build the fabric of a design, and return the design with the figures of the fabric."""
+    fabric = fabric_of(shape)
+    return Proposal(
+        shape=shape,
+        hosts=hosts_of(fabric),
+        switches=fabric.switches,
+        cables=cable_counts(fabric)[0],
+        ports=int(fabric.switch_ports.max()),
+        diameter=diameter(fabric),
+        oversubscription=1 / shape.share if shape.family == "tree" else None,
+        bisection=bisection_bound(fabric),
+    )
+
+
+def fabric_of(shape: Shape) -> Fabric:
+    """Return the fabric of a design."""
+    name, _, words = shape.design.partition(":")
+    return from_words(name, words.split(","))
+
+
+def _size(shape: Shape) -> tuple[int, int, float]:
+    return shape.switches, shape.cables, -shape.share
+
+
+def _shapes(hosts: int, ports: int) -> Iterator[Shape]:
+    """Yield shapes of all families with at least the given number of hosts."""
+    if hosts <= ports:
+        yield Shape("tree", f"xgft:{hosts},1", hosts, 1, 0, 1.0)
+        return
+    yield from _two_levels(hosts, ports)
+    for levels in range(3, DEEPEST_TREE + 1):
+        yield from _deep_trees(hosts, ports, levels)
+    for dimensions in range(1, LARGEST_HYPERX + 1):
+        yield from _hyperx(hosts, ports, dimensions)
+    for dimensions in range(2, LARGEST_TORUS + 1):
+        yield from _tori(hosts, ports, dimensions)
+    yield from _dragonflies(hosts, ports)
+    yield from _slimflies(hosts, ports)
+
+
+def _word(topology: str, *arguments: str, cas: int | None = None, redundancy: int = 1) -> str:
+    """Return a generator with arguments and options as one word."""
+    assert topology in TOPOLOGIES
+    options = ([] if cas is None else [f"cas={cas}"]) + ([] if redundancy == 1 else [f"redundancy={redundancy}"])
+    return f"{topology}:{','.join([*arguments, *options])}"
+
+
+def _joined(numbers: Iterator[int] | tuple[int, ...]) -> str:
+    return "x".join(map(str, numbers))
+
+
+def _two_levels(hosts: int, ports: int) -> Iterator[Shape]:
+    """Yield trees of leaves and spines: each leaf has the same number of cables to every spine."""
+    for down in range(1, ports):
+        leaves = math.ceil(hosts / down)
+        own = math.ceil(hosts / leaves)
+        for redundancy in range(1, ports // leaves + 1):
+            spines = min(ports - own, own) // redundancy
+            if spines:
+                cables = leaves * spines * redundancy
+                word = _word("xgft", f"{own}x{leaves}", f"1x{spines}", redundancy=redundancy)
+                yield Shape("tree", word, leaves * own, leaves + spines, cables, spines * redundancy / own)
+
+
+def _deep_trees(hosts: int, ports: int, levels: int) -> Iterator[Shape]:
+    """Yield trees of three or more levels, which are oversubscribed at the leaves only."""
+    for target in TARGETS:
+        down = int(ports / (1 + target))
+        up = min(ports - down, down)
+        for inner in itertools.product(range(2, ports // 2 + 1), repeat=levels - 2):
+            top = math.ceil(hosts / (down * math.prod(inner)))
+            if not 2 <= top <= ports:
+                continue
+            leaves = math.prod(inner) * top
+            own = math.ceil(hosts / leaves)
+            children = (own, *inner, top)
+            parents = (1, min(up, own), *inner)
+            # Level i has one switch for each choice of children above and of parents up to the level.
+            sizes = [math.prod(children[i + 1 :]) * math.prod(parents[: i + 1]) for i in range(levels)]
+            cables = sum(size * up for size, up in zip(sizes, parents[1:], strict=False))
+            word = _word("xgft", _joined(children), _joined(parents))
+            yield Shape("tree", word, leaves * own, sum(sizes), cables, min(up, own) / own)
+
+
+def _grids(dimensions: int, smallest: int, most: int) -> Iterator[tuple[int, ...]]:
+    """Yield sizes of grids that are as equal as possible, with at most ``most`` switches."""
+    for size in itertools.count(smallest):
+        if size**dimensions > most:
+            return
+        for larger in range(dimensions):
+            yield (*itertools.repeat(size + 1, larger), *itertools.repeat(size, dimensions - larger))
+
+
+def _hyperx(hosts: int, ports: int, dimensions: int) -> Iterator[Shape]:
+    """Yield HyperX fabrics with the same number of parallel cables in all dimensions.
+
+    Relative bisection: J. Ahn et al., SC 2009: half the switches of the narrowest dimension, times the parallel cables,
+    over the CAs of a switch.
+    """
+    for sizes in _grids(dimensions, 2, min(hosts, ports**dimensions)):
+        switches = math.prod(sizes)
+        cas = math.ceil(hosts / switches)
+        links = sum(size - 1 for size in sizes)
+        redundancy = (ports - cas) // links
+        for parallel in range(1, redundancy + 1):
+            word = _word("hyperx", _joined(sizes), cas=cas, redundancy=parallel)
+            share = parallel * min(sizes) / (2 * cas)
+            yield Shape("hyperx", word, switches * cas, switches, switches * links * parallel // 2, share)
+
+
+def _tori(hosts: int, ports: int, dimensions: int) -> Iterator[Shape]:
+    """Yield tori with the same number of parallel cables in all dimensions; a cut through the longest is narrowest."""
+    for sizes in _grids(dimensions, 3, hosts):
+        switches = math.prod(sizes)
+        cas = math.ceil(hosts / switches)
+        for parallel in range(1, (ports - cas) // (2 * dimensions) + 1):
+            word = _word("torus", _joined(sizes), cas=cas, redundancy=parallel)
+            share = 4 * parallel / (max(sizes) * cas)
+            yield Shape("torus", word, switches * cas, switches, switches * dimensions * parallel, share)
+
+
+def _dragonflies(hosts: int, ports: int) -> Iterator[Shape]:
+    """Yield dragonflies with twice as many switches in a group as global links at a switch (Kim et al., ISCA 2008)."""
+    for links in range(1, ports // 3 + 1):
+        size = 2 * links
+        for cas in range(1, ports - (size - 1) - links + 1):
+            groups = math.ceil(hosts / (size * cas))
+            if not 2 <= groups <= size * links + 1:
+                continue
+            own = math.ceil(hosts / (size * groups))
+            word = _word("dragonfly", str(size), str(own), str(links), str(groups))
+            # Half the groups have as many global links to the other half as there are pairs of groups across.
+            share = links / own * groups / (2 * (groups - 1))
+            cables = groups * size * (size - 1 + links) // 2
+            yield Shape("dragonfly", word, size * groups * own, size * groups, cables, share)
+
+
+def _slimflies(hosts: int, ports: int) -> Iterator[Shape]:
+    """Yield Slim Flies; their bisection is estimated as that of a random graph of the same degree."""
+    for q in range(3, 128):
+        degree = (3 * q - {0: 0, 1: 1, 3: -1}.get(q % 4, 0)) // 2
+        switches = 2 * q * q
+        cas = math.ceil(hosts / switches)
+        if q % 4 != 2 and GaloisField.is_prime_power(q) and degree + cas <= ports:
+            share = 2 / cas * (degree / 4 - 0.38 * math.sqrt(degree))
+            yield Shape(
+                "slimfly", _word("slimfly", str(q), cas=cas), switches * cas, switches, switches * degree // 2, share
+            )
