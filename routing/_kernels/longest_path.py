@@ -18,7 +18,7 @@ def longest_path(channels: Channels, next_channel: npt.NDArray[np.uint8]) -> int
     trees, switches = next_channel.shape
     longest = ffi.new("int32_t *")
     check(
-        lib.ibn_digraph_longest_path(
+        lib.ibn_core_digraph_longest_path(
             switches, pointer(channels.first), pointer(channels.dst), trees, pointer(next_channel), longest
         )
     )

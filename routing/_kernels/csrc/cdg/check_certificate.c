@@ -52,5 +52,5 @@ int ibn_cdg_check_certificate(const certificate_tables *tables, int32_t entries,
                               const uint8_t *entry_port, const uint16_t *sls, int32_t *fault)
 {
     job j = {tables, entry_switch, entry_port, sls, fault};
-    return ibn_parallel(tables->threads, entries, walk_entry, &j);
+    return ibn_core_parallel(tables->threads, entries, walk_entry, &j);
 }

@@ -18,7 +18,7 @@ int ibn_cdg_maximal_turns(int32_t switches, int32_t channels, const int32_t *fir
     const acyclic_net net = {switches, channels, first, src, dst, into, into_first};
     acyclic graph;
     int32_t *channel_of = NULL;
-    int failed = ibn_acyclic_prepare(&graph, &net) || ibn_acyclic_open(&graph, 0, order, order != NULL);
+    int failed = ibn_core_acyclic_prepare(&graph, &net) || ibn_core_acyclic_open(&graph, 0, order, order != NULL);
     if (!failed) {
         channel_of = malloc(((size_t)graph.turn_first[channels] + 1) * sizeof *channel_of);
         failed = channel_of == NULL;
@@ -31,10 +31,10 @@ int ibn_cdg_maximal_turns(int32_t switches, int32_t channels, const int32_t *fir
             }
         for (int32_t i = 0; i < count; i++) {
             acyclic_step step = {.channel = channel_of[sequence[i]], .dependency = sequence[i]};
-            allowed[sequence[i]] = (uint8_t)ibn_acyclic_fits(&graph, 0, &step, 1);
+            allowed[sequence[i]] = (uint8_t)ibn_core_acyclic_fits(&graph, 0, &step, 1);
         }
     }
     free(channel_of);
-    ibn_acyclic_dispose(&graph);
+    ibn_core_acyclic_dispose(&graph);
     return failed;
 }

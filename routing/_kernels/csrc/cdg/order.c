@@ -63,6 +63,6 @@ static void run(void *context, int32_t i)
 int ibn_cdg_order(const cdg_dependencies *graph, int32_t count, const uint8_t *bits, int32_t *order, int32_t *ordered)
 {
     job j = {.g = graph, .bits = bits, .order = order, .ordered = ordered};
-    int code = ibn_parallel(graph->threads, count, run, &j);
+    int code = ibn_core_parallel(graph->threads, count, run, &j);
     return code ? code : atomic_load(&j.failed);
 }

@@ -43,7 +43,7 @@ static int prepare(grower *w, const ibn_port_groups *g, const acyclic_net *net, 
 {
     size_t switches = (size_t)g->switches + 1;
     *w = (grower){.g = g};
-    if (ibn_acyclic_prepare(&w->graph, net) || ibn_acyclic_open(&w->graph, g->vls - 1, order, g->vls))
+    if (ibn_core_acyclic_prepare(&w->graph, net) || ibn_core_acyclic_open(&w->graph, g->vls - 1, order, g->vls))
         return 1;
     w->next = malloc(switches * sizeof *w->next);
     w->hops = malloc(switches * sizeof *w->hops);
@@ -58,7 +58,7 @@ static int prepare(grower *w, const ibn_port_groups *g, const acyclic_net *net, 
 
 static void dispose(grower *w)
 {
-    ibn_acyclic_dispose(&w->graph);
+    ibn_core_acyclic_dispose(&w->graph);
     free(w->next);
     free(w->hops);
     free(w->sorted);
@@ -240,7 +240,7 @@ static void join(grower *w, int32_t s, int32_t c)
 {
     for (int32_t vl = 0; vl < w->g->vls; vl++)
         if (w->flow[s] >> vl & 1)
-            if (!collect(w, vl, s, c) || !ibn_acyclic_fits(&w->graph, vl, w->steps, w->added))
+            if (!collect(w, vl, s, c) || !ibn_core_acyclic_fits(&w->graph, vl, w->steps, w->added))
                 return;
     put(w->member, c);
     spread(w, w->g->dst[c], w->flow[s]);

@@ -35,7 +35,7 @@ static int add_link(growth *tree, int32_t c)
         tree->steps[count++] = (acyclic_step){in, number_of(tree, in, c)};
         tree->steps[count++] = (acyclic_step){back, number_of(tree, back, out)};
     }
-    if (!ibn_acyclic_fits(&tree->graph, 0, tree->steps, count))
+    if (!ibn_core_acyclic_fits(&tree->graph, 0, tree->steps, count))
         return 0;
     tree->links[net->first[u] + tree->linked[u]++] = c;
     tree->links[net->first[v] + tree->linked[v]++] = back;
@@ -72,7 +72,7 @@ static int prepare(growth *tree, const acyclic_net *net)
     tree->links = malloc(channels * sizeof *tree->links);
     tree->linked = calloc(switches, sizeof *tree->linked);
     tree->queue = malloc(switches * sizeof *tree->queue);
-    if (ibn_acyclic_prepare(&tree->graph, net) || ibn_acyclic_open(&tree->graph, 0, unicast->order, 1))
+    if (ibn_core_acyclic_prepare(&tree->graph, net) || ibn_core_acyclic_open(&tree->graph, 0, unicast->order, 1))
         return 1;
     if (!tree->steps || !tree->links || !tree->linked || !tree->queue)
         return 1;
@@ -92,7 +92,7 @@ int ibn_cdg_grow_tree(const cdg_unicast *unicast, int32_t root, int32_t *up, int
     int failed = prepare(&tree, &net);
     if (!failed)
         *reached = grow(&tree, root, up);
-    ibn_acyclic_dispose(&tree.graph);
+    ibn_core_acyclic_dispose(&tree.graph);
     free(tree.steps);
     free(tree.links);
     free(tree.linked);

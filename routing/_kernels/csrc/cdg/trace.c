@@ -226,7 +226,7 @@ static void run(void *workers, int32_t me)
         w->code = NO_MEMORY;
     } else {
         int32_t lid;
-        while ((lid = ibn_next_item(&w->j->next_block) * BLOCK) < t->lids)
+        while ((lid = ibn_core_next_item(&w->j->next_block) * BLOCK) < t->lids)
             run_block(w, lid, t->lids - lid < BLOCK ? t->lids - lid : BLOCK);
     }
     dispose(w);
@@ -258,10 +258,10 @@ static int start(job *j, worker *workers, int threads, uint32_t *dep)
         j->reply = calloc((size_t)t->switches * t->switches, sizeof *j->reply);
         if (!j->reply)
             return NO_MEMORY;
-        if (ibn_parallel(threads, t->switches, run_replies, j) != OK)
+        if (ibn_core_parallel(threads, t->switches, run_replies, j) != OK)
             return NO_MEMORY;
     }
-    int code = ibn_parallel(threads, threads, run, workers);
+    int code = ibn_core_parallel(threads, threads, run, workers);
     for (int i = 0; i < threads && code == OK; i++)
         code = workers[i].code;
     return code;

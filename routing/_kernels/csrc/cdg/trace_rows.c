@@ -230,7 +230,7 @@ static void run(void *workers, int32_t me)
     w->last = calloc(2 * (size_t)j->extended + 1, 1);
     w->code = w->order && w->next && w->again && w->far && w->state && w->bits && w->last ? OK : NO_MEMORY;
     int32_t b;
-    while (w->code == OK && (b = ibn_next_item(&j->next)) < j->blocks && !atomic_load(&j->failed))
+    while (w->code == OK && (b = ibn_core_next_item(&j->next)) < j->blocks && !atomic_load(&j->failed))
         if (!run_block(w, j->lid + j->block[b], j->block[b + 1] - j->block[b]))
             atomic_store(&j->failed, 1);
     free(w->order);
@@ -322,7 +322,7 @@ int ibn_cdg_trace_rows(const cdg_tables *t, int32_t threads, uint8_t *hops, uint
     for (int32_t i = 0; i < threads; i++)
         workers[i].j = &j;
     if (code == OK)
-        code = ibn_parallel(threads, threads, run, workers);
+        code = ibn_core_parallel(threads, threads, run, workers);
     for (int32_t i = 0; i < threads && code == OK; i++)
         code = workers[i].code;
     *done = code == OK && !atomic_load(&j.failed);

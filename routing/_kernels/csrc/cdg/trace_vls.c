@@ -246,7 +246,7 @@ static void run(void *workers, int32_t me)
     if (!w->deps || !prepare(w))
         w->code = NO_MEMORY;
     else
-        while ((lid = ibn_next_item(&w->j->next_block) * BLOCK) < t->lids)
+        while ((lid = ibn_core_next_item(&w->j->next_block) * BLOCK) < t->lids)
             run_block(w, lid, t->lids - lid < BLOCK ? t->lids - lid : BLOCK);
     dispose(w);
 }
@@ -283,7 +283,7 @@ int ibn_cdg_trace_vls(const cdg_tables *t, const cdg_vl_assignment *l, uint8_t *
         workers[i].deps = i ? calloc(cells, sizeof *dep) : dep;
     }
     if (code == OK)
-        code = ibn_parallel(threads, threads, run, workers);
+        code = ibn_core_parallel(threads, threads, run, workers);
     for (int i = 0; i < threads; i++) {
         for (int k = 0; k < 3; k++)
             counts[k] += workers[i].f.counts[k];

@@ -8,7 +8,7 @@
 
 enum { MASK = 64 };
 
-int ibn_acyclic_prepare(acyclic *graph, const acyclic_net *net)
+int ibn_core_acyclic_prepare(acyclic *graph, const acyclic_net *net)
 {
     size_t channels = (size_t)net->channels + 1;
     *graph = (acyclic){.net = net};
@@ -34,7 +34,7 @@ int ibn_acyclic_prepare(acyclic *graph, const acyclic_net *net)
     return !graph->used || !graph->blocked || !graph->added;
 }
 
-void ibn_acyclic_dispose(acyclic *graph)
+void ibn_core_acyclic_dispose(acyclic *graph)
 {
     free(graph->turn_first);
     free(graph->stack);
@@ -53,7 +53,7 @@ void ibn_acyclic_dispose(acyclic *graph)
 /* Give every VL up to `vl` a topological order of the channels, unless the VL has one already.  The first `orders` VLs
  * get one row each of `order` (int32 [orders, C]).  The other VLs have no edges yet, so their channels are ordered by
  * number.  Returns 0, or 1 if memory is exhausted. */
-int ibn_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int32_t orders)
+int ibn_core_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int32_t orders)
 {
     int32_t channels = graph->net->channels;
     for (; graph->vls <= vl; graph->vls++) {
@@ -70,7 +70,7 @@ int ibn_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int32_t o
 /* Return whether channel `goal` can be reached from channel `from` in a VL's CDG.  Two breadth-first searches run,
  * forward from `from` and backward from `goal`, until they meet.  Each step is taken by the search with the shorter
  * queue. */
-int ibn_acyclic_reaches(acyclic *graph, int32_t vl, int32_t from, int32_t goal)
+int ibn_core_acyclic_reaches(acyclic *graph, int32_t vl, int32_t from, int32_t goal)
 {
     const acyclic_net *net = graph->net;
     const int32_t *place = graph->place[vl], least = place[from], most = place[goal];
@@ -129,7 +129,7 @@ static int32_t look_ahead(acyclic *graph, int32_t vl, int32_t from, int32_t goal
     while (top > 0) {
         int32_t c = graph->stack[--top], v = net->dst[c];
         graph->visited++;
-        graph->key[0][found++] = ibn_order_key(place, c);
+        graph->key[0][found++] = ibn_core_order_key(place, c);
         const uint32_t *used = graph->used + graph->turn_first[c];
         for (int32_t k = 0; k < net->first[v + 1] - net->first[v]; k++) {
             int32_t e = net->first[v] + k;
@@ -156,7 +156,7 @@ static int32_t look_back(acyclic *graph, int32_t vl, int32_t from, int32_t limit
     while (top > 0) {
         int32_t c = graph->stack[--top], u = net->src[c], k = c - net->first[u];
         graph->visited++;
-        graph->key[1][found++] = ibn_order_key(place, c);
+        graph->key[1][found++] = ibn_core_order_key(place, c);
         for (int32_t i = net->into_first[u]; i < net->into_first[u + 1]; i++) {
             int32_t e = net->into[i];
             if (place[e] < limit || graph->seen[e] == graph->stamp
@@ -180,7 +180,7 @@ static int add(acyclic *graph, int32_t vl, acyclic_step step)
         if (ahead < 0)
             return 0;
         int32_t back = look_back(graph, vl, c, place[e]);
-        ibn_order_repair(graph->place[vl], graph->key[0], ahead, graph->key[1], back, graph->both);
+        ibn_core_order_repair(graph->place[vl], graph->key[0], ahead, graph->key[1], back, graph->both);
     }
     graph->used[step.dependency] |= UINT32_C(1) << vl;
     return 1;
@@ -190,7 +190,7 @@ static int add(acyclic *graph, int32_t vl, acyclic_step step)
  * existing edges lead from the head of each new edge to the tail of the next new edge.  This test visits far fewer
  * channels than adding the edges and removing them when the last one fails.  With more than MASK new edges the result
  * is 0 (not known): only an attempt to add them decides. */
-int ibn_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
+int ibn_core_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
 {
     const acyclic_net *net = graph->net;
     int32_t waiting[MASK], next[MASK], size = 0;
@@ -207,7 +207,7 @@ int ibn_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps, int
     for (int32_t i = 0; i < size; i++) {
         after[i] = 0;
         for (int32_t k = 0; k < size; k++)
-            if (k != i && (next[i] == waiting[k] || ibn_acyclic_reaches(graph, vl, next[i], waiting[k])))
+            if (k != i && (next[i] == waiting[k] || ibn_core_acyclic_reaches(graph, vl, next[i], waiting[k])))
                 after[i] |= UINT64_C(1) << k;
     }
     return has_cycle(after, size);
@@ -216,7 +216,7 @@ int ibn_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps, int
 /* Add a set of edges to a VL's CDG, unless they would close a cycle there.  Returns whether they were added; if not,
  * none of them is.  An edge is marked as blocked (known to close a cycle) only if the cycle needs no other edge of
  * this set. */
-int ibn_acyclic_fits(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
+int ibn_core_acyclic_fits(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
 {
     uint32_t bit = UINT32_C(1) << vl;
     int32_t fresh = 0;

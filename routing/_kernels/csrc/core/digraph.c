@@ -4,7 +4,7 @@
 
 enum { OK, NO_MEMORY };
 
-int ibn_digraph_sort(int32_t n, const int32_t *first, const int32_t *to, int32_t *place, int32_t *placed)
+int ibn_core_digraph_sort(int32_t n, const int32_t *first, const int32_t *to, int32_t *place, int32_t *placed)
 {
     int32_t *in_degree = calloc((size_t)n + 1, sizeof *in_degree), *queue = malloc(((size_t)n + 1) * sizeof *queue);
     int32_t tail = 0;
@@ -111,8 +111,8 @@ static void find_shortest(search *s, int32_t n, int32_t enough, int32_t *cycle, 
     *length = below <= n ? below : 0;
 }
 
-int ibn_digraph_find_cycle(int32_t n, const int32_t *first, const int32_t *to, int32_t enough, int32_t *cycle,
-                           int32_t *length)
+int ibn_core_digraph_find_cycle(int32_t n, const int32_t *first, const int32_t *to, int32_t enough, int32_t *cycle,
+                                int32_t *length)
 {
     size_t size = ((size_t)n + 1) * sizeof(int32_t);
     search s = {first, to, malloc((size_t)n + 1), calloc(1, size), malloc(size), malloc(size)};
@@ -120,7 +120,7 @@ int ibn_digraph_find_cycle(int32_t n, const int32_t *first, const int32_t *to, i
     int code = s.alive && s.distance && s.parent && s.queue ? OK : NO_MEMORY;
     *length = 0;
     if (code == OK)
-        code = ibn_digraph_sort(n, first, to, s.queue, &placed);
+        code = ibn_core_digraph_sort(n, first, to, s.queue, &placed);
     if (code == OK) {
         for (int32_t v = 0; v < n; v++)
             s.alive[v] = s.queue[v] < 0;

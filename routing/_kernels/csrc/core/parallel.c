@@ -31,7 +31,7 @@ struct ibn_team {
 static void drain(ibn_team *team)
 {
     int item;
-    while ((item = ibn_next_item(&team->next)) < team->items)
+    while ((item = ibn_core_next_item(&team->next)) < team->items)
         team->job(team->context, item);
 }
 
@@ -66,7 +66,7 @@ static void *help(void *argument)
 /* Return how many of the `threads` available threads are worth starting for a piece of work.  `visits` is the number
  * of array elements that the work reads or writes, at some 30 ns each.  The result of the work never depends on the
  * number of threads. */
-int32_t ibn_worthwhile(int32_t threads, int64_t visits)
+int32_t ibn_core_worthwhile(int32_t threads, int64_t visits)
 {
     const int64_t worth = 1 + visits / VISITS;
     return threads < worth ? threads : (int32_t)worth;
@@ -74,7 +74,7 @@ int32_t ibn_worthwhile(int32_t threads, int64_t visits)
 
 /* Start a team of up to `threads` threads, including the caller's thread.  If a thread cannot be started, the other
  * threads do its work.  Returns NULL if memory is exhausted. */
-ibn_team *ibn_team_new(int32_t threads)
+ibn_team *ibn_core_team_new(int32_t threads)
 {
     ibn_team *team = calloc(1, sizeof *team);
     if (!team)
@@ -93,7 +93,7 @@ ibn_team *ibn_team_new(int32_t threads)
 }
 
 /* Call job(context, i) once for every i from 0 to items - 1, and return when all calls have returned. */
-void ibn_team_run(ibn_team *team, int32_t items, ibn_job job, void *context)
+void ibn_core_team_run(ibn_team *team, int32_t items, ibn_job job, void *context)
 {
     team->job = job;
     team->context = context;
@@ -118,7 +118,7 @@ void ibn_team_run(ibn_team *team, int32_t items, ibn_job job, void *context)
 }
 
 /* End the threads of a team and free its memory; `team` may be NULL. */
-void ibn_team_free(ibn_team *team)
+void ibn_core_team_free(ibn_team *team)
 {
     if (!team)
         return;
@@ -137,12 +137,12 @@ void ibn_team_free(ibn_team *team)
 
 /* Call job(context, i) for every i from 0 to items - 1, in threads that are started for this call only.  Returns 0,
  * or 1 if memory is exhausted. */
-int ibn_parallel(int32_t threads, int32_t items, ibn_job job, void *context)
+int ibn_core_parallel(int32_t threads, int32_t items, ibn_job job, void *context)
 {
-    ibn_team *team = ibn_team_new(threads < items ? threads : items);
+    ibn_team *team = ibn_core_team_new(threads < items ? threads : items);
     if (!team)
         return 1;
-    ibn_team_run(team, items, job, context);
-    ibn_team_free(team);
+    ibn_core_team_run(team, items, job, context);
+    ibn_core_team_free(team);
     return 0;
 }

@@ -91,7 +91,7 @@ static void grow(disjoint_job *job, int32_t d, int32_t tree, double highest)
     const int32_t reached = job->count[net->switches];
     int32_t left = keep_branches(job, d, tree);
     for (int32_t level = 1; level <= net->most_hops && left > 0; level++) {
-        ibn_shuffle(job->turn, net->switches, &job->random);
+        ibn_core_shuffle(job->turn, net->switches, &job->random);
         for (int32_t i = 0; i < net->switches; i++) {
             const int32_t s = job->turn[i];
             if (s != d && net->distance[(int64_t)d * net->switches + s] != DISJOINT_UNREACHED
@@ -131,7 +131,7 @@ static void choose_kept(const disjoint_job *job, int32_t d, int32_t tree, const 
 void ibn_disjoint_branch_trees(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
-    ibn_shuffle(job->shuffled, net->switches, &job->random);
+    ibn_core_shuffle(job->shuffled, net->switches, &job->random);
     for (int32_t i = 0; i < net->switches; i++) {
         const int32_t d = job->shuffled[i], degree = net->first[d + 1] - net->first[d];
         if (!(net->weight[d] > 0))
@@ -140,7 +140,7 @@ void ibn_disjoint_branch_trees(disjoint_job *job)
         double highest = 1;
         for (int32_t k = 0; k < degree; k++)
             into[k] = net->link[net->first[d] + k];
-        ibn_shuffle(into, degree, &job->random);
+        ibn_core_shuffle(into, degree, &job->random);
         for (int32_t c = 0; c < net->channels; c++)
             if (job->load[1][c] > highest)
                 highest = job->load[1][c];

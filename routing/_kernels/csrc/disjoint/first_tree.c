@@ -93,7 +93,7 @@ void ibn_disjoint_first_trees(disjoint_job *job)
     if (net->initial)
         copy_initial(job);
     for (int32_t pass = 0; pass < PASSES && !net->initial; pass++) {
-        ibn_shuffle(job->shuffled, net->switches, &job->random);
+        ibn_core_shuffle(job->shuffled, net->switches, &job->random);
         for (int32_t i = 0; i < net->switches; i++) {
             const int32_t d = job->shuffled[i];
             if (i % REFRESH == 0)

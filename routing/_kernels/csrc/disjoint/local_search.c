@@ -276,7 +276,7 @@ static int32_t cheapest(search_job *search, int32_t old)
     int32_t best = old;
     for (int32_t a = 0; a < job->net->first[s + 1] - job->net->first[s]; a++) {
         const double gain = search->cost[best] - search->cost[a];
-        if (search->cost[a] >= 0 && (gain > TIE || (gain > -TIE && ibn_draw(&job->random) & 1)))
+        if (search->cost[a] >= 0 && (gain > TIE || (gain > -TIE && ibn_core_draw(&job->random) & 1)))
             best = a;
     }
     return best;
@@ -409,13 +409,13 @@ static void sweep(search_job *search, int32_t first, int32_t last)
 {
     disjoint_job *job = search->job;
     const disjoint_request *net = job->net;
-    ibn_shuffle(job->shuffled, net->switches, &job->random);
+    ibn_core_shuffle(job->shuffled, net->switches, &job->random);
     for (int32_t i = 0; i < net->switches; i++) {
         const int32_t d = job->shuffled[i];
         for (int32_t tree = first; net->weight[d] > 0 && tree < last; tree++) {
             const uint8_t *next = job->next + disjoint_row(job, d, tree);
             link_children(search, d, next);
-            ibn_shuffle(job->turn, net->switches, &job->random);
+            ibn_core_shuffle(job->turn, net->switches, &job->random);
             for (int32_t q = 0; q < net->switches; q++)
                 if (job->turn[q] != d && next[job->turn[q]] != DISJOINT_NONE)
                     improve(search, d, tree, job->turn[q]);

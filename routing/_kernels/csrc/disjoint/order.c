@@ -72,7 +72,7 @@ int ibn_disjoint_balance_order(int32_t switches, const int32_t *first, const int
                 search.up[v] += position[dst[c]] < position[v];
         }
         for (int32_t i = 0; i < steps && switches > 1; i++) {
-            const uint64_t draw = ibn_draw(&seed);
+            const uint64_t draw = ibn_core_draw(&seed);
             const int32_t a = (int32_t)(((draw >> 32) * (uint64_t)switches) >> 32);
             const int32_t b = (int32_t)(((draw & 0xFFFFFFFF) * (uint64_t)switches) >> 32);
             if (a != b)

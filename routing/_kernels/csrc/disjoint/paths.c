@@ -99,7 +99,7 @@ void ibn_disjoint_by_distance(disjoint_job *job, int32_t d)
     const int32_t switches = job->net->switches;
     const uint16_t *hops = job->net->distance + (int64_t)d * switches;
     memset(job->count, 0, ((size_t)switches + 1) * sizeof *job->count);
-    ibn_shuffle(job->turn, switches, &job->random);
+    ibn_core_shuffle(job->turn, switches, &job->random);
     for (int32_t s = 0; s < switches; s++)
         if (hops[s] != DISJOINT_UNREACHED)
             job->count[hops[s] + 1]++;

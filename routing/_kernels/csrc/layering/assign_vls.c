@@ -85,8 +85,9 @@ static uint8_t place(fit_job *job, int32_t start)
     const int32_t vls = job->paths->vls;
     for (int32_t i = 0; i < vls; i++) {
         const int32_t vl = (start + i) % vls;
-        if (job->paths->open[vl] && !is_blocked(job, vl) && !ibn_acyclic_clash(&job->graph, vl, job->step, job->steps)
-            && ibn_acyclic_fits(&job->graph, vl, job->step, job->steps))
+        if (job->paths->open[vl] && !is_blocked(job, vl)
+            && !ibn_core_acyclic_clash(&job->graph, vl, job->step, job->steps)
+            && ibn_core_acyclic_fits(&job->graph, vl, job->step, job->steps))
             return (uint8_t)vl;
     }
     return NO_VL;
@@ -124,7 +125,8 @@ int ibn_layering_assign_vls(const vl_requests *paths, uint16_t *dependencies, in
     fit_job job = {.paths = paths};
     const acyclic_net net = {paths->switches, paths->channels, paths->first,     paths->src,
                              paths->dst,      paths->into,     paths->into_first};
-    int code = ibn_acyclic_prepare(&job.graph, &net) || ibn_acyclic_open(&job.graph, paths->vls - 1, order, paths->vls);
+    int code = ibn_core_acyclic_prepare(&job.graph, &net)
+               || ibn_core_acyclic_open(&job.graph, paths->vls - 1, order, paths->vls);
     if (code == OK) {
         move_masks(&job, dependencies, false);
         code = run(&job, *budget, vl);
@@ -135,7 +137,7 @@ int ibn_layering_assign_vls(const vl_requests *paths, uint16_t *dependencies, in
         for (int32_t v = 0; v < paths->vls; v++)
             memcpy(order + (int64_t)v * paths->channels, job.graph.place[v], (size_t)paths->channels * sizeof *order);
     }
-    ibn_acyclic_dispose(&job.graph);
+    ibn_core_acyclic_dispose(&job.graph);
     free(job.step);
     return code;
 }

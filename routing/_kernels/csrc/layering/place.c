@@ -67,11 +67,11 @@ int32_t ibn_layering_place(layering_job *job, int32_t vls, int avoid, int32_t st
         int32_t vl = (start + i) % vls;
         if (!(open >> vl & 1))
             continue;
-        if (ibn_acyclic_open(&job->graph, vl, job->paths->order, job->paths->orders)) {
+        if (ibn_core_acyclic_open(&job->graph, vl, job->paths->order, job->paths->orders)) {
             job->failed = 1;
             return -1;
         }
-        if (ibn_acyclic_fits(&job->graph, vl, job->step, job->steps))
+        if (ibn_core_acyclic_fits(&job->graph, vl, job->step, job->steps))
             return vl;
         open &= ~(UINT32_C(1) << vl);
     }

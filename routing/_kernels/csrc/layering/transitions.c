@@ -67,7 +67,7 @@ static int add(attempt *x, int32_t vl, acyclic_step step)
         return 1;
     if (graph->blocked[step.dependency] >> vl & 1)
         return 0;
-    if (ibn_acyclic_fits(graph, vl, &step, 1)) {
+    if (ibn_core_acyclic_fits(graph, vl, &step, 1)) {
         x->added[x->adds] = step;
         x->added_vl[x->adds++] = (uint8_t)vl;
         return 1;
@@ -219,8 +219,8 @@ int ibn_layering_assign_transitions(const ibn_path_set *paths, int32_t sls, uint
     memset(counts, 0, sizeof *counts);
     job->hops = malloc((all + 1) * sizeof *job->hops);
     job->length = calloc(switches * switches + 1, sizeof *job->length);
-    int failed = ibn_acyclic_prepare(&job->graph, &job->net) || !job->hops || !job->length
-                 || ibn_acyclic_open(&job->graph, paths->most - 1, paths->order, paths->orders);
+    int failed = ibn_core_acyclic_prepare(&job->graph, &job->net) || !job->hops || !job->length
+                 || ibn_core_acyclic_open(&job->graph, paths->most - 1, paths->order, paths->orders);
     if (!failed) {
         x.edges = job->graph.turn_first[paths->channels];
         if (sls > paths->most)
@@ -228,7 +228,7 @@ int ibn_layering_assign_transitions(const ibn_path_set *paths, int32_t sls, uint
         run(&x, counts);
         failed = job->failed;
     }
-    ibn_acyclic_dispose(&job->graph);
+    ibn_core_acyclic_dispose(&job->graph);
     free(job->hops);
     free(job->length);
     free(job->step);

@@ -158,7 +158,7 @@ static void spread_out(tree_t *tree, int32_t head)
                 }
             }
         if (tree->share > 0.0)
-            ibn_shuffle(account->level, count, &account->random);
+            ibn_core_shuffle(account->level, count, &account->random);
         for (int32_t i = 0; i < count; i++) {
             int32_t u = account->level[i], c = choose(tree, u);
             if (c >= 0) {

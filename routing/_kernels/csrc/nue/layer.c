@@ -102,7 +102,7 @@ static int32_t search_forward(const nue_t *nue, const layer_t *layer, grower_t *
     grower->mark[b] = stamp;
     while (top > 0) {
         int32_t x = grower->stack[--top], v = net->dst[x];
-        grower->forward[found++] = ibn_order_key(layer->place, x);
+        grower->forward[found++] = ibn_core_order_key(layer->place, x);
         const int32_t *used = layer->used + nue->slot_first[x];
         for (int32_t y = net->first[v]; y < net->first[v + 1]; y++, used++) {
             if (!*used)
@@ -128,7 +128,7 @@ static int32_t search_backward(const nue_t *nue, const layer_t *layer, grower_t 
     grower->mark[a] = stamp;
     while (top > 0) {
         int32_t x = grower->stack[--top], v = net->src[x], index = x - net->first[v];
-        grower->backward[found++] = ibn_order_key(layer->place, x);
+        grower->backward[found++] = ibn_core_order_key(layer->place, x);
         for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
             int32_t y = net->into[i];
             if (grower->mark[y] != stamp && layer->place[y] > limit && layer->used[nue->slot_first[y] + index]) {
@@ -157,7 +157,7 @@ int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t
         return 0;
     }
     int32_t backward = search_backward(nue, layer, grower, a, b);
-    ibn_order_repair(layer->place, grower->forward, forward, grower->backward, backward, grower->both);
+    ibn_core_order_repair(layer->place, grower->forward, forward, grower->backward, backward, grower->both);
     return 1;
 }
 
@@ -197,13 +197,13 @@ int ibn_layer_sort(const nue_t *nue, layer_t *layer, const double *rank)
             in_degree[b] += layer->used[ibn_nue_slot(nue, a, b)] > 0;
     for (int32_t c = 0; c < net->channels && !failed; c++)
         if (in_degree[c] == 0)
-            ibn_heap_push(&heap, rank[c], c);
+            ibn_core_heap_push(&heap, rank[c], c);
     for (; heap.size > 0; done++) {
-        int32_t a = ibn_heap_pop(&heap).of;
+        int32_t a = ibn_core_heap_pop(&heap).of;
         layer->place[a] = done;
         for (int32_t b = net->first[net->dst[a]]; b < net->first[net->dst[a] + 1]; b++)
             if (layer->used[ibn_nue_slot(nue, a, b)] && --in_degree[b] == 0)
-                ibn_heap_push(&heap, rank[b], b);
+                ibn_core_heap_push(&heap, rank[b], b);
     }
     free(in_degree);
     free(heap.entry);

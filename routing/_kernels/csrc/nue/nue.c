@@ -176,7 +176,7 @@ static int prepare(nue_t *nue, run_t *run)
     run->best_next = malloc(nue->options->passes > 0 ? count * (size_t)net->switches + 1 : 1);
     run->best_escaped = malloc(count * sizeof *run->best_escaped);
     run->best_load = malloc(((size_t)net->channels + 1) * sizeof *run->best_load);
-    run->passes.team = ibn_team_new(nue->options->threads < ACCOUNTS ? nue->options->threads : ACCOUNTS);
+    run->passes.team = ibn_core_team_new(nue->options->threads < ACCOUNTS ? nue->options->threads : ACCOUNTS);
     if (!run->passes.team || !nue->slot_first || !nue->part_size || !nue->layer || !run->best_next || !run->best_escaped
         || !run->best_load || ibn_passes_prepare(&run->passes))
         return 1;

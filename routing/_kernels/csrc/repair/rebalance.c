@@ -448,9 +448,9 @@ int ibn_repair_rebalance(const repair_fabric *f, uint8_t *lft, uint8_t *sl, uint
     memset(counts, 0, 3 * sizeof *counts);
     int code = prepare(&look) && ibn_repair_prepare(&state) ? OK : NO_MEMORY;
     if (code == OK)
-        code = ibn_acyclic_prepare(&state.graph, &state.net);
+        code = ibn_core_acyclic_prepare(&state.graph, &state.net);
     if (code == OK && f->vls)
-        code = ibn_acyclic_open(&state.graph, f->vls - 1, order, f->vls);
+        code = ibn_core_acyclic_open(&state.graph, f->vls - 1, order, f->vls);
     if (code == OK) {
         if (f->vls)
             ibn_repair_copy_masks(&state, dependencies, false);
@@ -463,7 +463,7 @@ int ibn_repair_rebalance(const repair_fabric *f, uint8_t *lft, uint8_t *sl, uint
         code = look.failed ? NO_MEMORY : OK;
     }
     counts[WORK] = work - look.work + state.graph.visited;
-    ibn_acyclic_dispose(&state.graph);
+    ibn_core_acyclic_dispose(&state.graph);
     ibn_repair_dispose(&state);
     dispose(&look);
     return code;

@@ -256,9 +256,9 @@ static int run_in_order(repair_state *job, const uint8_t *treatment, const int32
     const repair_fabric *f = job->f;
     int code = ibn_repair_prepare(job) ? OK : NO_MEMORY;
     if (code == OK)
-        code = ibn_acyclic_prepare(&job->graph, &job->net);
+        code = ibn_core_acyclic_prepare(&job->graph, &job->net);
     if (code == OK && f->vls)
-        code = ibn_acyclic_open(&job->graph, f->vls - 1, order, f->vls);
+        code = ibn_core_acyclic_open(&job->graph, f->vls - 1, order, f->vls);
     if (code == OK && f->vls)
         ibn_repair_copy_masks(job, dependencies, false);
     if (code == OK && f->withdraw)
@@ -274,7 +274,7 @@ static int run_in_order(repair_state *job, const uint8_t *treatment, const int32
             memcpy(order + (int64_t)vl * f->channels, job->graph.place[vl], (size_t)f->channels * sizeof *order);
         job->counts[VISITED] = job->graph.visited;
     }
-    ibn_acyclic_dispose(&job->graph);
+    ibn_core_acyclic_dispose(&job->graph);
     ibn_repair_dispose(job);
     return code;
 }

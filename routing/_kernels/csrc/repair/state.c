@@ -139,7 +139,7 @@ static bool closes_cycle(repair_state *job, acyclic_step step, int32_t vl)
 {
     const int32_t s = job->f->dst[step.channel],
                   next = job->f->first[s] + step.dependency - job->graph.turn_first[step.channel];
-    if (!ibn_acyclic_reaches(&job->graph, vl, next, step.channel))
+    if (!ibn_core_acyclic_reaches(&job->graph, vl, next, step.channel))
         return false;
     job->graph.blocked[step.dependency] |= UINT32_C(1) << vl;
     note_blocked(job, step.dependency, vl);
@@ -187,11 +187,11 @@ bool ibn_repair_fits(repair_state *job, int32_t count, int32_t vl)
             job->added_count = before;
             return false;
         }
-    if (job->added_count > before + 1 && ibn_acyclic_clash(&job->graph, vl, job->steps, count)) {
+    if (job->added_count > before + 1 && ibn_core_acyclic_clash(&job->graph, vl, job->steps, count)) {
         job->added_count = before;
         return false;
     }
-    if (ibn_acyclic_fits(&job->graph, vl, job->steps, count))
+    if (ibn_core_acyclic_fits(&job->graph, vl, job->steps, count))
         return true;
     job->added_count = before;
     for (int32_t i = 0; i < count; i++)

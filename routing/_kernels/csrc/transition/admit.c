@@ -63,7 +63,7 @@ static int fits(job *j, int32_t vl, int32_t *undone)
     for (int32_t i = 0; i < j->turns; i++)
         if (j->vls[i] >> vl & 1 && !(j->graph.used[j->dependency[i].dependency] >> vl & 1))
             j->step[count++] = j->dependency[i];
-    if (!ibn_acyclic_fits(&j->graph, vl, j->step, count))
+    if (!ibn_core_acyclic_fits(&j->graph, vl, j->step, count))
         return 0;
     for (int32_t i = 0; i < count; i++)
         j->undo[(*undone)++] = j->step[i].dependency;
@@ -114,7 +114,7 @@ static int prepare(job *j)
     const size_t most = 4 * ((size_t)t->switches + 1);
     int failed = ibn_transition_prepare_paths(&j->paths, t);
     failed |= ibn_round_prepare(&j->stage, t);
-    failed |= ibn_acyclic_prepare(&j->graph, &j->where);
+    failed |= ibn_core_acyclic_prepare(&j->graph, &j->where);
     j->flow = malloc(((size_t)t->switches + 1) * sizeof *j->flow);
     j->from = malloc(((size_t)t->xfirst[t->switches] + 1) * sizeof *j->from);
     j->found = malloc(most * sizeof *j->found);
@@ -133,7 +133,7 @@ static void dispose(job *j)
 {
     ibn_transition_dispose_paths(&j->paths);
     ibn_round_dispose(&j->stage);
-    ibn_acyclic_dispose(&j->graph);
+    ibn_core_acyclic_dispose(&j->graph);
     free(j->flow);
     free(j->from);
     free(j->found);
@@ -149,7 +149,7 @@ int ibn_transition_admit(const transition_tables *t, const transition_net *net, 
     job j = {.t = t, .net = net};
     int failed = prepare(&j);
     if (!failed)
-        failed = net->vls && ibn_acyclic_open(&j.graph, net->vls - 1, net->order, net->vls);
+        failed = net->vls && ibn_core_acyclic_open(&j.graph, net->vls - 1, net->order, net->vls);
     if (!failed) {
         load(&j);
         run(&j, enter, round, admitted);

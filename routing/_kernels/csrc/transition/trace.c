@@ -60,7 +60,7 @@ static void run(void *workers, int32_t me)
     int32_t column;
     w->flow = malloc(((size_t)t->switches + 1) * sizeof *w->flow);
     w->code = ibn_transition_prepare_paths(&w->paths, t) || !w->flow || !w->dep ? NO_MEMORY : OK;
-    while (w->code == OK && (column = ibn_next_item(&w->j->next_column)) < t->columns)
+    while (w->code == OK && (column = ibn_core_next_item(&w->j->next_column)) < t->columns)
         run_column(w, column);
     ibn_transition_dispose_paths(&w->paths);
     free(w->flow);
@@ -75,7 +75,7 @@ int ibn_transition_trace(const transition_tables *t, const uint32_t *enter, uint
         workers[i].j = &j;
         workers[i].dep = i ? calloc((size_t)t->slots, sizeof *dep) : dep;
     }
-    int code = ibn_parallel(threads, threads, run, workers);
+    int code = ibn_core_parallel(threads, threads, run, workers);
     for (int i = 0; i < threads; i++) {
         code = code ? code : workers[i].code;
         for (int32_t slot = 0; i && workers[i].dep && slot < t->slots; slot++)

@@ -122,7 +122,7 @@ static void run(void *workers, int32_t me)
     int32_t column;
     w->flow = malloc(((size_t)t->switches + 1) * 2 * SLS * sizeof *w->flow);
     w->code = ibn_transition_prepare_paths(&w->paths, t) || !w->flow || !w->dep ? NO_MEMORY : OK;
-    while (w->code == OK && (column = ibn_next_item(&w->j->next_column)) < t->columns)
+    while (w->code == OK && (column = ibn_core_next_item(&w->j->next_column)) < t->columns)
         run_column(w, column);
     ibn_transition_dispose_paths(&w->paths);
     free(w->flow);
@@ -139,7 +139,7 @@ int ibn_transition_trace_vls(const transition_tables *t, const transition_vls *l
         workers[i].j = &j;
         workers[i].dep = i ? calloc(cells, sizeof *dep) : dep;
     }
-    int code = ibn_parallel(threads, threads, run, workers);
+    int code = ibn_core_parallel(threads, threads, run, workers);
     for (int i = 0; i < threads; i++) {
         code = code ? code : workers[i].code;
         for (size_t k = 0; i && workers[i].dep && k < cells; k++)

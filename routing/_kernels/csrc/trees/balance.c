@@ -100,7 +100,7 @@ static int prepare(balance_t *balance)
                                  .scheduled = job->options->bisection ? 1 : SCHEDULED,
                                  .full_passes = FULL_PASSES,
                                  .searches = !job->options->bisection};
-    balance->passes.team = ibn_team_new(ibn_worthwhile(threads, (int64_t)bytes * (job->options->passes + 1)));
+    balance->passes.team = ibn_core_team_new(ibn_core_worthwhile(threads, (int64_t)bytes * (job->options->passes + 1)));
     job->next = malloc(bytes + 1);
     if (!job->next || !balance->passes.team || ibn_passes_prepare(&balance->passes))
         return 1;

@@ -298,7 +298,7 @@ static int compute(cf_state *x, int32_t passes)
     if (code == CF_OK)
         code = ibn_cf_assign(x);
     if (code == CF_OK)
-        code = ibn_parallel(x->threads, x->threads, fill_rows, &rows);
+        code = ibn_core_parallel(x->threads, x->threads, fill_rows, &rows);
     for (size_t part = 0; code == CF_OK && part < threads; part++) {
         x->counts[0] += rows.open[part];
         for (int32_t g = 0; g < x->lids->groups; g++)

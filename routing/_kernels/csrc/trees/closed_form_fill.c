@@ -198,7 +198,7 @@ int ibn_cf_fill(cf_state *x, const uint8_t *may_miss)
     for (size_t v = 0; code == CF_OK && v < switches; v++)
         fill.by_position[x->tree->position[v]] = (int32_t)v;
     if (code == CF_OK)
-        code = ibn_parallel(x->threads, x->threads, fill_part, &fill);
+        code = ibn_core_parallel(x->threads, x->threads, fill_part, &fill);
     for (size_t part = 0; code == CF_OK && part < parts; part++) {
         x->counts[1] += fill.counts[2 * part];
         x->counts[2] += fill.counts[2 * part + 1];

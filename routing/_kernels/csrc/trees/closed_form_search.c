@@ -99,7 +99,7 @@ static int add_up(cf_state *x, int32_t most)
     sums.port = malloc(x->threads * block);
     int code = sums.flow && sums.load && sums.port ? CF_OK : CF_NO_MEMORY;
     if (code == CF_OK)
-        code = ibn_parallel(x->threads, x->threads, sum_part, &sums);
+        code = ibn_core_parallel(x->threads, x->threads, sum_part, &sums);
     for (int32_t part = 0; code == CF_OK && part < x->threads; part++)
         for (size_t c = 0; c < channels; c++)
             x->load[c] += sums.load[part * channels + c];

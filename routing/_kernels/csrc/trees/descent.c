@@ -179,7 +179,7 @@ static void sweep_first(descent_t *descent, const int32_t *order, int32_t count)
 static int sweep_again(descent_t *descent, int32_t *order, int32_t count)
 {
     int changed = 0;
-    ibn_shuffle(order, count, &descent->random);
+    ibn_core_shuffle(order, count, &descent->random);
     for (int32_t i = 0; i < count; i++)
         changed |= route_again(descent, order[i], paths_of(descent, order[i]));
     return changed;
@@ -229,7 +229,7 @@ static int is_over(const descent_t *descent, int32_t target, const descent_paths
  * destinations. */
 static int64_t sweep_peak(descent_t *descent, int32_t *order, int32_t count, double common, int64_t left)
 {
-    ibn_shuffle(order, count, &descent->random);
+    ibn_core_shuffle(order, count, &descent->random);
     for (int32_t i = 0; i < count && left > 0; i++) {
         const descent_paths *paths = paths_of(descent, order[i]);
         if (is_over(descent, order[i], paths, common)) {

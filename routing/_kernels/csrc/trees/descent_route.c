@@ -217,7 +217,7 @@ void ibn_descent_route(descent_t *descent, int32_t target, const descent_paths *
         for (int32_t i = begin; i < end; i++)
             places[i - begin] = i;
         if (!descent->is_first)
-            ibn_shuffle(places, end - begin, &descent->random);
+            ibn_core_shuffle(places, end - begin, &descent->random);
         for (int32_t i = 0; i < end - begin; i++) {
             /* If the paths to the LIDs of a port already differ at the first switch, the rule against shared switches
              * is not needed later on these paths. */

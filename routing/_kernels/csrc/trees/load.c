@@ -213,7 +213,7 @@ int ibn_trees_load_all_to_all(const struct ibn_routes *routes, const int64_t *li
     if (memory == NULL)
         return 1;
     struct slices all = {load_range, &job, blocks, slices, memory, bytes};
-    const int code = ibn_parallel(threads, slices, run_slice, &all);
+    const int code = ibn_core_parallel(threads, slices, run_slice, &all);
     for (int32_t t = 0; code == 0 && t < slices; t++) {
         const struct tree_memory own = tree_layout(routes, memory + bytes * (size_t)t);
         for (int32_t c = 0; c < routes->channels; c++)
@@ -319,7 +319,7 @@ int ibn_trees_load_shares(const struct ibn_routes *routes, const double *capacit
     if (memory == NULL)
         return 1;
     struct slices all = {share_range, &job, patterns, slices, memory, bytes};
-    const int code = ibn_parallel(threads, slices, run_slice, &all);
+    const int code = ibn_core_parallel(threads, slices, run_slice, &all);
     free(memory);
     return code;
 }

@@ -213,7 +213,7 @@ int ibn_passes_prepare(passes_t *passes)
 
 void ibn_passes_release(passes_t *passes)
 {
-    ibn_team_free(passes->team);
+    ibn_core_team_free(passes->team);
     for (int32_t which = 0; which < ACCOUNTS; which++) {
         free(passes->queue[which]);
         ibn_account_release(passes->account[which]);
@@ -227,7 +227,7 @@ void ibn_passes_shuffle(passes_t *passes)
 {
     const job_t *job = passes->job;
     uint64_t random = job->options->seed ^ ((uint64_t)(job->pass + 1) * 0xD1342543DE82EF95u);
-    ibn_shuffle(job->order, job->targets->lmc_groups, &random);
+    ibn_core_shuffle(job->order, job->targets->lmc_groups, &random);
 }
 
 /* Compute the trees of all queued LMC groups once.  The local search follows, except after the first pass.
@@ -240,7 +240,7 @@ void ibn_passes_run(passes_t *passes, double *load)
     int32_t longest = passes->count[0] > passes->count[1] ? passes->count[0] : passes->count[1];
     for (job->block = 0; job->block < longest; job->block += BLOCK) {
         ibn_passes_merge(passes, load);
-        ibn_team_run(passes->team, ACCOUNTS, route_block, passes);
+        ibn_core_team_run(passes->team, ACCOUNTS, route_block, passes);
     }
     ibn_passes_merge(passes, load);
     if (job->pass > 0 && passes->searches) {

@@ -62,5 +62,5 @@ int ibn_trees_mean_distance(int32_t switches, const int32_t *first, const int32_
                             const int64_t *weight, int32_t threads, double *mean)
 {
     survey_t survey = {switches, first, dst, weight, mean, 0};
-    return ibn_parallel(threads, layers, survey_layer, &survey) || survey.failed;
+    return ibn_core_parallel(threads, layers, survey_layer, &survey) || survey.failed;
 }

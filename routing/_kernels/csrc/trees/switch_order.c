@@ -8,7 +8,7 @@
 
 static int by_key(const void *a, const void *b)
 {
-    return ibn_heap_before(*(const heap_entry *)a, *(const heap_entry *)b) ? -1 : 1;
+    return ibn_core_heap_before(*(const heap_entry *)a, *(const heap_entry *)b) ? -1 : 1;
 }
 
 typedef struct {
@@ -24,16 +24,16 @@ typedef struct {
 
 static void grow(growth_t *g, int32_t from)
 {
-    ibn_heap_push(&g->heap, g->key[from], from);
+    ibn_core_heap_push(&g->heap, g->key[from], from);
     while (g->heap.size > 0) {
-        int32_t u = ibn_heap_pop(&g->heap).of;
+        int32_t u = ibn_core_heap_pop(&g->heap).of;
         if (g->position[u] >= 0)
             continue;
         g->position[u] = g->number++;
         for (int32_t c = g->first[u]; c < g->first[u + 1]; c++) {
             int32_t v = g->dst[c];
             if (g->position[v] < 0)
-                ibn_heap_push(&g->heap, g->key[v] - g->pull * ++g->neighbours[v], v);
+                ibn_core_heap_push(&g->heap, g->key[v] - g->pull * ++g->neighbours[v], v);
         }
     }
 }

@@ -190,7 +190,7 @@ static void run_pass(job_t *job, const int64_t *starts, int32_t pass, uint64_t s
     int32_t switches = job->switches;
     job->squarings = SCHEDULE[pass < SCHEDULED ? pass : SCHEDULED - 1];
     for (int32_t far = 1; far < switches; far++)
-        ibn_shuffle(job->pair + starts[far], (int32_t)(starts[far + 1] - starts[far]), &random);
+        ibn_core_shuffle(job->pair + starts[far], (int32_t)(starts[far + 1] - starts[far]), &random);
     for (int64_t i = 0; i < job->pairs; i++) {
         int32_t a = job->pair[i] / switches, b = job->pair[i] % switches;
         if (i % PEAK_EVERY == 0 || (i & (i - 1)) == 0) {

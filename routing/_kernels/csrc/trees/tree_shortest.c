@@ -101,7 +101,7 @@ void ibn_trees_grow_shortest(const job_t *job, load_account *account, int32_t ta
         for (; reached < net->switches && nearest[reached] >= 0 && distance[nearest[reached]] == here; reached++)
             if (!transit_last || net->sources[nearest[reached]] > 0.0)
                 account->level[count++] = nearest[reached];
-        ibn_shuffle(account->level, count, &account->random);
+        ibn_core_shuffle(account->level, count, &account->random);
         for (int32_t i = 0; i < count; i++) {
             int32_t from = account->level[i];
             for (int32_t u = from; u != root && next[u] == NO_CHANNEL; u = net->dst[ibn_next_channel(job, next, u)])
@@ -165,5 +165,5 @@ int ibn_trees_prepare_shortest(job_t *job)
     job->by_distance = malloc((rows * switches + 1) * sizeof *job->by_distance);
     if (!job->distance || !job->by_distance)
         return 1;
-    return ibn_parallel(job->options->threads, net->switches, survey, job);
+    return ibn_core_parallel(job->options->threads, net->switches, survey, job);
 }

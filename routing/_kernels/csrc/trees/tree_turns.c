@@ -35,7 +35,7 @@ static void offer_into(const job_t *job, load_account *account, const uint8_t *n
     for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
         int32_t c = net->into[i], u = net->src[c];
         if (u != root && next[u] == NO_CHANNEL && (v == root || ibn_turn_is_allowed(job, c, next[v])))
-            ibn_heap_push(&account->offers, cost_over(job, account, next, target, c), c);
+            ibn_core_heap_push(&account->offers, cost_over(job, account, next, target, c), c);
     }
 }
 
@@ -68,14 +68,14 @@ static void grow(const job_t *job, load_account *account, uint8_t *next, int32_t
         if (account->fixed[u] >= 0)
             offer_into(job, account, next, target, u);
     while (account->offers.size > 0) {
-        heap_entry offer = ibn_heap_pop(&account->offers);
+        heap_entry offer = ibn_core_heap_pop(&account->offers);
         int32_t c = offer.of, u = net->src[c];
         if (next[u] != NO_CHANNEL)
             continue;
         /* The path may have become more expensive since it was offered, because flow was added. */
         double cost = cost_over(job, account, next, target, c);
         if (cost > offer.key && account->offers.size > 0 && cost > account->offers.entry[0].key) {
-            ibn_heap_push(&account->offers, cost, c);
+            ibn_core_heap_push(&account->offers, cost, c);
             continue;
         }
         ibn_set_next_hop(job, account, next, u, (candidate_t){.channel = c, .cost = cost});

@@ -30,9 +30,9 @@ static void grow(job_t *job, int32_t root, uint8_t *next)
         job->cost[u] = INFINITY;
     job->cost[root] = 0.0;
     job->heap.size = job->count = 0;
-    ibn_heap_push(&job->heap, 0.0, root);
+    ibn_core_heap_push(&job->heap, 0.0, root);
     while (job->heap.size > 0) {
-        heap_entry nearest = ibn_heap_pop(&job->heap);
+        heap_entry nearest = ibn_core_heap_pop(&job->heap);
         if (nearest.key > job->cost[nearest.of])
             continue;
         job->settled[job->count++] = nearest.of;
@@ -43,7 +43,7 @@ static void grow(job_t *job, int32_t root, uint8_t *next)
                 continue;
             job->cost[u] = cost;
             next[u] = (uint8_t)(c - net->first[u]);
-            ibn_heap_push(&job->heap, cost, u);
+            ibn_core_heap_push(&job->heap, cost, u);
         }
     }
 }

@@ -34,7 +34,7 @@ typedef struct {
     /* seen: [C], number of the last search that visited each channel; stamp: number of the current search */
     uint32_t *seen, stamp;
     int64_t *key[2], *both; /* key[0], key[1]: [C], both: [2 C]; scratch, whose elements are position << 32 | channel */
-    int32_t *added;         /* [edges]: numbers of the edges that one call of ibn_acyclic_fits has added */
+    int32_t *added;         /* [edges]: numbers of the edges that one call of ibn_core_acyclic_fits has added */
     int64_t visited;        /* number of channels that all searches so far have visited */
 } acyclic;
 
@@ -43,11 +43,11 @@ typedef struct {
     int32_t channel, dependency;
 } acyclic_step;
 
-int ibn_acyclic_prepare(acyclic *graph, const acyclic_net *net);
-void ibn_acyclic_dispose(acyclic *graph);
-int ibn_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int32_t orders);
-int ibn_acyclic_reaches(acyclic *graph, int32_t vl, int32_t from, int32_t goal);
-int ibn_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count);
-int ibn_acyclic_fits(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count);
+int ibn_core_acyclic_prepare(acyclic *graph, const acyclic_net *net);
+void ibn_core_acyclic_dispose(acyclic *graph);
+int ibn_core_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int32_t orders);
+int ibn_core_acyclic_reaches(acyclic *graph, int32_t vl, int32_t from, int32_t goal);
+int ibn_core_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count);
+int ibn_core_acyclic_fits(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count);
 
 #endif

@@ -16,29 +16,29 @@ typedef struct {
 } ibn_heap;
 
 /* Return whether one heap entry comes before another. */
-static inline int ibn_heap_before(heap_entry a, heap_entry b)
+static inline int ibn_core_heap_before(heap_entry a, heap_entry b)
 {
     return a.key < b.key || (a.key == b.key && a.of < b.of);
 }
 
-static inline void ibn_heap_push(ibn_heap *heap, double key, int32_t of)
+static inline void ibn_core_heap_push(ibn_heap *heap, double key, int32_t of)
 {
     const heap_entry entry = {.key = key, .of = of};
     int32_t i = heap->size++;
-    for (; i > 0 && ibn_heap_before(entry, heap->entry[(i - 1) / 2]); i = (i - 1) / 2)
+    for (; i > 0 && ibn_core_heap_before(entry, heap->entry[(i - 1) / 2]); i = (i - 1) / 2)
         heap->entry[i] = heap->entry[(i - 1) / 2];
     heap->entry[i] = entry;
 }
 
 /* Remove the first entry of a heap that is not empty, and return it. */
-static inline heap_entry ibn_heap_pop(ibn_heap *heap)
+static inline heap_entry ibn_core_heap_pop(ibn_heap *heap)
 {
     heap_entry top = heap->entry[0], last = heap->entry[--heap->size];
     int32_t i = 0;
     for (int32_t child = 1; child < heap->size; child = 2 * i + 1) {
-        if (child + 1 < heap->size && ibn_heap_before(heap->entry[child + 1], heap->entry[child]))
+        if (child + 1 < heap->size && ibn_core_heap_before(heap->entry[child + 1], heap->entry[child]))
             child++;
-        if (!ibn_heap_before(heap->entry[child], last))
+        if (!ibn_core_heap_before(heap->entry[child], last))
             break;
         heap->entry[i] = heap->entry[child];
         i = child;

@@ -10,7 +10,7 @@
 
 #include "core/internal/sort_keys.h"
 
-static inline int64_t ibn_order_key(const int32_t *place, int32_t channel)
+static inline int64_t ibn_core_order_key(const int32_t *place, int32_t channel)
 {
     return (int64_t)place[channel] << 32 | channel;
 }
@@ -21,12 +21,12 @@ static inline int64_t ibn_order_key(const int32_t *place, int32_t channel)
  *
  * place: [C], position of each channel.
  * scratch: [ahead + back]. */
-static inline void ibn_order_repair(int32_t *place, int64_t *behind, int32_t ahead, int64_t *before, int32_t back,
-                                    int64_t *scratch)
+static inline void ibn_core_order_repair(int32_t *place, int64_t *behind, int32_t ahead, int64_t *before, int32_t back,
+                                         int64_t *scratch)
 {
     int32_t at = 0;
-    ibn_sort_keys(behind, ahead);
-    ibn_sort_keys(before, back);
+    ibn_core_sort_keys(behind, ahead);
+    ibn_core_sort_keys(before, back);
     for (int32_t i = 0, j = 0; i < ahead || j < back;)
         scratch[at++] = j == back || (i < ahead && behind[i] < before[j]) ? behind[i++] : before[j++];
     at = 0;

@@ -11,13 +11,13 @@
  * its time never grows quadratically. */
 #define IBN_MANY_KEYS 4096
 
-static inline int ibn_ascending(const void *a, const void *b)
+static inline int ibn_core_ascending(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
 }
 
-static inline void ibn_insert_keys(int64_t *keys, int32_t count)
+static inline void ibn_core_insert_keys(int64_t *keys, int32_t count)
 {
     for (int32_t i = 1; i < count; i++) {
         int64_t key = keys[i];
@@ -28,19 +28,19 @@ static inline void ibn_insert_keys(int64_t *keys, int32_t count)
     }
 }
 
-static inline int64_t ibn_middle_key(int64_t a, int64_t b, int64_t c)
+static inline int64_t ibn_core_middle_key(int64_t a, int64_t b, int64_t c)
 {
     return a < b ? (b < c ? b : a < c ? c : a) : (a < c ? a : b < c ? c : b);
 }
 
-static inline void ibn_sort_keys(int64_t *keys, int32_t count)
+static inline void ibn_core_sort_keys(int64_t *keys, int32_t count)
 {
     if (count >= IBN_MANY_KEYS) {
-        qsort(keys, (size_t)count, sizeof *keys, ibn_ascending);
+        qsort(keys, (size_t)count, sizeof *keys, ibn_core_ascending);
         return;
     }
     while (count > IBN_FEW_KEYS) {
-        int64_t middle = ibn_middle_key(keys[0], keys[count / 2], keys[count - 1]);
+        int64_t middle = ibn_core_middle_key(keys[0], keys[count / 2], keys[count - 1]);
         int32_t i = 0, j = count - 1;
         while (i <= j) {
             while (keys[i] < middle)
@@ -56,15 +56,15 @@ static inline void ibn_sort_keys(int64_t *keys, int32_t count)
         /* Recurse into the smaller part and loop over the larger part, so that the recursion depth is at most
          * logarithmic. */
         if (j + 1 < count - i) {
-            ibn_sort_keys(keys, j + 1);
+            ibn_core_sort_keys(keys, j + 1);
             keys += i;
             count -= i;
         } else {
-            ibn_sort_keys(keys + i, count - i);
+            ibn_core_sort_keys(keys + i, count - i);
             count = j + 1;
         }
     }
-    ibn_insert_keys(keys, count);
+    ibn_core_insert_keys(keys, count);
 }
 
 #endif

@@ -7,7 +7,7 @@
 
 /* Return the number of the next item that no thread has taken.  The memory order is relaxed on purpose: then this
  * operation synchronises no other data, and ThreadSanitizer still reports data races elsewhere. */
-static inline int32_t ibn_next_item(atomic_int *next)
+static inline int32_t ibn_core_next_item(atomic_int *next)
 {
     return atomic_fetch_add_explicit(next, 1, memory_order_relaxed);
 }
