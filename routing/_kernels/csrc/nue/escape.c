@@ -59,11 +59,11 @@ static int32_t break_loops(const nue_t *nue, grower_t *grower, uint8_t *next, in
 static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
     int32_t a, b, put = 0, counted = 0, *list = grower->account.children;
-    ibn_layer_unblock(nue, layer);
+    ibn_nue_layer_unblock(nue, layer);
     for (int32_t u = 0; u < nue->job.net->switches; u++) {
         if (!ibn_nue_first_dependency(nue, next, u, root, &a, &b))
             continue;
-        if (ibn_layer_allows(nue, layer, grower, a, b)) {
+        if (ibn_nue_layer_allows(nue, layer, grower, a, b)) {
             list[counted++] = u;
             layer->used[ibn_nue_slot(nue, a, b)]++;
             continue;
@@ -76,7 +76,7 @@ static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uin
         if (ibn_nue_first_dependency(nue, next, list[--counted], root, &a, &b))
             layer->used[ibn_nue_slot(nue, a, b)]--;
     if (put > 0)
-        ibn_layer_unblock(nue, layer);
+        ibn_nue_layer_unblock(nue, layer);
     return put;
 }
 
@@ -89,7 +89,7 @@ int32_t ibn_nue_take_escape_path(const nue_t *nue, layer_t *layer, grower_t *gro
     int32_t root = nue->job.targets->root[target], escaped = 0;
     uint8_t *next = nue->job.next + (int64_t)target * net->switches;
     ibn_account_move_tree(&nue->job, &grower->account, next, target, -1.0);
-    ibn_layer_count(nue, layer, next, root, -1);
+    ibn_nue_layer_count(nue, layer, next, root, -1);
     aim(nue, layer, grower, root);
     for (int32_t u = 0; u < net->switches; u++)
         grower->on_escape[u] = u != root && next[u] == NO_CHANNEL && grower->escape[u] >= 0;

@@ -128,7 +128,7 @@ static int32_t choose(const tree_t *tree, int32_t u)
             if (grower->cost[i] < grower->cost[best])
                 best = i;
         int32_t c = grower->candidate[best], v = tree->nue->job.net->dst[c];
-        if (v == tree->root || ibn_layer_allows(tree->nue, tree->layer, grower, c, hop(tree, v)))
+        if (v == tree->root || ibn_nue_layer_allows(tree->nue, tree->layer, grower, c, hop(tree, v)))
             return c;
         memmove(grower->candidate + best, grower->candidate + best + 1,
                 (size_t)(count - best - 1) * sizeof *grower->candidate);
@@ -191,7 +191,7 @@ int ibn_nue_move_subtree(const nue_t *nue, layer_t *layer, grower_t *grower, uin
         return 0;
     int32_t ahead = w == root ? -1 : ibn_nue_slot(nue, c, ibn_next_channel(&nue->job, next, w));
     if (ahead >= 0) {
-        if (!ibn_layer_allows(nue, layer, grower, c, ibn_next_channel(&nue->job, next, w)))
+        if (!ibn_nue_layer_allows(nue, layer, grower, c, ibn_next_channel(&nue->job, next, w)))
             return 0;
         layer->used[ahead]++;
     }
@@ -199,7 +199,7 @@ int ibn_nue_move_subtree(const nue_t *nue, layer_t *layer, grower_t *grower, uin
         int32_t y = net->into[i], x = net->src[y];
         if (next[x] == NO_CHANNEL || ibn_next_channel(&nue->job, next, x) != y)
             continue;
-        if (!ibn_layer_allows(nue, layer, grower, y, c)) {
+        if (!ibn_nue_layer_allows(nue, layer, grower, y, c)) {
             while (counted > 0)
                 layer->used[ibn_nue_slot(nue, children[--counted], c)]--;
             if (ahead >= 0)
@@ -228,7 +228,7 @@ static int make_room(tree_t *tree, int32_t u, int32_t c)
     for (int32_t other = net->first[v]; other < net->first[v + 1]; other++) {
         int32_t w = net->dst[other];
         if (w == u || grower->depth[w] < 0 || other == old
-            || !ibn_layer_allows(tree->nue, tree->layer, grower, c, other))
+            || !ibn_nue_layer_allows(tree->nue, tree->layer, grower, c, other))
             continue;
         int32_t slot = ibn_nue_slot(tree->nue, c, other);
         tree->layer->used[slot]++;
@@ -236,7 +236,7 @@ static int make_room(tree_t *tree, int32_t u, int32_t c)
         int moved = ibn_nue_move_subtree(tree->nue, tree->layer, grower, tree->next, tree->root, v, other);
         tree->layer->used[slot]--;
         if (!moved) {
-            ibn_layer_forget(tree->layer, grower);
+            ibn_nue_layer_forget(tree->layer, grower);
             continue;
         }
         if (tree->share > 0.0) {

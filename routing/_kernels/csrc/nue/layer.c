@@ -47,7 +47,7 @@ static void plant_escape_tree(const nue_t *nue, layer_t *layer, const uint8_t *w
 }
 
 /* Allocate a layer, and count the dependencies of its escape tree as used.  Returns nonzero if memory ran out. */
-int ibn_layer_prepare(const nue_t *nue, layer_t *layer, int32_t number)
+int ibn_nue_layer_prepare(const nue_t *nue, layer_t *layer, int32_t number)
 {
     const ibn_network *net = nue->job.net;
     size_t channels = (size_t)net->channels + 1, slots = (size_t)nue->slots + 1;
@@ -61,13 +61,13 @@ int ibn_layer_prepare(const nue_t *nue, layer_t *layer, int32_t number)
     if (!failed) {
         mark_wanted(nue, layer, number, wanted);
         plant_escape_tree(nue, layer, wanted);
-        failed = ibn_layer_sort(nue, layer, nue->options->rank + (int64_t)number * net->channels);
+        failed = ibn_nue_layer_sort(nue, layer, nue->options->rank + (int64_t)number * net->channels);
     }
     free(wanted);
     return failed;
 }
 
-void ibn_layer_release(layer_t *layer)
+void ibn_nue_layer_release(layer_t *layer)
 {
     free(layer->used);
     free(layer->blocked);
@@ -75,7 +75,7 @@ void ibn_layer_release(layer_t *layer)
 }
 
 /* Begin a new epoch, in which no dependency is recorded as blocked, because used dependencies were removed. */
-void ibn_layer_unblock(const nue_t *nue, layer_t *layer)
+void ibn_nue_layer_unblock(const nue_t *nue, layer_t *layer)
 {
     layer->dependency_removed = 0;
     if (++layer->epoch == 0) {
@@ -86,7 +86,7 @@ void ibn_layer_unblock(const nue_t *nue, layer_t *layer)
 
 /* Remove the dependencies in the log from the record of blocked dependencies: the used dependencies that blocked
  * them were removed. */
-void ibn_layer_forget(layer_t *layer, grower_t *grower)
+void ibn_nue_layer_forget(layer_t *layer, grower_t *grower)
 {
     while (grower->logged > 0)
         layer->blocked[grower->log[--grower->logged]] = (uint16_t)(layer->epoch - 1);
@@ -142,7 +142,7 @@ static int32_t search_backward(const nue_t *nue, const layer_t *layer, grower_t 
 
 /* Return whether the dependency of channel a on channel b is allowed.  If so, the topological order is changed such
  * that a comes before b.  The dependency is not yet counted as used. */
-int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t a, int32_t b)
+int ibn_nue_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t a, int32_t b)
 {
     int32_t slot = ibn_nue_slot(nue, a, b);
     if (layer->place[a] < layer->place[b])
@@ -162,7 +162,7 @@ int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t
 }
 
 /* Add `step` (1 or -1) to the count of every dependency of a tree. */
-void ibn_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, int32_t root, int32_t step)
+void ibn_nue_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, int32_t root, int32_t step)
 {
     int32_t a, b;
     for (int32_t u = 0; u < nue->job.net->switches; u++)
@@ -172,21 +172,21 @@ void ibn_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, int3
 
 /* Count the dependencies of a tree in a layer from which the tree was removed before.  No test is needed: the layer
  * has not changed since, so the tree closes no cycle. */
-void ibn_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
+void ibn_nue_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
     int32_t a, b;
-    ibn_layer_unblock(nue, layer);
+    ibn_nue_layer_unblock(nue, layer);
     for (int32_t u = 0; u < nue->job.net->switches; u++) {
         if (!ibn_nue_first_dependency(nue, next, u, root, &a, &b))
             continue;
-        ibn_layer_allows(nue, layer, grower, a, b);
+        ibn_nue_layer_allows(nue, layer, grower, a, b);
         layer->used[ibn_nue_slot(nue, a, b)]++;
     }
 }
 
 /* Sort the channels topologically by the used dependencies, which are acyclic.  Among the possible channels, the one
  * with the lowest rank always comes next. */
-int ibn_layer_sort(const nue_t *nue, layer_t *layer, const double *rank)
+int ibn_nue_layer_sort(const nue_t *nue, layer_t *layer, const double *rank)
 {
     const ibn_network *net = nue->job.net;
     int32_t *in_degree = calloc((size_t)net->channels + 1, sizeof *in_degree), done = 0;

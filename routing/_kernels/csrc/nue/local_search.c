@@ -37,7 +37,7 @@ int ibn_nue_move_next_hop(const nue_t *nue, grower_t *grower, int32_t target, in
             continue;
         grower->logged = 0;
         if (!ibn_nue_move_subtree(nue, layer, grower, next, root, u, c)) {
-            ibn_layer_forget(layer, grower);
+            ibn_nue_layer_forget(layer, grower);
             continue;
         }
         ibn_nue_add_flow(nue, account, next, u, root, flow);

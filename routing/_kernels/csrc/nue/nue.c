@@ -45,7 +45,7 @@ static void grow(void *kernel, int32_t which, int32_t target)
     run_t *run = kernel;
     const nue_t *nue = run->nue;
     if (nue->job.pass > 0)
-        ibn_layer_unblock(nue, layer_of(nue, target));
+        ibn_nue_layer_unblock(nue, layer_of(nue, target));
     ibn_nue_grow_tree(nue, layer_of(nue, target), &run->grower[which], target);
 }
 
@@ -54,7 +54,7 @@ static void removed(void *kernel, int32_t which, int32_t target)
 {
     const nue_t *nue = ((run_t *)kernel)->nue;
     (void)which;
-    ibn_layer_count(nue, layer_of(nue, target), tree_of(nue, target), nue->job.targets->root[target], -1);
+    ibn_nue_layer_count(nue, layer_of(nue, target), tree_of(nue, target), nue->job.targets->root[target], -1);
 }
 
 /* Add the restored tree of a destination to the number of trees that use each dependency of its layer. */
@@ -62,8 +62,8 @@ static void restored(void *kernel, int32_t which, int32_t target)
 {
     run_t *run = kernel;
     const nue_t *nue = run->nue;
-    ibn_layer_readmit(nue, layer_of(nue, target), &run->grower[which], tree_of(nue, target),
-                      nue->job.targets->root[target]);
+    ibn_nue_layer_readmit(nue, layer_of(nue, target), &run->grower[which], tree_of(nue, target),
+                          nue->job.targets->root[target]);
 }
 
 static int move(void *kernel, int32_t target, int32_t u)
@@ -76,7 +76,7 @@ static void unblock_layers(void *kernel)
 {
     const nue_t *nue = ((run_t *)kernel)->nue;
     for (int32_t l = 0; l < nue->options->layers; l++)
-        ibn_layer_unblock(nue, &nue->layer[l]);
+        ibn_nue_layer_unblock(nue, &nue->layer[l]);
 }
 
 static const pass_steps STEPS = {
@@ -189,7 +189,7 @@ static int prepare(nue_t *nue, run_t *run)
     }
     measure_parts(nue, run->grower[0].account.queue);
     for (int32_t l = 0; l < nue->options->layers; l++)
-        if (ibn_layer_prepare(nue, &nue->layer[l], l))
+        if (ibn_nue_layer_prepare(nue, &nue->layer[l], l))
             return 1;
     return 0;
 }
@@ -200,7 +200,7 @@ static void release(nue_t *nue, run_t *run)
     for (int32_t which = 0; which < ACCOUNTS; which++)
         release_grower(&run->grower[which]);
     for (int32_t l = 0; nue->layer && l < nue->options->layers; l++)
-        ibn_layer_release(&nue->layer[l]);
+        ibn_nue_layer_release(&nue->layer[l]);
     free(run->best_next);
     free(run->best_escaped);
     free(run->best_load);
@@ -258,7 +258,7 @@ static void count_all(const nue_t *nue, int32_t step)
 {
     for (int32_t target = 0; target < nue->job.targets->count; target++)
         if (nue->job.targets->share[target] > 0.0)
-            ibn_layer_count(nue, layer_of(nue, target), tree_of(nue, target), nue->job.targets->root[target], step);
+            ibn_nue_layer_count(nue, layer_of(nue, target), tree_of(nue, target), nue->job.targets->root[target], step);
 }
 
 /* Restore the trees and loads of the best pass, unless those of the last pass are as good. */
@@ -278,7 +278,7 @@ static int restore(run_t *run, double *load, double worst)
     for (int32_t which = 0; which < ACCOUNTS; which++)
         memcpy(run->grower[which].account.load, load, (size_t)net->channels * sizeof *load);
     for (int32_t l = 0; l < nue->options->layers && !failed; l++)
-        failed = ibn_layer_sort(nue, &nue->layer[l], nue->options->rank + (int64_t)l * net->channels);
+        failed = ibn_nue_layer_sort(nue, &nue->layer[l], nue->options->rank + (int64_t)l * net->channels);
     return failed;
 }
 
@@ -295,7 +295,7 @@ static int take_over(run_t *run, double *load)
         if (nue->job.targets->share[target] > 0.0)
             ibn_account_move_tree(&nue->job, &run->grower[0].account, tree_of(nue, target), target, 1.0);
     for (int32_t l = 0; l < nue->options->layers && !failed; l++)
-        failed = ibn_layer_sort(nue, &nue->layer[l], nue->options->rank + (int64_t)l * nue->job.net->channels);
+        failed = ibn_nue_layer_sort(nue, &nue->layer[l], nue->options->rank + (int64_t)l * nue->job.net->channels);
     ibn_passes_merge(&run->passes, load);
     return failed;
 }

@@ -92,14 +92,14 @@ static inline int ibn_nue_first_dependency(const nue_t *nue, const uint8_t *next
     return 1;
 }
 
-int ibn_layer_prepare(const nue_t *nue, layer_t *layer, int32_t number);
-void ibn_layer_release(layer_t *layer);
-int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t a, int32_t b);
-void ibn_layer_unblock(const nue_t *nue, layer_t *layer);
-void ibn_layer_forget(layer_t *layer, grower_t *grower);
-void ibn_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, int32_t root, int32_t step);
-void ibn_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root);
-int ibn_layer_sort(const nue_t *nue, layer_t *layer, const double *rank);
+int ibn_nue_layer_prepare(const nue_t *nue, layer_t *layer, int32_t number);
+void ibn_nue_layer_release(layer_t *layer);
+int ibn_nue_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t a, int32_t b);
+void ibn_nue_layer_unblock(const nue_t *nue, layer_t *layer);
+void ibn_nue_layer_forget(layer_t *layer, grower_t *grower);
+void ibn_nue_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, int32_t root, int32_t step);
+void ibn_nue_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root);
+int ibn_nue_layer_sort(const nue_t *nue, layer_t *layer, const double *rank);
 
 void ibn_nue_grow_tree(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target);
 int ibn_nue_move_subtree(const nue_t *nue, layer_t *layer, grower_t *grower, uint8_t *next, int32_t root, int32_t v,
