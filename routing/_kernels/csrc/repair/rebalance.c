@@ -32,14 +32,14 @@ enum {
     ROOM = MOST_USERS * MOST_UPSTREAM * 16,
 };
 
-void ibn_rebalance_open_column(rebalance_search *look, int32_t lid)
+void ibn_repair_rebalance_open_column(rebalance_search *look, int32_t lid)
 {
     look->state->column++;
     look->state->saved_count = look->state->changed_sl_count = 0;
     ibn_repair_begin_column(look->state, lid);
 }
 
-void ibn_rebalance_collect(rebalance_search *look, int32_t s)
+void ibn_repair_rebalance_collect(rebalance_search *look, int32_t s)
 {
     ibn_repair_collect_subtree(look->state, s);
     look->work -= 4 * look->state->subtree_size;
@@ -127,8 +127,8 @@ static int32_t users_of(rebalance_search *look, int32_t c, int32_t most)
             continue; /* Skip the LID if its paths do not use the channel any more, or if it is listed twice. */
         look->listed[user.lid] = c + 1;
         if (known < most && user.version != look->version[user.lid]) {
-            ibn_rebalance_open_column(look, user.lid);
-            ibn_rebalance_collect(look, f->src[c]);
+            ibn_repair_rebalance_open_column(look, user.lid);
+            ibn_repair_rebalance_collect(look, f->src[c]);
             user.version = look->version[user.lid];
             user.flow = state->flow[0];
         }
@@ -147,7 +147,7 @@ static int32_t users_of(rebalance_search *look, int32_t c, int32_t most)
     return known;
 }
 
-int32_t ibn_rebalance_mark_path(rebalance_search *look, int32_t s)
+int32_t ibn_repair_rebalance_mark_path(rebalance_search *look, int32_t s)
 {
     repair_state *state = look->state;
     int32_t hops = 0;
@@ -176,7 +176,7 @@ static int32_t try_path(rebalance_search *look, int32_t s, int32_t c, int32_t of
 {
     repair_state *state = look->state;
     const repair_fabric *f = state->f;
-    const int64_t full = ibn_rebalance_utilisation(look, off);
+    const int64_t full = ibn_repair_rebalance_utilisation(look, off);
     for (int32_t hops = 1; hops <= most && c >= 0 && c != off; hops++) {
         if (look->old_path[c] != look->old_stamp && (state->load[c] + flow) * f->inverse_capacity[c] >= full)
             return -1;
@@ -225,7 +225,7 @@ static void list_moves(rebalance_search *look, int32_t at, int32_t off, int64_t 
     if (flow == 0 || (costs && look->budget <= 0))
         return;
     const int32_t had = look->move_count, now = ibn_repair_next_channel(state, at);
-    int32_t shortest = ibn_rebalance_mark_path(look, at);
+    int32_t shortest = ibn_repair_rebalance_mark_path(look, at);
     if (shortest < 0)
         return;
     look->work -= shortest + f->first[at + 1] - f->first[at];
@@ -269,8 +269,8 @@ static void collect_moves(rebalance_search *look, int32_t c, int32_t users, int3
     const int32_t s = state->f->src[c], known = users_of(look, c, users);
     look->move_count = 0;
     for (int32_t i = 0; i < known && look->work > 0; i++) {
-        ibn_rebalance_open_column(look, look->users[c].user[i].lid);
-        ibn_rebalance_collect(look, s);
+        ibn_repair_rebalance_open_column(look, look->users[c].user[i].lid);
+        ibn_repair_rebalance_collect(look, s);
         /* Switches near the channel have the most flow on it, but may have no alternative: in a tree, only leaf
          * switches can avoid a spine switch.  So the second attempt also tries switches farther upstream. */
         const int32_t near = upstream < MOST_UPSTREAM ? MOST_UPSTREAM : INT32_MAX;
@@ -294,14 +294,14 @@ static void add_flow(rebalance_search *look, int32_t s, int64_t flow)
         state->load[c] += flow;
         if (flow > 0 && look->users[c].room)
             add_user(look, c, state->lid);
-        if (!look->is_near_peak[c] && ibn_rebalance_utilisation(look, c) > look->goal) {
+        if (!look->is_near_peak[c] && ibn_repair_rebalance_utilisation(look, c) > look->goal) {
             look->is_near_peak[c] = 1;
             look->near_peak[look->near_peak_count++] = c;
         }
     }
 }
 
-void ibn_rebalance_set_entry(rebalance_search *look, int32_t s, uint8_t port)
+void ibn_repair_rebalance_set_entry(rebalance_search *look, int32_t s, uint8_t port)
 {
     repair_state *state = look->state;
     const int64_t flow = state->flow[0];
@@ -320,16 +320,16 @@ static bool make_move(rebalance_search *look, const entry_move *move, int32_t of
     const int64_t cost = was == NO_ROUTE ? 0 : (port != was) - (held != was);
     if (cost > look->budget)
         return false;
-    ibn_rebalance_open_column(look, move->lid);
-    ibn_rebalance_mark_path(look, move->at);
+    ibn_repair_rebalance_open_column(look, move->lid);
+    ibn_repair_rebalance_mark_path(look, move->at);
     if (look->old_path[off] != look->old_stamp)
         return false;
-    ibn_rebalance_collect(look, move->at);
+    ibn_repair_rebalance_collect(look, move->at);
     const int64_t flow = state->flow[0];
     if (try_path(look, move->at, move->channel, off, flow, state->f->switches) < 0
         || gain_of(look, move->at, move->channel, flow) <= 0 || !ibn_repair_admits(state, move->channel))
         return false;
-    ibn_rebalance_set_entry(look, move->at, port);
+    ibn_repair_rebalance_set_entry(look, move->at, port);
     look->budget -= cost;
     look->counts[SPENT] += cost;
     look->counts[MOVES]++;
@@ -341,11 +341,11 @@ static bool relieve(rebalance_search *look, int32_t c)
 {
     /* Only part of the excess is removed from this channel before the search turns to other channels, because these may
      * have a utilisation as high. */
-    const int64_t over = ibn_rebalance_utilisation(look, c) - look->goal, enough = look->goal + over * KEEP / 100;
+    const int64_t over = ibn_repair_rebalance_utilisation(look, c) - look->goal, enough = look->goal + over * KEEP / 100;
     bool helped = false;
     for (int32_t wide = 0; wide < 2 && !helped; wide++) {
         collect_moves(look, c, wide ? MOST_USERS : FEW_USERS, wide ? MOST_UPSTREAM : FEW_UPSTREAM);
-        for (int32_t i = 0; i < look->move_count && look->work > 0 && ibn_rebalance_utilisation(look, c) > enough; i++)
+        for (int32_t i = 0; i < look->move_count && look->work > 0 && ibn_repair_rebalance_utilisation(look, c) > enough; i++)
             helped |= make_move(look, &look->moves[i], c);
     }
     return helped;
@@ -358,11 +358,11 @@ static int32_t highest(rebalance_search *look)
     int32_t best = -1, left = 0;
     for (int32_t i = 0; i < look->near_peak_count; i++) {
         const int32_t c = look->near_peak[i];
-        look->is_near_peak[c] = ibn_rebalance_utilisation(look, c) > look->goal;
+        look->is_near_peak[c] = ibn_repair_rebalance_utilisation(look, c) > look->goal;
         if (!look->is_near_peak[c])
             continue;
         look->near_peak[left++] = c;
-        if (!look->given_up[c] && (best < 0 || ibn_rebalance_utilisation(look, c) > ibn_rebalance_utilisation(look, best)))
+        if (!look->given_up[c] && (best < 0 || ibn_repair_rebalance_utilisation(look, c) > ibn_repair_rebalance_utilisation(look, best)))
             best = c;
     }
     look->near_peak_count = left;
@@ -376,7 +376,7 @@ static void descend(rebalance_search *look)
     look->near_peak_count = 0;
     for (c = 0; c < look->state->f->channels; c++) {
         look->given_up[c] = 0;
-        look->is_near_peak[c] = look->state->f->alive[c] && ibn_rebalance_utilisation(look, c) > look->goal;
+        look->is_near_peak[c] = look->state->f->alive[c] && ibn_repair_rebalance_utilisation(look, c) > look->goal;
         if (look->is_near_peak[c])
             look->near_peak[look->near_peak_count++] = c;
     }
@@ -384,12 +384,12 @@ static void descend(rebalance_search *look)
         look->given_up[c] = !relieve(look, c);
 }
 
-int64_t ibn_rebalance_peak(const rebalance_search *look)
+int64_t ibn_repair_rebalance_peak(const rebalance_search *look)
 {
     int64_t peak = look->goal;
     for (int32_t c = 0; c < look->state->f->channels; c++)
-        if (look->state->f->alive[c] && ibn_rebalance_utilisation(look, c) > peak)
-            peak = ibn_rebalance_utilisation(look, c);
+        if (look->state->f->alive[c] && ibn_repair_rebalance_utilisation(look, c) > peak)
+            peak = ibn_repair_rebalance_utilisation(look, c);
     return peak;
 }
 
@@ -399,8 +399,8 @@ static void run(rebalance_search *look)
 {
     for (int32_t pass = 0; pass < MOST_PASSES && !look->failed; pass++) {
         descend(look);
-        const bool is_short = look->budget <= 0 && ibn_rebalance_peak(look) > look->goal;
-        const int32_t back = look->failed ? 0 : ibn_rebalance_restore_entries(look);
+        const bool is_short = look->budget <= 0 && ibn_repair_rebalance_peak(look) > look->goal;
+        const int32_t back = look->failed ? 0 : ibn_repair_rebalance_restore_entries(look);
         if (!is_short || back == 0)
             break;
     }

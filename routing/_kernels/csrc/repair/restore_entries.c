@@ -53,8 +53,8 @@ static bool list_moved(rebalance_search *look, entry_list *list)
             const int32_t c = now[lid] == was[lid] ? -1 : f->at_port[(int64_t)s * 256 + was[lid]];
             if (c < 0 || !f->alive[c] || f->lid_switch[lid] < 0 || f->lid_switch[lid] == s)
                 continue;
-            ibn_rebalance_open_column(look, lid);
-            ibn_rebalance_collect(look, s);
+            ibn_repair_rebalance_open_column(look, lid);
+            ibn_repair_rebalance_collect(look, s);
             if (!append(list, (moved_entry){lid, s, look->state->flow[0]}))
                 return false;
         }
@@ -88,18 +88,18 @@ static bool restore(rebalance_search *look, const moved_entry *entry, int64_t mo
     repair_state *state = look->state;
     const uint8_t was = state->f->preferred[(int64_t)entry->at * state->f->lids + entry->lid];
     const int32_t c = state->f->at_port[(int64_t)entry->at * 256 + was];
-    ibn_rebalance_open_column(look, entry->lid);
-    ibn_rebalance_mark_path(look, entry->at);
-    ibn_rebalance_collect(look, entry->at);
+    ibn_repair_rebalance_open_column(look, entry->lid);
+    ibn_repair_rebalance_mark_path(look, entry->at);
+    ibn_repair_rebalance_collect(look, entry->at);
     if (!has_room(look, entry->at, c, state->flow[0], most) || !ibn_repair_admits(state, c))
         return false;
-    ibn_rebalance_set_entry(look, entry->at, was);
+    ibn_repair_rebalance_set_entry(look, entry->at, was);
     return true;
 }
 
-int32_t ibn_rebalance_restore_entries(rebalance_search *look)
+int32_t ibn_repair_rebalance_restore_entries(rebalance_search *look)
 {
-    const int64_t most = ibn_rebalance_peak(look);
+    const int64_t most = ibn_repair_rebalance_peak(look);
     entry_list moved = {0};
     int32_t count = 0;
     look->failed = !list_moved(look, &moved);

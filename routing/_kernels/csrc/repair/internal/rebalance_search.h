@@ -55,31 +55,31 @@ typedef struct {
 } rebalance_search;
 
 /* Return the utilisation of a channel: load times inverse capacity. */
-static inline int64_t ibn_rebalance_utilisation(const rebalance_search *look, int32_t c)
+static inline int64_t ibn_repair_rebalance_utilisation(const rebalance_search *look, int32_t c)
 {
     return look->state->load[c] * look->state->f->inverse_capacity[c];
 }
 
 /* Make a LID the current LID, for which moves are searched next. */
-void ibn_rebalance_open_column(rebalance_search *look, int32_t lid);
+void ibn_repair_rebalance_open_column(rebalance_search *look, int32_t lid);
 
 /* List in state->queue a switch and all switches whose paths lead through it.  The number of listed switches is
  * subtracted from the work limit. */
-void ibn_rebalance_collect(rebalance_search *look, int32_t s);
+void ibn_repair_rebalance_collect(rebalance_search *look, int32_t s);
 
 /* Mark the channels of the present path from a switch to the current LID.  Returns the number of hops, or -1 if the
  * LID is not reached. */
-int32_t ibn_rebalance_mark_path(rebalance_search *look, int32_t s);
+int32_t ibn_repair_rebalance_mark_path(rebalance_search *look, int32_t s);
 
 /* Replace the entry of a switch towards the current LID, and move the flow of its subtree to the new path.  The subtree
  * must be listed in state->queue. */
-void ibn_rebalance_set_entry(rebalance_search *look, int32_t s, uint8_t port);
+void ibn_repair_rebalance_set_entry(rebalance_search *look, int32_t s, uint8_t port);
 
 /* Return the highest utilisation of any channel; if it is below the goal, return the goal. */
-int64_t ibn_rebalance_peak(const rebalance_search *look);
+int64_t ibn_repair_rebalance_peak(const rebalance_search *look);
 
 /* Restore the previous value of entries, if that raises no channel above the highest utilisation.  Returns the number
  * of restored entries. */
-int32_t ibn_rebalance_restore_entries(rebalance_search *look);
+int32_t ibn_repair_rebalance_restore_entries(rebalance_search *look);
 
 #endif
