@@ -46,7 +46,8 @@ static void list_turns(job *j, const uint32_t *enter, const uint8_t *round)
     const transition_net *net = j->net;
     if (!round)
         ibn_transition_spread_flow(&j->paths, enter, j->flow);
-    j->turns = round ? ibn_round_dependencies(&j->stage, &j->paths, enter, round, j->found) : any_turns(j, j->found);
+    j->turns = round ? ibn_transition_round_dependencies(&j->stage, &j->paths, enter, round, j->found)
+                     : any_turns(j, j->found);
     for (int32_t i = 0; i < j->turns; i++) {
         const int32_t u = j->from[j->found[i].x], v = t->xdst[j->found[i].x];
         const int32_t c = net->first[u] + j->found[i].x - t->xfirst[u];
@@ -113,7 +114,7 @@ static int prepare(job *j)
     j->where = (acyclic_net){t->switches, net->channels, net->first, net->src, net->dst, net->into, net->into_first};
     const size_t most = 4 * ((size_t)t->switches + 1);
     int failed = ibn_transition_prepare_paths(&j->paths, t);
-    failed |= ibn_round_prepare(&j->stage, t);
+    failed |= ibn_transition_round_prepare(&j->stage, t);
     failed |= ibn_core_acyclic_prepare(&j->graph, &j->where);
     j->flow = malloc(((size_t)t->switches + 1) * sizeof *j->flow);
     j->from = malloc(((size_t)t->xfirst[t->switches] + 1) * sizeof *j->from);
@@ -132,7 +133,7 @@ static int prepare(job *j)
 static void dispose(job *j)
 {
     ibn_transition_dispose_paths(&j->paths);
-    ibn_round_dispose(&j->stage);
+    ibn_transition_round_dispose(&j->stage);
     ibn_core_acyclic_dispose(&j->graph);
     free(j->flow);
     free(j->from);

@@ -7,7 +7,7 @@
 
 enum { OK, NO_MEMORY };
 
-int ibn_round_prepare(transition_round *g, const transition_tables *t)
+int ibn_transition_round_prepare(transition_round *g, const transition_tables *t)
 {
     const size_t size = ((size_t)t->switches + 1) * sizeof(uint32_t);
     *g = (transition_round){.t = t, .here = malloc(size)};
@@ -16,7 +16,7 @@ int ibn_round_prepare(transition_round *g, const transition_tables *t)
     return !(g->here && g->flow[0] && g->flow[1]);
 }
 
-void ibn_round_dispose(transition_round *g)
+void ibn_transition_round_dispose(transition_round *g)
 {
     free(g->here);
     free(g->flow[0]);
@@ -78,8 +78,8 @@ static int32_t list(const transition_round *g, const transition_paths *w, const 
     return count;
 }
 
-int32_t ibn_round_dependencies(transition_round *g, const transition_paths *w, const uint32_t *enter,
-                               const uint8_t *round, round_dependency *dependency)
+int32_t ibn_transition_round_dependencies(transition_round *g, const transition_paths *w, const uint32_t *enter,
+                                          const uint8_t *round, round_dependency *dependency)
 {
     const size_t size = (size_t)g->t->switches * sizeof(uint32_t);
     int32_t count = 0;

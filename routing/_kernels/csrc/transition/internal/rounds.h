@@ -21,14 +21,14 @@ typedef struct {
     uint32_t vls;
 } round_dependency;
 
-int ibn_round_prepare(transition_round *stage, const transition_tables *tables);
-void ibn_round_dispose(transition_round *stage);
+int ibn_transition_round_prepare(transition_round *stage, const transition_tables *tables);
+void ibn_transition_round_dispose(transition_round *stage);
 
 /* Write the dependencies of one LFT column to `dependency` (room for 4 S), and return their number.
  *
  * enter: uint32 [S], VLs, as bits, of the packets that enter at each switch.
  * round: uint8 [S], round in which the switch's entry is written, 0 if it does not change. */
-int32_t ibn_round_dependencies(transition_round *stage, const transition_paths *paths, const uint32_t *enter,
-                               const uint8_t *round, round_dependency *dependency);
+int32_t ibn_transition_round_dependencies(transition_round *stage, const transition_paths *paths, const uint32_t *enter,
+                                          const uint8_t *round, round_dependency *dependency);
 
 #endif
