@@ -37,12 +37,12 @@ static int32_t break_loops(const nue_t *nue, grower_t *grower, uint8_t *next, in
         int32_t u = from;
         while (u != root && next[u] != NO_CHANNEL && grower->seen[u] <= base) {
             grower->seen[u] = base + 1 + from;
-            u = net->dst[ibn_next_channel(&nue->job, next, u)];
+            u = net->dst[ibn_trees_next_channel(&nue->job, next, u)];
         }
         if (u == root || next[u] == NO_CHANNEL || grower->seen[u] != base + 1 + from)
             continue;
-        for (int32_t v = net->dst[ibn_next_channel(&nue->job, next, u)];;
-             v = net->dst[ibn_next_channel(&nue->job, next, v)]) {
+        for (int32_t v = net->dst[ibn_trees_next_channel(&nue->job, next, u)];;
+             v = net->dst[ibn_trees_next_channel(&nue->job, next, v)]) {
             if (!grower->on_escape[v]) {
                 grower->on_escape[v] = 1;
                 put++;
@@ -88,7 +88,7 @@ int32_t ibn_nue_take_escape_path(const nue_t *nue, layer_t *layer, grower_t *gro
     const ibn_network *net = nue->job.net;
     int32_t root = nue->job.targets->root[target], escaped = 0;
     uint8_t *next = nue->job.next + (int64_t)target * net->switches;
-    ibn_account_move_tree(&nue->job, &grower->account, next, target, -1.0);
+    ibn_trees_account_move_tree(&nue->job, &grower->account, next, target, -1.0);
     ibn_nue_layer_count(nue, layer, next, root, -1);
     aim(nue, layer, grower, root);
     for (int32_t u = 0; u < net->switches; u++)
@@ -100,6 +100,6 @@ int32_t ibn_nue_take_escape_path(const nue_t *nue, layer_t *layer, grower_t *gro
     } while (break_loops(nue, grower, next, root) || fit(nue, layer, grower, next, root));
     for (int32_t u = 0; u < net->switches; u++)
         escaped += grower->on_escape[u];
-    ibn_account_move_tree(&nue->job, &grower->account, next, target, 1.0);
+    ibn_trees_account_move_tree(&nue->job, &grower->account, next, target, 1.0);
     return escaped;
 }

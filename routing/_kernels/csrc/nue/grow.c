@@ -53,7 +53,7 @@ static void send(const tree_t *tree, int32_t from, double flow)
     load_account *account = &tree->grower->account;
     const hop_t *hops = tree->grower->hop;
     for (; from != tree->root; from = hops[from].to)
-        ibn_account_add(&tree->nue->job, account, hops[from].channel, flow);
+        ibn_trees_account_add(&tree->nue->job, account, hops[from].channel, flow);
 }
 
 /* Set the next hop of a switch. */
@@ -110,7 +110,7 @@ static int32_t gather(const tree_t *tree, int32_t u)
         known = v;
         double cost = tree->share > 0.0 ? grower->account.weight[c] + rest : idle_cost(tree, c);
         if (tree->has_siblings)
-            cost += TAKEN * ibn_lmc_siblings(&tree->nue->job, tree->target, u, c);
+            cost += TAKEN * ibn_trees_lmc_siblings(&tree->nue->job, tree->target, u, c);
         grower->candidate[count] = c;
         grower->cost[count++] = cost;
     }
@@ -174,7 +174,7 @@ static void spread_out(tree_t *tree, int32_t head)
 static int leads_through(const nue_t *nue, const uint8_t *next, int32_t from, int32_t root, int32_t u)
 {
     while (from != root && from != u)
-        from = nue->job.net->dst[ibn_next_channel(&nue->job, next, from)];
+        from = nue->job.net->dst[ibn_trees_next_channel(&nue->job, next, from)];
     return from == u;
 }
 
@@ -185,19 +185,19 @@ int ibn_nue_move_subtree(const nue_t *nue, layer_t *layer, grower_t *grower, uin
                          int32_t c)
 {
     const ibn_network *net = nue->job.net;
-    int32_t w = net->dst[c], old = ibn_next_channel(&nue->job, next, v), counted = 0,
+    int32_t w = net->dst[c], old = ibn_trees_next_channel(&nue->job, next, v), counted = 0,
             *children = grower->account.children;
     if (c == old || leads_through(nue, next, w, root, v))
         return 0;
-    int32_t ahead = w == root ? -1 : ibn_nue_slot(nue, c, ibn_next_channel(&nue->job, next, w));
+    int32_t ahead = w == root ? -1 : ibn_nue_slot(nue, c, ibn_trees_next_channel(&nue->job, next, w));
     if (ahead >= 0) {
-        if (!ibn_nue_layer_allows(nue, layer, grower, c, ibn_next_channel(&nue->job, next, w)))
+        if (!ibn_nue_layer_allows(nue, layer, grower, c, ibn_trees_next_channel(&nue->job, next, w)))
             return 0;
         layer->used[ahead]++;
     }
     for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
         int32_t y = net->into[i], x = net->src[y];
-        if (next[x] == NO_CHANNEL || ibn_next_channel(&nue->job, next, x) != y)
+        if (next[x] == NO_CHANNEL || ibn_trees_next_channel(&nue->job, next, x) != y)
             continue;
         if (!ibn_nue_layer_allows(nue, layer, grower, y, c)) {
             while (counted > 0)
@@ -212,7 +212,7 @@ int ibn_nue_move_subtree(const nue_t *nue, layer_t *layer, grower_t *grower, uin
     while (counted > 0)
         layer->used[ibn_nue_slot(nue, children[--counted], old)]--;
     if (net->dst[old] != root)
-        layer->used[ibn_nue_slot(nue, old, ibn_next_channel(&nue->job, next, net->dst[old]))]--;
+        layer->used[ibn_nue_slot(nue, old, ibn_trees_next_channel(&nue->job, next, net->dst[old]))]--;
     next[v] = (uint8_t)(c - net->first[v]);
     layer->dependency_removed = 1;
     return 1;
@@ -240,7 +240,8 @@ static int make_room(tree_t *tree, int32_t u, int32_t c)
             continue;
         }
         if (tree->share > 0.0) {
-            double flow = ibn_tree_flow_through(&tree->nue->job, grower->account.children, tree->next, tree->target, v);
+            double flow =
+                ibn_trees_flow_through(&tree->nue->job, grower->account.children, tree->next, tree->target, v);
             send(tree, v, -flow);
             take(tree, v, other);
             send(tree, v, flow);

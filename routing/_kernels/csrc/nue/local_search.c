@@ -12,21 +12,21 @@ int ibn_nue_move_next_hop(const nue_t *nue, grower_t *grower, int32_t target, in
     uint8_t *next = job->next + (int64_t)target * net->switches, kept = next[u];
     int32_t root = job->targets->root[target];
     layer_t *layer = &nue->layer[nue->target_layer[target]];
-    int32_t taken = ibn_lmc_siblings(job, target, u, net->first[u] + kept);
-    double flow = ibn_tree_flow_through(job, account->children, next, target, u), before = account->potential;
+    int32_t taken = ibn_trees_lmc_siblings(job, target, u, net->first[u] + kept);
+    double flow = ibn_trees_flow_through(job, account->children, next, target, u), before = account->potential;
     if (flow == 0.0)
         return 0;
     ibn_nue_add_flow(nue, account, next, u, root, -flow);
     double relief = before - account->potential;
     for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
         int32_t v = net->dst[c];
-        if (c - net->first[u] == kept || ibn_lmc_siblings(job, target, u, c) > taken
+        if (c - net->first[u] == kept || ibn_trees_lmc_siblings(job, target, u, c) > taken
             || (v != root && next[v] == NO_CHANNEL))
             continue;
         double cost = 0.0;
         int32_t at = u;
-        for (int32_t via = c; at != root; via = ibn_next_channel(job, next, at)) {
-            cost += ibn_channel_weight(job, account, via, account->load[via] + flow) - account->weight[via];
+        for (int32_t via = c; at != root; via = ibn_trees_next_channel(job, next, at)) {
+            cost += ibn_trees_channel_weight(job, account, via, account->load[via] + flow) - account->weight[via];
             at = net->dst[via];
             if (at == u || cost >= relief - 1e-9)
                 break;

@@ -131,9 +131,9 @@ static void release_grower(grower_t *grower)
 /* Compute the trees of all LMC groups with flow once. */
 static void run_pass(run_t *run, double *load)
 {
-    ibn_passes_shuffle(&run->passes);
+    ibn_trees_passes_shuffle(&run->passes);
     deal(run, 1);
-    ibn_passes_run(&run->passes, load);
+    ibn_trees_passes_run(&run->passes, load);
 }
 
 /* Fill part_size by a breadth-first search over each connected part. */
@@ -178,7 +178,7 @@ static int prepare(nue_t *nue, run_t *run)
     run->best_load = malloc(((size_t)net->channels + 1) * sizeof *run->best_load);
     run->passes.team = ibn_core_team_new(nue->options->threads < ACCOUNTS ? nue->options->threads : ACCOUNTS);
     if (!run->passes.team || !nue->slot_first || !nue->part_size || !nue->layer || !run->best_next || !run->best_escaped
-        || !run->best_load || ibn_passes_prepare(&run->passes))
+        || !run->best_load || ibn_trees_passes_prepare(&run->passes))
         return 1;
     for (int32_t which = 0; which < ACCOUNTS; which++)
         if (prepare_grower(net, &run->grower[which]))
@@ -196,7 +196,7 @@ static int prepare(nue_t *nue, run_t *run)
 
 static void release(nue_t *nue, run_t *run)
 {
-    ibn_passes_release(&run->passes);
+    ibn_trees_passes_release(&run->passes);
     for (int32_t which = 0; which < ACCOUNTS; which++)
         release_grower(&run->grower[which]);
     for (int32_t l = 0; nue->layer && l < nue->options->layers; l++)
@@ -234,7 +234,7 @@ static void route_idle(run_t *run, double *load)
     unblock_layers(run);
     nue->job.pass = 0;
     deal(run, 0);
-    ibn_passes_run(&run->passes, load);
+    ibn_trees_passes_run(&run->passes, load);
     for (int32_t target = 0; target < targets->count; target++)
         if (nue->target_layer[target] < 0)
             nue->target_layer[target] = -1 - nue->target_layer[target];
@@ -289,14 +289,14 @@ static int take_over(run_t *run, double *load)
     nue_t *nue = run->nue;
     int failed = 0;
     nue->job.squarings = SCHEDULE[0];
-    ibn_passes_merge(&run->passes, load);
+    ibn_trees_passes_merge(&run->passes, load);
     count_all(nue, 1);
     for (int32_t target = 0; target < nue->job.targets->count; target++)
         if (nue->job.targets->share[target] > 0.0)
-            ibn_account_move_tree(&nue->job, &run->grower[0].account, tree_of(nue, target), target, 1.0);
+            ibn_trees_account_move_tree(&nue->job, &run->grower[0].account, tree_of(nue, target), target, 1.0);
     for (int32_t l = 0; l < nue->options->layers && !failed; l++)
         failed = ibn_nue_layer_sort(nue, &nue->layer[l], nue->options->rank + (int64_t)l * nue->job.net->channels);
-    ibn_passes_merge(&run->passes, load);
+    ibn_trees_passes_merge(&run->passes, load);
     return failed;
 }
 
@@ -327,7 +327,7 @@ int ibn_nue_route(const ibn_network *network, const ibn_targets *targets, const 
             failed = take_over(&run, load);
         else
             run_pass(&run, load);
-        worst[pass] = last = ibn_peak_utilisation(network, load);
+        worst[pass] = last = ibn_trees_peak_utilisation(network, load);
         idle = last < run.least ? 0 : idle + 1;
         if (!failed && options->passes > 0)
             keep(&run, load, last);

@@ -53,11 +53,11 @@ static const pass_steps STEPS = {.grow = grow, .move = move};
 static void run_pass(passes_t *passes, double *load)
 {
     const job_t *job = passes->job;
-    ibn_passes_shuffle(passes);
+    ibn_trees_passes_shuffle(passes);
     passes->count[0] = passes->count[1] = 0;
     for (int32_t i = 0; i < job->targets->lmc_groups; i++)
         passes->queue[i % ACCOUNTS][passes->count[i % ACCOUNTS]++] = job->order[i];
-    ibn_passes_run(passes, load);
+    ibn_trees_passes_run(passes, load);
 }
 
 /* Allocate the arrays of a load account that only this kernel needs.  Returns 1 if memory is exhausted. */
@@ -77,7 +77,7 @@ static int prepare_account(const ibn_network *net, load_account *account)
 static void release(balance_t *balance)
 {
     job_t *job = &balance->job;
-    ibn_passes_release(&balance->passes);
+    ibn_trees_passes_release(&balance->passes);
     free(job->distance);
     free(job->by_distance);
     free(job->root_row);
@@ -102,7 +102,7 @@ static int prepare(balance_t *balance)
                                  .searches = !job->options->bisection};
     balance->passes.team = ibn_core_team_new(ibn_core_worthwhile(threads, (int64_t)bytes * (job->options->passes + 1)));
     job->next = malloc(bytes + 1);
-    if (!job->next || !balance->passes.team || ibn_passes_prepare(&balance->passes))
+    if (!job->next || !balance->passes.team || ibn_trees_passes_prepare(&balance->passes))
         return 1;
     memset(job->next, NO_CHANNEL, bytes);
     for (int32_t which = 0; which < ACCOUNTS; which++)
@@ -130,7 +130,7 @@ int ibn_trees_balance(const ibn_network *network, const ibn_targets *targets, co
     double best = INFINITY;
     for (job->pass = 0; job->pass <= options->passes && !failed; job->pass++) {
         run_pass(&balance.passes, current);
-        worst[job->pass] = ibn_peak_utilisation(network, current);
+        worst[job->pass] = ibn_trees_peak_utilisation(network, current);
         if (worst[job->pass] < best) {
             best = worst[job->pass];
             memcpy(next, job->next, (size_t)targets->count * (size_t)network->switches);

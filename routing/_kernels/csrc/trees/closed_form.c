@@ -203,7 +203,7 @@ static void fill_rows(void *context, int32_t part)
                      rows->may_miss + (size_t)part * x->lids->groups);
 }
 
-void ibn_cf_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port)
+void ibn_trees_closed_form_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port)
 {
     const int32_t *lid = x->lids->lid + x->lids->first[g];
     for (int32_t v = 0; v < x->tree->switches; v++) {
@@ -220,12 +220,12 @@ static void find_fast(const cf_state *x, int32_t v)
     const ibn_tree *tree = x->tree;
     double best = 0.0;
     for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++)
-        if (tree->kind[c] == CF_UP && (best == 0.0 || ibn_cf_inverse_capacity(tree, c) < best))
-            best = ibn_cf_inverse_capacity(tree, c);
+        if (tree->kind[c] == CF_UP && (best == 0.0 || ibn_trees_closed_form_inverse_capacity(tree, c) < best))
+            best = ibn_trees_closed_form_inverse_capacity(tree, c);
     for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c += tree->bundle_size[c]) {
         uint8_t fast = tree->kind[c] == CF_UP;
         for (int32_t i = 0; i < tree->bundle_size[c]; i++)
-            fast = fast && ibn_cf_inverse_capacity(tree, c + i) < 1.3 * best;
+            fast = fast && ibn_trees_closed_form_inverse_capacity(tree, c + i) < 1.3 * best;
         memset(x->fast + c, fast, tree->bundle_size[c]);
     }
 }
@@ -296,7 +296,7 @@ static int compute(cf_state *x, int32_t passes)
         rank(x);
     }
     if (code == CF_OK)
-        code = ibn_cf_assign(x);
+        code = ibn_trees_closed_form_assign(x);
     if (code == CF_OK)
         code = ibn_core_parallel(x->threads, x->threads, fill_rows, &rows);
     for (size_t part = 0; code == CF_OK && part < threads; part++) {
@@ -305,9 +305,9 @@ static int compute(cf_state *x, int32_t passes)
             rows.may_miss[g] |= rows.may_miss[part * x->lids->groups + g];
     }
     if (code == CF_OK)
-        code = ibn_cf_search(x, passes, rows.may_miss);
+        code = ibn_trees_closed_form_search(x, passes, rows.may_miss);
     if (code == CF_OK)
-        code = ibn_cf_fill(x, rows.may_miss);
+        code = ibn_trees_closed_form_fill(x, rows.may_miss);
     free(x->to_top);
     free(rows.via);
     free(rows.other);

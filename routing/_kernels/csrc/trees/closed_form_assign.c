@@ -59,11 +59,14 @@ static void find_room(assign_t *a, double *expected)
         const int32_t v = a->x->by_level[n];
         double capacity = 0.0;
         for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++)
-            capacity += tree->kind[c] == CF_UP && reaches(a, v, c) ? 1.0 / ibn_cf_inverse_capacity(tree, c) : 0.0;
+            capacity += tree->kind[c] == CF_UP && reaches(a, v, c)
+                            ? 1.0 / ibn_trees_closed_form_inverse_capacity(tree, c)
+                            : 0.0;
         for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++) {
             if (!leads_high(a, v, c))
                 continue;
-            const int64_t whole = (int64_t)(expected[v] / ibn_cf_inverse_capacity(tree, c) / capacity + 1e-9);
+            const int64_t whole =
+                (int64_t)(expected[v] / ibn_trees_closed_form_inverse_capacity(tree, c) / capacity + 1e-9);
             a->room[c] = whole > 0 ? (double)whole : 1.0;
             expected[tree->dst[c]] += a->room[c];
         }
@@ -140,7 +143,7 @@ static void assign(assign_t *a, int32_t t, int32_t k, int32_t *path)
     }
 }
 
-int ibn_cf_assign(cf_state *x)
+int ibn_trees_closed_form_assign(cf_state *x)
 {
     const ibn_tree *tree = x->tree;
     const ibn_tree_lids *lids = x->lids;

@@ -154,7 +154,7 @@ static void fill_group(const fill_t *fill, int32_t part, int32_t g)
     const cf_state *x = fill->x;
     const int32_t S = x->tree->switches, begin = x->lids->first[g], n = x->lids->first[g + 1] - begin;
     uint8_t *block = fill->block + (size_t)part * S * fill->most, *column = fill->column + (size_t)part * S;
-    ibn_cf_copy_entries(x, g, n, block);
+    ibn_trees_closed_form_copy_entries(x, g, n, block);
     for (int32_t i = 0; i < n; i++) {
         int32_t missing = 0;
         for (int32_t v = 0; v < S; v++) {
@@ -178,7 +178,7 @@ static void fill_part(void *context, int32_t part)
             fill_group(fill, part, g);
 }
 
-int ibn_cf_fill(cf_state *x, const uint8_t *may_miss)
+int ibn_trees_closed_form_fill(cf_state *x, const uint8_t *may_miss)
 {
     const size_t switches = (size_t)x->tree->switches, parts = (size_t)x->threads;
     fill_t fill = {.x = x, .may_miss = may_miss};

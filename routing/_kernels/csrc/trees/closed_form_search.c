@@ -79,7 +79,7 @@ static void sum_part(void *context, int32_t part)
     double *load = sums->load + (size_t)part * x->tree->first[S];
     for (int32_t g = part; g < x->lids->groups; g += x->threads) {
         const int32_t n = with_flow(x->lids, g), t = x->lids->at[g];
-        ibn_cf_copy_entries(x, g, n, port);
+        ibn_trees_closed_form_copy_entries(x, g, n, port);
         memset(flow, 0, (size_t)S * n * sizeof *flow);
         for (int32_t j = S - 1; j >= 0; j--)
             if (x->by_level[j] != t && x->down[(size_t)x->by_level[j] * S + t] == CF_NONE)
@@ -286,7 +286,7 @@ static int search_group(search_t *s, int32_t g, int32_t pass)
         s->begin[g + 1] = pass > 0 ? s->begin[g + 1] : s->used;
         return CF_OK;
     }
-    ibn_cf_copy_entries(x, g, s->n, s->port);
+    ibn_trees_closed_form_copy_entries(x, g, s->n, s->port);
     if (pass == 0) {
         open_more(s);
         const int code = list_open(s);
@@ -328,7 +328,7 @@ static int is_even(const cf_state *x, const double *senders)
     return peak <= 1.005 * bound;
 }
 
-int ibn_cf_search(cf_state *x, int32_t passes, uint8_t *may_miss)
+int ibn_trees_closed_form_search(cf_state *x, int32_t passes, uint8_t *may_miss)
 {
     int32_t most = 0;
     for (int32_t g = 0; g < x->lids->groups; g++)

@@ -39,7 +39,7 @@ static void release(descent_t *descent, tree_survey *survey)
 {
     for (int32_t u = 0; descent->root_row && descent->paths && u < descent->net->switches; u++)
         if (descent->root_row[u] >= 0)
-            ibn_descent_free_paths(&descent->paths[descent->root_row[u]]);
+            ibn_trees_descent_free_paths(&descent->paths[descent->root_row[u]]);
     free(descent->channel);
     free(descent->turn);
     free(descent->paths);
@@ -133,7 +133,7 @@ static int prepare(descent_t *descent, tree_survey *survey)
         if (targets->share[t] == 0.0 || descent->root_row[root] >= 0)
             continue;
         descent->root_row[root] = rows;
-        if (ibn_descent_find_paths(descent, survey, root, &descent->paths[rows++]))
+        if (ibn_trees_descent_find_paths(descent, survey, root, &descent->paths[rows++]))
             return 1;
     }
     return 0;
@@ -151,9 +151,9 @@ static int route_again(descent_t *descent, int32_t target, const descent_paths *
     const ibn_network *net = descent->net;
     const uint8_t *next = descent->next + (int64_t)target * net->switches;
     memcpy(descent->before, next, (size_t)net->switches);
-    ibn_descent_move(descent, target, paths, -1.0, 1);
-    ibn_descent_route(descent, target, paths);
-    ibn_descent_move(descent, target, paths, 1.0, 0);
+    ibn_trees_descent_move(descent, target, paths, -1.0, 1);
+    ibn_trees_descent_route(descent, target, paths);
+    ibn_trees_descent_move(descent, target, paths, 1.0, 0);
     for (int32_t i = paths->count - 1; i >= 0; i--) {
         int32_t u = paths->order[i];
         if (descent->through[u] != 0.0 && next[u] != descent->before[u])
@@ -169,8 +169,8 @@ static void sweep_first(descent_t *descent, const int32_t *order, int32_t count)
     for (int32_t i = 0; i < count; i++) {
         const descent_paths *paths = paths_of(descent, order[i]);
         descent->digit = i;
-        ibn_descent_route(descent, order[i], paths);
-        ibn_descent_move(descent, order[i], paths, 1.0, 0);
+        ibn_trees_descent_route(descent, order[i], paths);
+        ibn_trees_descent_move(descent, order[i], paths, 1.0, 0);
     }
     descent->is_first = 0;
 }
@@ -280,7 +280,7 @@ static void sum_loads(descent_t *descent, const int32_t *order, int32_t count)
     for (int32_t c = 0; c < descent->net->channels; c++)
         descent->load[c].load = 0.0;
     for (int32_t i = 0; i < count; i++)
-        ibn_descent_move(descent, order[i], paths_of(descent, order[i]), 1.0, 1);
+        ibn_trees_descent_move(descent, order[i], paths_of(descent, order[i]), 1.0, 1);
 }
 
 /* Run all sweeps; end early if a sweep changes nothing and no channel is above the common ceiling.  Then lower the
@@ -323,10 +323,10 @@ static int route_unloaded(descent_t *descent, const tree_survey *survey)
             continue;
         }
         descent_paths paths;
-        int failed = ibn_descent_find_paths(descent, survey, root, &paths);
+        int failed = ibn_trees_descent_find_paths(descent, survey, root, &paths);
         if (!failed)
-            ibn_descent_route(descent, t, &paths);
-        ibn_descent_free_paths(&paths);
+            ibn_trees_descent_route(descent, t, &paths);
+        ibn_trees_descent_free_paths(&paths);
         if (failed) {
             free(example);
             return 1;

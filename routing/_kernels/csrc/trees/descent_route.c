@@ -14,7 +14,8 @@
 #define START 64.0
 
 /* List the allowed channels of all switches on paths towards a root.  Returns 1 if memory is exhausted. */
-int ibn_descent_find_paths(const descent_t *descent, const tree_survey *survey, int32_t root, descent_paths *paths)
+int ibn_trees_descent_find_paths(const descent_t *descent, const tree_survey *survey, int32_t root,
+                                 descent_paths *paths)
 {
     const ibn_network *net = descent->net;
     size_t switches = (size_t)net->switches + 1;
@@ -23,12 +24,12 @@ int ibn_descent_find_paths(const descent_t *descent, const tree_survey *survey, 
     paths->order = malloc(switches * sizeof *paths->order);
     paths->group = malloc(switches * sizeof *paths->group);
     paths->first = malloc(switches * sizeof *paths->first);
-    ibn_tree_survey(survey, root);
+    ibn_trees_survey(survey, root);
     for (int32_t u = 0; u < net->switches; u++) {
         if (u == root || survey->direction[u] == NO_PATH)
             continue;
         for (int32_t c = net->first[u]; c < net->first[u + 1]; c++)
-            channels += ibn_survey_allows(survey, u, c);
+            channels += ibn_trees_survey_allows(survey, u, c);
         paths->count++;
         if (by_hops)
             by_hops[survey->hops[u] + 1]++;
@@ -49,7 +50,7 @@ int ibn_descent_find_paths(const descent_t *descent, const tree_survey *survey, 
         paths->group[i] = by_hops[survey->hops[u]];
         paths->first[i] = channels;
         for (int32_t c = net->first[u]; c < net->first[u + 1]; c++)
-            if (ibn_survey_allows(survey, u, c))
+            if (ibn_trees_survey_allows(survey, u, c))
                 paths->allowed[channels++] = (uint8_t)(c - net->first[u]);
     }
     paths->first[paths->count] = channels;
@@ -57,7 +58,7 @@ int ibn_descent_find_paths(const descent_t *descent, const tree_survey *survey, 
     return 0;
 }
 
-void ibn_descent_free_paths(descent_paths *paths)
+void ibn_trees_descent_free_paths(descent_paths *paths)
 {
     free(paths->order);
     free(paths->group);
@@ -67,7 +68,7 @@ void ibn_descent_free_paths(descent_paths *paths)
 
 /* Add (sign 1) or remove (sign -1) a destination's tree in the weights of channels and turns.  With `with_load`, its
  * flow is added to or removed from the loads too. */
-void ibn_descent_move(descent_t *descent, int32_t target, const descent_paths *paths, double sign, int with_load)
+void ibn_trees_descent_move(descent_t *descent, int32_t target, const descent_paths *paths, double sign, int with_load)
 {
     const ibn_network *net = descent->net;
     const uint8_t *next = descent->next + (int64_t)target * net->switches;
@@ -91,7 +92,7 @@ void ibn_descent_move(descent_t *descent, int32_t target, const descent_paths *p
         int32_t v = channel->to;
         if (v == root)
             continue;
-        descent->turn[ibn_descent_row(descent, v, next[v]) + channel->place] += met;
+        descent->turn[ibn_trees_descent_row(descent, v, next[v]) + channel->place] += met;
         descent->through[v] += flow;
         descent->meeting[v] += weight;
     }
@@ -194,7 +195,7 @@ static void choose(descent_t *descent, int32_t target, const descent_paths *path
         taken = first + paths->allowed[paths->first[place]];
     uint8_t number = (uint8_t)(taken - first);
     descent->next[(int64_t)target * descent->net->switches + u] = number;
-    descent->path[u] = (descent_path){chosen, taken, ibn_descent_row(descent, u, number)};
+    descent->path[u] = (descent_path){chosen, taken, ibn_trees_descent_row(descent, u, number)};
     if (flow == 0.0)
         return;
     for (int32_t c = taken; c >= 0; c = descent->path[descent->channel[c].to].channel)
@@ -205,7 +206,7 @@ static void choose(descent_t *descent, int32_t target, const descent_paths *path
  * contain its flow yet.
  *
  * Switches at equal distance choose in random order, so that no switch is always last. */
-void ibn_descent_route(descent_t *descent, int32_t target, const descent_paths *paths)
+void ibn_trees_descent_route(descent_t *descent, int32_t target, const descent_paths *paths)
 {
     const ibn_targets *targets = descent->targets;
     int32_t group = descent->lmc_group_of[target], *places = descent->shuffled;

@@ -11,7 +11,7 @@
 /* utilisation from which on a channel counts as close to the peak, relative to the peak utilisation */
 #define NEAR_PEAK 0.999
 
-int ibn_account_prepare(const ibn_network *net, load_account *account)
+int ibn_trees_account_prepare(const ibn_network *net, load_account *account)
 {
     size_t switches = (size_t)net->switches + 1, channels = (size_t)net->channels + 1;
     account->load = calloc(channels, sizeof *account->load);
@@ -25,7 +25,7 @@ int ibn_account_prepare(const ibn_network *net, load_account *account)
              && account->children && account->level);
 }
 
-void ibn_account_release(load_account *account)
+void ibn_trees_account_release(load_account *account)
 {
     void *all[] = {account->load,         account->weight,   account->cost,  account->estimate, account->carries,
                    account->queue,        account->children, account->level, account->through,  account->before,
@@ -36,7 +36,8 @@ void ibn_account_release(load_account *account)
 
 /* Add (sign 1) or remove (sign -1) a destination's flow on all channels of its tree.  The leaves come first, and
  * each switch passes the flow that arrives there on to its next hop. */
-void ibn_account_move_tree(const job_t *job, load_account *account, const uint8_t *next, int32_t target, double sign)
+void ibn_trees_account_move_tree(const job_t *job, load_account *account, const uint8_t *next, int32_t target,
+                                 double sign)
 {
     const ibn_network *net = job->net;
     int32_t root = job->targets->root[target], tail = 0;
@@ -44,15 +45,15 @@ void ibn_account_move_tree(const job_t *job, load_account *account, const uint8_
     for (int32_t u = 0; u < net->switches; u++) {
         account->through[u] = net->sources[u] * job->targets->share[target] * sign;
         if (next[u] != NO_CHANNEL)
-            account->children[net->dst[ibn_next_channel(job, next, u)]]++;
+            account->children[net->dst[ibn_trees_next_channel(job, next, u)]]++;
     }
     for (int32_t u = 0; u < net->switches; u++)
         if (account->children[u] == 0 && next[u] != NO_CHANNEL)
             account->queue[tail++] = u;
     for (int32_t head = 0; head < tail; head++) {
-        int32_t u = account->queue[head], c = ibn_next_channel(job, next, u), v = net->dst[c];
+        int32_t u = account->queue[head], c = ibn_trees_next_channel(job, next, u), v = net->dst[c];
         if (account->through[u] != 0.0)
-            ibn_account_add(job, account, c, account->through[u]);
+            ibn_trees_account_add(job, account, c, account->through[u]);
         account->through[v] += account->through[u];
         if (--account->children[v] == 0 && v != root)
             account->queue[tail++] = v;
@@ -61,7 +62,7 @@ void ibn_account_move_tree(const job_t *job, load_account *account, const uint8_
 
 /* Return the flow to a destination that passes switch `u`: its own flow, and that of all switches upstream.
  * scratch: [S]. */
-double ibn_tree_flow_through(const job_t *job, int32_t *scratch, const uint8_t *next, int32_t target, int32_t u)
+double ibn_trees_flow_through(const job_t *job, int32_t *scratch, const uint8_t *next, int32_t target, int32_t u)
 {
     const ibn_network *net = job->net;
     double flow = net->sources[u];
@@ -71,7 +72,7 @@ double ibn_tree_flow_through(const job_t *job, int32_t *scratch, const uint8_t *
         int32_t v = scratch[head];
         for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
             int32_t c = net->into[i], w = net->src[c];
-            if (next[w] != NO_CHANNEL && ibn_next_channel(job, next, w) == c) {
+            if (next[w] != NO_CHANNEL && ibn_trees_next_channel(job, next, w) == c) {
                 flow += net->sources[w];
                 scratch[tail++] = w;
             }
@@ -87,7 +88,7 @@ static int is_near_peak(const job_t *job, const load_account *account, const uin
     for (int32_t u = 0; u < net->switches; u++) {
         if (next[u] == NO_CHANNEL)
             continue;
-        int32_t c = ibn_next_channel(job, next, u);
+        int32_t c = ibn_trees_next_channel(job, next, u);
         if (account->load[c] * net->inverse_capacity[c] * account->inverse_peak >= job->near_peak)
             return 1;
     }
@@ -108,14 +109,14 @@ static void reroute_target(const passes_t *passes, int32_t which, int32_t target
         return;
     double before = account->potential;
     memcpy(account->before, next, switches);
-    ibn_account_move_tree(job, account, next, target, -1.0);
+    ibn_trees_account_move_tree(job, account, next, target, -1.0);
     if (steps->removed)
         steps->removed(passes->kernel, which, target);
     steps->grow(passes->kernel, which, target);
     int32_t now = passes->escaped ? passes->escaped[target] : 0;
     if (now < escaped || (now == escaped && account->potential <= before))
         return;
-    ibn_account_move_tree(job, account, next, target, -1.0);
+    ibn_trees_account_move_tree(job, account, next, target, -1.0);
     if (steps->removed)
         steps->removed(passes->kernel, which, target);
     memcpy(next, account->before, switches);
@@ -123,7 +124,7 @@ static void reroute_target(const passes_t *passes, int32_t which, int32_t target
         passes->escaped[target] = escaped;
     if (steps->restored)
         steps->restored(passes->kernel, which, target);
-    ibn_account_move_tree(job, account, next, target, 1.0);
+    ibn_trees_account_move_tree(job, account, next, target, 1.0);
 }
 
 /* Compute the trees of those LMC groups of the current block that belong to one load account. */
@@ -144,7 +145,7 @@ static void route_block(void *context, int32_t which)
 }
 
 /* Add up the changes of both load accounts since the last block.  Both accounts begin the next block with the sum. */
-void ibn_passes_merge(passes_t *passes, double *load)
+void ibn_trees_passes_merge(passes_t *passes, double *load)
 {
     const job_t *job = passes->job;
     const ibn_network *net = job->net;
@@ -154,9 +155,9 @@ void ibn_passes_merge(passes_t *passes, double *load)
         load[c] += (one->load[c] - load[c]) + (two->load[c] - load[c]);
     memcpy(one->load, load, bytes);
     memcpy(two->load, load, bytes);
-    one->inverse_peak = two->inverse_peak = 1.0 / fmax(ibn_peak_utilisation(net, load), 1.0);
+    one->inverse_peak = two->inverse_peak = 1.0 / fmax(ibn_trees_peak_utilisation(net, load), 1.0);
     for (int32_t c = 0; c < net->channels; c++)
-        one->weight[c] = ibn_channel_weight(job, one, c, load[c]);
+        one->weight[c] = ibn_trees_channel_weight(job, one, c, load[c]);
     memcpy(two->weight, one->weight, bytes);
     one->potential = two->potential = 0.0;
 }
@@ -183,14 +184,14 @@ static void search(const passes_t *passes)
     for (int32_t round = 0; round < ROUNDS; round++) {
         if (passes->steps->begin_round)
             passes->steps->begin_round(passes->kernel);
-        double peak = ibn_peak_utilisation(net, account->load);
+        double peak = ibn_trees_peak_utilisation(net, account->load);
         for (int32_t c = 0; c < net->channels; c++)
             if (account->load[c] * net->inverse_capacity[c] >= peak && !unload_channel(passes, c))
                 return; /* No move takes flow off this channel, so the peak utilisation stays. */
     }
 }
 
-int ibn_passes_prepare(passes_t *passes)
+int ibn_trees_passes_prepare(passes_t *passes)
 {
     job_t *job = passes->job;
     size_t groups = (size_t)job->targets->lmc_groups + 1;
@@ -200,7 +201,7 @@ int ibn_passes_prepare(passes_t *passes)
         return 1;
     for (int32_t which = 0; which < ACCOUNTS; which++) {
         passes->queue[which] = malloc(groups * sizeof *passes->queue[which]);
-        if (!passes->queue[which] || ibn_account_prepare(job->net, passes->account[which]))
+        if (!passes->queue[which] || ibn_trees_account_prepare(job->net, passes->account[which]))
             return 1;
     }
     for (int32_t group = 0; group < job->targets->lmc_groups; group++) {
@@ -211,19 +212,19 @@ int ibn_passes_prepare(passes_t *passes)
     return 0;
 }
 
-void ibn_passes_release(passes_t *passes)
+void ibn_trees_passes_release(passes_t *passes)
 {
     ibn_core_team_free(passes->team);
     for (int32_t which = 0; which < ACCOUNTS; which++) {
         free(passes->queue[which]);
-        ibn_account_release(passes->account[which]);
+        ibn_trees_account_release(passes->account[which]);
     }
     free(passes->job->order);
     free(passes->job->lmc_group_of);
 }
 
 /* Shuffle the order of the LMC groups for the current pass. */
-void ibn_passes_shuffle(passes_t *passes)
+void ibn_trees_passes_shuffle(passes_t *passes)
 {
     const job_t *job = passes->job;
     uint64_t random = job->options->seed ^ ((uint64_t)(job->pass + 1) * 0xD1342543DE82EF95u);
@@ -232,20 +233,20 @@ void ibn_passes_shuffle(passes_t *passes)
 
 /* Compute the trees of all queued LMC groups once.  The local search follows, except after the first pass.
  * load: [C], flow on each channel, input and output. */
-void ibn_passes_run(passes_t *passes, double *load)
+void ibn_trees_passes_run(passes_t *passes, double *load)
 {
     job_t *job = passes->job;
     job->squarings = passes->schedule[job->pass < passes->scheduled ? job->pass : passes->scheduled - 1];
     job->near_peak = job->pass < passes->full_passes ? 0.0 : NEAR_PEAK;
     int32_t longest = passes->count[0] > passes->count[1] ? passes->count[0] : passes->count[1];
     for (job->block = 0; job->block < longest; job->block += BLOCK) {
-        ibn_passes_merge(passes, load);
+        ibn_trees_passes_merge(passes, load);
         ibn_core_team_run(passes->team, ACCOUNTS, route_block, passes);
     }
-    ibn_passes_merge(passes, load);
+    ibn_trees_passes_merge(passes, load);
     if (job->pass > 0 && passes->searches) {
         search(passes);
         memcpy(passes->account[1]->load, load, (size_t)job->net->channels * sizeof *load);
-        ibn_passes_merge(passes, load);
+        ibn_trees_passes_merge(passes, load);
     }
 }

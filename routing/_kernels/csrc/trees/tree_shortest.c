@@ -18,9 +18,9 @@ static void estimate(const job_t *job, load_account *account, const uint16_t *di
     for (int32_t i = 1; i < net->switches && nearest[i] >= 0; i++) {
         int32_t u = nearest[i];
         double least = INFINITY;
-        int32_t rank = ibn_least_rank(job, distance, u);
+        int32_t rank = ibn_trees_least_rank(job, distance, u);
         for (int32_t c = net->first[u]; c < net->first[u + 1]; c++)
-            if (ibn_is_allowed(job, distance, c, rank))
+            if (ibn_trees_is_allowed(job, distance, c, rank))
                 least = fmin(least, account->weight[c] + account->estimate[net->dst[c]]);
         account->estimate[u] = least;
     }
@@ -33,22 +33,22 @@ static void choose(const job_t *job, load_account *account, uint8_t *next, const
     const ibn_network *net = job->net;
     int32_t root = job->targets->root[target];
     int idle = job->targets->share[target] == 0.0;
-    candidate_t best = ibn_candidate_none();
-    int32_t rank = ibn_least_rank(job, distance, u), known = -1;
+    candidate_t best = ibn_trees_candidate_none();
+    int32_t rank = ibn_trees_least_rank(job, distance, u), known = -1;
     double rest = 0.0;
     for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
         int32_t v = net->dst[c];
-        if (!ibn_is_allowed(job, distance, c, rank))
+        if (!ibn_trees_is_allowed(job, distance, c, rank))
             continue;
         /* Parallel channels often have consecutive numbers, so the cost of the last channel can be used again. */
         if (v != known && !idle)
-            rest =
-                v != root && next[v] == NO_CHANNEL ? account->estimate[v] : ibn_path_cost(job, account, next, v, root);
+            rest = v != root && next[v] == NO_CHANNEL ? account->estimate[v]
+                                                      : ibn_trees_path_cost(job, account, next, v, root);
         known = v;
         double cost = idle ? 0.0 : account->weight[c] + rest;
-        ibn_candidate_consider(&best, c, ibn_lmc_siblings(job, target, u, c), cost);
+        ibn_trees_candidate_consider(&best, c, ibn_trees_lmc_siblings(job, target, u, c), cost);
     }
-    ibn_set_next_hop(job, account, next, u, best);
+    ibn_trees_set_next_hop(job, account, next, u, best);
 }
 
 /* Update `estimate` for the neighbours of switch `from` that can send through it.  The path of `from` is fixed now, so
@@ -66,7 +66,7 @@ static void update_upstream(const job_t *job, load_account *account, const uint8
             int32_t c = net->into[i], u = net->src[c];
             double cost = account->weight[c] + account->estimate[v];
             if (next[u] != NO_CHANNEL || cost >= account->estimate[u]
-                || !ibn_is_allowed(job, distance, c, ibn_least_rank(job, distance, u)))
+                || !ibn_trees_is_allowed(job, distance, c, ibn_trees_least_rank(job, distance, u)))
                 continue;
             account->estimate[u] = cost;
             if (net->sources[u] == 0.0 && tail < net->switches)
@@ -104,12 +104,13 @@ void ibn_trees_grow_shortest(const job_t *job, load_account *account, int32_t ta
         ibn_core_shuffle(account->level, count, &account->random);
         for (int32_t i = 0; i < count; i++) {
             int32_t from = account->level[i];
-            for (int32_t u = from; u != root && next[u] == NO_CHANNEL; u = net->dst[ibn_next_channel(job, next, u)])
+            for (int32_t u = from; u != root && next[u] == NO_CHANNEL;
+                 u = net->dst[ibn_trees_next_channel(job, next, u)])
                 choose(job, account, next, distance, u, target);
             if (net->sources[from] > 0.0)
-                ibn_account_add_path(job, account, next, from, target, net->sources[from] * share);
+                ibn_trees_account_add_path(job, account, next, from, target, net->sources[from] * share);
             if (transit_last)
-                for (int32_t u = from; u != root; u = net->dst[ibn_next_channel(job, next, u)])
+                for (int32_t u = from; u != root; u = net->dst[ibn_trees_next_channel(job, next, u)])
                     update_upstream(job, account, next, distance, u);
         }
     }

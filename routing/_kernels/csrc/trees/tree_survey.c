@@ -76,7 +76,7 @@ static void bind_below(const tree_survey *survey, int32_t u)
 }
 
 /* Fill the direction and the hops of every switch's path to the root. */
-void ibn_tree_survey(const tree_survey *survey, int32_t root)
+void ibn_trees_survey(const tree_survey *survey, int32_t root)
 {
     find_paths_down(survey, root);
     memset(survey->direction, NO_PATH, (size_t)survey->net->switches);
@@ -117,7 +117,7 @@ int ibn_trees_updown_hops(const ibn_network *network, const int32_t *position, i
         for (int32_t i = 0; i < roots; i++) {
             tree_survey survey = {network, position,  sequence, hops + (int64_t)i * network->switches,
                                   below,   direction, queue};
-            ibn_tree_survey(&survey, root[i]);
+            ibn_trees_survey(&survey, root[i]);
         }
     }
     free(sequence);

@@ -23,8 +23,8 @@ static double cost_over(const job_t *job, const load_account *account, const uin
 {
     const ibn_network *net = job->net;
     int32_t root = job->targets->root[target];
-    double siblings = SIBLING_COST * ibn_lmc_siblings(job, target, net->src[c], c);
-    return account->weight[c] + ibn_path_cost(job, account, next, net->dst[c], root) + siblings;
+    double siblings = SIBLING_COST * ibn_trees_lmc_siblings(job, target, net->src[c], c);
+    return account->weight[c] + ibn_trees_path_cost(job, account, next, net->dst[c], root) + siblings;
 }
 
 /* Offer all channels by which other switches may join the tree at switch v. */
@@ -34,7 +34,7 @@ static void offer_into(const job_t *job, load_account *account, const uint8_t *n
     int32_t root = job->targets->root[target];
     for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
         int32_t c = net->into[i], u = net->src[c];
-        if (u != root && next[u] == NO_CHANNEL && (v == root || ibn_turn_is_allowed(job, c, next[v])))
+        if (u != root && next[u] == NO_CHANNEL && (v == root || ibn_trees_turn_is_allowed(job, c, next[v])))
             ibn_core_heap_push(&account->offers, cost_over(job, account, next, target, c), c);
     }
 }
@@ -44,7 +44,7 @@ static void add_own(const job_t *job, load_account *account, const uint8_t *next
 {
     double flow = job->net->sources[u] * job->targets->share[target];
     if (flow > 0.0)
-        ibn_account_add_path(job, account, next, u, target, flow);
+        ibn_trees_account_add_path(job, account, next, u, target, flow);
 }
 
 /* Grow the tree from its root, and from the switches whose next hops are fixed. */
@@ -59,8 +59,8 @@ static void grow(const job_t *job, load_account *account, uint8_t *next, int32_t
     for (int32_t u = 0; u < net->switches; u++)
         if (next[u] != NO_CHANNEL) {
             account->cost[u] = 0.0;
-            for (int32_t v = u; v != root; v = net->dst[ibn_next_channel(job, next, v)])
-                account->cost[u] += account->weight[ibn_next_channel(job, next, v)];
+            for (int32_t v = u; v != root; v = net->dst[ibn_trees_next_channel(job, next, v)])
+                account->cost[u] += account->weight[ibn_trees_next_channel(job, next, v)];
             add_own(job, account, next, target, u);
         }
     offer_into(job, account, next, target, root);
@@ -78,7 +78,7 @@ static void grow(const job_t *job, load_account *account, uint8_t *next, int32_t
             ibn_core_heap_push(&account->offers, cost, c);
             continue;
         }
-        ibn_set_next_hop(job, account, next, u, (candidate_t){.channel = c, .cost = cost});
+        ibn_trees_set_next_hop(job, account, next, u, (candidate_t){.channel = c, .cost = cost});
         add_own(job, account, next, target, u);
         offer_into(job, account, next, target, u);
     }
@@ -119,22 +119,22 @@ void ibn_trees_grow_turns(const job_t *job, load_account *account, int32_t targe
             for (int32_t u = 0; u < net->switches; u++)
                 if (job->part[u] == job->part[root])
                     fix_path(job, account, target, u);
-        ibn_account_move_tree(job, account, next, target, -1.0);
+        ibn_trees_account_move_tree(job, account, next, target, -1.0);
     }
 }
 
 /* Return whether switch u may change its next hop to channel c while all other next hops stay.  No forwarding loop
  * can arise, because the allowed turns have no cycle. */
-int ibn_turns_allow_change(const job_t *job, const uint8_t *next, int32_t target, int32_t u, int32_t c)
+int ibn_trees_turns_allow_change(const job_t *job, const uint8_t *next, int32_t target, int32_t u, int32_t c)
 {
     const ibn_network *net = job->net;
     int32_t root = job->targets->root[target], v = net->dst[c];
-    if (v != root && (next[v] == NO_CHANNEL || !ibn_turn_is_allowed(job, c, next[v])))
+    if (v != root && (next[v] == NO_CHANNEL || !ibn_trees_turn_is_allowed(job, c, next[v])))
         return 0;
     for (int32_t i = net->into_first[u]; i < net->into_first[u + 1]; i++) {
         int32_t e = net->into[i], w = net->src[e];
-        if (w != root && next[w] != NO_CHANNEL && ibn_next_channel(job, next, w) == e
-            && !ibn_turn_is_allowed(job, e, (uint8_t)(c - net->first[u])))
+        if (w != root && next[w] != NO_CHANNEL && ibn_trees_next_channel(job, next, w) == e
+            && !ibn_trees_turn_is_allowed(job, e, (uint8_t)(c - net->first[u])))
             return 0;
     }
     return 1;

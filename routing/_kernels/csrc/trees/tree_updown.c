@@ -38,16 +38,17 @@ static void go_down(const job_t *job, load_account *account, uint8_t *next, cons
     const ibn_network *net = job->net;
     int32_t root = job->targets->root[target];
     while (u != root && next[u] == NO_CHANNEL) {
-        candidate_t best = ibn_candidate_none();
+        candidate_t best = ibn_trees_candidate_none();
         for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
             int32_t v = net->dst[c];
             if (position[v] < position[u] || account->estimate[v] == INFINITY)
                 continue;
             int decided = v == root || next[v] != NO_CHANNEL;
-            double rest = decided ? ibn_path_cost(job, account, next, v, root) : account->estimate[v];
-            ibn_candidate_consider(&best, c, ibn_lmc_siblings(job, target, u, c), account->weight[c] + rest);
+            double rest = decided ? ibn_trees_path_cost(job, account, next, v, root) : account->estimate[v];
+            ibn_trees_candidate_consider(&best, c, ibn_trees_lmc_siblings(job, target, u, c),
+                                         account->weight[c] + rest);
         }
-        ibn_set_next_hop(job, account, next, u, best);
+        ibn_trees_set_next_hop(job, account, next, u, best);
         u = net->dst[best.channel];
     }
 }
@@ -58,13 +59,13 @@ static candidate_t choose_up(const job_t *job, const load_account *account, cons
 {
     const ibn_network *net = job->net;
     int32_t root = job->targets->root[target];
-    candidate_t best = ibn_candidate_none();
+    candidate_t best = ibn_trees_candidate_none();
     for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
         int32_t v = net->dst[c];
         if (position[v] > position[u] || (v != root && next[v] == NO_CHANNEL))
             continue;
-        double cost = account->weight[c] + ibn_path_cost(job, account, next, v, root);
-        ibn_candidate_consider(&best, c, ibn_lmc_siblings(job, target, u, c), cost);
+        double cost = account->weight[c] + ibn_trees_path_cost(job, account, next, v, root);
+        ibn_trees_candidate_consider(&best, c, ibn_trees_lmc_siblings(job, target, u, c), cost);
     }
     return best;
 }
@@ -90,12 +91,12 @@ void ibn_trees_grow_updown(const job_t *job, load_account *account, int32_t targ
             if (account->estimate[u] < INFINITY && account->estimate[u] <= up.cost)
                 go_down(job, account, next, position, u, target);
             else if (up.channel >= 0)
-                ibn_set_next_hop(job, account, next, u, up);
+                ibn_trees_set_next_hop(job, account, next, u, up);
             else
                 continue;
         }
         if (net->sources[u] * share > 0.0)
-            ibn_account_add_path(job, account, next, u, target, net->sources[u] * share);
+            ibn_trees_account_add_path(job, account, next, u, target, net->sources[u] * share);
     }
 }
 

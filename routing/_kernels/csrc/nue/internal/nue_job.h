@@ -71,8 +71,8 @@ static inline void ibn_nue_add_flow(const nue_t *nue, load_account *account, con
                                     int32_t root, double flow)
 {
     while (from != root) {
-        int32_t c = ibn_next_channel(&nue->job, next, from);
-        ibn_account_add(&nue->job, account, c, flow);
+        int32_t c = ibn_trees_next_channel(&nue->job, next, from);
+        ibn_trees_account_add(&nue->job, account, c, flow);
         from = nue->job.net->dst[c];
     }
 }
@@ -84,11 +84,11 @@ static inline int ibn_nue_first_dependency(const nue_t *nue, const uint8_t *next
 {
     if (next[u] == NO_CHANNEL)
         return 0;
-    *a = ibn_next_channel(&nue->job, next, u);
+    *a = ibn_trees_next_channel(&nue->job, next, u);
     int32_t v = nue->job.net->dst[*a];
     if (v == root)
         return 0;
-    *b = ibn_next_channel(&nue->job, next, v);
+    *b = ibn_trees_next_channel(&nue->job, next, v);
     return 1;
 }
 

@@ -40,7 +40,7 @@ typedef struct {
 } cf_state;
 
 /* Return the inverse capacity of a cable, in the slower of its two directions. */
-static inline double ibn_cf_inverse_capacity(const ibn_tree *tree, int32_t c)
+static inline double ibn_trees_closed_form_inverse_capacity(const ibn_tree *tree, int32_t c)
 {
     const double there = tree->inverse_capacity[c], back = tree->inverse_capacity[tree->reverse[c]];
     return there > back ? there : back;
@@ -48,13 +48,13 @@ static inline double ibn_cf_inverse_capacity(const ibn_tree *tree, int32_t c)
 
 /* Assign to every LID a top switch, and a chain of channels that leads up to it from the switch that delivers the
  * LID. */
-int ibn_cf_assign(cf_state *x);
+int ibn_trees_closed_form_assign(cf_state *x);
 /* Choose the least loaded path for every entry that the closed form leaves open. may_miss: [G], output: whether some
  * entry towards a LID with flow of the group has no path that leads up and then down. */
-int ibn_cf_search(cf_state *x, int32_t passes, uint8_t *may_miss);
+int ibn_trees_closed_form_search(cf_state *x, int32_t passes, uint8_t *may_miss);
 /* Copy the entries of all switches towards the first n LIDs of a group to `port`, uint8 [S, n]. */
-void ibn_cf_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port);
+void ibn_trees_closed_form_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port);
 /* Fill missing entries by longer legal paths. may_miss: [G], whether entries towards a group can be missing. */
-int ibn_cf_fill(cf_state *x, const uint8_t *may_miss);
+int ibn_trees_closed_form_fill(cf_state *x, const uint8_t *may_miss);
 
 #endif

@@ -74,15 +74,16 @@ typedef struct {
 } descent_t;
 
 /* Return the index in `turn` of the turns into channel number `number` of switch `v`. */
-static inline int32_t ibn_descent_row(const descent_t *descent, int32_t v, int32_t number)
+static inline int32_t ibn_trees_descent_row(const descent_t *descent, int32_t v, int32_t number)
 {
     const ibn_network *net = descent->net;
     return descent->turn_first[v] + number * (net->into_first[v + 1] - net->into_first[v]);
 }
 
-int ibn_descent_find_paths(const descent_t *descent, const tree_survey *survey, int32_t root, descent_paths *paths);
-void ibn_descent_free_paths(descent_paths *paths);
-void ibn_descent_move(descent_t *descent, int32_t target, const descent_paths *paths, double sign, int with_load);
-void ibn_descent_route(descent_t *descent, int32_t target, const descent_paths *paths);
+int ibn_trees_descent_find_paths(const descent_t *descent, const tree_survey *survey, int32_t root,
+                                 descent_paths *paths);
+void ibn_trees_descent_free_paths(descent_paths *paths);
+void ibn_trees_descent_move(descent_t *descent, int32_t target, const descent_paths *paths, double sign, int with_load);
+void ibn_trees_descent_route(descent_t *descent, int32_t target, const descent_paths *paths);
 
 #endif

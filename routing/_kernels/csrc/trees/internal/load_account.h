@@ -62,7 +62,8 @@ typedef struct {
 
 /* Return the weight of a channel with a given load.  It is little more than the hop cost unless the utilisation is
  * close to the peak. */
-static inline double ibn_channel_weight(const job_t *job, const load_account *account, int32_t channel, double load)
+static inline double ibn_trees_channel_weight(const job_t *job, const load_account *account, int32_t channel,
+                                              double load)
 {
     double x = load * job->net->inverse_capacity[channel] * account->inverse_peak;
     for (int32_t i = 0; i < job->squarings; i++)
@@ -71,7 +72,7 @@ static inline double ibn_channel_weight(const job_t *job, const load_account *ac
 }
 
 /* Return the highest utilisation of all channels. */
-static inline double ibn_peak_utilisation(const ibn_network *net, const double *load)
+static inline double ibn_trees_peak_utilisation(const ibn_network *net, const double *load)
 {
     double peak = 0.0;
     for (int32_t c = 0; c < net->channels; c++)
@@ -80,29 +81,29 @@ static inline double ibn_peak_utilisation(const ibn_network *net, const double *
 }
 
 /* Add flow to a channel, and update its weight and the account's sum of weights (`potential`). */
-static inline void ibn_account_add(const job_t *job, load_account *account, int32_t channel, double flow)
+static inline void ibn_trees_account_add(const job_t *job, load_account *account, int32_t channel, double flow)
 {
     account->load[channel] += flow;
-    double weight = ibn_channel_weight(job, account, channel, account->load[channel]);
+    double weight = ibn_trees_channel_weight(job, account, channel, account->load[channel]);
     account->potential += weight - account->weight[channel];
     account->weight[channel] = weight;
 }
 
 /* Return the channel by which a switch sends in a tree. */
-static inline int32_t ibn_next_channel(const job_t *job, const uint8_t *next, int32_t u)
+static inline int32_t ibn_trees_next_channel(const job_t *job, const uint8_t *next, int32_t u)
 {
     return job->net->first[u] + next[u];
 }
 
 /* Return the cost of the present path of switch `from`.  For bisection traffic, channels that the destination's tree
  * uses already cost nothing. */
-static inline double ibn_path_cost(const job_t *job, const load_account *account, const uint8_t *next, int32_t from,
-                                   int32_t root)
+static inline double ibn_trees_path_cost(const job_t *job, const load_account *account, const uint8_t *next,
+                                         int32_t from, int32_t root)
 {
     double cost = 0.0;
     int bisection = job->options->bisection;
     for (int32_t hops = 0; from != root && !(bisection && account->carries[from]); hops++) {
-        int32_t c = ibn_next_channel(job, next, from);
+        int32_t c = ibn_trees_next_channel(job, next, from);
         if (hops == WALKED && !bisection)
             return cost + account->cost[from];
         cost += account->weight[c];
@@ -112,14 +113,14 @@ static inline double ibn_path_cost(const job_t *job, const load_account *account
 }
 
 /* Add flow to the channels of the path of switch `from`, and store the new costs of the paths of all switches on it. */
-static inline void ibn_account_add_path(const job_t *job, load_account *account, const uint8_t *next, int32_t from,
-                                        int32_t target, double flow)
+static inline void ibn_trees_account_add_path(const job_t *job, load_account *account, const uint8_t *next,
+                                              int32_t from, int32_t target, double flow)
 {
     int32_t root = job->targets->root[target], hops = 0, *path = account->queue;
     while (from != root) {
-        int32_t c = ibn_next_channel(job, next, from);
+        int32_t c = ibn_trees_next_channel(job, next, from);
         account->carries[from] = 1;
-        ibn_account_add(job, account, c, flow);
+        ibn_trees_account_add(job, account, c, flow);
         path[hops++] = c;
         from = job->net->dst[c];
     }
@@ -130,7 +131,7 @@ static inline void ibn_account_add_path(const job_t *job, load_account *account,
 }
 
 /* Count the other LIDs of the destination's port whose next hop at switch `u` is the switch where channel `c` ends. */
-static inline int32_t ibn_lmc_siblings(const job_t *job, int32_t target, int32_t u, int32_t c)
+static inline int32_t ibn_trees_lmc_siblings(const job_t *job, int32_t target, int32_t u, int32_t c)
 {
     const ibn_network *net = job->net;
     const int32_t *group = job->targets->lmc_group_first + job->lmc_group_of[target];
@@ -150,29 +151,29 @@ typedef struct {
 } candidate_t;
 
 /* Set the next hop of a switch, and store the cost of the path. */
-static inline void ibn_set_next_hop(const job_t *job, load_account *account, uint8_t *next, int32_t u,
-                                    candidate_t choice)
+static inline void ibn_trees_set_next_hop(const job_t *job, load_account *account, uint8_t *next, int32_t u,
+                                          candidate_t choice)
 {
     next[u] = (uint8_t)(choice.channel - job->net->first[u]);
     account->cost[u] = choice.cost;
 }
 
 /* Replace the best candidate for a next hop by another candidate if that one is better. */
-static inline void ibn_candidate_consider(candidate_t *best, int32_t channel, int32_t taken, double cost)
+static inline void ibn_trees_candidate_consider(candidate_t *best, int32_t channel, int32_t taken, double cost)
 {
     if (best->channel < 0 || taken < best->taken || (taken == best->taken && cost < best->cost))
         *best = (candidate_t){.channel = channel, .taken = taken, .cost = cost};
 }
 
 /* Return a candidate that is worse than any other, as a start value for comparisons. */
-static inline candidate_t ibn_candidate_none(void)
+static inline candidate_t ibn_trees_candidate_none(void)
 {
     return (candidate_t){.channel = -1, .taken = 0, .cost = INFINITY};
 }
 
 /* Return the lowest rank among the channels of a switch that lead one hop nearer to the root.  The rule of shortest
  * paths allows only channels of this rank.  INT32_MAX: it allows all of them. */
-static inline int32_t ibn_least_rank(const job_t *job, const uint16_t *distance, int32_t u)
+static inline int32_t ibn_trees_least_rank(const job_t *job, const uint16_t *distance, int32_t u)
 {
     const ibn_network *net = job->net;
     const int32_t *rank = job->options->rank;
@@ -185,23 +186,23 @@ static inline int32_t ibn_least_rank(const job_t *job, const uint16_t *distance,
     return least;
 }
 
-/* Return whether the rule of shortest paths allows a channel.  `least` is the result of ibn_least_rank for its
+/* Return whether the rule of shortest paths allows a channel.  `least` is the result of ibn_trees_least_rank for its
  * switch. */
-static inline int ibn_is_allowed(const job_t *job, const uint16_t *distance, int32_t c, int32_t least)
+static inline int ibn_trees_is_allowed(const job_t *job, const uint16_t *distance, int32_t c, int32_t least)
 {
     const ibn_network *net = job->net;
     return distance[net->dst[c]] + 1 == distance[net->src[c]] && (least == INT32_MAX || job->options->rank[c] == least);
 }
 
 /* Return whether a path may continue from channel c to the channel with the given index at the next switch. */
-static inline int ibn_turn_is_allowed(const job_t *job, int32_t c, uint8_t index)
+static inline int ibn_trees_turn_is_allowed(const job_t *job, int32_t c, uint8_t index)
 {
     return job->options->allowed[job->turn_first[c] + index];
 }
 
 void ibn_trees_grow_turns(const job_t *job, load_account *account, int32_t target);
 int ibn_trees_prepare_turns(job_t *job);
-int ibn_turns_allow_change(const job_t *job, const uint8_t *next, int32_t target, int32_t u, int32_t c);
+int ibn_trees_turns_allow_change(const job_t *job, const uint8_t *next, int32_t target, int32_t u, int32_t c);
 void ibn_trees_grow_shortest(const job_t *job, load_account *account, int32_t target);
 int ibn_trees_prepare_shortest(job_t *job);
 void ibn_trees_grow_updown(const job_t *job, load_account *account, int32_t target);

@@ -51,19 +51,20 @@ typedef struct {
     int searches; /* whether the local search follows each pass but the first */
 } passes_t;
 
-/* ibn_account_prepare allocates the arrays of a load account that every kernel needs, and returns 1 if memory is
+/* ibn_trees_account_prepare allocates the arrays of a load account that every kernel needs, and returns 1 if memory is
  * exhausted. ibn_account_dispose frees all arrays of the account. */
-int ibn_account_prepare(const ibn_network *net, load_account *account);
-void ibn_account_release(load_account *account);
-void ibn_account_move_tree(const job_t *job, load_account *account, const uint8_t *next, int32_t target, double sign);
+int ibn_trees_account_prepare(const ibn_network *net, load_account *account);
+void ibn_trees_account_release(load_account *account);
+void ibn_trees_account_move_tree(const job_t *job, load_account *account, const uint8_t *next, int32_t target,
+                                 double sign);
 
 /* Allocate the queues.  Fill the order of LMC groups, and the LMC group of each destination.  Returns 1 if memory is
  * exhausted. */
-int ibn_passes_prepare(passes_t *passes);
-void ibn_passes_release(passes_t *passes);
-void ibn_passes_shuffle(passes_t *passes);
-void ibn_passes_run(passes_t *passes, double *load);
-void ibn_passes_merge(passes_t *passes, double *load);
-double ibn_tree_flow_through(const job_t *job, int32_t *scratch, const uint8_t *next, int32_t target, int32_t u);
+int ibn_trees_passes_prepare(passes_t *passes);
+void ibn_trees_passes_release(passes_t *passes);
+void ibn_trees_passes_shuffle(passes_t *passes);
+void ibn_trees_passes_run(passes_t *passes, double *load);
+void ibn_trees_passes_merge(passes_t *passes, double *load);
+double ibn_trees_flow_through(const job_t *job, int32_t *scratch, const uint8_t *next, int32_t target, int32_t u);
 
 #endif

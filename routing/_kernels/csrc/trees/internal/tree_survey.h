@@ -19,11 +19,11 @@ typedef struct {
     int32_t *queue;          /* [S] scratch */
 } tree_survey;
 
-void ibn_tree_survey(const tree_survey *survey, int32_t root);
+void ibn_trees_survey(const tree_survey *survey, int32_t root);
 
 /* Return whether channel `c` of switch `u` continues a path that the survey found: in its direction, and one hop
  * nearer to the root. */
-static inline int ibn_survey_allows(const tree_survey *survey, int32_t u, int32_t c)
+static inline int ibn_trees_survey_allows(const tree_survey *survey, int32_t u, int32_t c)
 {
     int32_t v = survey->net->dst[c];
     if (survey->direction[u] == PATH_DOWN)
