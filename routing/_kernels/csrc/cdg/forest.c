@@ -6,20 +6,20 @@
 enum { OK, NO_MEMORY };
 enum { BLOCK = 64, DELIVERED = -1, LOST = 255, LOOPS = 256 };
 
-bool ibn_forest_wanted(const cdg_tables *t, int32_t lid)
+bool ibn_cdg_forest_wanted(const cdg_tables *t, int32_t lid)
 {
     return !t->has_endport || !t->lid_port[lid];
 }
 
-bool ibn_forest_any_wanted(const cdg_tables *t, int32_t lid, int32_t count)
+bool ibn_cdg_forest_any_wanted(const cdg_tables *t, int32_t lid, int32_t count)
 {
     for (int32_t i = 0; i < count; i++)
-        if (ibn_forest_wanted(t, lid + i))
+        if (ibn_cdg_forest_wanted(t, lid + i))
             return true;
     return false;
 }
 
-int ibn_forest_prepare(cdg_forest *f, const cdg_tables *tables)
+int ibn_cdg_forest_prepare(cdg_forest *f, const cdg_tables *tables)
 {
     size_t size = (size_t)tables->switches + 2;
     memset(f, 0, sizeof *f);
@@ -36,7 +36,7 @@ int ibn_forest_prepare(cdg_forest *f, const cdg_tables *tables)
     return f->number && f->far && f->next && f->degree && f->queue && f->hop ? OK : NO_MEMORY;
 }
 
-void ibn_forest_dispose(cdg_forest *f)
+void ibn_cdg_forest_dispose(cdg_forest *f)
 {
     free(f->number);
     free(f->far);
@@ -48,7 +48,7 @@ void ibn_forest_dispose(cdg_forest *f)
 
 /* Read the LFT entries towards up to 64 LIDs, `lid` to `lid` + `count` - 1, and store them by LID: one row for each
  * LID. */
-void ibn_forest_load(cdg_forest *f, int32_t lid, int32_t count)
+void ibn_cdg_forest_load(cdg_forest *f, int32_t lid, int32_t count)
 {
     const cdg_tables *t = f->t;
     for (int32_t s = 0; s < t->switches; s++) {
@@ -100,7 +100,7 @@ static void count_hops(cdg_forest *f, int32_t lid, int32_t i)
 /* Find the routes to one LID, the i-th LID of its block.  Afterwards, each switch in the queue comes after all switches
  * upstream of it (Kahn's algorithm, from the leaves of the forest on).  Switches on a forwarding loop are not
  * queued. */
-void ibn_forest_grow(cdg_forest *f, int32_t lid, int32_t i)
+void ibn_cdg_forest_grow(cdg_forest *f, int32_t lid, int32_t i)
 {
     const cdg_tables *t = f->t;
     const int32_t switches = t->switches, target = t->lid_switch[lid];
@@ -134,7 +134,7 @@ void ibn_forest_grow(cdg_forest *f, int32_t lid, int32_t i)
 }
 
 /* Copy the hops of a block of LIDs to the table with a row for each switch. */
-void ibn_forest_store(cdg_forest *f, int32_t lid, int32_t count, uint8_t *hops)
+void ibn_cdg_forest_store(cdg_forest *f, int32_t lid, int32_t count, uint8_t *hops)
 {
     for (int32_t s = 0; s < f->t->switches; s++) {
         uint8_t *to = hops + (size_t)s * f->t->lids + lid;

@@ -37,7 +37,7 @@ typedef struct {
 static bool prepare(worker *w)
 {
     const cdg_tables *t = w->j->t;
-    if (ibn_forest_prepare(&w->f, t) != OK)
+    if (ibn_cdg_forest_prepare(&w->f, t) != OK)
         return false;
     w->mask = t->sl_rows ? malloc(BLOCK * w->f.stride * sizeof *w->mask) : NULL;
     w->flow = malloc(((size_t)t->switches + 2) * sizeof *w->flow);
@@ -46,7 +46,7 @@ static bool prepare(worker *w)
 
 static void dispose(worker *w)
 {
-    ibn_forest_dispose(&w->f);
+    ibn_cdg_forest_dispose(&w->f);
     free(w->mask);
     free(w->flow);
 }
@@ -185,18 +185,18 @@ static inline void collect(worker *w, const uint8_t *restrict number, bool sprea
 static void run_block(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
-    if (!ibn_forest_any_wanted(t, lid, count))
+    if (!ibn_cdg_forest_any_wanted(t, lid, count))
         return;
-    ibn_forest_load(&w->f, lid, count);
+    ibn_cdg_forest_load(&w->f, lid, count);
     if (t->spread && t->sl_rows == t->switches)
         load_masks_by_switch(w, lid, count);
     else if (t->spread && t->sl_rows)
         load_masks_by_lid(w, lid, count);
     for (int32_t i = 0; i < count; i++) {
         const uint8_t *number = w->f.number + i * w->f.stride;
-        if (!ibn_forest_wanted(t, lid + i))
+        if (!ibn_cdg_forest_wanted(t, lid + i))
             continue;
-        ibn_forest_grow(&w->f, lid + i, i);
+        ibn_cdg_forest_grow(&w->f, lid + i, i);
         if (t->lid_switch[lid + i] < 0)
             continue;
         const bool by_lid = t->spread && t->sl_rows && t->sl_rows != t->switches;
@@ -213,7 +213,7 @@ static void run_block(worker *w, int32_t lid, int32_t count)
         }
     }
     if (!t->has_endport)
-        ibn_forest_store(&w->f, lid, count, w->j->hops);
+        ibn_cdg_forest_store(&w->f, lid, count, w->j->hops);
 }
 
 /* Process blocks of LIDs in one thread until no block is left.  The results of threads are combined by OR and by

@@ -38,7 +38,7 @@ typedef struct {
 static bool prepare(worker *w)
 {
     size_t size = (size_t)w->j->t->switches + 2;
-    if (ibn_forest_prepare(&w->f, w->j->t) != OK)
+    if (ibn_cdg_forest_prepare(&w->f, w->j->t) != OK)
         return false;
     w->flow = malloc(size * SLS * sizeof *w->flow);
     w->present = malloc(size * sizeof *w->present);
@@ -50,7 +50,7 @@ static bool prepare(worker *w)
 
 static void dispose(worker *w)
 {
-    ibn_forest_dispose(&w->f);
+    ibn_cdg_forest_dispose(&w->f);
     free(w->flow);
     free(w->present);
     free(w->rest);
@@ -214,15 +214,15 @@ static void run_block(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
     const cdg_vl_assignment *l = w->j->l;
-    if (!ibn_forest_any_wanted(t, lid, count))
+    if (!ibn_cdg_forest_any_wanted(t, lid, count))
         return;
-    ibn_forest_load(&w->f, lid, count);
+    ibn_cdg_forest_load(&w->f, lid, count);
     load_levels(w, lid, count);
     for (int32_t i = 0; i < count; i++) {
         const uint8_t *number = w->f.number + i * w->f.stride, *sl = w->sl + (size_t)i * l->senders;
-        if (!ibn_forest_wanted(t, lid + i))
+        if (!ibn_cdg_forest_wanted(t, lid + i))
             continue;
-        ibn_forest_grow(&w->f, lid + i, i);
+        ibn_cdg_forest_grow(&w->f, lid + i, i);
         if (t->lid_switch[lid + i] < 0)
             continue;
         w->dep = w->deps + (t->lid_port[lid + i] ? 0 : (size_t)t->slots * l->vls);
@@ -235,7 +235,7 @@ static void run_block(worker *w, int32_t lid, int32_t count)
             count_dropped(w, number, sl, lid + i);
     }
     if (!t->has_endport)
-        ibn_forest_store(&w->f, lid, count, w->j->hops);
+        ibn_cdg_forest_store(&w->f, lid, count, w->j->hops);
 }
 
 static void run(void *workers, int32_t me)

@@ -18,7 +18,7 @@ typedef struct {
     uint8_t *number;
     uint8_t *far;  /* [block, stride]: hops from each switch, 255 where the packet is not delivered */
     int32_t *next; /* [S + 2]: next switch, or S (dropped) or S + 1 (delivered) */
-    /* [S + 2]: scratch; after ibn_forest_grow, nonzero exactly for switches on a forwarding loop */
+    /* [S + 2]: scratch; after ibn_cdg_forest_grow, nonzero exactly for switches on a forwarding loop */
     int32_t *degree;
     int32_t *queue;    /* [S + 1]: switches, each after all switches upstream of it */
     int32_t sorted;    /* length of the queue, which is S if there are no forwarding loops */
@@ -28,13 +28,13 @@ typedef struct {
 
 /* Return whether the routes to a LID, or to any LID of a block, have to be followed.  Without has_endport (see
  * trace.h) all routes have to be followed, otherwise only the routes to LIDs of switches. */
-bool ibn_forest_wanted(const cdg_tables *tables, int32_t lid);
-bool ibn_forest_any_wanted(const cdg_tables *tables, int32_t lid, int32_t count);
+bool ibn_cdg_forest_wanted(const cdg_tables *tables, int32_t lid);
+bool ibn_cdg_forest_any_wanted(const cdg_tables *tables, int32_t lid, int32_t count);
 
-int ibn_forest_prepare(cdg_forest *forest, const cdg_tables *tables);
-void ibn_forest_dispose(cdg_forest *forest);
-void ibn_forest_load(cdg_forest *forest, int32_t lid, int32_t count);
-void ibn_forest_grow(cdg_forest *forest, int32_t lid, int32_t i);
-void ibn_forest_store(cdg_forest *forest, int32_t lid, int32_t count, uint8_t *hops);
+int ibn_cdg_forest_prepare(cdg_forest *forest, const cdg_tables *tables);
+void ibn_cdg_forest_dispose(cdg_forest *forest);
+void ibn_cdg_forest_load(cdg_forest *forest, int32_t lid, int32_t count);
+void ibn_cdg_forest_grow(cdg_forest *forest, int32_t lid, int32_t i);
+void ibn_cdg_forest_store(cdg_forest *forest, int32_t lid, int32_t count, uint8_t *hops);
 
 #endif
