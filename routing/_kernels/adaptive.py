@@ -84,7 +84,7 @@ class AdaptiveArrays:
 class AdaptiveHandle(SimulationHandle):
     """Handle to a simulation with adaptive routing in the C kernel."""
 
-    prefix = "ibn_adaptive"
+    prefix = "ibn_simulate_adaptive"
     fields = Fields(TOTALS, CHANNEL_COUNTERS, VC_FIELDS, FLOW_FIELDS)
 
     def __init__(self, network: NetworkArrays, adaptive: AdaptiveArrays, traffic: TrafficArrays) -> None:

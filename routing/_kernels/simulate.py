@@ -118,7 +118,7 @@ class OptionArrays:
 class Handle(SimulationHandle):
     """Handle to a simulation in the C kernel that forwards packets by fixed tables."""
 
-    prefix = "ibn_sim"
+    prefix = "ibn_simulate"
     fields = Fields(TOTALS, CHANNEL_COUNTERS, VC_FIELDS, FLOW_FIELDS)
 
     def __init__(self, network: NetworkArrays, options: OptionArrays, traffic: TrafficArrays) -> None:
@@ -137,21 +137,21 @@ class Handle(SimulationHandle):
         logged = self.totals()["logged"]
         start = min(start, logged)
         rows = np.zeros((logged - start, len(LOG_FIELDS)), np.int64)
-        there = lib.ibn_sim_log(self._sim, start, len(rows), pointer(rows))
+        there = lib.ibn_simulate_log(self._sim, start, len(rows), pointer(rows))
         if there != len(rows):
             raise KernelError(f"kernel failed: no {len(rows)} rows of a log of {logged} from {start} on")
         return rows
 
     def packets(self) -> Ints:
         """Return one row for each packet that is queued in a switch: int64[n, 7], columns ``PACKET_FIELDS``."""
-        rows = np.zeros((lib.ibn_sim_packets(self._sim, 0, ffi.NULL), len(PACKET_FIELDS)), np.int64)
-        lib.ibn_sim_packets(self._sim, len(rows), pointer(rows))
+        rows = np.zeros((lib.ibn_simulate_packets(self._sim, 0, ffi.NULL), len(PACKET_FIELDS)), np.int64)
+        lib.ibn_simulate_packets(self._sim, len(rows), pointer(rows))
         return rows
 
     def lft(self) -> npt.NDArray[np.uint8]:
         """Return the present forwarding tables, uint8[S, L], which Loop Breaker may have changed."""
         lft = np.zeros(self._tables["lft"], np.uint8)
-        lib.ibn_sim_get_lft(self._sim, pointer(lft))
+        lib.ibn_simulate_get_lft(self._sim, pointer(lft))
         return lft
 
     def set_table(self, name: str, table: npt.NDArray[np.uint8]) -> None:
@@ -159,31 +159,31 @@ class Handle(SimulationHandle):
         if table.shape != self._tables[name]:
             raise TypeError(f"{name} has to be {self._tables[name]}, got {table.shape}")
         table = np.ascontiguousarray(table)
-        getattr(lib, f"ibn_sim_set_{name}")(self._sim, pointer(table))
+        getattr(lib, f"ibn_simulate_set_{name}")(self._sim, pointer(table))
 
     def fail(self, channel: int) -> int:
         """Fail a link in the simulation: take both of its directions down.
 
         Returns the number of packets lost, or -1 if the link is down already.
         """
-        return int(lib.ibn_sim_fail(self._sim, channel))
+        return int(lib.ibn_simulate_fail(self._sim, channel))
 
     def restore(self, channel: int) -> bool:
         """Restore a failed link in the simulation: bring both of its directions up.  Returns False if the link is not
         down.
         """
-        return int(lib.ibn_sim_restore(self._sim, channel)) == 0
+        return int(lib.ibn_simulate_restore(self._sim, channel)) == 0
 
     def stop_flow(self, flow: int, at: int) -> None:
         """Stop a flow at tick ``at``: it begins no further message from then on."""
-        lib.ibn_sim_stop_flow(self._sim, flow, at)
+        lib.ibn_simulate_stop_flow(self._sim, flow, at)
 
     def command(self, mechanism: int, numbers: Ints) -> None:
         """Give a command to a mechanism, which is identified by its number among the attached mechanisms."""
-        lib.ibn_sim_command(self._sim, mechanism, pointer(np.ascontiguousarray(numbers)), len(numbers))
+        lib.ibn_simulate_command(self._sim, mechanism, pointer(np.ascontiguousarray(numbers)), len(numbers))
 
     def mechanism_results(self, mechanism: int) -> Ints:
         """Return the results of a mechanism, which is identified by its number among the attached mechanisms."""
-        numbers = np.zeros(lib.ibn_sim_read(self._sim, mechanism, 0, ffi.NULL), np.int64)
-        lib.ibn_sim_read(self._sim, mechanism, len(numbers), pointer(numbers))
+        numbers = np.zeros(lib.ibn_simulate_read(self._sim, mechanism, 0, ffi.NULL), np.int64)
+        lib.ibn_simulate_read(self._sim, mechanism, len(numbers), pointer(numbers))
         return numbers

@@ -24,18 +24,18 @@ def test_rows_of_the_log_stop_where_the_array_does(handle, start):
     left = len(whole) - start
     for room in (0, 1, left - 1, left, left + 2):
         rows = np.full((room + 1, len(LOG_FIELDS)), -7, np.int64)
-        assert lib.ibn_sim_log(handle._sim, start, room, pointer(rows)) == left
+        assert lib.ibn_simulate_log(handle._sim, start, room, pointer(rows)) == left
         written = min(room, left)
         assert np.array_equal(rows[:written], whole[start : start + written])
         assert (rows[written:] == -7).all()
-    assert lib.ibn_sim_log(handle._sim, start, 0, ffi.NULL) == left
+    assert lib.ibn_simulate_log(handle._sim, start, 0, ffi.NULL) == left
 
 
 def test_rows_that_the_log_has_not(handle):
     logged = len(handle.log())
     for start in (-1, -(2**62), logged + 1, 2**62):
-        assert lib.ibn_sim_log(handle._sim, start, 1, ffi.NULL) == -1
-    assert lib.ibn_sim_log(handle._sim, logged, 1, ffi.NULL) == 0
+        assert lib.ibn_simulate_log(handle._sim, start, 1, ffi.NULL) == -1
+    assert lib.ibn_simulate_log(handle._sim, logged, 1, ffi.NULL) == 0
     with pytest.raises(KernelError, match="from -1 on"):
         handle.log(-1)
 
@@ -43,6 +43,6 @@ def test_rows_that_the_log_has_not(handle):
 def test_waiting_packets_stop_where_the_array_does(handle):
     whole = handle.packets()
     rows = np.full((len(whole), len(PACKET_FIELDS)), -7, np.int64)
-    assert lib.ibn_sim_packets(handle._sim, 1, pointer(rows)) == len(whole) > 1
+    assert lib.ibn_simulate_packets(handle._sim, 1, pointer(rows)) == len(whole) > 1
     assert np.array_equal(rows[:1], whole[:1])
     assert (rows[1:] == -7).all()

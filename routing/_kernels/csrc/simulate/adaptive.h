@@ -23,21 +23,22 @@ typedef struct {
     const int32_t *choice_first; /* [switches x columns + 1] start in `choice` for switch x columns + destination */
     const int32_t *choice;       /* channels by which a packet may leave a switch, grouped as choice_first says */
     const int32_t *lid_channel;  /* [lids] channel from the last switch to the owner of a LID, or -1 */
-} ibn_adaptive_options;
+} ibn_simulate_adaptive_options;
 typedef struct ibn_adaptive ibn_adaptive;
 /* The functions below correspond to those in sim.h.  The rows that they write have the columns that adaptive.py, the
  * Python wrapper, names. */
-ibn_adaptive *ibn_adaptive_new(const ibn_sim_network *network, const ibn_adaptive_options *options,
-                               const ibn_sim_traffic *traffic);
-void ibn_adaptive_free(ibn_adaptive *sim);
-int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info);
-void ibn_adaptive_totals(const ibn_adaptive *sim, int64_t *totals);
-void ibn_adaptive_latencies(const ibn_adaptive *sim, int64_t *buckets);
-void ibn_adaptive_channels(const ibn_adaptive *sim, int64_t *rows);
-void ibn_adaptive_vcs(const ibn_adaptive *sim, int64_t *rows);
-void ibn_adaptive_flows(const ibn_adaptive *sim, int64_t *rows);
-/* Write the wait-for graph, in the form that ibn_sim_wait_edges uses.  Its vertices are the VCs, and after them the
+ibn_adaptive *ibn_simulate_adaptive_new(const ibn_sim_network *network, const ibn_simulate_adaptive_options *options,
+                                        const ibn_sim_traffic *traffic);
+void ibn_simulate_adaptive_free(ibn_adaptive *sim);
+int ibn_simulate_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t stop_at_standstill,
+                              int64_t *stop_info);
+void ibn_simulate_adaptive_totals(const ibn_adaptive *sim, int64_t *totals);
+void ibn_simulate_adaptive_latencies(const ibn_adaptive *sim, int64_t *buckets);
+void ibn_simulate_adaptive_channels(const ibn_adaptive *sim, int64_t *rows);
+void ibn_simulate_adaptive_vcs(const ibn_adaptive *sim, int64_t *rows);
+void ibn_simulate_adaptive_flows(const ibn_adaptive *sim, int64_t *rows);
+/* Write the wait-for graph, in the form that ibn_simulate_wait_edges uses.  Its vertices are the VCs, and after them the
  * switches' spare buffers. */
-int64_t ibn_adaptive_wait_edges(const ibn_adaptive *sim, int64_t most, int32_t *waiter, int32_t *awaited,
-                                uint8_t *can_move);
+int64_t ibn_simulate_adaptive_wait_edges(const ibn_adaptive *sim, int64_t most, int32_t *waiter, int32_t *awaited,
+                                         uint8_t *can_move);
 #endif

@@ -3,24 +3,24 @@
 
 /* Return whether a mark reserves the next free room on a channel.  A ping sets a mark for one packet.  The mark has no
  * effect once this packet has taken another path. */
-int ibn_av_marked(const ibn_adaptive *sim, int32_t c)
+int ibn_simulate_adaptive_marked(const ibn_adaptive *sim, int32_t c)
 {
     const ibn_mark *mark = &sim->channel[c].mark;
     return mark->until > sim->now
-           && (ibn_av_serial(sim, ibn_av_shown(sim, mark->from)) == mark->packet
-               || ibn_av_serial(sim, sim->device[sim->channel[c].src].spare) == mark->packet);
+           && (ibn_simulate_adaptive_serial(sim, ibn_simulate_adaptive_shown(sim, mark->from)) == mark->packet
+               || ibn_simulate_adaptive_serial(sim, sim->device[sim->channel[c].src].spare) == mark->packet);
 }
 
 /* Return whether a mark reserves the next free room on a channel for another packet than p. */
-int ibn_av_for_other(const ibn_adaptive *sim, int32_t c, int32_t p)
+int ibn_simulate_adaptive_for_other(const ibn_adaptive *sim, int32_t c, int32_t p)
 {
-    return ibn_av_marked(sim, c) && sim->channel[c].mark.packet != ibn_av_serial(sim, p);
+    return ibn_simulate_adaptive_marked(sim, c) && sim->channel[c].mark.packet != ibn_simulate_adaptive_serial(sim, p);
 }
 
 /* Return the only VL of packet p if packets keep their VL (scheme GROUPS), else 0.
  *
  * The SL of the packet determines the VL, and the source CA has set this SL. */
-int32_t ibn_av_first_vl(const ibn_adaptive *sim, int32_t p)
+int32_t ibn_simulate_adaptive_first_vl(const ibn_adaptive *sim, int32_t p)
 {
     return sim->options.scheme == SCHEME_GROUPS ? sim->sl2vl[sim->packet[p].sl] : 0;
 }
@@ -30,10 +30,11 @@ int32_t ibn_av_first_vl(const ibn_adaptive *sim, int32_t p)
  *
  * Among VCs with equal credits, the first one compared wins.  The result is IBN_NONE if packet p does not fit the
  * credits of any of these VCs. */
-int32_t ibn_av_better(const ibn_adaptive *sim, int32_t best, int32_t c, int32_t vls, int32_t p)
+int32_t ibn_simulate_adaptive_better(const ibn_adaptive *sim, int32_t best, int32_t c, int32_t vls, int32_t p)
 {
     int32_t most = best == IBN_NONE ? sim->packet[p].blocks - 1 : sim->vc[best].credits;
-    int32_t first = ibn_av_first_vl(sim, p), end = sim->options.scheme == SCHEME_GROUPS ? first + 1 : vls;
+    int32_t first = ibn_simulate_adaptive_first_vl(sim, p),
+            end = sim->options.scheme == SCHEME_GROUPS ? first + 1 : vls;
     for (int32_t l = c * sim->vls + first; l < c * sim->vls + end; l++) {
         if (sim->vc[l].credits > most) {
             most = sim->vc[l].credits;
@@ -51,7 +52,7 @@ static int on_escape(const ibn_adaptive *sim, int32_t from)
 }
 
 /* Return whether a packet in the queue of VC `from` may continue only on escape VCs. */
-int ibn_av_only_escape(const ibn_adaptive *sim, int32_t from)
+int ibn_simulate_adaptive_only_escape(const ibn_adaptive *sim, int32_t from)
 {
     return sim->options.stay && on_escape(sim, from);
 }
@@ -60,7 +61,7 @@ int ibn_av_only_escape(const ibn_adaptive *sim, int32_t from)
  *
  * A packet that is on an escape VC keeps its SL and in-port.  Any other packet is treated as if it came from a CA of
  * the switch. */
-int32_t ibn_av_escape(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t s, uint8_t *sl)
+int32_t ibn_simulate_adaptive_escape(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t s, uint8_t *sl)
 {
     const ibn_packet *packet = &sim->packet[p];
     int stays = on_escape(sim, from), port = sim->lft[(int64_t)s * sim->lids + packet->lid];
@@ -75,25 +76,25 @@ int32_t ibn_av_escape(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t 
  * `from` is the VC whose queue holds the packet, or IBN_NONE if the packet is in the spare buffer.  The VC with the
  * most credits is chosen.  Among channels with equal credits, the first one searched wins.  With every packet that the
  * switch sends, the search starts one channel further on. */
-int32_t ibn_av_choose(const ibn_adaptive *sim, int32_t p, int32_t from)
+int32_t ibn_simulate_adaptive_choose(const ibn_adaptive *sim, int32_t p, int32_t from)
 {
     const ibn_packet *packet = &sim->packet[p];
     int32_t s = sim->channel[packet->channel].dst, best = IBN_NONE, count;
     if (sim->lid_switch[packet->lid] == s) {
         int32_t c = sim->lid_channel[packet->lid];
-        return sim->channel[c].busy > sim->now ? IBN_NONE : ibn_av_better(sim, IBN_NONE, c, sim->vls, p);
+        return sim->channel[c].busy > sim->now ? IBN_NONE : ibn_simulate_adaptive_better(sim, IBN_NONE, c, sim->vls, p);
     }
-    const int32_t *choice = ibn_av_choices(sim, s, p, &count);
+    const int32_t *choice = ibn_simulate_adaptive_choices(sim, s, p, &count);
     int32_t start = (int32_t)(sim->device[s].sends % (uint32_t)count);
-    for (int32_t i = 0; i < count && !ibn_av_only_escape(sim, from); i++) {
+    for (int32_t i = 0; i < count && !ibn_simulate_adaptive_only_escape(sim, from); i++) {
         int32_t c = choice[start + i < count ? start + i : start + i - count];
-        if (sim->channel[c].busy <= sim->now && !ibn_av_for_other(sim, c, p))
-            best = ibn_av_better(sim, best, c, sim->options.adaptive_vls, p);
+        if (sim->channel[c].busy <= sim->now && !ibn_simulate_adaptive_for_other(sim, c, p))
+            best = ibn_simulate_adaptive_better(sim, best, c, sim->options.adaptive_vls, p);
     }
     if (best != IBN_NONE || sim->options.scheme != SCHEME_ESCAPE)
         return best;
     uint8_t sl;
-    int32_t l = ibn_av_escape(sim, p, from, s, &sl);
+    int32_t l = ibn_simulate_adaptive_escape(sim, p, from, s, &sl);
     int fits = sim->channel[sim->vc[l].channel].busy <= sim->now && sim->vc[l].credits >= packet->blocks;
     return fits ? l : IBN_NONE;
 }
@@ -101,14 +102,14 @@ int32_t ibn_av_choose(const ibn_adaptive *sim, int32_t p, int32_t from)
 /* Return the channel on which the packet that holds the token can continue now, or IBN_NONE.
  *
  * The channel leads to the packet's CA, or to a switch whose spare buffer is free. */
-int32_t ibn_av_choose_saved(const ibn_adaptive *sim, int32_t p, int32_t s)
+int32_t ibn_simulate_adaptive_choose_saved(const ibn_adaptive *sim, int32_t p, int32_t s)
 {
     int32_t count;
     if (sim->lid_switch[sim->packet[p].lid] == s) {
         int32_t c = sim->lid_channel[sim->packet[p].lid];
         return sim->channel[c].busy > sim->now ? IBN_NONE : c;
     }
-    const int32_t *choice = ibn_av_choices(sim, s, p, &count);
+    const int32_t *choice = ibn_simulate_adaptive_choices(sim, s, p, &count);
     int32_t start = (int32_t)(sim->device[s].sends % (uint32_t)count);
     for (int32_t i = 0; i < count; i++) {
         int32_t c = choice[(start + i) % count];

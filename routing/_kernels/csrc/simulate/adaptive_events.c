@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* Double the size of an array (1024 entries at first).  Return 1 if memory runs out. */
-int ibn_av_more(void **array, int32_t made, size_t size)
+int ibn_simulate_adaptive_more(void **array, int32_t made, size_t size)
 {
     void *larger = realloc(*array, (size_t)(made ? 2 * made : 1024) * size);
     if (larger)
@@ -15,11 +15,11 @@ int ibn_av_more(void **array, int32_t made, size_t size)
 }
 
 /* Schedule an event for a tick later than the present one. */
-void ibn_av_at(ibn_adaptive *sim, int64_t time, int kind, int32_t subject, int32_t value)
+void ibn_simulate_adaptive_at(ibn_adaptive *sim, int64_t time, int kind, int32_t subject, int32_t value)
 {
     if (sim->event_free == IBN_NONE) {
         int32_t made = sim->events_made;
-        if (ibn_av_more((void **)&sim->event, made, sizeof *sim->event)) {
+        if (ibn_simulate_adaptive_more((void **)&sim->event, made, sizeof *sim->event)) {
             sim->failed = 1;
             return;
         }
@@ -39,48 +39,48 @@ void ibn_av_at(ibn_adaptive *sim, int64_t time, int kind, int32_t subject, int32
 }
 
 /* Take a packet from the free list.  Return IBN_NONE if memory runs out. */
-int32_t ibn_av_new_packet(ibn_adaptive *sim)
+int32_t ibn_simulate_adaptive_new_packet(ibn_adaptive *sim)
 {
     if (sim->packet_free == IBN_NONE) {
         int32_t made = sim->packets_made;
-        if (ibn_av_more((void **)&sim->packet, made, sizeof *sim->packet)) {
+        if (ibn_simulate_adaptive_more((void **)&sim->packet, made, sizeof *sim->packet)) {
             sim->failed = 1;
             return IBN_NONE;
         }
         sim->packets_made = made ? 2 * made : 1024;
         for (int32_t p = made; p < sim->packets_made; p++)
-            ibn_av_free_packet(sim, p);
+            ibn_simulate_adaptive_free_packet(sim, p);
     }
     int32_t p = sim->packet_free;
     sim->packet_free = sim->packet[p].next;
     return p;
 }
 
-void ibn_av_free_packet(ibn_adaptive *sim, int32_t p)
+void ibn_simulate_adaptive_free_packet(ibn_adaptive *sim, int32_t p)
 {
     sim->packet[p].next = sim->packet_free;
     sim->packet_free = p;
 }
 
 /* Take a ping from the free list.  Return IBN_NONE if memory runs out. */
-int32_t ibn_av_new_ping(ibn_adaptive *sim)
+int32_t ibn_simulate_adaptive_new_ping(ibn_adaptive *sim)
 {
     if (sim->ping_free == IBN_NONE) {
         int32_t made = sim->pings_made;
-        if (ibn_av_more((void **)&sim->ping, made, sizeof *sim->ping)) {
+        if (ibn_simulate_adaptive_more((void **)&sim->ping, made, sizeof *sim->ping)) {
             sim->failed = 1;
             return IBN_NONE;
         }
         sim->pings_made = made ? 2 * made : 1024;
         for (int32_t n = made; n < sim->pings_made; n++)
-            ibn_av_free_ping(sim, n);
+            ibn_simulate_adaptive_free_ping(sim, n);
     }
     int32_t n = sim->ping_free;
     sim->ping_free = sim->ping[n].next;
     return n;
 }
 
-void ibn_av_free_ping(ibn_adaptive *sim, int32_t ping)
+void ibn_simulate_adaptive_free_ping(ibn_adaptive *sim, int32_t ping)
 {
     sim->ping[ping].next = sim->ping_free;
     sim->ping_free = ping;

@@ -2,11 +2,11 @@
 #include "simulate/internal/adaptive.h"
 
 /* Store a packet whose head can be forwarded at a switch: in the queue of its VC, or in the spare buffer. */
-void ibn_av_arrive(ibn_adaptive *sim, int32_t p)
+void ibn_simulate_adaptive_arrive(ibn_adaptive *sim, int32_t p)
 {
     ibn_packet *packet = &sim->packet[p];
     int32_t s = sim->channel[packet->channel].dst;
-    ibn_av_touch(sim, s);
+    ibn_simulate_adaptive_touch(sim, s);
     if (packet->vc == IBN_NONE) {
         sim->device[s].spare_state = SPARE_READY;
         return;
@@ -25,15 +25,15 @@ void ibn_av_arrive(ibn_adaptive *sim, int32_t p)
 }
 
 /* Make the next packet of a VC's queue its head packet, after the packet before it has left completely. */
-void ibn_av_show(ibn_adaptive *sim, int32_t l)
+void ibn_simulate_adaptive_show(ibn_adaptive *sim, int32_t l)
 {
     sim->vc[l].leaving = 0;
     sim->vc[l].since = sim->now;
-    ibn_av_touch(sim, ibn_av_at_switch(sim, l));
+    ibn_simulate_adaptive_touch(sim, ibn_simulate_adaptive_at_switch(sim, l));
 }
 
 /* Remove the head packet from its queue.  Its tail leaves the buffer at tick `end`. */
-void ibn_av_take(ibn_adaptive *sim, int32_t l, int64_t end)
+void ibn_simulate_adaptive_take(ibn_adaptive *sim, int32_t l, int64_t end)
 {
     ibn_adaptive_vc *vc = &sim->vc[l];
     const ibn_packet *packet = &sim->packet[vc->queue.head];
@@ -41,15 +41,15 @@ void ibn_av_take(ibn_adaptive *sim, int32_t l, int64_t end)
     vc->leaving = 1;
     vc->held -= packet->blocks;
     vc->returning += packet->blocks;
-    ibn_av_at(sim, end, AV_SHOW, l, 0);
-    ibn_av_at(sim, end + sim->channel[vc->channel].wire, AV_CREDIT, l, packet->blocks);
+    ibn_simulate_adaptive_at(sim, end, AV_SHOW, l, 0);
+    ibn_simulate_adaptive_at(sim, end + sim->channel[vc->channel].wire, AV_CREDIT, l, packet->blocks);
 }
 
 /* Return the tick at which the tail of a packet will have left if the channel starts to send the packet now.
  *
  * The fraction of a tick that remains is carried over to the next packet.  The tail cannot leave before it has
  * arrived. */
-int64_t ibn_av_end(ibn_adaptive_channel *channel, const ibn_packet *packet, int64_t now)
+int64_t ibn_simulate_adaptive_end(ibn_adaptive_channel *channel, const ibn_packet *packet, int64_t now)
 {
     int64_t work = packet->bytes * channel->cost + channel->carry, length = work >> IBN_COST_BITS;
     int64_t end = now + (length ? length : 1);
@@ -65,16 +65,16 @@ static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t
 {
     ibn_packet *packet = &sim->packet[p];
     if (from != IBN_NONE) {
-        ibn_av_take(sim, from, end);
+        ibn_simulate_adaptive_take(sim, from, end);
     } else if (d < sim->switches) {
         sim->device[d].spare_state = SPARE_LEAVING;
         sim->device[d].spare = IBN_NONE;
         /* From this tick on, the neighbours know that the spare buffer is free. */
-        ibn_av_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, 0);
+        ibn_simulate_adaptive_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, 0);
     } else {
         sim->injected++;
         sim->injected_bytes += packet->bytes;
-        ibn_flow_sent(&sim->flow[packet->flow], packet, sim->now);
+        ibn_simulate_flow_sent(&sim->flow[packet->flow], packet, sim->now);
     }
 }
 
@@ -85,7 +85,7 @@ static void send(ibn_adaptive *sim, int32_t p, int32_t from, int32_t c, int32_t 
 {
     ibn_adaptive_channel *channel = &sim->channel[c];
     ibn_packet *packet = &sim->packet[p];
-    int64_t end = ibn_av_end(channel, packet, sim->now);
+    int64_t end = ibn_simulate_adaptive_end(channel, packet, sim->now);
     leave(sim, p, from, channel->src, end);
     channel->busy = end;
     channel->bytes += packet->bytes;
@@ -108,11 +108,11 @@ static void send(ibn_adaptive *sim, int32_t p, int32_t from, int32_t c, int32_t 
     packet->vc = l;
     packet->channel = c;
     packet->tail = end + channel->wire;
-    ibn_av_at(sim, end, AV_FREE, c, 0);
+    ibn_simulate_adaptive_at(sim, end, AV_FREE, c, 0);
     if (channel->to_switch)
-        ibn_av_at(sim, sim->now + channel->hop, AV_ARRIVE, p, 0);
+        ibn_simulate_adaptive_at(sim, sim->now + channel->hop, AV_ARRIVE, p, 0);
     else
-        ibn_av_at(sim, packet->tail, AV_DELIVER, p, 0);
+        ibn_simulate_adaptive_at(sim, packet->tail, AV_DELIVER, p, 0);
 }
 
 /* Move the packet that holds the token one hop further through spare buffers.
@@ -120,14 +120,14 @@ static void send(ibn_adaptive *sim, int32_t p, int32_t from, int32_t c, int32_t 
  * The switch that sends the packet to its CA releases the token. */
 static void serve_holder(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
 {
-    int32_t c = ibn_av_choose_saved(sim, p, s);
+    int32_t c = ibn_simulate_adaptive_choose_saved(sim, p, s);
     if (c == IBN_NONE)
         return;
     send(sim, p, from, c, IBN_NONE);
     if (sim->channel[c].to_switch)
         return;
     sim->holder = IBN_NONE;
-    ibn_av_at(sim, sim->now + sim->channel[c].wire + sim->options.step, AV_TOKEN, s, 0);
+    ibn_simulate_adaptive_at(sim, sim->now + sim->channel[c].wire + sim->options.step, AV_TOKEN, s, 0);
 }
 
 /* Send the head packet of a queue, or the packet in the spare buffer, if it can continue now.
@@ -139,13 +139,13 @@ static int serve_packet(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
         serve_holder(sim, s, p, from);
         return 0;
     }
-    int32_t l = ibn_av_choose(sim, p, from);
+    int32_t l = ibn_simulate_adaptive_choose(sim, p, from);
     if (l == IBN_NONE)
         return 0;
     const ibn_adaptive_vc *vc = &sim->vc[l];
     if (vc->vl >= sim->options.adaptive_vls && sim->channel[vc->channel].to_switch) {
         uint8_t sl;
-        ibn_av_escape(sim, p, from, s, &sl);
+        ibn_simulate_adaptive_escape(sim, p, from, s, &sl);
         sim->packet[p].sl = sl;
         sim->escapes++;
     }
@@ -158,7 +158,7 @@ static int serve_packet(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
  * The packet that holds the token precedes all others.  The others follow by arrival or in round robin. */
 static int64_t rank_of(const ibn_adaptive *sim, int32_t l, int32_t turn, int32_t inputs, int32_t number)
 {
-    int32_t p = ibn_av_shown(sim, l), after = number < turn ? number - turn + inputs : number - turn;
+    int32_t p = ibn_simulate_adaptive_shown(sim, l), after = number < turn ? number - turn + inputs : number - turn;
     if (p == sim->holder)
         return -1;
     return sim->options.by_arrival ? sim->vc[l].since : after;
@@ -173,7 +173,7 @@ static int32_t in_order(ibn_adaptive *sim, int32_t s)
     for (int32_t n = 0; n < inputs; n++) {
         int32_t number = n, at = count;
         int32_t l = sim->channel[sim->out_first[s] + number / sim->vls].reverse * sim->vls + number % sim->vls;
-        if (ibn_av_shown(sim, l) == IBN_NONE)
+        if (ibn_simulate_adaptive_shown(sim, l) == IBN_NONE)
             continue;
         int64_t rank = rank_of(sim, l, sim->device[s].turn, inputs, number);
         for (; at > 0 && sim->rank[at - 1] > rank; at--) {
@@ -204,7 +204,7 @@ static int serve_once(ibn_adaptive *sim, int32_t s)
     int32_t count = in_order(sim, s), inputs = (sim->out_first[s + 1] - sim->out_first[s]) * sim->vls;
     for (int32_t i = 0; i < count; i++) {
         int32_t l = sim->order[i];
-        if (!serve_packet(sim, s, ibn_av_shown(sim, l), l))
+        if (!serve_packet(sim, s, ibn_simulate_adaptive_shown(sim, l), l))
             continue;
         served++;
         if (!turned++)
@@ -234,18 +234,18 @@ static void serve_ca(ibn_adaptive *sim, int32_t d)
         int32_t p = sim->flow[f].head, c = sim->flow[f].channel;
         if (p == IBN_NONE || sim->channel[c].busy > sim->now)
             continue;
-        int32_t l = ibn_av_better(sim, IBN_NONE, c, sim->options.ca_vls, p);
+        int32_t l = ibn_simulate_adaptive_better(sim, IBN_NONE, c, sim->options.ca_vls, p);
         if (l == IBN_NONE)
             continue;
         send(sim, p, IBN_NONE, c, l);
         device->turn = (number + 1) % device->flows;
         sim->flow[f].head = IBN_NONE;
-        ibn_av_prepare(sim, f);
+        ibn_simulate_adaptive_prepare(sim, f);
     }
 }
 
 /* Send the packets of a switch or a CA that can continue now. */
-void ibn_av_serve(ibn_adaptive *sim, int32_t d)
+void ibn_simulate_adaptive_serve(ibn_adaptive *sim, int32_t d)
 {
     if (d < sim->switches)
         serve_switch(sim, d);
@@ -254,39 +254,40 @@ void ibn_av_serve(ibn_adaptive *sim, int32_t d)
 }
 
 /* Deliver a packet whose tail has reached a CA. Credits for the packet then travel back over the wire. */
-void ibn_av_deliver(ibn_adaptive *sim, int32_t p)
+void ibn_simulate_adaptive_deliver(ibn_adaptive *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
     if (packet->vc != IBN_NONE) {
         sim->vc[packet->vc].flying -= packet->blocks;
         sim->vc[packet->vc].returning += packet->blocks;
-        ibn_av_at(sim, sim->now + sim->channel[packet->channel].wire, AV_CREDIT, packet->vc, packet->blocks);
+        ibn_simulate_adaptive_at(sim, sim->now + sim->channel[packet->channel].wire, AV_CREDIT, packet->vc,
+                                 packet->blocks);
     }
-    ibn_flow_got(&sim->flow[packet->flow], packet, sim->now, sim->latencies);
-    if (ibn_flow_opens(&sim->flow[packet->flow]))
-        ibn_av_at(sim, sim->now + 1, AV_INJECT, packet->flow, 0);
+    ibn_simulate_flow_got(&sim->flow[packet->flow], packet, sim->now, sim->latencies);
+    if (ibn_simulate_flow_opens(&sim->flow[packet->flow]))
+        ibn_simulate_adaptive_at(sim, sim->now + 1, AV_INJECT, packet->flow, 0);
     sim->delivered++;
     sim->delivered_bytes += packet->bytes;
-    ibn_av_free_packet(sim, p);
+    ibn_simulate_adaptive_free_packet(sim, p);
 }
 
 /* Put the next packet of a flow at its CA's port, or schedule an event for the due time of its next message. */
-void ibn_av_prepare(ibn_adaptive *sim, int32_t f)
+void ibn_simulate_adaptive_prepare(ibn_adaptive *sim, int32_t f)
 {
     ibn_flow *flow = &sim->flow[f];
-    int next = ibn_flow_next(flow, sim->lists, sim->trace, sim->now);
+    int next = ibn_simulate_flow_next(flow, sim->lists, sim->trace, sim->now);
     if (next == FLOW_LATER)
-        ibn_av_at(sim, flow->due, AV_INJECT, f, 0);
+        ibn_simulate_adaptive_at(sim, flow->due, AV_INJECT, f, 0);
     if (next != FLOW_NOW)
         return;
-    int32_t p = ibn_av_new_packet(sim);
+    int32_t p = ibn_simulate_adaptive_new_packet(sim);
     if (p == IBN_NONE)
         return;
     ibn_packet *packet = &sim->packet[p];
-    ibn_flow_cut(flow, f, packet, p, sim->now);
+    ibn_simulate_flow_cut(flow, f, packet, p, sim->now);
     packet->next = IBN_NONE;
     int32_t s = sim->channel[flow->channel].dst;
     packet->sl = s < sim->switches ? sim->enter_sl[(int64_t)s * sim->lids + packet->lid] : 0;
     packet->headed = (int64_t)f << 40 | (flow->sent_packets & 0xFFFFFFFFFF);
-    ibn_av_touch(sim, sim->channel[flow->channel].src);
+    ibn_simulate_adaptive_touch(sim, sim->channel[flow->channel].src);
 }

@@ -17,7 +17,7 @@ static void *copy(ibn_adaptive *sim, const void *from, int64_t bytes)
     return to;
 }
 
-static void copy_tables(ibn_adaptive *sim, const ibn_sim_network *network, const ibn_adaptive_options *options)
+static void copy_tables(ibn_adaptive *sim, const ibn_sim_network *network, const ibn_simulate_adaptive_options *options)
 {
     int64_t ports = sim->sl2vl_ports, rows = (int64_t)sim->switches * options->columns;
     sim->lft = copy(sim, network->lft, (int64_t)sim->switches * sim->lids);
@@ -84,8 +84,8 @@ static void set_flows(ibn_adaptive *sim, const ibn_sim_traffic *traffic)
 {
     for (int32_t f = 0; f < sim->flows; f++) {
         ibn_flow *flow = &sim->flow[f];
-        ibn_flow_set(flow, traffic, f);
-        ibn_flow_start(flow, sim->options.seed, sim->trace);
+        ibn_simulate_flow_set(flow, traffic, f);
+        ibn_simulate_flow_start(flow, sim->options.seed, sim->trace);
         sim->device[sim->channel[flow->channel].src].flows++;
     }
     for (int32_t d = 1; d < sim->devices; d++)
@@ -95,11 +95,11 @@ static void set_flows(ibn_adaptive *sim, const ibn_sim_traffic *traffic)
     for (int32_t f = 0; f < sim->flows; f++) {
         ibn_adaptive_device *device = &sim->device[sim->channel[sim->flow[f].channel].src];
         sim->by_device[device->flows_first + device->flows++] = f;
-        ibn_av_prepare(sim, f);
+        ibn_simulate_adaptive_prepare(sim, f);
     }
 }
 
-ibn_adaptive *ibn_adaptive_new(const ibn_sim_network *network, const ibn_adaptive_options *options,
+ibn_adaptive *ibn_simulate_adaptive_new(const ibn_sim_network *network, const ibn_simulate_adaptive_options *options,
                                const ibn_sim_traffic *traffic)
 {
     ibn_adaptive *sim = calloc(1, sizeof *sim);
@@ -125,17 +125,17 @@ ibn_adaptive *ibn_adaptive_new(const ibn_sim_network *network, const ibn_adaptiv
         set_flows(sim, traffic);
     }
     if (options->scheme == SCHEME_TOKEN && !sim->failed)
-        ibn_av_at(sim, 0, AV_TOKEN, 0, 0);
+        ibn_simulate_adaptive_at(sim, 0, AV_TOKEN, 0, 0);
     if (options->scheme == SCHEME_BUBBLE && !sim->failed)
-        ibn_av_at(sim, 0, AV_SAMPLE, 0, 0);
+        ibn_simulate_adaptive_at(sim, 0, AV_SAMPLE, 0, 0);
     if (sim->failed) {
-        ibn_adaptive_free(sim);
+        ibn_simulate_adaptive_free(sim);
         return NULL;
     }
     return sim;
 }
 
-void ibn_adaptive_free(ibn_adaptive *sim)
+void ibn_simulate_adaptive_free(ibn_adaptive *sim)
 {
     void *parts[] = {
         sim->channel,    sim->vc,       sim->device,     sim->out_first,    sim->at_port, sim->lft,

@@ -6,7 +6,7 @@
 /* Return the number of packets that have left their CA, and were not delivered yet. */
 static int64_t in_flight(const ibn_adaptive *sim)
 {
-    int64_t count = sim->packets_made - ibn_flow_pressing(sim->flow, sim->flows);
+    int64_t count = sim->packets_made - ibn_simulate_flow_pressing(sim->flow, sim->flows);
     for (int32_t p = sim->packet_free; p != IBN_NONE; p = sim->packet[p].next)
         count--;
     return count;
@@ -30,7 +30,7 @@ static int64_t broken_vcs(const ibn_adaptive *sim)
     return broken;
 }
 
-void ibn_adaptive_totals(const ibn_adaptive *sim, int64_t *totals)
+void ibn_simulate_adaptive_totals(const ibn_adaptive *sim, int64_t *totals)
 {
     int64_t sheltered = 0;
     for (int32_t s = 0; s < sim->switches; s++)
@@ -43,12 +43,12 @@ void ibn_adaptive_totals(const ibn_adaptive *sim, int64_t *totals)
     memcpy(totals, values, sizeof values);
 }
 
-void ibn_adaptive_latencies(const ibn_adaptive *sim, int64_t *buckets)
+void ibn_simulate_adaptive_latencies(const ibn_adaptive *sim, int64_t *buckets)
 {
     memcpy(buckets, sim->latencies, sizeof sim->latencies);
 }
 
-void ibn_adaptive_channels(const ibn_adaptive *sim, int64_t *rows)
+void ibn_simulate_adaptive_channels(const ibn_adaptive *sim, int64_t *rows)
 {
     for (int32_t c = 0; c < sim->channels; c++, rows += 3) {
         const int64_t row[] = {sim->channel[c].bytes, sim->channel[c].packets, sim->channel[c].saved};
@@ -56,7 +56,7 @@ void ibn_adaptive_channels(const ibn_adaptive *sim, int64_t *rows)
     }
 }
 
-void ibn_adaptive_vcs(const ibn_adaptive *sim, int64_t *rows)
+void ibn_simulate_adaptive_vcs(const ibn_adaptive *sim, int64_t *rows)
 {
     for (int32_t l = 0; l < sim->vcs; l++, rows += 5) {
         const ibn_adaptive_vc *vc = &sim->vc[l];
@@ -65,7 +65,7 @@ void ibn_adaptive_vcs(const ibn_adaptive *sim, int64_t *rows)
     }
 }
 
-void ibn_adaptive_flows(const ibn_adaptive *sim, int64_t *rows)
+void ibn_simulate_adaptive_flows(const ibn_adaptive *sim, int64_t *rows)
 {
     for (int32_t f = 0; f < sim->flows; f++, rows += 8) {
         const ibn_flow *flow = &sim->flow[f];
@@ -106,15 +106,15 @@ static int may_continue(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t
     int32_t s = sim->channel[sim->packet[p].channel].dst, count, goes = 0;
     if (sim->lid_switch[sim->packet[p].lid] == s || p == sim->holder)
         return 1;
-    const int32_t *choice = ibn_av_choices(sim, s, p, &count);
-    int first = ibn_av_first_vl(sim, p), end = sim->options.scheme == SCHEME_GROUPS ? first + 1 : sim->options.adaptive_vls;
-    end = ibn_av_only_escape(sim, from) ? 0 : end;
+    const int32_t *choice = ibn_simulate_adaptive_choices(sim, s, p, &count);
+    int first = ibn_simulate_adaptive_first_vl(sim, p), end = sim->options.scheme == SCHEME_GROUPS ? first + 1 : sim->options.adaptive_vls;
+    end = ibn_simulate_adaptive_only_escape(sim, from) ? 0 : end;
     for (int32_t i = 0; i < count; i++)
         for (int vl = first; vl < end; vl++)
             goes |= may_enter(sim, wait_edges, vertex, p, choice[i] * sim->vls + vl);
     uint8_t sl;
     if (sim->options.scheme == SCHEME_ESCAPE)
-        goes |= may_enter(sim, wait_edges, vertex, p, ibn_av_escape(sim, p, from, s, &sl));
+        goes |= may_enter(sim, wait_edges, vertex, p, ibn_simulate_adaptive_escape(sim, p, from, s, &sl));
     return goes;
 }
 
@@ -123,12 +123,12 @@ static int may_continue(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t
  * The first vertices are the VCs; each stands for the head packet of its queue.  Then follow the switches; each stands
  * for the packet in its spare buffer.  A vertex can move if it has no packet, or if some VC that its packet may take
  * will have room. */
-int64_t ibn_adaptive_wait_edges(const ibn_adaptive *sim, int64_t most, int32_t *waiter, int32_t *awaited,
+int64_t ibn_simulate_adaptive_wait_edges(const ibn_adaptive *sim, int64_t most, int32_t *waiter, int32_t *awaited,
                                 uint8_t *can_move)
 {
     wait_edges wait_edges = {0, most, waiter, awaited};
     for (int32_t l = 0; l < sim->vcs; l++) {
-        int32_t p = sim->channel[sim->vc[l].channel].to_switch ? ibn_av_shown(sim, l) : IBN_NONE;
+        int32_t p = sim->channel[sim->vc[l].channel].to_switch ? ibn_simulate_adaptive_shown(sim, l) : IBN_NONE;
         can_move[l] = p == IBN_NONE || may_continue(sim, &wait_edges, l, p, l);
     }
     for (int32_t s = 0; s < sim->switches; s++) {

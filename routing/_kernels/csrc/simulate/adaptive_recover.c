@@ -10,7 +10,7 @@
 /* Return whether the head packet of a VC has waited so long that it may be deadlocked. */
 static int stuck(const ibn_adaptive *sim, int32_t l)
 {
-    int32_t p = ibn_av_shown(sim, l);
+    int32_t p = ibn_simulate_adaptive_shown(sim, l);
     return p != IBN_NONE && sim->now - sim->vc[l].since >= sim->options.detect;
 }
 
@@ -18,7 +18,7 @@ static int stuck(const ibn_adaptive *sim, int32_t l)
  *
  * The packet there that has waited longest gets the token, if its waiting time exceeds the detection time.
  * Otherwise the token moves on to the next switch. */
-void ibn_av_token(ibn_adaptive *sim, int32_t s)
+void ibn_simulate_adaptive_token(ibn_adaptive *sim, int32_t s)
 {
     int32_t oldest = IBN_NONE;
     for (int32_t c = sim->out_first[s]; c < sim->out_first[s + 1]; c++) {
@@ -28,18 +28,19 @@ void ibn_av_token(ibn_adaptive *sim, int32_t s)
                 oldest = l;
     }
     if (oldest == IBN_NONE) {
-        ibn_av_at(sim, sim->now + sim->options.step, AV_TOKEN, s + 1 < sim->switches ? s + 1 : 0, 0);
+        ibn_simulate_adaptive_at(sim, sim->now + sim->options.step, AV_TOKEN, s + 1 < sim->switches ? s + 1 : 0, 0);
         return;
     }
-    sim->holder = ibn_av_shown(sim, oldest);
+    sim->holder = ibn_simulate_adaptive_shown(sim, oldest);
     sim->seized++;
-    ibn_av_touch(sim, s);
+    ibn_simulate_adaptive_touch(sim, s);
 }
 
 /* Return a random number from 0 to count - 1.  Each ping has a separate stream of random numbers. */
 static int32_t draw(const ibn_adaptive *sim, ibn_ping *ping, int32_t count)
 {
-    uint64_t number = ibn_number(ibn_key(sim->options.seed, 8, (uint64_t)ping->id), (uint64_t)ping->step++) >> 32;
+    uint64_t number =
+        ibn_simulate_number(ibn_simulate_key(sim->options.seed, 8, (uint64_t)ping->id), (uint64_t)ping->step++) >> 32;
     return (int32_t)((number * (uint64_t)count) >> 32);
 }
 
@@ -60,7 +61,7 @@ static int32_t one_ahead(const ibn_adaptive *sim, int32_t s, int32_t p, ibn_ping
     int32_t count;
     if (sim->lid_switch[sim->packet[p].lid] == s)
         return IBN_NONE;
-    const int32_t *choice = ibn_av_choices(sim, s, p, &count);
+    const int32_t *choice = ibn_simulate_adaptive_choices(sim, s, p, &count);
     for (int32_t i = 0; i < count; i++)
         if (has_room(sim, choice[i], p))
             return IBN_NONE;
@@ -70,13 +71,13 @@ static int32_t one_ahead(const ibn_adaptive *sim, int32_t s, int32_t p, ibn_ping
 /* Return the channel that the ping with this ID has marked for the head packet of VC l, or IBN_NONE. */
 static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
 {
-    int32_t count, p = ibn_av_shown(sim, l), s = ibn_av_at_switch(sim, l);
+    int32_t count, p = ibn_simulate_adaptive_shown(sim, l), s = ibn_simulate_adaptive_at_switch(sim, l);
     if (p == IBN_NONE || sim->lid_switch[sim->packet[p].lid] == s)
         return IBN_NONE;
-    const int32_t *choice = ibn_av_choices(sim, s, p, &count);
+    const int32_t *choice = ibn_simulate_adaptive_choices(sim, s, p, &count);
     for (int32_t i = 0; i < count; i++) {
         const ibn_mark *mark = &sim->channel[choice[i]].mark;
-        if (ibn_av_marked(sim, choice[i]) && mark->ping == id && mark->from == l)
+        if (ibn_simulate_adaptive_marked(sim, choice[i]) && mark->ping == id && mark->from == l)
             return choice[i];
     }
     return IBN_NONE;
@@ -86,10 +87,10 @@ static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
 static int mark_and_go(ibn_adaptive *sim, int32_t number, int32_t c, int32_t l, int locked)
 {
     int64_t until = sim->now + (locked ? sim->options.hold : sim->options.lasts);
-    int64_t packet = ibn_av_serial(sim, ibn_av_shown(sim, l));
+    int64_t packet = ibn_simulate_adaptive_serial(sim, ibn_simulate_adaptive_shown(sim, l));
     sim->channel[c].mark = (ibn_mark){sim->ping[number].id, until, packet, l, locked};
-    ibn_av_at(sim, until, AV_EXPIRE, c, 0);
-    ibn_av_at(sim, sim->now + sim->channel[c].hop, AV_PING, c, number);
+    ibn_simulate_adaptive_at(sim, until, AV_EXPIRE, c, 0);
+    ibn_simulate_adaptive_at(sim, sim->now + sim->channel[c].hop, AV_PING, c, number);
     return 1;
 }
 
@@ -100,11 +101,12 @@ static int mark_and_go(ibn_adaptive *sim, int32_t number, int32_t c, int32_t l, 
 static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
 {
     ibn_ping *ping = &sim->ping[number];
-    int32_t p = ibn_av_shown(sim, l), ahead = one_ahead(sim, ibn_av_at_switch(sim, l), p, ping);
+    int32_t p = ibn_simulate_adaptive_shown(sim, l),
+            ahead = one_ahead(sim, ibn_simulate_adaptive_at_switch(sim, l), p, ping);
     if (ahead == IBN_NONE)
         return 0;
     const ibn_mark *mark = &sim->channel[ahead].mark;
-    int there = ibn_av_marked(sim, ahead), closes = there && mark->ping == ping->id;
+    int there = ibn_simulate_adaptive_marked(sim, ahead), closes = there && mark->ping == ping->id;
     if (there && (mark->locked || mark->ping > ping->id))
         return 0; /* The channel belongs to a locked cycle, or a ping of higher rank has marked it. */
     if (closes) {
@@ -123,15 +125,15 @@ static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
 static void shelter(ibn_adaptive *sim, int32_t l)
 {
     const ibn_adaptive_channel *channel = &sim->channel[sim->vc[l].channel];
-    int32_t p = ibn_av_shown(sim, l), s = channel->dst;
+    int32_t p = ibn_simulate_adaptive_shown(sim, l), s = channel->dst;
     int64_t length = sim->packet[p].bytes * channel->cost >> IBN_COST_BITS, end = sim->now + (length ? length : 1);
-    ibn_av_take(sim, l, end > sim->packet[p].tail ? end : sim->packet[p].tail);
+    ibn_simulate_adaptive_take(sim, l, end > sim->packet[p].tail ? end : sim->packet[p].tail);
     sim->packet[p].vc = IBN_NONE;
     sim->device[s].spare = p;
     sim->device[s].spare_state = SPARE_READY;
     sim->bubbles++;
     sim->last_move = sim->now;
-    ibn_av_touch(sim, s);
+    ibn_simulate_adaptive_touch(sim, s);
 }
 
 /* Handle a ping on its second round of a cycle: lock the marks of the cycle.  Return whether the ping continues.
@@ -167,7 +169,7 @@ static int32_t one_stuck(const ibn_adaptive *sim, int32_t c, ibn_ping *ping)
 }
 
 /* Handle the arrival of a ping by channel c. */
-void ibn_av_ping(ibn_adaptive *sim, int32_t c, int32_t ping)
+void ibn_simulate_adaptive_ping(ibn_adaptive *sim, int32_t c, int32_t ping)
 {
     int goes_on = 0;
     if (sim->ping[ping].phase) {
@@ -177,28 +179,29 @@ void ibn_av_ping(ibn_adaptive *sim, int32_t c, int32_t ping)
         goes_on = l != IBN_NONE && trace(sim, l, ping);
     }
     if (!goes_on)
-        ibn_av_free_ping(sim, ping);
+        ibn_simulate_adaptive_free_ping(sim, ping);
 }
 
 /* Send a ping from every queue whose head packet has waited for the detection time.
  *
  * A queue sends at most one ping per repeat time. */
-void ibn_av_sample(ibn_adaptive *sim)
+void ibn_simulate_adaptive_sample(ibn_adaptive *sim)
 {
     for (int32_t l = 0; l < sim->vcs; l++) {
         ibn_adaptive_vc *vc = &sim->vc[l];
         const ibn_adaptive_channel *channel = &sim->channel[vc->channel];
         if (!channel->to_switch || !channel->from_switch || !stuck(sim, l) || vc->next_ping > sim->now)
             continue;
-        int32_t ping = ibn_av_new_ping(sim);
+        int32_t ping = ibn_simulate_adaptive_new_ping(sim);
         if (ping == IBN_NONE)
             return;
-        uint64_t rank = ibn_number(ibn_key(sim->options.seed, 7, (uint64_t)l), (uint64_t)sim->now) >> 33;
+        uint64_t rank =
+            ibn_simulate_number(ibn_simulate_key(sim->options.seed, 7, (uint64_t)l), (uint64_t)sim->now) >> 33;
         sim->ping[ping] = (ibn_ping){.id = (int64_t)(rank << 32 | (uint32_t)l)};
         vc->next_ping = sim->now + sim->options.repeat;
         sim->pings++;
         if (!trace(sim, l, ping))
-            ibn_av_free_ping(sim, ping);
+            ibn_simulate_adaptive_free_ping(sim, ping);
     }
-    ibn_av_at(sim, sim->now + sim->options.sample, AV_SAMPLE, 0, 0);
+    ibn_simulate_adaptive_at(sim, sim->now + sim->options.sample, AV_SAMPLE, 0, 0);
 }

@@ -13,7 +13,7 @@ static void credit(ibn_adaptive *sim, int32_t l, int32_t blocks)
 {
     sim->vc[l].credits += blocks;
     sim->vc[l].returning -= blocks;
-    ibn_av_touch(sim, sim->channel[sim->vc[l].channel].src);
+    ibn_simulate_adaptive_touch(sim, sim->channel[sim->vc[l].channel].src);
 }
 
 /* Free the spare buffer of a switch.  Serve the neighbours of the switch, because their packets may wait for this
@@ -22,7 +22,7 @@ static void spare(ibn_adaptive *sim, int32_t s)
 {
     sim->device[s].spare_state = SPARE_FREE;
     for (int32_t c = sim->out_first[s]; c < sim->out_first[s + 1]; c++)
-        ibn_av_touch(sim, sim->channel[c].dst);
+        ibn_simulate_adaptive_touch(sim, sim->channel[c].dst);
 }
 
 static void handle(ibn_adaptive *sim, int kind, int32_t subject, int32_t value)
@@ -32,33 +32,33 @@ static void handle(ibn_adaptive *sim, int kind, int32_t subject, int32_t value)
         credit(sim, subject, value);
         break;
     case AV_ARRIVE:
-        ibn_av_arrive(sim, subject);
+        ibn_simulate_adaptive_arrive(sim, subject);
         break;
     case AV_DELIVER:
-        ibn_av_deliver(sim, subject);
+        ibn_simulate_adaptive_deliver(sim, subject);
         break;
     case AV_FREE:
     case AV_EXPIRE:
-        ibn_av_touch(sim, sim->channel[subject].src);
+        ibn_simulate_adaptive_touch(sim, sim->channel[subject].src);
         break;
     case AV_SHOW:
-        ibn_av_show(sim, subject);
+        ibn_simulate_adaptive_show(sim, subject);
         break;
     case AV_SPARE:
         spare(sim, subject);
         break;
     case AV_INJECT:
         sim->flow[subject].called = 0;
-        ibn_av_prepare(sim, subject);
+        ibn_simulate_adaptive_prepare(sim, subject);
         break;
     case AV_TOKEN:
-        ibn_av_token(sim, subject);
+        ibn_simulate_adaptive_token(sim, subject);
         break;
     case AV_PING:
-        ibn_av_ping(sim, subject, value);
+        ibn_simulate_adaptive_ping(sim, subject, value);
         break;
     default:
-        ibn_av_sample(sim);
+        ibn_simulate_adaptive_sample(sim);
     }
 }
 
@@ -78,7 +78,7 @@ static void keep_for_later(ibn_adaptive *sim, ibn_adaptive_event event)
     /* The time of the event is no longer needed, so its field `time` now holds the last sort key. */
     event.time = event.kind == AV_PING ? sim->ping[event.value].id : 0;
     if (sim->later_count == sim->later_room) {
-        if (ibn_av_more((void **)&sim->later, sim->later_room, sizeof *sim->later)) {
+        if (ibn_simulate_adaptive_more((void **)&sim->later, sim->later_room, sizeof *sim->later)) {
             sim->failed = 1;
             return;
         }
@@ -139,13 +139,14 @@ static int64_t earliest(const ibn_adaptive *sim, int64_t until)
  * Return 1 if memory runs out, else 0.
  *
  * stop_info[3]: reason for stopping, present tick, events handled since the start. */
-int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info)
+int ibn_simulate_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t stop_at_standstill,
+                              int64_t *stop_info)
 {
     int64_t reason = STOP_TIME, most = sim->handled + events, last = sim->now, handled = sim->handled;
     while (sim->now < until) {
         /* A run ends with the last packet, without waiting for the credits that return for it. */
         if (sim->moving == sim->crediting && sim->injected == sim->delivered
-            && !ibn_flow_pressing(sim->flow, sim->flows)) {
+            && !ibn_simulate_flow_pressing(sim->flow, sim->flows)) {
             reason = STOP_EMPTY;
             break;
         }
@@ -169,7 +170,7 @@ int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t s
         sim->now++;
         happen(sim);
         for (int32_t i = 0; i < sim->touches; i++) {
-            ibn_av_serve(sim, sim->touched[i]);
+            ibn_simulate_adaptive_serve(sim, sim->touched[i]);
             /* The device must stay marked up to this line.  When a CA is served, it prepares a packet that would mark
              * the CA again, although its channel is busy now. */
             sim->device[sim->touched[i]].touched = 0;

@@ -25,8 +25,8 @@ static int32_t input_at_random(const ibn_sim *sim, int32_t c, const candidates_o
     int32_t count = 0;
     for (int32_t w = 0; w < from->words; w++)
         count += __builtin_popcountll(from->mask[w]);
-    uint64_t key = ibn_key(sim->options.seed, from->attempt ? 10 + (uint64_t)from->attempt : 3, (uint64_t)c);
-    uint64_t number = ibn_number(key, (uint64_t)sim->channel[c].packets) >> 32;
+    uint64_t key = ibn_simulate_key(sim->options.seed, from->attempt ? 10 + (uint64_t)from->attempt : 3, (uint64_t)c);
+    uint64_t number = ibn_simulate_number(key, (uint64_t)sim->channel[c].packets) >> 32;
     int32_t left = (int32_t)((number * (uint64_t)count) >> 32);
     for (int32_t w = 0; w < from->words; w++) {
         uint64_t word = from->mask[w];
@@ -98,9 +98,10 @@ static int32_t choose_input(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl
  */
 static int crossbar_allows(ibn_sim *sim, int32_t c, int32_t input)
 {
-    if (!sim->options.speedup || !sim->channel[c].from_switch || !ibn_input_full(sim, sim->channel[c].src, input))
+    if (!sim->options.speedup || !sim->channel[c].from_switch
+        || !ibn_simulate_input_full(sim, sim->channel[c].src, input))
         return 1;
-    ibn_await_input(sim, c);
+    ibn_simulate_await_input(sim, c);
     return 0;
 }
 
@@ -114,7 +115,7 @@ static int32_t input_that_fits(ibn_sim *sim, int32_t c, int32_t vl)
     int32_t l = c * sim->vls + vl;
     const ibn_vc *vc = &sim->vc[l];
     uint64_t rest[IBN_PORT_WORDS];
-    candidates_of from = {ibn_mask(sim, l), sim->words, 0};
+    candidates_of from = {ibn_simulate_mask(sim, l), sim->words, 0};
     if (vc->pass && (from.mask[vc->pass_input >> 6] >> (vc->pass_input & 63)) & 1
         && crossbar_allows(sim, c, vc->pass_input))
         return vc->pass_input;
@@ -123,7 +124,7 @@ static int32_t input_that_fits(ibn_sim *sim, int32_t c, int32_t vl)
         if (input == IBN_NONE)
             return input;
         int32_t p = sim->queue[channel->queues + vl * channel->inputs + input].head;
-        if (sim->packet[p].blocks > ibn_credits(vc))
+        if (sim->packet[p].blocks > ibn_simulate_credits(vc))
             return IBN_NONE;
         if (crossbar_allows(sim, c, input))
             return input;
@@ -229,8 +230,8 @@ IBN_SPECIALIZED int32_t input_to_serve(ibn_sim *sim, int32_t c, const ibn_channe
     if (!plain && (!sim->in_turn || sim->options.speedup || vc->pass || vc->only != IBN_NONE))
         return input_that_fits(sim, c, vl);
     uint64_t ahead = vc->mask & (~0ull << vc->next_input);
-    int32_t input = __builtin_ctzll(ahead ? ahead : vc->mask), p = ibn_queue(sim, channel, vl, input)->head;
-    return sim->packet[p].blocks <= ibn_credits(vc) ? input : IBN_NONE;
+    int32_t input = __builtin_ctzll(ahead ? ahead : vc->mask), p = ibn_simulate_queue(sim, channel, vl, input)->head;
+    return sim->packet[p].blocks <= ibn_simulate_credits(vc) ? input : IBN_NONE;
 }
 
 /* Choose the VL and the input to serve on a channel.  Return IBN_NONE if no packet can be sent. */
@@ -257,26 +258,26 @@ IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int pl
     if (packet->vc == IBN_NONE) {
         sim->injected++;
         sim->injected_bytes += packet->bytes;
-        ibn_flow_sent(&sim->flow[packet->flow], packet, sim->now);
+        ibn_simulate_flow_sent(&sim->flow[packet->flow], packet, sim->now);
         return;
     }
     sim->vc[packet->vc].held -= packet->blocks;
-    ibn_give_back(sim, packet->channel, packet->vc, packet->blocks, end, plain);
+    ibn_simulate_give_back(sim, packet->channel, packet->vc, packet->blocks, end, plain);
     if (!plain && sim->options.speedup)
-        ibn_occupy_input(sim, packet->channel, end);
+        ibn_simulate_occupy_input(sim, packet->channel, end);
     if (!plain && sim->options.single_fifo)
-        ibn_at(sim, end, EV_EXPOSE, packet->vc, 0);
+        ibn_simulate_at(sim, end, EV_EXPOSE, packet->vc, 0);
 }
 
 /* Send the first packet in the queue of an input on a VL of channel c. */
 IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int plain)
 {
     ibn_channel *channel = &sim->channel[c];
-    ibn_fifo *queue = ibn_queue(sim, channel, vl, input);
+    ibn_fifo *queue = ibn_simulate_queue(sim, channel, vl, input);
     int32_t l = c * sim->vls + vl, p = queue->head;
     ibn_vc *vc = &sim->vc[l];
     ibn_packet *packet = &sim->packet[p];
-    ibn_dequeue(sim, l, vl, input, channel, queue, plain);
+    ibn_simulate_dequeue(sim, l, vl, input, channel, queue, plain);
     int64_t work = packet->bytes * channel->cost + channel->carry;
     int64_t length = work >> IBN_COST_BITS, end = sim->now + (length ? length : 1);
     channel->carry = (int32_t)(work & ((1 << IBN_COST_BITS) - 1));
@@ -303,13 +304,13 @@ IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int pl
     packet->channel = c;
     packet->tail = end + channel->wire;
     if (channel->hop)
-        ibn_at(sim, sim->now + channel->hop, EV_ARRIVE, p, 0);
+        ibn_simulate_at(sim, sim->now + channel->hop, EV_ARRIVE, p, 0);
     else
-        ibn_at(sim, packet->tail, EV_DELIVER, p, 0);
+        ibn_simulate_at(sim, packet->tail, EV_DELIVER, p, 0);
     if (from_source) {
         int32_t flow = packet->flow;
         sim->flow[flow].head = IBN_NONE;
-        ibn_sim_prepare(sim, flow);
+        ibn_simulate_prepare(sim, flow);
     }
 }
 
@@ -326,7 +327,7 @@ IBN_SPECIALIZED void arbitrate(ibn_sim *sim, int32_t c, int plain)
     send(sim, c, vl, input, plain);
     if (channel->vls && !channel->called) {
         channel->called = 1;
-        ibn_at(sim, channel->busy, EV_FREE, c, 0);
+        ibn_simulate_at(sim, channel->busy, EV_FREE, c, 0);
     }
 }
 
@@ -353,10 +354,10 @@ IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
 }
 
 /* Arbitrate all channels to which events of this tick belong. */
-void ibn_sim_arbitrate(ibn_sim *sim)
+void ibn_simulate_arbitrate(ibn_sim *sim)
 {
     if (sim->options.speedup && sim->touches > 1)
-        ibn_sim_order_touched(sim);
+        ibn_simulate_order_touched(sim);
     if (sim->plain)
         arbitrate_touched(sim, 1);
     else

@@ -12,14 +12,14 @@ static void suspect(ibn_sim *sim, int32_t l)
     ibn_watch *watch = &sim->watch[l];
     watch->suspected = 1;
     watch->episode++;
-    ibn_sim_draw(sim, l, 0);
-    ibn_sim_note(sim, LOG_SUSPECTED, l, watch->own, 0, 0);
-    ibn_sim_clcm(sim, l, watch->episode);
+    ibn_simulate_draw(sim, l, 0);
+    ibn_simulate_note(sim, LOG_SUSPECTED, l, watch->own, 0, 0);
+    ibn_simulate_clcm(sim, l, watch->episode);
 }
 
 /* Find the VCs that are suspected of a deadlock.  Packets are queued for them, but none was sent during the detection
  * time. */
-void ibn_sim_sample(ibn_sim *sim)
+void ibn_simulate_sample(ibn_sim *sim)
 {
     for (int32_t c = 0; c < sim->channels; c++) {
         if (sim->breaker[c] == BREAKER_NONE)
@@ -32,47 +32,47 @@ void ibn_sim_sample(ibn_sim *sim)
                 suspect(sim, l);
             } else if (!stuck && sim->watch[l].suspected) {
                 sim->watch[l].suspected = 0;
-                ibn_sim_note(sim, LOG_CLEARED, l, 0, 0, 0);
+                ibn_simulate_note(sim, LOG_CLEARED, l, 0, 0, 0);
             }
         }
     }
-    ibn_at(sim, sim->now + sim->options.sample_period, EV_PERIODIC, PERIODIC_SAMPLE, 0);
+    ibn_simulate_at(sim, sim->now + sim->options.sample_period, EV_PERIODIC, PERIODIC_SAMPLE, 0);
 }
 
 /* Send a control message for a suspected VC, and schedule the next one.
  *
  * An event of an earlier suspicion (`episode`) is ignored. */
-void ibn_sim_clcm(ibn_sim *sim, int32_t l, int32_t episode)
+void ibn_simulate_clcm(ibn_sim *sim, int32_t l, int32_t episode)
 {
     ibn_watch *watch = &sim->watch[l];
     int32_t c = l / sim->vls;
     if (!watch->suspected || watch->episode != episode)
         return;
     if (sim->options.rounds && watch->sends++ == sim->options.rounds) {
-        ibn_sim_draw(sim, l, watch->round + 1);
-        ibn_sim_note(sim, LOG_ROUND, l, watch->own, watch->round, 0);
+        ibn_simulate_draw(sim, l, watch->round + 1);
+        ibn_simulate_note(sim, LOG_ROUND, l, watch->own, watch->round, 0);
     }
     if (sim->breaker[c] == BREAKER_DEADLOCK || watch->spuid != UINT32_MAX) {
-        int32_t m = ibn_sim_new_clcm(sim);
+        int32_t m = ibn_simulate_new_clcm(sim);
         if (m == IBN_NONE)
             return;
         sim->clcm[m].kind = sim->breaker[c];
         sim->clcm[m].spuid = watch->spuid;
         sim->clcm[m].index = sim->breaker[c] == BREAKER_LOOP ? watch->round : 0;
-        ibn_sim_send_clcm(sim, m, l);
+        ibn_simulate_send_clcm(sim, m, l);
     }
-    ibn_at(sim, sim->now + sim->repeat[c], EV_CLCM, l, episode);
+    ibn_simulate_at(sim, sim->now + sim->repeat[c], EV_CLCM, l, episode);
 }
 
 /* Handle a control message that has reached the other end of its channel.  CAs and failed links discard it. */
-void ibn_sim_control(ibn_sim *sim, int32_t message)
+void ibn_simulate_control(ibn_sim *sim, int32_t message)
 {
     const ibn_clcm *clcm = &sim->clcm[message];
     const ibn_channel *channel = &sim->channel[clcm->vc / sim->vls];
     if (!channel->to_switch || channel->busy == IBN_NEVER)
-        ibn_sim_drop_clcm(sim, message);
+        ibn_simulate_drop_clcm(sim, message);
     else if (clcm->kind == BREAKER_LOOP)
-        ibn_sim_loop_clcm(sim, message);
+        ibn_simulate_loop_clcm(sim, message);
     else
-        ibn_sim_deadlock_clcm(sim, message);
+        ibn_simulate_deadlock_clcm(sim, message);
 }

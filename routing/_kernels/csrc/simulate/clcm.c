@@ -6,7 +6,7 @@
 
 /* Return whether a suspected VC still makes no progress.  It may have sent packets since the last search for suspected
  * VCs. */
-int ibn_sim_still_suspected(const ibn_sim *sim, int32_t l)
+int ibn_simulate_still_suspected(const ibn_sim *sim, int32_t l)
 {
     int64_t before = sim->now - sim->detect[l / sim->vls];
     const ibn_vc *vc = &sim->vc[l];
@@ -14,7 +14,7 @@ int ibn_sim_still_suspected(const ibn_sim *sim, int32_t l)
 }
 
 /* Return whether a packet in the input buffer of VC vc_in is queued for VC vc_out. */
-int ibn_sim_wants(const ibn_sim *sim, int32_t vc_in, int32_t vc_out)
+int ibn_simulate_wants(const ibn_sim *sim, int32_t vc_in, int32_t vc_out)
 {
     int32_t c = vc_out / sim->vls, input = sim->channel[vc_in / sim->vls].in_index;
     const ibn_channel *channel = &sim->channel[c];
@@ -25,18 +25,18 @@ int ibn_sim_wants(const ibn_sim *sim, int32_t vc_in, int32_t vc_out)
 }
 
 /* Return the random number by which Deadlock Breaker's messages identify a switch. */
-uint32_t ibn_sim_switch_id(const ibn_sim *sim, int32_t device)
+uint32_t ibn_simulate_switch_id(const ibn_sim *sim, int32_t device)
 {
-    return (uint32_t)(ibn_number(ibn_key(sim->options.seed, 6, (uint64_t)device), 0) >> 32);
+    return (uint32_t)(ibn_simulate_number(ibn_simulate_key(sim->options.seed, 6, (uint64_t)device), 0) >> 32);
 }
 
 /* Send a control message by VC l.  It arrives after the delay of the cable and the processing time. */
-void ibn_sim_send_clcm(ibn_sim *sim, int32_t message, int32_t l)
+void ibn_simulate_send_clcm(ibn_sim *sim, int32_t message, int32_t l)
 {
     ibn_clcm *clcm = &sim->clcm[message];
     int32_t c = l / sim->vls;
     clcm->vc = l;
     sim->counters[c].control += CLCM_BYTES + CLCM_ENTRY_BYTES * clcm->count;
-    ibn_sim_note(sim, LOG_CLCM, l, clcm->spuid, clcm->phase, clcm->index);
-    ibn_at(sim, sim->now + sim->channel[c].wire + sim->options.control_delay, EV_CONTROL, message, 0);
+    ibn_simulate_note(sim, LOG_CLCM, l, clcm->spuid, clcm->phase, clcm->index);
+    ibn_simulate_at(sim, sim->now + sim->channel[c].wire + sim->options.control_delay, EV_CONTROL, message, 0);
 }

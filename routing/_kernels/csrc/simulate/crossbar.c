@@ -5,7 +5,7 @@
 
 /* Free an input that has finished sending a packet.  All outputs that wait for an input of the switch are arbitrated.
  */
-void ibn_sim_input_free(ibn_sim *sim, int32_t c)
+void ibn_simulate_input_free(ibn_sim *sim, int32_t c)
 {
     ibn_channel *channel = &sim->channel[c];
     int32_t device = channel->dst, input = channel->in_index;
@@ -14,7 +14,7 @@ void ibn_sim_input_free(ibn_sim *sim, int32_t c)
     for (int32_t w = 0; w < IBN_PORT_WORDS; w++) {
         uint64_t *awaiting = &sim->awaiting[device * IBN_PORT_WORDS + w];
         for (; *awaiting; *awaiting &= *awaiting - 1)
-            ibn_touch(sim, sim->out_first[device] + w * 64 + __builtin_ctzll(*awaiting));
+            ibn_simulate_touch(sim, sim->out_first[device] + w * 64 + __builtin_ctzll(*awaiting));
     }
 }
 
@@ -24,7 +24,8 @@ static int64_t key_of(const ibn_sim *sim, int32_t c)
 {
     int32_t device = sim->channel[c].src, first = sim->out_first[device];
     int32_t outputs = sim->out_first[device + 1] - first;
-    uint64_t number = ibn_number(ibn_key(sim->options.seed, 8, (uint64_t)device), (uint64_t)sim->now) >> 32;
+    uint64_t number =
+        ibn_simulate_number(ibn_simulate_key(sim->options.seed, 8, (uint64_t)device), (uint64_t)sim->now) >> 32;
     int32_t start = (int32_t)((number * (uint64_t)outputs) >> 32), turn = c - first - start;
     return (int64_t)device * KEY_PORTS + (turn < 0 ? turn + outputs : turn);
 }
@@ -32,7 +33,7 @@ static int64_t key_of(const ibn_sim *sim, int32_t c)
 /* Sort the channels that are arbitrated in this tick.  An input serves the first output that wants it.
  *
  * By sorting, the result does not depend on the order of events within a tick.  Shell sort is used as in events.c. */
-void ibn_sim_order_touched(ibn_sim *sim)
+void ibn_simulate_order_touched(ibn_sim *sim)
 {
     int32_t gap = 1;
     for (int32_t i = 0; i < sim->touches; i++)

@@ -15,23 +15,23 @@ static void rule(ibn_sim *sim, int32_t vc_in, int32_t l)
     watch->extra = sim->extra[from];
     sim->vc[l].only = sim->channel[from].in_index;
     sim->vc[vc_in].buffer += watch->extra;
-    ibn_give_back(sim, from, vc_in, watch->extra, sim->now, 0);
-    ibn_sim_note(sim, LOG_RULE, l, vc_in, watch->extra, 0);
-    ibn_at(sim, sim->now + sim->release[c], EV_RULE_END, l, vc_in);
-    ibn_touch(sim, c);
+    ibn_simulate_give_back(sim, from, vc_in, watch->extra, sim->now, 0);
+    ibn_simulate_note(sim, LOG_RULE, l, vc_in, watch->extra, 0);
+    ibn_simulate_at(sim, sim->now + sim->release[c], EV_RULE_END, l, vc_in);
+    ibn_simulate_touch(sim, c);
 }
 
 /* End a rule, and remove the room that it has added.  If the removed room is still in use, the sender's credits become
  * negative. */
-void ibn_sim_rule_end(ibn_sim *sim, int32_t l, int32_t vc_in)
+void ibn_simulate_rule_end(ibn_sim *sim, int32_t l, int32_t vc_in)
 {
     ibn_watch *watch = &sim->watch[vc_in];
     sim->vc[l].only = IBN_NONE;
     sim->vc[vc_in].buffer -= watch->extra;
-    ibn_give_back(sim, vc_in / sim->vls, vc_in, -watch->extra, sim->now, 0);
+    ibn_simulate_give_back(sim, vc_in / sim->vls, vc_in, -watch->extra, sim->now, 0);
     watch->extra = 0;
-    ibn_sim_note(sim, LOG_RULE_END, l, vc_in, 0, 0);
-    ibn_touch(sim, l / sim->vls);
+    ibn_simulate_note(sim, LOG_RULE_END, l, vc_in, 0, 0);
+    ibn_simulate_touch(sim, l / sim->vls);
 }
 
 /* Choose at random a suspected VC of a switch for which packets from VC vc_in are queued, or return IBN_NONE.
@@ -40,14 +40,14 @@ void ibn_sim_rule_end(ibn_sim *sim, int32_t l, int32_t vc_in)
 static int32_t next_egress(ibn_sim *sim, int32_t device, int32_t vc_in)
 {
     int32_t chosen = IBN_NONE;
-    uint64_t found = 0, key = ibn_key(sim->options.seed, 8, (uint64_t)device);
+    uint64_t found = 0, key = ibn_simulate_key(sim->options.seed, 8, (uint64_t)device);
     for (int32_t i = sim->out_first[device]; i < sim->out_first[device + 1]; i++) {
         int32_t c = sim->out_channel[i];
         for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls && sim->breaker[c] == BREAKER_DEADLOCK; l++) {
-            if (!ibn_sim_still_suspected(sim, l) || !ibn_sim_wants(sim, vc_in, l))
+            if (!ibn_simulate_still_suspected(sim, l) || !ibn_simulate_wants(sim, vc_in, l))
                 continue;
             found++;
-            if (found == 1 || ((ibn_number(key, (uint64_t)sim->picks++) >> 32) * found) >> 32 == 0)
+            if (found == 1 || ((ibn_simulate_number(key, (uint64_t)sim->picks++) >> 32) * found) >> 32 == 0)
                 chosen = l;
         }
     }
@@ -63,20 +63,20 @@ static void release(ibn_sim *sim, int32_t message, int32_t vc_in)
     int32_t l = clcm->egress[clcm->index];
     rule(sim, vc_in, l);
     if (++clcm->index < clcm->count)
-        ibn_sim_send_clcm(sim, message, l);
+        ibn_simulate_send_clcm(sim, message, l);
     else
-        ibn_sim_drop_clcm(sim, message);
+        ibn_simulate_drop_clcm(sim, message);
 }
 
 /* Handle a message of Deadlock Breaker that has reached a switch.
  *
  * If the message has visited this switch before, it has found a loop, and goes around it again to set rules.
  * Otherwise the switch adds an entry for itself, and sends the message on by a suspected VC. */
-void ibn_sim_deadlock_clcm(ibn_sim *sim, int32_t message)
+void ibn_simulate_deadlock_clcm(ibn_sim *sim, int32_t message)
 {
     ibn_clcm *clcm = &sim->clcm[message];
     int32_t vc_in = clcm->vc, device = sim->channel[vc_in / sim->vls].dst, at = 0;
-    uint32_t own = ibn_sim_switch_id(sim, device);
+    uint32_t own = ibn_simulate_switch_id(sim, device);
     if (clcm->phase) {
         release(sim, message, vc_in);
         return;
@@ -85,23 +85,23 @@ void ibn_sim_deadlock_clcm(ibn_sim *sim, int32_t message)
         at++;
     if (at < clcm->count) {
         int32_t l = clcm->egress[at];
-        if (!ibn_sim_still_suspected(sim, l) || !ibn_sim_wants(sim, vc_in, l)) {
-            ibn_sim_drop_clcm(sim, message);
+        if (!ibn_simulate_still_suspected(sim, l) || !ibn_simulate_wants(sim, vc_in, l)) {
+            ibn_simulate_drop_clcm(sim, message);
             return;
         }
         clcm->phase = 1;
         clcm->index = at;
-        ibn_sim_note(sim, LOG_FOUND, l, vc_in, clcm->count - at, device);
+        ibn_simulate_note(sim, LOG_FOUND, l, vc_in, clcm->count - at, device);
         release(sim, message, vc_in);
         return;
     }
     int32_t l = clcm->count < IBN_CLCM_PORTS ? next_egress(sim, device, vc_in) : IBN_NONE;
     if (l == IBN_NONE) {
-        ibn_sim_drop_clcm(sim, message);
+        ibn_simulate_drop_clcm(sim, message);
         return;
     }
     clcm->spuids[clcm->count] = own;
     clcm->egress[clcm->count++] = l;
     clcm->index = clcm->count;
-    ibn_sim_send_clcm(sim, message, l);
+    ibn_simulate_send_clcm(sim, message, l);
 }

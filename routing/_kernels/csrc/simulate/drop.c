@@ -23,40 +23,40 @@ static int64_t deadline(const ibn_sim *sim, int32_t c, int32_t l)
 }
 
 /* Schedule a check of a VC for the tick at which one of its packets may be too old, unless a check is pending. */
-void ibn_sim_arm(ibn_sim *sim, int32_t l)
+void ibn_simulate_arm(ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;
     if (sim->watch[l].timed || !sim->vc[l].waiting)
         return;
     int64_t at = deadline(sim, c, l);
     sim->watch[l].timed = 1;
-    ibn_at(sim, at > sim->now ? at : sim->now + 1, EV_HEAD, l, 0);
+    ibn_simulate_at(sim, at > sim->now ? at : sim->now + 1, EV_HEAD, l, 0);
 }
 
 /* Drop the first packet in an input's queue, and return the credits of its buffer space. */
-void ibn_sim_drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
+void ibn_simulate_drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
 {
     ibn_channel *channel = &sim->channel[c];
     int32_t vl = l - c * sim->vls;
-    ibn_fifo *queue = ibn_queue(sim, channel, vl, input);
+    ibn_fifo *queue = ibn_simulate_queue(sim, channel, vl, input);
     int32_t p = queue->head;
-    ibn_dequeue(sim, l, vl, input, channel, queue, 0);
+    ibn_simulate_dequeue(sim, l, vl, input, channel, queue, 0);
     const ibn_packet *packet = &sim->packet[p];
     sim->counters[c].discards++;
     if (!channel->vls)
         channel->wait += sim->now > channel->busy ? sim->now - channel->busy : 0;
     sim->vc[packet->vc].held -= packet->blocks;
     if (sim->options.single_fifo)
-        ibn_at(sim, packet->tail > sim->now ? packet->tail : sim->now + 1, EV_EXPOSE, packet->vc, 0);
-    ibn_sim_lose(sim, p);
-    ibn_touch(sim, c); /* The next packet may be smaller, so that the credits suffice for it. */
+        ibn_simulate_at(sim, packet->tail > sim->now ? packet->tail : sim->now + 1, EV_EXPOSE, packet->vc, 0);
+    ibn_simulate_lose(sim, p);
+    ibn_simulate_touch(sim, c); /* The next packet may be smaller, so that the credits suffice for it. */
 }
 
 /* Return the first input that has packets queued for VC l, or IBN_NONE. */
 static int32_t some_input(const ibn_sim *sim, int32_t l)
 {
     for (int32_t w = 0; w < sim->words; w++) {
-        uint64_t word = ibn_mask(sim, l)[w];
+        uint64_t word = ibn_simulate_mask(sim, l)[w];
         if (word)
             return w * 64 + __builtin_ctzll(word);
     }
@@ -71,19 +71,19 @@ static void stall(ibn_sim *sim, int32_t c, int32_t l)
     int64_t until = sim->now + sim->options.stall_multiple * sim->hoq[c];
     sim->vc[l].stalled = 1;
     sim->vc[l].dropped_in_row = 0;
-    ibn_sim_note(sim, LOG_STALLED, l, until, 0, 0);
+    ibn_simulate_note(sim, LOG_STALLED, l, until, 0, 0);
     while (sim->vc[l].waiting) {
         sim->counters[c].stalled++;
-        ibn_sim_drop(sim, c, l, some_input(sim, l));
+        ibn_simulate_drop(sim, c, l, some_input(sim, l));
     }
-    ibn_at(sim, until, EV_UNSTALL, l, 0);
+    ibn_simulate_at(sim, until, EV_UNSTALL, l, 0);
 }
 
 /* End the stall of a VC, so that it accepts packets again. */
-void ibn_sim_unstall(ibn_sim *sim, int32_t l)
+void ibn_simulate_unstall(ibn_sim *sim, int32_t l)
 {
     sim->vc[l].stalled = 0;
-    ibn_sim_note(sim, LOG_UNSTALLED, l, 0, 0, 0);
+    ibn_simulate_note(sim, LOG_UNSTALLED, l, 0, 0, 0);
 }
 
 /* Drop packets at the head of a queue, as long as the first one has exceeded the switch lifetime. */
@@ -92,7 +92,7 @@ static void drop_aged(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const i
     int64_t lifetime = sim->lifetime[sim->channel[c].src];
     while (lifetime && queue->head != IBN_NONE && sim->packet[queue->head].ready + lifetime <= sim->now) {
         sim->counters[c].lifetime++;
-        ibn_sim_drop(sim, c, l, input);
+        ibn_simulate_drop(sim, c, l, input);
     }
 }
 
@@ -104,14 +104,14 @@ static int drop_head(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ib
     if (!sim->hoq[c] || queue->head == IBN_NONE || sim->packet[queue->head].headed + sim->hoq[c] > sim->now)
         return 0;
     vc->dropped_in_row += vc->dropped_in_row < UINT16_MAX;
-    ibn_sim_note(sim, LOG_HOQ_DROP, l, sim->packet[queue->head].lid, input, vc->dropped_in_row);
+    ibn_simulate_note(sim, LOG_HOQ_DROP, l, sim->packet[queue->head].lid, input, vc->dropped_in_row);
     sim->counters[c].hoq++;
-    ibn_sim_drop(sim, c, l, input);
+    ibn_simulate_drop(sim, c, l, input);
     return sim->stall_count[c] && vc->dropped_in_row >= sim->stall_count[c];
 }
 
 /* Drop the packets at the heads of a VC's queues that are too old, and schedule the next check. */
-void ibn_sim_head(ibn_sim *sim, int32_t l)
+void ibn_simulate_head(ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;
     const ibn_channel *channel = &sim->channel[c];
@@ -124,5 +124,5 @@ void ibn_sim_head(ibn_sim *sim, int32_t l)
             break;
         }
     }
-    ibn_sim_arm(sim, l);
+    ibn_simulate_arm(sim, l);
 }

@@ -28,7 +28,7 @@ static int grow(ibn_sim *sim, void **array, int64_t *room, size_t width)
 
 /* Allocate more batches.  Return 1 if memory runs out.  Batch 0 is never used, because the number 0 means "no batch".
  */
-int ibn_sim_more_batches(ibn_sim *sim)
+int ibn_simulate_more_batches(ibn_sim *sim)
 {
     int64_t made = sim->batches_made;
     if (made > INT32_MAX / IBN_BATCH / 2) {
@@ -46,27 +46,27 @@ int ibn_sim_more_batches(ibn_sim *sim)
 }
 
 /* Allocate more packets.  Return 1 if memory runs out. */
-int ibn_sim_more_packets(ibn_sim *sim)
+int ibn_simulate_more_packets(ibn_sim *sim)
 {
     int64_t made = sim->packets_made;
     if (grow(sim, (void **)&sim->packet, &made, sizeof(ibn_packet)))
         return 1;
     for (int32_t p = (int32_t)made - 1; p >= sim->packets_made; p--)
-        ibn_free_packet(sim, p);
+        ibn_simulate_free_packet(sim, p);
     sim->packets_made = (int32_t)made;
-    sim->failed |= ibn_sim_more_tags(sim);
+    sim->failed |= ibn_simulate_more_tags(sim);
     return sim->failed;
 }
 
 /* Take a control message from the free list and clear it.  Return IBN_NONE if memory runs out. */
-int32_t ibn_sim_new_clcm(ibn_sim *sim)
+int32_t ibn_simulate_new_clcm(ibn_sim *sim)
 {
     if (sim->clcm_free == IBN_NONE) {
         int64_t made = sim->clcms_made;
         if (grow(sim, (void **)&sim->clcm, &made, sizeof(ibn_clcm)))
             return IBN_NONE;
         for (int32_t m = (int32_t)made - 1; m >= sim->clcms_made; m--)
-            ibn_sim_drop_clcm(sim, m);
+            ibn_simulate_drop_clcm(sim, m);
         sim->clcms_made = (int32_t)made;
     }
     int32_t m = sim->clcm_free;
@@ -76,14 +76,14 @@ int32_t ibn_sim_new_clcm(ibn_sim *sim)
 }
 
 /* Return a control message to the free list. */
-void ibn_sim_drop_clcm(ibn_sim *sim, int32_t message)
+void ibn_simulate_drop_clcm(ibn_sim *sim, int32_t message)
 {
     sim->clcm[message].next = sim->clcm_free;
     sim->clcm_free = message;
 }
 
 /* Add an event to the heap, which stores the events that are due too late to be in the timing wheel. */
-void ibn_sim_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event)
+void ibn_simulate_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event)
 {
     if (sim->heap_size == sim->heap_room) {
         int64_t room = sim->heap_room;
@@ -103,7 +103,7 @@ void ibn_sim_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event)
 }
 
 /* Remove the earliest event from the heap.  The caller has already read this event. */
-void ibn_sim_heap_pop(ibn_sim *sim)
+void ibn_simulate_heap_pop(ibn_sim *sim)
 {
     ibn_distant last = sim->heap[--sim->heap_size];
     int32_t at = 0;
@@ -145,11 +145,11 @@ static int keep(ibn_sim *sim, int32_t at, ibn_event event)
  * `place` is the end of the chain of batches in which these events are stored.
  *
  * The function uses Shell sort, because usually there is one event, but sometimes there are thousands. */
-int32_t ibn_sim_gather(ibn_sim *sim, int32_t place)
+int32_t ibn_simulate_gather(ibn_sim *sim, int32_t place)
 {
     int32_t count = 0, gap = 1;
-    for (; place; place = ibn_batch_before(sim, place))
-        for (int32_t i = ibn_first_event(place); i < place; i++)
+    for (; place; place = ibn_simulate_batch_before(sim, place))
+        for (int32_t i = ibn_simulate_first_event(place); i < place; i++)
             if (keep(sim, count++, sim->event[i]))
                 return 0;
     while (gap < count / 3)
@@ -167,7 +167,7 @@ int32_t ibn_sim_gather(ibn_sim *sim, int32_t place)
 }
 
 /* Append a row to the event log.  If the log is full, only count the row as lost. */
-void ibn_sim_note(ibn_sim *sim, int kind, int64_t a, int64_t b, int64_t c, int64_t d)
+void ibn_simulate_note(ibn_sim *sim, int kind, int64_t a, int64_t b, int64_t c, int64_t d)
 {
     if (sim->logged >= IBN_LOG_MOST) {
         sim->log_lost++;

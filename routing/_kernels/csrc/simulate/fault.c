@@ -13,7 +13,7 @@ static int32_t *port_of(const ibn_sim *sim, int32_t c)
 
 /* If a device has a channel at a port and the channel's link is down, return the channel.  Otherwise return IBN_NONE.
  */
-int32_t ibn_sim_down_at(const ibn_sim *sim, int32_t device, int port)
+int32_t ibn_simulate_down_at(const ibn_sim *sim, int32_t device, int port)
 {
     for (int32_t i = sim->out_first[device]; i < sim->out_first[device + 1]; i++) {
         int32_t c = sim->out_channel[i];
@@ -37,7 +37,7 @@ static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
     /* The channel must have all its credits when its link comes up again. */
     sim->vc[packet->vc].fccl += packet->blocks;
     sim->counters[c].down++;
-    ibn_sim_gone(sim, subject);
+    ibn_simulate_gone(sim, subject);
     return 1;
 }
 
@@ -48,13 +48,13 @@ static void clear_slot(ibn_sim *sim, int32_t s, int kind, int32_t c)
 {
     int32_t place = sim->slot[s * IBN_SLOT + kind];
     sim->slot[s * IBN_SLOT + kind] = 0;
-    for (; place; place = ibn_batch_before(sim, place)) {
-        for (int32_t i = ibn_first_event(place); i < place; i++) {
+    for (; place; place = ibn_simulate_batch_before(sim, place)) {
+        for (int32_t i = ibn_simulate_first_event(place); i < place; i++) {
             ibn_event event = sim->event[i];
             if (lose_on_wire(sim, kind, event.subject, c))
                 sim->moving--;
             else
-                ibn_put(sim, s, kind, event.subject, event.value);
+                ibn_simulate_put(sim, s, kind, event.subject, event.value);
         }
     }
 }
@@ -69,7 +69,7 @@ static void clear_heap(ibn_sim *sim, int32_t c)
         if (lose_on_wire(sim, distant.kind, distant.event.subject, c))
             sim->moving--;
         else
-            ibn_sim_heap_push(sim, distant.time, distant.kind, distant.event);
+            ibn_simulate_heap_push(sim, distant.time, distant.kind, distant.event);
     }
 }
 
@@ -92,7 +92,7 @@ static void lose_waiting(ibn_sim *sim, int32_t c)
     for (int32_t q = 0; q < channel->inputs * sim->vls; q++) {
         while (sim->queue[channel->queues + q].head != IBN_NONE) {
             sim->counters[c].down++;
-            ibn_sim_drop(sim, c, c * sim->vls + q / channel->inputs, q % channel->inputs);
+            ibn_simulate_drop(sim, c, c * sim->vls + q / channel->inputs, q % channel->inputs);
         }
     }
 }
@@ -104,11 +104,12 @@ static void take_down(ibn_sim *sim, int32_t c)
     lose_waiting(sim, c);
     *port_of(sim, c) = IBN_NONE;
     sim->channel[c].busy = IBN_NEVER;
-    sim->channel[c].called = 1; /* This keeps ibn_touch and others from scheduling an EV_FREE event for the channel. */
+    sim->channel[c].called =
+        1; /* This keeps ibn_simulate_touch and others from scheduling an EV_FREE event for the channel. */
 }
 
 /* Take both directions of a link down.  Return the number of packets lost, or -1 if the link is already down. */
-int64_t ibn_sim_fail(ibn_sim *sim, int32_t c)
+int64_t ibn_simulate_fail(ibn_sim *sim, int32_t c)
 {
     if (sim->channel[c].busy == IBN_NEVER)
         return -1;
@@ -116,14 +117,14 @@ int64_t ibn_sim_fail(ibn_sim *sim, int32_t c)
     take_down(sim, c);
     take_down(sim, sim->channel[c].reverse);
     int64_t lost = sim->dropped - before;
-    ibn_sim_look_full(sim);
-    ibn_sim_look_empty(sim);
-    ibn_sim_note(sim, LOG_FAILED, c, lost, 0, 0);
+    ibn_simulate_look_full(sim);
+    ibn_simulate_look_empty(sim);
+    ibn_simulate_note(sim, LOG_FAILED, c, lost, 0, 0);
     return lost;
 }
 
 /* Bring both directions of a link up.  Return 0, or -1 if the link is not down. */
-int ibn_sim_restore(ibn_sim *sim, int32_t c)
+int ibn_simulate_restore(ibn_sim *sim, int32_t c)
 {
     const int32_t both[] = {c, sim->channel[c].reverse};
     if (sim->channel[c].busy != IBN_NEVER)
@@ -131,8 +132,8 @@ int ibn_sim_restore(ibn_sim *sim, int32_t c)
     for (int side = 0; side < 2; side++) {
         *port_of(sim, both[side]) = both[side];
         sim->channel[both[side]].busy = sim->now;
-        ibn_at(sim, sim->now + 1, EV_FREE, both[side], 0);
+        ibn_simulate_at(sim, sim->now + 1, EV_FREE, both[side], 0);
     }
-    ibn_sim_note(sim, LOG_RESTORED, c, 0, 0, 0);
+    ibn_simulate_note(sim, LOG_RESTORED, c, 0, 0, 0);
     return 0;
 }

@@ -40,7 +40,7 @@ static void command(ibn_sim *sim, ibn_attached *self, const int64_t *lids, int64
         state->held[lids[i]] = 1;
     for (int32_t f = 0; f < sim->flows; f++)
         if (sim->flow[f].gated && !state->held[sim->flow[f].lid])
-            ibn_sim_retry(sim, f);
+            ibn_simulate_retry(sim, f);
 }
 
 IBN_MECHANISM(hold) = {

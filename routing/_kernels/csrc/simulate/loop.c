@@ -48,10 +48,10 @@ static int can_reroute(const ibn_sim *sim, int32_t l)
 
 /* Draw a random identifier for a suspected VC in an election round.  The VC sends the identifier in its control
  * messages. */
-void ibn_sim_draw(ibn_sim *sim, int32_t l, int32_t round)
+void ibn_simulate_draw(ibn_sim *sim, int32_t l, int32_t round)
 {
     ibn_watch *watch = &sim->watch[l];
-    uint64_t number = ibn_number(ibn_key(sim->options.seed, 5, (uint64_t)l), (uint64_t)round) >> 32;
+    uint64_t number = ibn_simulate_number(ibn_simulate_key(sim->options.seed, 5, (uint64_t)l), (uint64_t)round) >> 32;
     watch->round = round;
     watch->sends = 0;
     watch->own = (uint32_t)number % (UINT32_MAX - 1);
@@ -71,13 +71,14 @@ static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
         int32_t lid = sim->packet[p].lid;
         if (sim->at_port[device * 256 + lft[lid]] != c)
             continue; /* An earlier packet of the queue, to the same LID, has already changed the entry. */
-        uint64_t number = ibn_number(ibn_key(sim->options.seed, 7, (uint64_t)device), (uint64_t)sim->picks++);
+        uint64_t number =
+            ibn_simulate_number(ibn_simulate_key(sim->options.seed, 7, (uint64_t)device), (uint64_t)sim->picks++);
         int32_t other = other_port(sim, device, lid, c, number);
         stuck += other == IBN_NONE;
         for (int port = 1; other != IBN_NONE && port < 256; port++) {
             if (sim->at_port[device * 256 + port] == other) {
                 lft[lid] = (uint8_t)port;
-                ibn_sim_note(sim, LOG_REROUTED, device, lid, port, l);
+                ibn_simulate_note(sim, LOG_REROUTED, device, lid, port, l);
                 break;
             }
         }
@@ -91,7 +92,7 @@ static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
 static void be_master(ibn_sim *sim, int32_t vc_in, int32_t l)
 {
     int32_t c = l / sim->vls, input = sim->channel[vc_in / sim->vls].in_index;
-    ibn_sim_note(sim, LOG_MASTER, l, vc_in, sim->watch[l].own, sim->channel[c].src);
+    ibn_simulate_note(sim, LOG_MASTER, l, vc_in, sim->watch[l].own, sim->channel[c].src);
     if (move_input(sim, c, l, input) && sim->options.no_alternative)
         for (int32_t other = 0; other < sim->channel[c].inputs; other++)
             if (other != input)
@@ -100,8 +101,8 @@ static void be_master(ibn_sim *sim, int32_t vc_in, int32_t l)
     sim->vc[l].pass_input = (int16_t)input;
     sim->watch[l].suspected = 0;
     sim->watch[l].episode++;
-    ibn_sim_note(sim, LOG_RELEASED, l, vc_in, sim->options.release_packets, 0);
-    ibn_touch(sim, c);
+    ibn_simulate_note(sim, LOG_RELEASED, l, vc_in, sim->options.release_packets, 0);
+    ibn_simulate_touch(sim, c);
 }
 
 /* Execute one step of the handling of a received identifier, for one suspected VC of the switch.  Return 1 if the VC
@@ -113,19 +114,19 @@ static void be_master(ibn_sim *sim, int32_t vc_in, int32_t l)
 static int hear(ibn_sim *sim, int32_t vc_in, int32_t l, int step, uint32_t received, int32_t round)
 {
     ibn_watch *watch = &sim->watch[l];
-    if (!ibn_sim_still_suspected(sim, l))
+    if (!ibn_simulate_still_suspected(sim, l))
         return 0;
     if (!step && watch->round < round)
-        ibn_sim_draw(sim, l, round); /* Identifiers received in earlier rounds are dropped. */
+        ibn_simulate_draw(sim, l, round); /* Identifiers received in earlier rounds are dropped. */
     if (watch->round != round)
         return 0;
-    if (step == 1 && watch->own == received && ibn_sim_wants(sim, vc_in, l)) {
+    if (step == 1 && watch->own == received && ibn_simulate_wants(sim, vc_in, l)) {
         be_master(sim, vc_in, l);
         return 1;
     }
     if (step == 2 && watch->spuid > received) {
         watch->spuid = received;
-        ibn_sim_note(sim, LOG_REPLACED, l, received, vc_in, 0);
+        ibn_simulate_note(sim, LOG_REPLACED, l, received, vc_in, 0);
     }
     return 0;
 }
@@ -135,12 +136,12 @@ static int hear(ibn_sim *sim, int32_t vc_in, int32_t l, int step, uint32_t recei
  * The published protocol has no election rounds.  There, the smallest identifier may belong to a port that waits for
  * the loop without being on the loop.  That identifier never returns to its port, so no master is elected.  Therefore
  * ports draw new identifiers after some messages, which begins a new round. */
-void ibn_sim_loop_clcm(ibn_sim *sim, int32_t message)
+void ibn_simulate_loop_clcm(ibn_sim *sim, int32_t message)
 {
     int32_t vc_in = sim->clcm[message].vc, device = sim->channel[vc_in / sim->vls].dst;
     int32_t round = sim->clcm[message].index;
     uint32_t received = sim->clcm[message].spuid;
-    ibn_sim_drop_clcm(sim, message);
+    ibn_simulate_drop_clcm(sim, message);
     for (int step = 0; step < 3; step++) {
         for (int32_t i = sim->out_first[device]; i < sim->out_first[device + 1]; i++) {
             int32_t c = sim->out_channel[i];

@@ -26,7 +26,7 @@ static uint32_t hooks_of(const ibn_mechanism *kind)
 }
 
 /* Find the mechanisms that the options name, and set sim->hooks.  Return 1 if memory runs out or a name is unknown. */
-int ibn_sim_resolve_mechanisms(ibn_sim *sim, const ibn_sim_options *options)
+int ibn_simulate_resolve_mechanisms(ibn_sim *sim, const ibn_simulate_options *options)
 {
     sim->attached = calloc((size_t)options->mechanisms + 1, sizeof *sim->attached);
     if (!sim->attached)
@@ -44,7 +44,7 @@ int ibn_sim_resolve_mechanisms(ibn_sim *sim, const ibn_sim_options *options)
 }
 
 /* Set up the mechanisms.  Return 1 if memory runs out. */
-int ibn_sim_attach(ibn_sim *sim, const ibn_sim_options *options)
+int ibn_simulate_attach(ibn_sim *sim, const ibn_simulate_options *options)
 {
     const int64_t *numbers = options->mechanism_numbers;
     for (int32_t m = 0; m < sim->mechanisms; m++) {
@@ -57,7 +57,7 @@ int ibn_sim_attach(ibn_sim *sim, const ibn_sim_options *options)
     return 0;
 }
 
-void ibn_sim_detach(ibn_sim *sim)
+void ibn_simulate_detach(ibn_sim *sim)
 {
     for (int32_t m = 0; m < sim->mechanisms; m++) {
         ibn_attached *self = &sim->attached[m];
@@ -70,7 +70,7 @@ void ibn_sim_detach(ibn_sim *sim)
 }
 
 /* Give every packet a tag in each mechanism that keeps tags.  Return 1 if memory runs out. */
-int ibn_sim_more_tags(ibn_sim *sim)
+int ibn_simulate_more_tags(ibn_sim *sim)
 {
     for (int32_t m = 0; m < sim->mechanisms; m++) {
         ibn_attached *self = &sim->attached[m];
@@ -85,7 +85,7 @@ int ibn_sim_more_tags(ibn_sim *sim)
 }
 
 /* Return whether all gates let a flow make its next packet, and record that the flow waits if not. */
-int ibn_sim_gate(ibn_sim *sim, int32_t f)
+int ibn_simulate_gate(ibn_sim *sim, int32_t f)
 {
     int32_t shut = 0;
     for (int32_t m = 0; m < sim->mechanisms && !shut; m++)
@@ -102,41 +102,41 @@ int ibn_sim_gate(ibn_sim *sim, int32_t f)
         if (sim->attached[m].kind->hook)                                                                               \
     sim->attached[m].kind->hook(sim, &sim->attached[m], __VA_ARGS__)
 
-void ibn_sim_on_made(ibn_sim *sim, int32_t p)
+void ibn_simulate_on_made(ibn_sim *sim, int32_t p)
 {
     CALL(made, p);
 }
 
-void ibn_sim_on_queued(ibn_sim *sim, int32_t p, int32_t l)
+void ibn_simulate_on_queued(ibn_sim *sim, int32_t p, int32_t l)
 {
     CALL(queued, p, l);
 }
 
-void ibn_sim_on_delivered(ibn_sim *sim, int32_t p)
+void ibn_simulate_on_delivered(ibn_sim *sim, int32_t p)
 {
     CALL(delivered, p);
 }
 
-void ibn_sim_on_lost(ibn_sim *sim, int32_t p)
+void ibn_simulate_on_lost(ibn_sim *sim, int32_t p)
 {
     CALL(lost, p);
 }
 
 /* Call the timer hook of the mechanism whose number is in the upper bits of an event's subject. */
-void ibn_sim_on_timer(ibn_sim *sim, int32_t subject, int32_t value)
+void ibn_simulate_on_timer(ibn_sim *sim, int32_t subject, int32_t value)
 {
     ibn_attached *self = &sim->attached[subject >> IBN_TIMER_BITS];
     self->kind->timer(sim, self, subject & ((1 << IBN_TIMER_BITS) - 1), value);
 }
 
-void ibn_sim_command(ibn_sim *sim, int32_t index, const int64_t *numbers, int64_t count)
+void ibn_simulate_command(ibn_sim *sim, int32_t index, const int64_t *numbers, int64_t count)
 {
     ibn_attached *self = &sim->attached[index];
     if (self->kind->command)
         self->kind->command(sim, self, numbers, count);
 }
 
-int64_t ibn_sim_read(const ibn_sim *sim, int32_t index, int64_t most, int64_t *numbers)
+int64_t ibn_simulate_read(const ibn_sim *sim, int32_t index, int64_t most, int64_t *numbers)
 {
     const ibn_attached *self = &sim->attached[index];
     return self->kind->read ? self->kind->read(sim, self, most, numbers) : 0;

@@ -35,7 +35,7 @@ static void *none(int64_t count, int *failed)
     return to;
 }
 
-static void copy_options(ibn_sim *sim, const ibn_sim_options *options)
+static void copy_options(ibn_sim *sim, const ibn_simulate_options *options)
 {
     int *failed = &sim->failed;
     int32_t channels = sim->channels;
@@ -87,7 +87,7 @@ static void copy_network(ibn_sim *sim, const ibn_sim_network *network)
 }
 
 /* Set up the channels, which are sorted by sending device and port.  A device numbers its inputs by in-port. */
-static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn_sim_options *options)
+static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn_simulate_options *options)
 {
     for (int32_t c = 0; c < sim->channels; c++) {
         ibn_channel *channel = &sim->channel[c];
@@ -169,7 +169,7 @@ static void set_traffic(ibn_sim *sim, const ibn_sim_traffic *traffic)
     sim->lists = copy(traffic->lists, 4 * traffic->listed, &sim->failed);
     sim->trace = copy(traffic->trace, 24 * traffic->traced, &sim->failed);
     for (int32_t f = 0; f < sim->flows && !sim->failed; f++)
-        ibn_flow_set(&sim->flow[f], traffic, f);
+        ibn_simulate_flow_set(&sim->flow[f], traffic, f);
 }
 
 static void set_events(ibn_sim *sim)
@@ -177,12 +177,13 @@ static void set_events(ibn_sim *sim)
     sim->packet_free = sim->clcm_free = IBN_NONE;
     sim->slots = 1 << sim->options.wheel_bits;
     sim->slot = copy(NULL, 4LL * IBN_SLOT * sim->slots, &sim->failed);
-    sim->failed |= ibn_sim_more_batches(sim);
+    sim->failed |= ibn_simulate_more_batches(sim);
     sim->busy_slots = copy(NULL, sim->slots / 8, &sim->failed);
     sim->now = -1; /* the first tick to be handled is 0 */
 }
 
-ibn_sim *ibn_sim_new(const ibn_sim_network *network, const ibn_sim_options *options, const ibn_sim_traffic *traffic)
+ibn_sim *ibn_simulate_new(const ibn_sim_network *network, const ibn_simulate_options *options,
+                          const ibn_sim_traffic *traffic)
 {
     ibn_sim *sim = calloc(1, sizeof *sim);
     if (!sim)
@@ -196,7 +197,7 @@ ibn_sim *ibn_sim_new(const ibn_sim_network *network, const ibn_sim_options *opti
     sim->vcs = (int64_t)sim->channels * sim->vls;
     sim->flows = traffic->flows;
     copy_options(sim, options);
-    sim->failed |= ibn_sim_resolve_mechanisms(sim, options);
+    sim->failed |= ibn_simulate_resolve_mechanisms(sim, options);
     copy_network(sim, network);
     set_traffic(sim, traffic);
     set_events(sim);
@@ -207,24 +208,24 @@ ibn_sim *ibn_sim_new(const ibn_sim_network *network, const ibn_sim_options *opti
     if (!sim->failed) {
         set_vcs(sim, network);
         if (sim->options.xoff)
-            ibn_sim_open(sim);
-        sim->failed |= ibn_sim_attach(sim, options);
+            ibn_simulate_open(sim);
+        sim->failed |= ibn_simulate_attach(sim, options);
     }
     if (!sim->failed) {
-        ibn_sim_start_flows(sim);
+        ibn_simulate_start_flows(sim);
         if (sim->options.sample_period)
-            ibn_at(sim, sim->options.sample_period, EV_PERIODIC, PERIODIC_SAMPLE, 0);
+            ibn_simulate_at(sim, sim->options.sample_period, EV_PERIODIC, PERIODIC_SAMPLE, 0);
         if (sim->options.fcp_period)
-            ibn_at(sim, sim->options.fcp_period, EV_PERIODIC, PERIODIC_FCP, 0);
+            ibn_simulate_at(sim, sim->options.fcp_period, EV_PERIODIC, PERIODIC_FCP, 0);
     }
     if (sim->failed) {
-        ibn_sim_free(sim);
+        ibn_simulate_free(sim);
         return NULL;
     }
     return sim;
 }
 
-void ibn_sim_free(ibn_sim *sim)
+void ibn_simulate_free(ibn_sim *sim)
 {
     void *parts[] = {
         sim->channel,   sim->far_end,     sim->counters,    sim->vc,    sim->watch,    sim->queue,       sim->mask,
@@ -235,28 +236,28 @@ void ibn_sim_free(ibn_sim *sim)
         sim->to_check,  sim->busy_slots,  sim->packet,      sim->clcm,  sim->log,      sim->full_inputs, sim->awaiting,
         sim->touch_key,
     };
-    ibn_sim_detach(sim);
+    ibn_simulate_detach(sim);
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
         free(parts[i]);
     free(sim);
 }
 
-void ibn_sim_set_lft(ibn_sim *sim, const uint8_t *lft)
+void ibn_simulate_set_lft(ibn_sim *sim, const uint8_t *lft)
 {
     memcpy(sim->lft, lft, (size_t)sim->switches * (size_t)sim->lids);
 }
 
-void ibn_sim_get_lft(const ibn_sim *sim, uint8_t *lft)
+void ibn_simulate_get_lft(const ibn_sim *sim, uint8_t *lft)
 {
     memcpy(lft, sim->lft, (size_t)sim->switches * (size_t)sim->lids);
 }
 
-void ibn_sim_set_sl2vl(ibn_sim *sim, const uint8_t *sl2vl)
+void ibn_simulate_set_sl2vl(ibn_sim *sim, const uint8_t *sl2vl)
 {
     memcpy(sim->sl2vl, sl2vl, (size_t)sl2vl_bytes(sim));
 }
 
-void ibn_sim_set_sl(ibn_sim *sim, const uint8_t *sl)
+void ibn_simulate_set_sl(ibn_sim *sim, const uint8_t *sl)
 {
     memcpy(sim->sl, sl, (size_t)(sim->sl_rows * sim->lids));
 }

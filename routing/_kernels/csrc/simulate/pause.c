@@ -9,7 +9,7 @@
 #define ENDLESS (1 << 24)
 
 /* Let all VCs send at the start of a simulation with pauses. */
-void ibn_sim_open(ibn_sim *sim)
+void ibn_simulate_open(ibn_sim *sim)
 {
     for (int64_t l = 0; l < sim->vcs; l++) {
         sim->vc[l].buffer += ENDLESS;
@@ -25,7 +25,7 @@ static int32_t inside(const ibn_vc *vc)
 }
 
 /* Record that the occupancy of a VC's buffer has changed, so that it is compared with the thresholds in this tick. */
-void ibn_sim_look_at(ibn_sim *sim, int32_t l)
+void ibn_simulate_look_at(ibn_sim *sim, int32_t l)
 {
     if (!sim->watch[l].to_check) {
         sim->watch[l].to_check = 1;
@@ -39,13 +39,13 @@ void ibn_sim_look_at(ibn_sim *sim, int32_t l)
  */
 static void send_message(ibn_sim *sim, int32_t l)
 {
-    ibn_at(sim, sim->now + sim->channel[l / sim->vls].wire, EV_PAUSE, l, ++sim->watch[l].last_message);
+    ibn_simulate_at(sim, sim->now + sim->channel[l / sim->vls].wire, EV_PAUSE, l, ++sim->watch[l].last_message);
 }
 
 /* Pause the senders of all buffers that have filled to xoff.
  *
  * The function is called in each tick after heads have arrived, before tails leave. */
-void ibn_sim_look_full(ibn_sim *sim)
+void ibn_simulate_look_full(ibn_sim *sim)
 {
     for (int32_t i = 0; i < sim->checks; i++)
         if (!(sim->watch[sim->to_check[i]].last_message & 1) && inside(&sim->vc[sim->to_check[i]]) >= sim->options.xoff)
@@ -55,7 +55,7 @@ void ibn_sim_look_full(ibn_sim *sim)
 /* Resume the senders of all buffers that have drained to xon.
  *
  * The function is called in each tick after tails have left. */
-void ibn_sim_look_empty(ibn_sim *sim)
+void ibn_simulate_look_empty(ibn_sim *sim)
 {
     for (int32_t i = 0; i < sim->checks; i++) {
         int32_t l = sim->to_check[i];
@@ -67,7 +67,7 @@ void ibn_sim_look_empty(ibn_sim *sim)
 }
 
 /* Apply pause message number `word` at the sender of VC l. */
-void ibn_sim_pause(ibn_sim *sim, int32_t l, int32_t word)
+void ibn_simulate_pause(ibn_sim *sim, int32_t l, int32_t word)
 {
     ibn_vc *vc = &sim->vc[l];
     if (word < sim->watch[l].heard)
@@ -78,12 +78,12 @@ void ibn_sim_pause(ibn_sim *sim, int32_t l, int32_t word)
     vc->buffer -= change;
     vc->fccl -= (uint32_t)change;
     if (vc->waiting && sim->channel[l / sim->vls].busy <= sim->now)
-        ibn_touch(sim, l / sim->vls);
+        ibn_simulate_touch(sim, l / sim->vls);
 }
 
 /* Return whether the sender of VC l may send now, or will be allowed to send later even if no packet moves in
  * between. */
-int ibn_sim_may_resume(const ibn_sim *sim, int32_t l)
+int ibn_simulate_may_resume(const ibn_sim *sim, int32_t l)
 {
     return sim->vc[l].reserve < 0 || !(sim->watch[l].last_message & 1) || sim->vc[l].held <= sim->options.xon;
 }

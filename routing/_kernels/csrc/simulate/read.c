@@ -16,7 +16,7 @@ static int64_t free_packets(const ibn_sim *sim)
 /* Return the number of packets that have left their CA, and were neither delivered nor lost. */
 static int64_t in_flight(const ibn_sim *sim)
 {
-    return sim->packets_made - free_packets(sim) - ibn_flow_pressing(sim->flow, sim->flows);
+    return sim->packets_made - free_packets(sim) - ibn_simulate_flow_pressing(sim->flow, sim->flows);
 }
 
 /* Return the number of VCs whose blocks do not add up to the size of their buffer.  It is 0 unless there is a bug. */
@@ -25,7 +25,7 @@ static int64_t broken_vcs(const ibn_sim *sim)
     int64_t broken = 0;
     for (int64_t l = 0; l < sim->vcs; l++) {
         const ibn_vc *vc = &sim->vc[l];
-        broken += ibn_credits(vc) + vc->held + vc->flying + vc->returning != vc->buffer;
+        broken += ibn_simulate_credits(vc) + vc->held + vc->flying + vc->returning != vc->buffer;
     }
     return broken;
 }
@@ -50,7 +50,7 @@ static int64_t misplaced(const ibn_sim *sim)
     return difference;
 }
 
-void ibn_sim_totals(const ibn_sim *sim, int64_t *totals)
+void ibn_simulate_totals(const ibn_sim *sim, int64_t *totals)
 {
     const int64_t values[] = {
         sim->now,       sim->injected,  sim->delivered,      sim->dropped,         in_flight(sim),     sim->hops,
@@ -60,12 +60,12 @@ void ibn_sim_totals(const ibn_sim *sim, int64_t *totals)
     memcpy(totals, values, sizeof values);
 }
 
-void ibn_sim_latencies(const ibn_sim *sim, int64_t *buckets)
+void ibn_simulate_latencies(const ibn_sim *sim, int64_t *buckets)
 {
     memcpy(buckets, sim->latencies, sizeof sim->latencies);
 }
 
-void ibn_sim_channels(const ibn_sim *sim, int64_t *rows)
+void ibn_simulate_channels(const ibn_sim *sim, int64_t *rows)
 {
     for (int32_t c = 0; c < sim->channels; c++, rows += 12) {
         const ibn_channel *channel = &sim->channel[c];
@@ -82,7 +82,7 @@ void ibn_sim_channels(const ibn_sim *sim, int64_t *rows)
     }
 }
 
-void ibn_sim_vcs(const ibn_sim *sim, int64_t *rows)
+void ibn_simulate_vcs(const ibn_sim *sim, int64_t *rows)
 {
     for (int64_t l = 0; l < sim->vcs; l++, rows += 14) {
         const ibn_vc *vc = &sim->vc[l];
@@ -92,7 +92,7 @@ void ibn_sim_vcs(const ibn_sim *sim, int64_t *rows)
         const int64_t row[] = {
             vc->fctbs,
             vc->fccl + (uint32_t)more,
-            ibn_credits(vc) + more,
+            ibn_simulate_credits(vc) + more,
             vc->held,
             vc->flying,
             vc->returning,
@@ -109,7 +109,7 @@ void ibn_sim_vcs(const ibn_sim *sim, int64_t *rows)
     }
 }
 
-void ibn_sim_flows(const ibn_sim *sim, int64_t *rows)
+void ibn_simulate_flows(const ibn_sim *sim, int64_t *rows)
 {
     for (int32_t f = 0; f < sim->flows; f++, rows += 10) {
         const ibn_flow *flow = &sim->flow[f];
@@ -124,7 +124,7 @@ void ibn_sim_flows(const ibn_sim *sim, int64_t *rows)
 /* Copy up to `most` rows of the event log, from row `from` on.
  *
  * Return the number of rows from `from` on, or IBN_NONE if `from` is invalid. */
-int64_t ibn_sim_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows)
+int64_t ibn_simulate_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows)
 {
     if (from < 0 || from > sim->logged)
         return IBN_NONE;
@@ -138,7 +138,7 @@ int64_t ibn_sim_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *row
  *
  * Columns: flow, LID, VC whose buffer holds the packet, VC for which it is queued, blocks, tick of arrival, tick at
  * which it became the head of its queue (-1: it is not the head). */
-int64_t ibn_sim_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
+int64_t ibn_simulate_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
 {
     int64_t count = 0;
     for (int32_t c = 0; c < sim->channels; c++) {
@@ -167,8 +167,8 @@ static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
 {
     const ibn_vc *vc = &sim->vc[out];
     if (sim->options.xoff)
-        return ibn_sim_may_resume(sim, out) || vc->pass;
-    return packet->blocks <= ibn_credits(vc) + vc->returning + vc->pass;
+        return ibn_simulate_may_resume(sim, out) || vc->pass;
+    return packet->blocks <= ibn_simulate_credits(vc) + vc->returning + vc->pass;
 }
 
 /* Write the wait-for graph, in which the buffer of one VC waits for room in the buffer of another.  Return the number
@@ -176,7 +176,7 @@ static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
  *
  * A buffer can move if it is empty, if packets are on the wire to it, or if the first packet of one of its queues can
  * be sent. */
-int64_t ibn_sim_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
+int64_t ibn_simulate_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
 {
     int64_t count = 0;
     for (int64_t l = 0; l < sim->vcs; l++)

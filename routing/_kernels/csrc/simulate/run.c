@@ -36,9 +36,9 @@ static void fcp(ibn_sim *sim)
             continue;
         sim->watch[l].unsent = 0;
         sim->moving--;
-        ibn_at(sim, sim->now + sim->channel[l / sim->vls].wire, EV_CREDIT, (int32_t)l, blocks);
+        ibn_simulate_at(sim, sim->now + sim->channel[l / sim->vls].wire, EV_CREDIT, (int32_t)l, blocks);
     }
-    ibn_at(sim, sim->now + sim->options.fcp_period, EV_PERIODIC, PERIODIC_FCP, 0);
+    ibn_simulate_at(sim, sim->now + sim->options.fcp_period, EV_PERIODIC, PERIODIC_FCP, 0);
 }
 
 /* Account for blocks that have left a VC's buffer.
@@ -50,7 +50,7 @@ static void freed(ibn_sim *sim, int32_t l, int32_t blocks)
     if (sim->options.xoff) {
         sim->vc[l].returning -= blocks;
         sim->vc[l].fccl += (uint32_t)blocks;
-        ibn_sim_look_at(sim, l);
+        ibn_simulate_look_at(sim, l);
         return;
     }
     int before = sim->watch[l].unsent != 0;
@@ -67,7 +67,7 @@ static inline void credit(ibn_sim *sim, int32_t l, int32_t blocks)
     if (vc->waiting) {
         int32_t c = l / sim->vls;
         if (sim->channel[c].busy <= sim->now)
-            ibn_touch(sim, c);
+            ibn_simulate_touch(sim, c);
     }
 }
 
@@ -75,28 +75,28 @@ static void handle_later(ibn_sim *sim, int kind, int32_t subject, int32_t value)
 {
     switch (kind) {
     case EV_HEAD:
-        ibn_sim_head(sim, subject);
+        ibn_simulate_head(sim, subject);
         break;
     case EV_UNSTALL:
-        ibn_sim_unstall(sim, subject);
+        ibn_simulate_unstall(sim, subject);
         break;
     case EV_RULE_END:
-        ibn_sim_rule_end(sim, subject, value);
+        ibn_simulate_rule_end(sim, subject, value);
         break;
     case EV_CONTROL:
-        ibn_sim_control(sim, subject);
+        ibn_simulate_control(sim, subject);
         break;
     case EV_CLCM:
-        ibn_sim_clcm(sim, subject, value);
+        ibn_simulate_clcm(sim, subject, value);
         break;
     case EV_PERIODIC:
         if (subject == PERIODIC_SAMPLE)
-            ibn_sim_sample(sim);
+            ibn_simulate_sample(sim);
         else
             fcp(sim);
         break;
     default:
-        ibn_sim_on_timer(sim, subject, value);
+        ibn_simulate_on_timer(sim, subject, value);
     }
 }
 
@@ -106,7 +106,7 @@ static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value
     case EV_FREE:
         sim->channel[subject].called = 0;
         if (sim->channel[subject].vls)
-            ibn_touch(sim, subject);
+            ibn_simulate_touch(sim, subject);
         break;
     case EV_CREDIT:
         credit(sim, subject, value);
@@ -115,32 +115,32 @@ static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value
         freed(sim, subject, value);
         break;
     case EV_INPUT:
-        ibn_sim_input_free(sim, subject);
+        ibn_simulate_input_free(sim, subject);
         break;
     case EV_INJECT:
         sim->flow[subject].called = 0;
-        ibn_sim_prepare(sim, subject);
+        ibn_simulate_prepare(sim, subject);
         break;
     case EV_PAUSE:
-        ibn_sim_pause(sim, subject, value);
+        ibn_simulate_pause(sim, subject, value);
         break;
     default:
-        ibn_sim_expose(sim, subject);
+        ibn_simulate_expose(sim, subject);
     }
 }
 
 /* Handle all events of one kind below EV_LATER, in any order. */
 static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, int kind, int32_t place)
 {
-    for (; place; place = ibn_batch_before(sim, place)) {
-        int32_t first = ibn_first_event(place);
+    for (; place; place = ibn_simulate_batch_before(sim, place)) {
+        int32_t first = ibn_simulate_first_event(place);
         sim->handled += place - first;
         sim->moving -= place - first;
         sim->crediting -= kind == EV_CREDIT ? place - first : 0;
         if (kind == EV_ARRIVE)
-            ibn_sim_arrive(sim, first, place);
+            ibn_simulate_arrive(sim, first, place);
         else if (kind == EV_DELIVER)
-            ibn_sim_deliver(sim, first, place);
+            ibn_simulate_deliver(sim, first, place);
         else
             for (int32_t i = first; i < place; i++)
                 handle(sim, kind, sim->event[i].subject, sim->event[i].value);
@@ -150,9 +150,9 @@ static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, i
 /* Handle all events of one kind from EV_LATER on, sorted by subject and value. */
 static void handle_laters(ibn_sim *sim, int kind, int32_t place)
 {
-    int32_t count = ibn_sim_gather(sim, place);
+    int32_t count = ibn_simulate_gather(sim, place);
     sim->handled += count;
-    sim->moving -= ibn_moves(kind) ? count : 0;
+    sim->moving -= ibn_simulate_moves(kind) ? count : 0;
     for (int32_t i = 0; i < count; i++)
         handle_later(sim, kind, sim->later[i].subject, sim->later[i].value);
 }
@@ -164,8 +164,8 @@ static void tick(ibn_sim *sim, int64_t time)
     sim->now = time;
     while (sim->heap_size && sim->heap[0].time == time) {
         ibn_distant distant = sim->heap[0];
-        ibn_sim_heap_pop(sim);
-        ibn_put(sim, at, distant.kind, distant.event.subject, distant.event.value);
+        ibn_simulate_heap_pop(sim);
+        ibn_simulate_put(sim, at, distant.kind, distant.event.subject, distant.event.value);
     }
     sim->busy_slots[at >> 6] &= ~(1ull << (at & 63));
     memcpy(places, &sim->slot[at * IBN_SLOT], sizeof places);
@@ -184,12 +184,12 @@ static void tick(ibn_sim *sim, int64_t time)
         if (places[kind])
             handle_laters(sim, kind, places[kind]);
     if (sim->checks)
-        ibn_sim_look_full(sim);
+        ibn_simulate_look_full(sim);
     if (sim->options.xoff)
         handle_batches(sim, EV_FREED, places[EV_FREED]);
-    ibn_sim_arbitrate(sim);
+    ibn_simulate_arbitrate(sim);
     if (sim->checks)
-        ibn_sim_look_empty(sim);
+        ibn_simulate_look_empty(sim);
 }
 
 /* Run until a tick is reached, a number of events is handled, or the simulation ends.
@@ -197,13 +197,14 @@ static void tick(ibn_sim *sim, int64_t time)
  * Return 1 if memory runs out, else 0.
  *
  * stop_info[3]: reason for stopping, present tick, events handled since the start. */
-int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info)
+int ibn_simulate_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info)
 {
     int64_t reason = STOP_TIME, most = sim->handled + events;
     for (;;) {
         int64_t inside = sim->injected - sim->delivered - sim->dropped, time;
         /* A run ends with the last packet, without waiting for the credits that return for it. */
-        if (sim->moving == sim->crediting && !inside && !sim->gated && !ibn_flow_pressing(sim->flow, sim->flows)) {
+        if (sim->moving == sim->crediting && !inside && !sim->gated
+            && !ibn_simulate_flow_pressing(sim->flow, sim->flows)) {
             reason = STOP_EMPTY;
             break;
         }

@@ -67,7 +67,7 @@ typedef struct {
     const uint8_t *mechanism_names;   /* [mechanisms][16] name of each mechanism, padded with zeros */
     const int64_t *mechanism_counts;  /* [mechanisms] number of settings of each mechanism */
     const int64_t *mechanism_numbers; /* settings of all mechanisms, in order of the mechanisms */
-} ibn_sim_options;
+} ibn_simulate_options;
 /* Traffic of a simulation: its flows and their messages. */
 typedef struct {
     int32_t flows;          /* number of flows */
@@ -80,40 +80,41 @@ typedef struct {
 } ibn_sim_traffic;
 typedef struct ibn_sim ibn_sim;
 /* Create a simulation at tick 0.  All arrays are copied.  Return NULL if memory runs out. */
-ibn_sim *ibn_sim_new(const ibn_sim_network *network, const ibn_sim_options *options, const ibn_sim_traffic *traffic);
-void ibn_sim_free(ibn_sim *sim);
+ibn_sim *ibn_simulate_new(const ibn_sim_network *network, const ibn_simulate_options *options,
+                          const ibn_sim_traffic *traffic);
+void ibn_simulate_free(ibn_sim *sim);
 /* Run to tick `until` or for `events` more events.  Return 1 if memory runs out, otherwise 0.
  *
  * stop_info[3]: reason for stopping, present tick, events handled since the start. */
-int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info);
+int ibn_simulate_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info);
 /* Write buckets[2][2048]: number of packets, and number of messages, with a latency in each bucket. */
-void ibn_sim_latencies(const ibn_sim *sim, int64_t *buckets);
+void ibn_simulate_latencies(const ibn_sim *sim, int64_t *buckets);
 /* Write totals, or one row for each channel, VC or flow.  The Python wrapper simulate.py names the columns. */
-void ibn_sim_totals(const ibn_sim *sim, int64_t *totals);
-void ibn_sim_channels(const ibn_sim *sim, int64_t *counters);
-void ibn_sim_vcs(const ibn_sim *sim, int64_t *rows);
-void ibn_sim_flows(const ibn_sim *sim, int64_t *flows);
+void ibn_simulate_totals(const ibn_sim *sim, int64_t *totals);
+void ibn_simulate_channels(const ibn_sim *sim, int64_t *counters);
+void ibn_simulate_vcs(const ibn_sim *sim, int64_t *rows);
+void ibn_simulate_flows(const ibn_sim *sim, int64_t *flows);
 /* Write up to `most` rows of the event log or of the queued packets.  Return the total number of rows. */
-int64_t ibn_sim_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows);
-int64_t ibn_sim_packets(const ibn_sim *sim, int64_t most, int64_t *rows);
+int64_t ibn_simulate_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows);
+int64_t ibn_simulate_packets(const ibn_sim *sim, int64_t most, int64_t *rows);
 /* Write the wait-for graph of the VCs: up to `most` edges, and can_move[VCs].  Return the total number of edges. */
-int64_t ibn_sim_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move);
+int64_t ibn_simulate_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move);
 /* Replace a routing table by a table of equal shape, or read the present LFTs. */
-void ibn_sim_set_lft(ibn_sim *sim, const uint8_t *lft);
-void ibn_sim_set_sl2vl(ibn_sim *sim, const uint8_t *sl2vl);
-void ibn_sim_set_sl(ibn_sim *sim, const uint8_t *sl);
-void ibn_sim_get_lft(const ibn_sim *sim, uint8_t *lft);
+void ibn_simulate_set_lft(ibn_sim *sim, const uint8_t *lft);
+void ibn_simulate_set_sl2vl(ibn_sim *sim, const uint8_t *sl2vl);
+void ibn_simulate_set_sl(ibn_sim *sim, const uint8_t *sl);
+void ibn_simulate_get_lft(const ibn_sim *sim, uint8_t *lft);
 /* Take both directions of a link down, or bring them up.
  *
- * ibn_sim_fail returns the number of packets lost, and ibn_sim_restore returns 0.  Both functions return -1 if the link
+ * ibn_simulate_fail returns the number of packets lost, and ibn_simulate_restore returns 0.  Both functions return -1 if the link
  * already was in the requested state. */
-int64_t ibn_sim_fail(ibn_sim *sim, int32_t channel);
-int ibn_sim_restore(ibn_sim *sim, int32_t channel);
+int64_t ibn_simulate_fail(ibn_sim *sim, int32_t channel);
+int ibn_simulate_restore(ibn_sim *sim, int32_t channel);
 /* Give a command to a mechanism, or read its results: up to `most` numbers.  `index` is its number in the options.
  *
- * ibn_sim_read returns how many numbers there are. */
-void ibn_sim_command(ibn_sim *sim, int32_t index, const int64_t *numbers, int64_t count);
-int64_t ibn_sim_read(const ibn_sim *sim, int32_t index, int64_t most, int64_t *numbers);
+ * ibn_simulate_read returns how many numbers there are. */
+void ibn_simulate_command(ibn_sim *sim, int32_t index, const int64_t *numbers, int64_t count);
+int64_t ibn_simulate_read(const ibn_sim *sim, int32_t index, int64_t most, int64_t *numbers);
 /* Stop a flow: from tick `at` on, it begins no further message. */
-void ibn_sim_stop_flow(ibn_sim *sim, int32_t flow, int64_t at);
+void ibn_simulate_stop_flow(ibn_sim *sim, int32_t flow, int64_t at);
 #endif

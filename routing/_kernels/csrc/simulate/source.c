@@ -4,36 +4,36 @@
 #include "simulate/internal/queue.h"
 
 /* Queue the next packet of a flow at its CA's port, or schedule an event for the due time of its next message. */
-void ibn_sim_prepare(ibn_sim *sim, int32_t f)
+void ibn_simulate_prepare(ibn_sim *sim, int32_t f)
 {
     ibn_flow *flow = &sim->flow[f];
-    int next = ibn_flow_next(flow, sim->lists, sim->trace, sim->now);
+    int next = ibn_simulate_flow_next(flow, sim->lists, sim->trace, sim->now);
     if (next == FLOW_LATER)
-        ibn_at(sim, flow->due, EV_INJECT, f, 0);
-    if (next != FLOW_NOW || (sim->hooks & IBN_HOOK_GATE && !ibn_sim_gate(sim, f)))
+        ibn_simulate_at(sim, flow->due, EV_INJECT, f, 0);
+    if (next != FLOW_NOW || (sim->hooks & IBN_HOOK_GATE && !ibn_simulate_gate(sim, f)))
         return;
-    int32_t p = ibn_new_packet(sim);
+    int32_t p = ibn_simulate_new_packet(sim);
     if (p == IBN_NONE)
         return;
     ibn_packet *packet = &sim->packet[p];
-    ibn_flow_cut(flow, f, packet, p, sim->now);
+    ibn_simulate_flow_cut(flow, f, packet, p, sim->now);
     packet->ready = sim->now;
     packet->sl = sim->sl[flow->sl_row * sim->lids + flow->lid];
     if (sim->hooks & IBN_HOOK_MADE)
-        ibn_sim_on_made(sim, p);
-    ibn_enqueue(sim, p, flow->channel, sim->ca_sl2vl[packet->sl], flow->index, 0);
+        ibn_simulate_on_made(sim, p);
+    ibn_simulate_enqueue(sim, p, flow->channel, sim->ca_sl2vl[packet->sl], flow->index, 0);
 }
 
 /* Start all flows of a simulation. */
-void ibn_sim_start_flows(ibn_sim *sim)
+void ibn_simulate_start_flows(ibn_sim *sim)
 {
     for (int32_t f = 0; f < sim->flows; f++) {
-        ibn_flow_start(&sim->flow[f], sim->options.seed, sim->trace);
-        ibn_sim_prepare(sim, f);
+        ibn_simulate_flow_start(&sim->flow[f], sim->options.seed, sim->trace);
+        ibn_simulate_prepare(sim, f);
     }
 }
 
-void ibn_sim_stop_flow(ibn_sim *sim, int32_t f, int64_t at)
+void ibn_simulate_stop_flow(ibn_sim *sim, int32_t f, int64_t at)
 {
     sim->flow[f].stop = at;
 }

@@ -19,7 +19,7 @@ IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
     int32_t out = sim->at_port[device * 256 + port];
     int32_t l = packet->vc;
     if (out == IBN_NONE || out == from->reverse) {
-        int32_t down = out == IBN_NONE ? ibn_sim_down_at(sim, device, port) : IBN_NONE;
+        int32_t down = out == IBN_NONE ? ibn_simulate_down_at(sim, device, port) : IBN_NONE;
         if (down == IBN_NONE) {
             sim->counters[packet->channel].relay++;
         } else {
@@ -27,7 +27,7 @@ IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
             sim->counters[down].down++;
         }
         sim->vc[l].held -= packet->blocks;
-        ibn_sim_lose(sim, p);
+        ibn_simulate_lose(sim, p);
         return 0;
     }
     int vl;
@@ -40,19 +40,19 @@ IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
     if (vl >= sim->vls || vl == NO_VL) {
         sim->counters[out].discards++;
         sim->vc[l].held -= packet->blocks;
-        ibn_sim_lose(sim, p);
+        ibn_simulate_lose(sim, p);
         return 0;
     }
     if (!plain && sim->vc[out * sim->vls + vl].stalled) {
         sim->counters[out].discards++;
         sim->counters[out].stalled++;
         sim->vc[l].held -= packet->blocks;
-        ibn_sim_lose(sim, p);
+        ibn_simulate_lose(sim, p);
         return 0;
     }
-    ibn_enqueue(sim, p, out, vl, from->in_index, plain);
+    ibn_simulate_enqueue(sim, p, out, vl, from->in_index, plain);
     if (!plain && sim->hooks & IBN_HOOK_QUEUED)
-        ibn_sim_on_queued(sim, p, out * sim->vls + vl);
+        ibn_simulate_on_queued(sim, p, out * sim->vls + vl);
     return 1;
 }
 
@@ -67,14 +67,14 @@ IBN_SPECIALIZED void arrive(ibn_sim *sim, int32_t p, int plain)
     vc->flying -= packet->blocks;
     if (vc->held + packet->blocks > vc->buffer + vc->reserve) {
         sim->counters[packet->channel].overrun++;
-        ibn_sim_note(sim, LOG_OVERRUN, l, packet->lid, packet->blocks, 0);
-        ibn_sim_lose(sim, p);
+        ibn_simulate_note(sim, LOG_OVERRUN, l, packet->lid, packet->blocks, 0);
+        ibn_simulate_lose(sim, p);
         return;
     }
     vc->held += packet->blocks;
     packet->ready = sim->now;
     if (!plain && sim->options.xoff)
-        ibn_sim_look_at(sim, l);
+        ibn_simulate_look_at(sim, l);
     if (!plain && sim->options.single_fifo) {
         ibn_watch *watch = &sim->watch[l];
         packet->next = IBN_NONE;
@@ -84,7 +84,7 @@ IBN_SPECIALIZED void arrive(ibn_sim *sim, int32_t p, int plain)
             sim->packet[watch->hidden.tail].next = p;
         watch->hidden.tail = p;
         if (!watch->busy_input)
-            ibn_sim_expose(sim, l);
+            ibn_simulate_expose(sim, l);
         return;
     }
     forward(sim, p, plain);
@@ -92,7 +92,7 @@ IBN_SPECIALIZED void arrive(ibn_sim *sim, int32_t p, int plain)
 
 /* Forward the first packet of a single FIFO to its output queue.  If the packet is dropped, continue with the next one.
  */
-void ibn_sim_expose(ibn_sim *sim, int32_t l)
+void ibn_simulate_expose(ibn_sim *sim, int32_t l)
 {
     ibn_watch *watch = &sim->watch[l];
     watch->busy_input = 0;
@@ -115,24 +115,24 @@ static inline void deliver(ibn_sim *sim, int32_t p)
     if (sim->options.xoff)
         vc->fccl += (uint32_t)packet->blocks;
     else
-        ibn_give_back(sim, packet->channel, packet->vc, packet->blocks, sim->now, 0);
+        ibn_simulate_give_back(sim, packet->channel, packet->vc, packet->blocks, sim->now, 0);
     if (sim->lid_device[packet->lid] != sim->far_end[packet->channel].device) {
         sim->counters[packet->channel].relay++; /* The tables have changed, and this CA does not own the LID. */
-        ibn_sim_gone(sim, p);
+        ibn_simulate_gone(sim, p);
         return;
     }
-    ibn_flow_got(&sim->flow[packet->flow], packet, sim->now, sim->latencies);
-    if (ibn_flow_opens(&sim->flow[packet->flow]))
-        ibn_at(sim, sim->now + 1, EV_INJECT, packet->flow, 0);
+    ibn_simulate_flow_got(&sim->flow[packet->flow], packet, sim->now, sim->latencies);
+    if (ibn_simulate_flow_opens(&sim->flow[packet->flow]))
+        ibn_simulate_at(sim, sim->now + 1, EV_INJECT, packet->flow, 0);
     sim->delivered++;
     sim->delivered_bytes += packet->bytes;
     if (sim->hooks & IBN_HOOK_DELIVERED)
-        ibn_sim_on_delivered(sim, p);
-    ibn_free_packet(sim, p);
+        ibn_simulate_on_delivered(sim, p);
+    ibn_simulate_free_packet(sim, p);
 }
 
 /* Handle a batch of events: packets whose heads can be forwarded at a switch. */
-void ibn_sim_arrive(ibn_sim *sim, int32_t from, int32_t to)
+void ibn_simulate_arrive(ibn_sim *sim, int32_t from, int32_t to)
 {
     if (sim->plain)
         for (int32_t i = from; i < to; i++)
@@ -143,7 +143,7 @@ void ibn_sim_arrive(ibn_sim *sim, int32_t from, int32_t to)
 }
 
 /* Handle a batch of events: packets whose tails have reached a CA. */
-void ibn_sim_deliver(ibn_sim *sim, int32_t from, int32_t to)
+void ibn_simulate_deliver(ibn_sim *sim, int32_t from, int32_t to)
 {
     for (int32_t i = from; i < to; i++)
         deliver(sim, sim->event[i].subject);

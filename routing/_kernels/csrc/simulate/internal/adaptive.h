@@ -118,7 +118,7 @@ struct ibn_adaptive {
     int64_t now,     /* present tick */
         vcs;         /* number of VCs: channels x vls */
     /* the options; the arrays in them are not used, because the fields below have copies */
-    ibn_adaptive_options options;
+    ibn_simulate_adaptive_options options;
     ibn_adaptive_channel *channel; /* [channels] state of each channel */
     ibn_adaptive_vc *vc;           /* [vcs] state of each VC */
     ibn_adaptive_device *device;   /* [devices] state of each device */
@@ -177,37 +177,37 @@ struct ibn_adaptive {
 
 #pragma GCC visibility push(hidden)
 /* Functions of adaptive_events.c.  They store events, packets and pings. */
-int ibn_av_more(void **array, int32_t made, size_t size);
-void ibn_av_at(ibn_adaptive *sim, int64_t time, int kind, int32_t subject, int32_t value);
-int32_t ibn_av_new_packet(ibn_adaptive *sim);
-void ibn_av_free_packet(ibn_adaptive *sim, int32_t p);
-int32_t ibn_av_new_ping(ibn_adaptive *sim);
-void ibn_av_free_ping(ibn_adaptive *sim, int32_t ping);
+int ibn_simulate_adaptive_more(void **array, int32_t made, size_t size);
+void ibn_simulate_adaptive_at(ibn_adaptive *sim, int64_t time, int kind, int32_t subject, int32_t value);
+int32_t ibn_simulate_adaptive_new_packet(ibn_adaptive *sim);
+void ibn_simulate_adaptive_free_packet(ibn_adaptive *sim, int32_t p);
+int32_t ibn_simulate_adaptive_new_ping(ibn_adaptive *sim);
+void ibn_simulate_adaptive_free_ping(ibn_adaptive *sim, int32_t ping);
 /* Functions of adaptive_choose.c.  They choose the VC on which a packet continues. */
-int32_t ibn_av_better(const ibn_adaptive *sim, int32_t best, int32_t c, int32_t vls, int32_t p);
-int32_t ibn_av_first_vl(const ibn_adaptive *sim, int32_t p);
-int32_t ibn_av_choose(const ibn_adaptive *sim, int32_t p, int32_t from);
-int32_t ibn_av_choose_saved(const ibn_adaptive *sim, int32_t p, int32_t s);
-int32_t ibn_av_escape(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t s, uint8_t *sl);
-int ibn_av_only_escape(const ibn_adaptive *sim, int32_t from);
-int ibn_av_marked(const ibn_adaptive *sim, int32_t c);
-int ibn_av_for_other(const ibn_adaptive *sim, int32_t c, int32_t p);
+int32_t ibn_simulate_adaptive_better(const ibn_adaptive *sim, int32_t best, int32_t c, int32_t vls, int32_t p);
+int32_t ibn_simulate_adaptive_first_vl(const ibn_adaptive *sim, int32_t p);
+int32_t ibn_simulate_adaptive_choose(const ibn_adaptive *sim, int32_t p, int32_t from);
+int32_t ibn_simulate_adaptive_choose_saved(const ibn_adaptive *sim, int32_t p, int32_t s);
+int32_t ibn_simulate_adaptive_escape(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t s, uint8_t *sl);
+int ibn_simulate_adaptive_only_escape(const ibn_adaptive *sim, int32_t from);
+int ibn_simulate_adaptive_marked(const ibn_adaptive *sim, int32_t c);
+int ibn_simulate_adaptive_for_other(const ibn_adaptive *sim, int32_t c, int32_t p);
 /* Functions of adaptive_move.c.  They move packets. */
-void ibn_av_serve(ibn_adaptive *sim, int32_t d);
-void ibn_av_arrive(ibn_adaptive *sim, int32_t p);
-void ibn_av_deliver(ibn_adaptive *sim, int32_t p);
-void ibn_av_show(ibn_adaptive *sim, int32_t l);
-void ibn_av_prepare(ibn_adaptive *sim, int32_t f);
-void ibn_av_take(ibn_adaptive *sim, int32_t l, int64_t end);
-int64_t ibn_av_end(ibn_adaptive_channel *channel, const ibn_packet *packet, int64_t now);
+void ibn_simulate_adaptive_serve(ibn_adaptive *sim, int32_t d);
+void ibn_simulate_adaptive_arrive(ibn_adaptive *sim, int32_t p);
+void ibn_simulate_adaptive_deliver(ibn_adaptive *sim, int32_t p);
+void ibn_simulate_adaptive_show(ibn_adaptive *sim, int32_t l);
+void ibn_simulate_adaptive_prepare(ibn_adaptive *sim, int32_t f);
+void ibn_simulate_adaptive_take(ibn_adaptive *sim, int32_t l, int64_t end);
+int64_t ibn_simulate_adaptive_end(ibn_adaptive_channel *channel, const ibn_packet *packet, int64_t now);
 /* Functions of adaptive_recover.c.  They resolve deadlocks. */
-void ibn_av_token(ibn_adaptive *sim, int32_t s);
-void ibn_av_ping(ibn_adaptive *sim, int32_t c, int32_t ping);
-void ibn_av_sample(ibn_adaptive *sim);
+void ibn_simulate_adaptive_token(ibn_adaptive *sim, int32_t s);
+void ibn_simulate_adaptive_ping(ibn_adaptive *sim, int32_t c, int32_t ping);
+void ibn_simulate_adaptive_sample(ibn_adaptive *sim);
 #pragma GCC visibility pop
 
 /* Mark a device, so that it is served after all events of this tick. */
-static inline void ibn_av_touch(ibn_adaptive *sim, int32_t d)
+static inline void ibn_simulate_adaptive_touch(ibn_adaptive *sim, int32_t d)
 {
     if (!sim->device[d].touched) {
         sim->device[d].touched = 1;
@@ -216,20 +216,20 @@ static inline void ibn_av_touch(ibn_adaptive *sim, int32_t d)
 }
 
 /* Return the switch that has the queue of a VC, which is the receiver of the VC. */
-static inline int32_t ibn_av_at_switch(const ibn_adaptive *sim, int32_t l)
+static inline int32_t ibn_simulate_adaptive_at_switch(const ibn_adaptive *sim, int32_t l)
 {
     return sim->channel[sim->vc[l].channel].dst;
 }
 
 /* Return the head packet of a VC, which is the only packet of its queue that can be forwarded.  Return IBN_NONE if
  * there is none. */
-static inline int32_t ibn_av_shown(const ibn_adaptive *sim, int32_t l)
+static inline int32_t ibn_simulate_adaptive_shown(const ibn_adaptive *sim, int32_t l)
 {
     return sim->vc[l].leaving ? IBN_NONE : sim->vc[l].queue.head;
 }
 
 /* Return the serial number of a packet, which is unique in the simulation.  For IBN_NONE, return -1. */
-static inline int64_t ibn_av_serial(const ibn_adaptive *sim, int32_t p)
+static inline int64_t ibn_simulate_adaptive_serial(const ibn_adaptive *sim, int32_t p)
 {
     return p == IBN_NONE ? -1 : sim->packet[p].headed;
 }
@@ -237,7 +237,8 @@ static inline int64_t ibn_av_serial(const ibn_adaptive *sim, int32_t p)
 /* Return the channels by which packet p may continue from switch s to another switch.
  *
  * Their number is stored in *count. */
-static inline const int32_t *ibn_av_choices(const ibn_adaptive *sim, int32_t s, int32_t p, int32_t *count)
+static inline const int32_t *ibn_simulate_adaptive_choices(const ibn_adaptive *sim, int32_t s, int32_t p,
+                                                           int32_t *count)
 {
     int64_t row = (int64_t)s * sim->options.columns + sim->lid_column[sim->packet[p].lid];
     *count = sim->choice_first[row + 1] - sim->choice_first[row];

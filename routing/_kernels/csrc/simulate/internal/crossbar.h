@@ -10,26 +10,26 @@
 #define IBN_PORT_WORDS 4 /* number of 64-bit words with one bit for each port of a switch */
 
 /* Return whether an input of a switch already sends as many packets as the crossbar allows. */
-static inline int ibn_input_full(const ibn_sim *sim, int32_t device, int32_t input)
+static inline int ibn_simulate_input_full(const ibn_sim *sim, int32_t device, int32_t input)
 {
     return sim->full_inputs[device * IBN_PORT_WORDS + (input >> 6)] >> (input & 63) & 1;
 }
 
 /* Record that channel c waits for an input that must first finish sending another packet.  When the input is free,
  * channel c is arbitrated. */
-static inline void ibn_await_input(ibn_sim *sim, int32_t c)
+static inline void ibn_simulate_await_input(ibn_sim *sim, int32_t c)
 {
     int32_t device = sim->channel[c].src, output = c - sim->out_first[device];
     sim->awaiting[device * IBN_PORT_WORDS + (output >> 6)] |= 1ull << (output & 63);
 }
 
 /* Let the input of channel c send one more packet until tick `end`. */
-static inline void ibn_occupy_input(ibn_sim *sim, int32_t c, int64_t end)
+static inline void ibn_simulate_occupy_input(ibn_sim *sim, int32_t c, int64_t end)
 {
     ibn_channel *channel = &sim->channel[c];
     if (++channel->sending == sim->options.speedup)
         sim->full_inputs[channel->dst * IBN_PORT_WORDS + (channel->in_index >> 6)] |= 1ull << (channel->in_index & 63);
-    ibn_at(sim, end, EV_INPUT, c, 0);
+    ibn_simulate_at(sim, end, EV_INPUT, c, 0);
 }
 
 #endif

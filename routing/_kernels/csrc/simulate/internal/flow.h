@@ -18,7 +18,7 @@ enum { FLOW_NOTHING, FLOW_LATER, FLOW_NOW };
 
 /* Copy row f of the wrapper's arrays to a flow.  FLOW_NUMBERS and FLOW_REALS of simulation_handle.py name the columns.
  */
-static inline void ibn_flow_set(ibn_flow *flow, const ibn_sim_traffic *traffic, int64_t f)
+static inline void ibn_simulate_flow_set(ibn_flow *flow, const ibn_sim_traffic *traffic, int64_t f)
 {
     const int64_t *n = traffic->numbers + f * IBN_FLOW_NUMBERS;
     const double *r = traffic->reals + f * IBN_FLOW_REALS;
@@ -47,25 +47,26 @@ static inline void ibn_flow_set(ibn_flow *flow, const ibn_sim_traffic *traffic, 
 }
 
 /* Convert a random number to a fraction of at least 0 and below 1. */
-static inline double ibn_fraction(uint64_t number)
+static inline double ibn_simulate_fraction(uint64_t number)
 {
     return (double)(number >> 11) * 0x1p-53;
 }
 
 /* Return one of the `count` LIDs in `lists` that begin at position `list`.  The upper half of a random number selects
  * the LID. */
-static inline int32_t ibn_pick(const int32_t *lists, int32_t list, int32_t count, uint64_t number)
+static inline int32_t ibn_simulate_pick(const int32_t *lists, int32_t list, int32_t count, uint64_t number)
 {
     return lists[list + (int32_t)(((number >> 32) * (uint64_t)count) >> 32)];
 }
 
 /* Choose the destination LID of message n of a flow. */
-static inline int32_t ibn_flow_destination(const ibn_flow *flow, const int32_t *lists, int64_t n)
+static inline int32_t ibn_simulate_flow_destination(const ibn_flow *flow, const int32_t *lists, int64_t n)
 {
-    uint64_t number = ibn_number(flow->key, 4 * (uint64_t)n + 1);
+    uint64_t number = ibn_simulate_number(flow->key, 4 * (uint64_t)n + 1);
     int32_t others = flow->count - (flow->self >= 0), step;
-    if (flow->pattern == PATTERN_HOTSPOT && ibn_fraction(ibn_number(flow->key, 4 * (uint64_t)n + 2)) < flow->hot)
-        return ibn_pick(lists, flow->hot_list, flow->hot_count, number);
+    if (flow->pattern == PATTERN_HOTSPOT
+        && ibn_simulate_fraction(ibn_simulate_number(flow->key, 4 * (uint64_t)n + 2)) < flow->hot)
+        return ibn_simulate_pick(lists, flow->hot_list, flow->hot_count, number);
     if (flow->pattern == PATTERN_CYCLE)
         step = (int32_t)(n % others);
     else
@@ -76,9 +77,9 @@ static inline int32_t ibn_flow_destination(const ibn_flow *flow, const int32_t *
 }
 
 /* Set the tick at which message n of a flow is due.  flow->due must be the due time of message n - 1. */
-static inline void ibn_flow_due(ibn_flow *flow, const int64_t *trace, int64_t n)
+static inline void ibn_simulate_flow_due(ibn_flow *flow, const int64_t *trace, int64_t n)
 {
-    double u = ibn_fraction(ibn_number(flow->key, 4 * (uint64_t)n));
+    double u = ibn_simulate_fraction(ibn_simulate_number(flow->key, 4 * (uint64_t)n));
     switch (flow->process) {
     case PROCESS_POISSON:
         flow->clock += -log(1.0 - u) * flow->mean;
@@ -90,7 +91,7 @@ static inline void ibn_flow_due(ibn_flow *flow, const int64_t *trace, int64_t n)
         break;
     case PROCESS_BURSTY:
         flow->clock += flow->mean;
-        if (n == 0 || ibn_fraction(ibn_number(flow->key, 4 * (uint64_t)n + 3)) * flow->burst < 1.0)
+        if (n == 0 || ibn_simulate_fraction(ibn_simulate_number(flow->key, 4 * (uint64_t)n + 3)) * flow->burst < 1.0)
             flow->clock += -log(1.0 - u) * flow->gap;
         flow->due = flow->start + (int64_t)ceil(flow->clock);
         break;
@@ -104,34 +105,34 @@ static inline void ibn_flow_due(ibn_flow *flow, const int64_t *trace, int64_t n)
 }
 
 /* Begin the next message of a flow: set its destination and size, and the due time of the message after it. */
-static inline void ibn_flow_begin(ibn_flow *flow, const int32_t *lists, const int64_t *trace, int64_t now)
+static inline void ibn_simulate_flow_begin(ibn_flow *flow, const int32_t *lists, const int64_t *trace, int64_t now)
 {
     int64_t n = flow->made++;
     if (flow->process == PROCESS_TRACE) {
         flow->lid = (int32_t)trace[3 * (flow->list + n) + 1];
         flow->left = (int32_t)trace[3 * (flow->list + n) + 2];
     } else {
-        flow->lid = ibn_flow_destination(flow, lists, n);
+        flow->lid = ibn_simulate_flow_destination(flow, lists, n);
         flow->left = flow->bytes;
     }
     flow->born = flow->process == PROCESS_PERSISTENT ? now : flow->due;
-    ibn_flow_due(flow, trace, n + 1);
+    ibn_simulate_flow_due(flow, trace, n + 1);
 }
 
 /* Prepare a flow for its first message. */
-static inline void ibn_flow_start(ibn_flow *flow, uint64_t seed, const int64_t *trace)
+static inline void ibn_simulate_flow_start(ibn_flow *flow, uint64_t seed, const int64_t *trace)
 {
-    flow->key = ibn_key(seed, 1, (uint64_t)flow->channel << 20 | (uint64_t)flow->index);
+    flow->key = ibn_simulate_key(seed, 1, (uint64_t)flow->channel << 20 | (uint64_t)flow->index);
     flow->head = IBN_NONE;
-    ibn_flow_due(flow, trace, 0);
+    ibn_simulate_flow_due(flow, trace, 0);
 }
 
 /* Determine the next step of a flow, and begin its next message if one is due.
  *
- * FLOW_NOW: the caller has to create a packet of the message now (ibn_flow_cut).  FLOW_LATER: the caller has to
+ * FLOW_NOW: the caller has to create a packet of the message now (ibn_simulate_flow_cut).  FLOW_LATER: the caller has to
  * schedule an injection event for flow->due.  FLOW_NOTHING: the caller does nothing.  A packet is already at the CA's
  * port, an event is pending, no message is left, or the flow's window is full. */
-static inline int ibn_flow_next(ibn_flow *flow, const int32_t *lists, const int64_t *trace, int64_t now)
+static inline int ibn_simulate_flow_next(ibn_flow *flow, const int32_t *lists, const int64_t *trace, int64_t now)
 {
     if (flow->head != IBN_NONE)
         return FLOW_NOTHING;
@@ -150,13 +151,13 @@ static inline int ibn_flow_next(ibn_flow *flow, const int32_t *lists, const int6
     }
     if (now >= flow->stop && flow->process == PROCESS_PERSISTENT)
         return FLOW_NOTHING;
-    ibn_flow_begin(flow, lists, trace, now);
+    ibn_simulate_flow_begin(flow, lists, trace, now);
     return FLOW_NOW;
 }
 
 /* Create packet p from the next bytes of the current message of flow f, and make it the packet that waits at the CA's
  * port. */
-static inline void ibn_flow_cut(ibn_flow *flow, int32_t f, ibn_packet *packet, int32_t p, int64_t now)
+static inline void ibn_simulate_flow_cut(ibn_flow *flow, int32_t f, ibn_packet *packet, int32_t p, int64_t now)
 {
     packet->bytes = (uint16_t)(flow->left < flow->mtu ? flow->left : flow->mtu);
     packet->blocks = (uint16_t)((packet->bytes + IBN_BLOCK - 1) / IBN_BLOCK);
@@ -171,7 +172,7 @@ static inline void ibn_flow_cut(ibn_flow *flow, int32_t f, ibn_packet *packet, i
 }
 
 /* Count a packet that begins to leave its source CA. */
-static inline void ibn_flow_sent(ibn_flow *flow, ibn_packet *packet, int64_t now)
+static inline void ibn_simulate_flow_sent(ibn_flow *flow, ibn_packet *packet, int64_t now)
 {
     packet->entered = now;
     flow->sent_packets++;
@@ -182,7 +183,7 @@ static inline void ibn_flow_sent(ibn_flow *flow, ibn_packet *packet, int64_t now
  *
  * Latencies below 64 ticks have separate buckets.  Above, each power of two has 32 buckets of equal width, so a bucket
  * is at most 3.2 % wide. */
-static inline int32_t ibn_latency_bucket(int64_t latency)
+static inline int32_t ibn_simulate_latency_bucket(int64_t latency)
 {
     if (latency < 64)
         return (int32_t)(latency > 0 ? latency : 0);
@@ -191,11 +192,11 @@ static inline int32_t ibn_latency_bucket(int64_t latency)
 }
 
 /* Count a packet whose tail has reached its destination CA, and add its latency. */
-static inline void ibn_flow_got(ibn_flow *flow, const ibn_packet *packet, int64_t now,
-                                int64_t latencies[2][IBN_LATENCY_BUCKETS])
+static inline void ibn_simulate_flow_got(ibn_flow *flow, const ibn_packet *packet, int64_t now,
+                                         int64_t latencies[2][IBN_LATENCY_BUCKETS])
 {
     int64_t latency = now - packet->born;
-    int32_t bucket = ibn_latency_bucket(latency);
+    int32_t bucket = ibn_simulate_latency_bucket(latency);
     latencies[0][bucket]++;
     latencies[1][bucket] += packet->last;
     flow->packets++;
@@ -210,7 +211,7 @@ static inline void ibn_flow_got(ibn_flow *flow, const ibn_packet *packet, int64_
 /* Return whether the end of a packet makes room in the full window of its flow.
  *
  * If so, the caller schedules an injection event one tick later. */
-static inline int ibn_flow_opens(ibn_flow *flow)
+static inline int ibn_simulate_flow_opens(ibn_flow *flow)
 {
     int shut = flow->shut;
     flow->shut = 0;
@@ -218,7 +219,7 @@ static inline int ibn_flow_opens(ibn_flow *flow)
 }
 
 /* Return the number of flows whose next packet waits at the CA's port. */
-static inline int64_t ibn_flow_pressing(const ibn_flow *flow, int32_t flows)
+static inline int64_t ibn_simulate_flow_pressing(const ibn_flow *flow, int32_t flows)
 {
     int64_t count = 0;
     for (int32_t f = 0; f < flows; f++)

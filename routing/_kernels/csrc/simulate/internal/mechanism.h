@@ -27,7 +27,7 @@ struct ibn_mechanism {
     /* Free the memory to which the state points. */
     void (*detach)(ibn_sim *sim, ibn_attached *self);
     /* Return whether a flow may make its next packet, for flow->lid, now.  If not, the mechanism later calls
-     * ibn_sim_retry. */
+     * ibn_simulate_retry. */
     int (*gate)(ibn_sim *sim, ibn_attached *self, int32_t flow);
     /* A flow has made a packet, which waits at the port of its CA. */
     void (*made)(ibn_sim *sim, ibn_attached *self, int32_t packet);
@@ -37,7 +37,7 @@ struct ibn_mechanism {
     void (*delivered)(ibn_sim *sim, ibn_attached *self, int32_t packet);
     /* A packet has been lost. */
     void (*lost)(ibn_sim *sim, ibn_attached *self, int32_t packet);
-    /* A tick for which the mechanism has called ibn_sim_timer has come. */
+    /* A tick for which the mechanism has called ibn_simulate_timer has come. */
     void (*timer)(ibn_sim *sim, ibn_attached *self, int32_t subject, int32_t value);
     /* Carry out a command of the wrapper, between two ticks. */
     void (*command)(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count);
@@ -59,28 +59,28 @@ struct ibn_mechanism {
 
 /* Call the timer hook of a mechanism at a later tick.  `subject` is below 2^26.  Timers of one tick are sorted by
  * mechanism, subject and value. */
-static inline void ibn_sim_timer(ibn_sim *sim, const ibn_attached *self, int64_t time, int32_t subject, int32_t value)
+static inline void ibn_simulate_timer(ibn_sim *sim, const ibn_attached *self, int64_t time, int32_t subject, int32_t value)
 {
-    ibn_at(sim, time, EV_TIMER, self->index << IBN_TIMER_BITS | subject, value);
+    ibn_simulate_at(sim, time, EV_TIMER, self->index << IBN_TIMER_BITS | subject, value);
 }
 
 /* Let a flow that a gate has stopped try to make its packet again, in the next tick. */
-static inline void ibn_sim_retry(ibn_sim *sim, int32_t flow)
+static inline void ibn_simulate_retry(ibn_sim *sim, int32_t flow)
 {
-    ibn_at(sim, sim->now + 1, EV_INJECT, flow, 0);
+    ibn_simulate_at(sim, sim->now + 1, EV_INJECT, flow, 0);
 }
 
 #pragma GCC visibility push(hidden)
-int ibn_sim_resolve_mechanisms(ibn_sim *sim, const ibn_sim_options *options);
-int ibn_sim_attach(ibn_sim *sim, const ibn_sim_options *options);
-void ibn_sim_detach(ibn_sim *sim);
-int ibn_sim_more_tags(ibn_sim *sim);
-int ibn_sim_gate(ibn_sim *sim, int32_t flow);
-void ibn_sim_on_made(ibn_sim *sim, int32_t packet);
-void ibn_sim_on_queued(ibn_sim *sim, int32_t packet, int32_t vc);
-void ibn_sim_on_delivered(ibn_sim *sim, int32_t packet);
-void ibn_sim_on_lost(ibn_sim *sim, int32_t packet);
-void ibn_sim_on_timer(ibn_sim *sim, int32_t subject, int32_t value);
+int ibn_simulate_resolve_mechanisms(ibn_sim *sim, const ibn_simulate_options *options);
+int ibn_simulate_attach(ibn_sim *sim, const ibn_simulate_options *options);
+void ibn_simulate_detach(ibn_sim *sim);
+int ibn_simulate_more_tags(ibn_sim *sim);
+int ibn_simulate_gate(ibn_sim *sim, int32_t flow);
+void ibn_simulate_on_made(ibn_sim *sim, int32_t packet);
+void ibn_simulate_on_queued(ibn_sim *sim, int32_t packet, int32_t vc);
+void ibn_simulate_on_delivered(ibn_sim *sim, int32_t packet);
+void ibn_simulate_on_lost(ibn_sim *sim, int32_t packet);
+void ibn_simulate_on_timer(ibn_sim *sim, int32_t subject, int32_t value);
 #pragma GCC visibility pop
 
 #endif

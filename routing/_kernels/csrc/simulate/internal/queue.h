@@ -8,42 +8,42 @@
 #include "simulate/internal/sim.h"
 
 /* Return credits to the sender of a VC for blocks of its buffer.  The blocks are free from tick `when` on. */
-IBN_SPECIALIZED void ibn_give_back(ibn_sim *sim, int32_t c, int32_t vc, int32_t blocks, int64_t when, int plain)
+IBN_SPECIALIZED void ibn_simulate_give_back(ibn_sim *sim, int32_t c, int32_t vc, int32_t blocks, int64_t when, int plain)
 {
     sim->vc[vc].returning += blocks;
     if (plain || !sim->freed_first) {
-        ibn_at(sim, when + sim->channel[c].wire, EV_CREDIT, vc, blocks);
+        ibn_simulate_at(sim, when + sim->channel[c].wire, EV_CREDIT, vc, blocks);
         return;
     }
-    ibn_at(sim, when > sim->now ? when : sim->now + 1, EV_FREED, vc, blocks);
+    ibn_simulate_at(sim, when > sim->now ? when : sim->now + 1, EV_FREED, vc, blocks);
 }
 
 /* Return the queue at a channel for one VL and one input of the device. */
-static inline ibn_fifo *ibn_queue(const ibn_sim *sim, const ibn_channel *channel, int32_t vl, int32_t input)
+static inline ibn_fifo *ibn_simulate_queue(const ibn_sim *sim, const ibn_channel *channel, int32_t vl, int32_t input)
 {
     return &sim->queue[channel->queues + vl * channel->inputs + input];
 }
 
 /* Return the word with the bit of an input in a VC's mask of inputs that have packets. */
-IBN_SPECIALIZED uint64_t *ibn_word(const ibn_sim *sim, int32_t l, int32_t input, int plain)
+IBN_SPECIALIZED uint64_t *ibn_simulate_word(const ibn_sim *sim, int32_t l, int32_t input, int plain)
 {
-    return plain ? &sim->vc[l].mask : &ibn_mask(sim, l)[input >> 6];
+    return plain ? &sim->vc[l].mask : &ibn_simulate_mask(sim, l)[input >> 6];
 }
 
 /* Append packet p to the queue of an input at channel c, and arbitrate the channel as soon as it is free. */
-IBN_SPECIALIZED void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, int32_t input, int plain)
+IBN_SPECIALIZED void ibn_simulate_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, int32_t input, int plain)
 {
     ibn_channel *channel = &sim->channel[c];
     int32_t l = c * sim->vls + vl;
     ibn_vc *vc = &sim->vc[l];
-    ibn_fifo *queue = ibn_queue(sim, channel, vl, input);
+    ibn_fifo *queue = ibn_simulate_queue(sim, channel, vl, input);
     ibn_packet *packet = &sim->packet[p];
     int64_t now = sim->now;
     packet->next = IBN_NONE;
     packet->headed = now;
     if (queue->head == IBN_NONE) {
         queue->head = p;
-        *ibn_word(sim, l, input, plain) |= 1ull << (input & 63);
+        *ibn_simulate_word(sim, l, input, plain) |= 1ull << (input & 63);
     } else {
         sim->packet[queue->tail].next = p;
     }
@@ -57,26 +57,26 @@ IBN_SPECIALIZED void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl,
         if (!plain && sim->aging) {
             sim->watch[l].since = now;
             if (channel->ages)
-                ibn_sim_arm(sim, l);
+                ibn_simulate_arm(sim, l);
         }
     }
     if (channel->busy <= now) {
-        ibn_touch(sim, c);
+        ibn_simulate_touch(sim, c);
     } else if (!channel->called) {
         channel->called = 1;
-        ibn_at(sim, channel->busy, EV_FREE, c, 0);
+        ibn_simulate_at(sim, channel->busy, EV_FREE, c, 0);
     }
 }
 
 /* Remove the first packet from the queue of an input at a channel. */
-IBN_SPECIALIZED void ibn_dequeue(ibn_sim *sim, int32_t l, int32_t vl, int32_t input, ibn_channel *channel,
+IBN_SPECIALIZED void ibn_simulate_dequeue(ibn_sim *sim, int32_t l, int32_t vl, int32_t input, ibn_channel *channel,
                                  ibn_fifo *queue, int plain)
 {
     ibn_vc *vc = &sim->vc[l];
     int32_t next = sim->packet[queue->head].next;
     queue->head = next;
     if (next == IBN_NONE)
-        *ibn_word(sim, l, input, plain) &= ~(1ull << (input & 63));
+        *ibn_simulate_word(sim, l, input, plain) &= ~(1ull << (input & 63));
     else
         sim->packet[next].headed = sim->now;
     if (!--vc->waiting)

@@ -72,7 +72,8 @@ enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 #define IBN_NONE (-1)
 #define IBN_BATCH 16 /* number of entries in a batch of events; one of them is the link to the previous batch */
 #define IBN_NEVER INT64_MAX
-#define IBN_LATENCY_BUCKETS 2048 /* number of buckets in a histogram of latencies, see ibn_latency_bucket in flow.h */
+#define IBN_LATENCY_BUCKETS \
+    2048 /* number of buckets in a histogram of latencies, see ibn_simulate_latency_bucket in flow.h */
 /* number of event kinds for which a slot of the timing wheel has room; they fill a cache line */
 #define IBN_SLOT 16
 #define IBN_CLCM_PORTS 64    /* largest number of entries in a control message */
@@ -214,7 +215,7 @@ typedef struct {
         down;         /* packets lost because the link went down or was down */
 } ibn_counters;
 
-/* A flow of messages from one CA.  Both kinds of simulations use it.  ibn_flow_set sets the fields up to `hot`. */
+/* A flow of messages from one CA.  Both kinds of simulations use it.  ibn_simulate_flow_set sets the fields up to `hot`. */
 typedef struct {
     int32_t channel, /* channel by which the CA sends */
         index,       /* number of the flow among the flows of this channel */
@@ -312,16 +313,17 @@ struct ibn_sim {
     int64_t sl_rows;     /* number of rows of `sl` */
 
     /* The next fields are options of the switches. */
-    ibn_sim_options options; /* the options; the arrays in them are not used, because the fields below have copies */
-    int64_t *hoq,            /* [channels] head-of-queue lifetime in ticks, 0: no limit */
-        *lifetime,           /* [devices] longest time of a packet in a switch in ticks, 0: no limit */
-        *detect,             /* [channels] ticks without progress after which a VC is suspected of a deadlock */
-        *repeat,             /* [channels] ticks between two control messages of a suspected VC */
-        *release;            /* [channels] ticks for which a rule of Deadlock Breaker is in force */
-    int32_t *stall_count,    /* [channels] number of consecutively dropped heads after which a VL stalls, 0: never */
-        *breaker,            /* [channels] deadlock breaker: BREAKER_... */
-        *extra;              /* [channels] blocks that Deadlock Breaker adds to a buffer */
-    uint8_t *vlarb;          /* [arbiters][260] VL arbitration tables, see ibn_sim_options */
+    ibn_simulate_options
+        options;          /* the options; the arrays in them are not used, because the fields below have copies */
+    int64_t *hoq,         /* [channels] head-of-queue lifetime in ticks, 0: no limit */
+        *lifetime,        /* [devices] longest time of a packet in a switch in ticks, 0: no limit */
+        *detect,          /* [channels] ticks without progress after which a VC is suspected of a deadlock */
+        *repeat,          /* [channels] ticks between two control messages of a suspected VC */
+        *release;         /* [channels] ticks for which a rule of Deadlock Breaker is in force */
+    int32_t *stall_count, /* [channels] number of consecutively dropped heads after which a VL stalls, 0: never */
+        *breaker,         /* [channels] deadlock breaker: BREAKER_... */
+        *extra;           /* [channels] blocks that Deadlock Breaker adds to a buffer */
+    uint8_t *vlarb;       /* [arbiters][260] VL arbitration tables, see ibn_simulate_options */
 
     /* The next fields describe the mechanisms, see mechanism.h. */
     ibn_attached *attached; /* [mechanisms] attached mechanisms */
@@ -402,7 +404,7 @@ _Static_assert(sizeof(ibn_packet) == 64 && sizeof(ibn_vc) == 64, "a cache line e
 _Static_assert(sizeof(ibn_event) * IBN_BATCH == 128, "two cache lines");
 _Static_assert(sizeof(ibn_channel) == 128, "two cache lines");
 
-static inline uint64_t ibn_mix(uint64_t z)
+static inline uint64_t ibn_simulate_mix(uint64_t z)
 {
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
@@ -410,47 +412,47 @@ static inline uint64_t ibn_mix(uint64_t z)
 }
 
 /* Return the n-th number of the random stream with a given key.  Streams with different keys are independent. */
-static inline uint64_t ibn_number(uint64_t key, uint64_t n)
+static inline uint64_t ibn_simulate_number(uint64_t key, uint64_t n)
 {
-    return ibn_mix(key + (n + 1) * 0x9E3779B97F4A7C15u);
+    return ibn_simulate_mix(key + (n + 1) * 0x9E3779B97F4A7C15u);
 }
 
 /* Return the key of a random stream.  Each kind of draw has one stream for each channel, VC or device. */
-static inline uint64_t ibn_key(uint64_t seed, uint64_t kind, uint64_t stream)
+static inline uint64_t ibn_simulate_key(uint64_t seed, uint64_t kind, uint64_t stream)
 {
-    return ibn_mix(ibn_mix(seed * 3 + kind) + (stream + 1) * 0xD1B54A32D192ED03u);
+    return ibn_simulate_mix(ibn_simulate_mix(seed * 3 + kind) + (stream + 1) * 0xD1B54A32D192ED03u);
 }
 
 /* Return the number of blocks that the sender of a VC may send.  The unsigned subtraction is right even after a
  * wrap-around. */
-static inline int32_t ibn_credits(const ibn_vc *vc)
+static inline int32_t ibn_simulate_credits(const ibn_vc *vc)
 {
     return (int32_t)(vc->fccl - vc->fctbs);
 }
 
 #pragma GCC visibility push(hidden)
 /* Functions of events.c.  They store events, packets, control messages and the log. */
-int ibn_sim_more_batches(ibn_sim *sim);
-void ibn_sim_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event);
-void ibn_sim_heap_pop(ibn_sim *sim);
-int32_t ibn_sim_gather(ibn_sim *sim, int32_t place);
-void ibn_sim_note(ibn_sim *sim, int kind, int64_t a, int64_t b, int64_t c, int64_t d);
-int32_t ibn_sim_new_clcm(ibn_sim *sim);
-void ibn_sim_drop_clcm(ibn_sim *sim, int32_t message);
-int ibn_sim_more_packets(ibn_sim *sim);
+int ibn_simulate_more_batches(ibn_sim *sim);
+void ibn_simulate_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event);
+void ibn_simulate_heap_pop(ibn_sim *sim);
+int32_t ibn_simulate_gather(ibn_sim *sim, int32_t place);
+void ibn_simulate_note(ibn_sim *sim, int kind, int64_t a, int64_t b, int64_t c, int64_t d);
+int32_t ibn_simulate_new_clcm(ibn_sim *sim);
+void ibn_simulate_drop_clcm(ibn_sim *sim, int32_t message);
+int ibn_simulate_more_packets(ibn_sim *sim);
 
 /* Return whether events of a kind move data, or can make data move again. */
-static inline int ibn_moves(int kind)
+static inline int ibn_simulate_moves(int kind)
 {
     return kind < EV_LATER || kind == EV_RULE_END || kind == EV_TIMER;
 }
 
 /* Add an event to slot `at` of the timing wheel. */
-static inline void ibn_put(ibn_sim *sim, int32_t at, int kind, int32_t subject, int32_t value)
+static inline void ibn_simulate_put(ibn_sim *sim, int32_t at, int kind, int32_t subject, int32_t value)
 {
     int32_t *slot = &sim->slot[at * IBN_SLOT + kind], place = *slot;
     if (!(place & (IBN_BATCH - 1))) {
-        if (!sim->batch_free && ibn_sim_more_batches(sim))
+        if (!sim->batch_free && ibn_simulate_more_batches(sim))
             return;
         int32_t full = place / IBN_BATCH - 1, b = sim->batch_free;
         place = b * IBN_BATCH;
@@ -463,7 +465,7 @@ static inline void ibn_put(ibn_sim *sim, int32_t at, int kind, int32_t subject, 
 }
 
 /* Return the index in sim->event of a batch's first event.  `place` is the index behind the batch's last event. */
-static inline int32_t ibn_first_event(int32_t place)
+static inline int32_t ibn_simulate_first_event(int32_t place)
 {
     return (place - 1) / IBN_BATCH * IBN_BATCH + 1;
 }
@@ -472,7 +474,7 @@ static inline int32_t ibn_first_event(int32_t place)
  *
  * `place` is the entry behind the last event of the batch.  The result is the index behind the last event of the
  * previous batch, or 0 if there is no previous batch. */
-static inline int32_t ibn_batch_before(ibn_sim *sim, int32_t place)
+static inline int32_t ibn_simulate_batch_before(ibn_sim *sim, int32_t place)
 {
     int32_t b = (place - 1) / IBN_BATCH, before = sim->event[b * IBN_BATCH].subject;
     sim->event[b * IBN_BATCH].subject = sim->batch_free;
@@ -481,24 +483,24 @@ static inline int32_t ibn_batch_before(ibn_sim *sim, int32_t place)
 }
 
 /* Schedule an event for a tick later than the present one. */
-static inline void ibn_at(ibn_sim *sim, int64_t time, int kind, int32_t subject, int32_t value)
+static inline void ibn_simulate_at(ibn_sim *sim, int64_t time, int kind, int32_t subject, int32_t value)
 {
-    sim->moving += ibn_moves(kind);
+    sim->moving += ibn_simulate_moves(kind);
     sim->crediting += kind == EV_CREDIT;
     if (time - sim->now < sim->slots)
-        ibn_put(sim, (int32_t)(time & (sim->slots - 1)), kind, subject, value);
+        ibn_simulate_put(sim, (int32_t)(time & (sim->slots - 1)), kind, subject, value);
     else
-        ibn_sim_heap_push(sim, time, kind, (ibn_event){subject, value});
+        ibn_simulate_heap_push(sim, time, kind, (ibn_event){subject, value});
 }
 
 /* Return the bit mask (sim->words words) of the inputs that have packets queued for a VC. */
-static inline uint64_t *ibn_mask(const ibn_sim *sim, int32_t l)
+static inline uint64_t *ibn_simulate_mask(const ibn_sim *sim, int32_t l)
 {
     return sim->words == 1 ? &sim->vc[l].mask : &sim->mask[(int64_t)l * sim->words];
 }
 
 /* Mark a channel, so that it is arbitrated after all events of this tick. */
-static inline void ibn_touch(ibn_sim *sim, int32_t c)
+static inline void ibn_simulate_touch(ibn_sim *sim, int32_t c)
 {
     if (!sim->marked[c]) {
         sim->marked[c] = 1;
@@ -507,65 +509,65 @@ static inline void ibn_touch(ibn_sim *sim, int32_t c)
 }
 
 /* Take a packet from the free list.  Return IBN_NONE if memory runs out. */
-static inline int32_t ibn_new_packet(ibn_sim *sim)
+static inline int32_t ibn_simulate_new_packet(ibn_sim *sim)
 {
-    if (sim->packet_free == IBN_NONE && ibn_sim_more_packets(sim))
+    if (sim->packet_free == IBN_NONE && ibn_simulate_more_packets(sim))
         return IBN_NONE;
     int32_t p = sim->packet_free;
     sim->packet_free = sim->packet[p].next;
     return p;
 }
 
-static inline void ibn_free_packet(ibn_sim *sim, int32_t p)
+static inline void ibn_simulate_free_packet(ibn_sim *sim, int32_t p)
 {
     sim->packet[p].next = sim->packet_free;
     sim->packet_free = p;
 }
 
 /* Functions of switch.c.  They handle packets that arrive at a switch or a CA. */
-void ibn_sim_arrive(ibn_sim *sim, int32_t from, int32_t to);
-void ibn_sim_deliver(ibn_sim *sim, int32_t from, int32_t to);
-void ibn_sim_expose(ibn_sim *sim, int32_t vc);
+void ibn_simulate_arrive(ibn_sim *sim, int32_t from, int32_t to);
+void ibn_simulate_deliver(ibn_sim *sim, int32_t from, int32_t to);
+void ibn_simulate_expose(ibn_sim *sim, int32_t vc);
 /* Functions of lose.c.  They count lost packets. */
-void ibn_sim_lose(ibn_sim *sim, int32_t p);
-void ibn_sim_gone(ibn_sim *sim, int32_t p);
+void ibn_simulate_lose(ibn_sim *sim, int32_t p);
+void ibn_simulate_gone(ibn_sim *sim, int32_t p);
 /* Function of arbiter.c.  It arbitrates channels. */
-void ibn_sim_arbitrate(ibn_sim *sim);
+void ibn_simulate_arbitrate(ibn_sim *sim);
 /* Functions of crossbar.c.  They handle inputs that become free, and sort the outputs. */
-void ibn_sim_input_free(ibn_sim *sim, int32_t c);
-void ibn_sim_order_touched(ibn_sim *sim);
+void ibn_simulate_input_free(ibn_sim *sim, int32_t c);
+void ibn_simulate_order_touched(ibn_sim *sim);
 /* Functions of source.c.  They create the traffic. */
-void ibn_sim_prepare(ibn_sim *sim, int32_t f);
-void ibn_sim_start_flows(ibn_sim *sim);
+void ibn_simulate_prepare(ibn_sim *sim, int32_t f);
+void ibn_simulate_start_flows(ibn_sim *sim);
 /* Functions of drop.c.  They drop packets that are too old. */
-void ibn_sim_arm(ibn_sim *sim, int32_t vc);
-void ibn_sim_head(ibn_sim *sim, int32_t vc);
-void ibn_sim_unstall(ibn_sim *sim, int32_t vc);
+void ibn_simulate_arm(ibn_sim *sim, int32_t vc);
+void ibn_simulate_head(ibn_sim *sim, int32_t vc);
+void ibn_simulate_unstall(ibn_sim *sim, int32_t vc);
 /* Functions of pause.c.  They use pauses instead of credits. */
-void ibn_sim_open(ibn_sim *sim);
-void ibn_sim_look_at(ibn_sim *sim, int32_t vc);
-void ibn_sim_look_full(ibn_sim *sim);
-void ibn_sim_look_empty(ibn_sim *sim);
-void ibn_sim_pause(ibn_sim *sim, int32_t vc, int32_t word);
-int ibn_sim_may_resume(const ibn_sim *sim, int32_t vc);
+void ibn_simulate_open(ibn_sim *sim);
+void ibn_simulate_look_at(ibn_sim *sim, int32_t vc);
+void ibn_simulate_look_full(ibn_sim *sim);
+void ibn_simulate_look_empty(ibn_sim *sim);
+void ibn_simulate_pause(ibn_sim *sim, int32_t vc, int32_t word);
+int ibn_simulate_may_resume(const ibn_sim *sim, int32_t vc);
 /* Function of fault.c.  It finds links that are down. */
-int32_t ibn_sim_down_at(const ibn_sim *sim, int32_t device, int port);
+int32_t ibn_simulate_down_at(const ibn_sim *sim, int32_t device, int port);
 /* Functions of drop.c.  They drop packets that are too old. */
-void ibn_sim_drop(ibn_sim *sim, int32_t c, int32_t vc, int32_t input);
+void ibn_simulate_drop(ibn_sim *sim, int32_t c, int32_t vc, int32_t input);
 /* Functions of clcm.c.  They send control messages for both breakers. */
-int ibn_sim_still_suspected(const ibn_sim *sim, int32_t vc);
-int ibn_sim_wants(const ibn_sim *sim, int32_t vc_in, int32_t vc_out);
-uint32_t ibn_sim_switch_id(const ibn_sim *sim, int32_t device);
-void ibn_sim_send_clcm(ibn_sim *sim, int32_t message, int32_t vc);
+int ibn_simulate_still_suspected(const ibn_sim *sim, int32_t vc);
+int ibn_simulate_wants(const ibn_sim *sim, int32_t vc_in, int32_t vc_out);
+uint32_t ibn_simulate_switch_id(const ibn_sim *sim, int32_t device);
+void ibn_simulate_send_clcm(ibn_sim *sim, int32_t message, int32_t vc);
 /* Functions of loop.c (Loop Breaker) and deadlock.c (Deadlock Breaker). */
-void ibn_sim_draw(ibn_sim *sim, int32_t vc, int32_t round);
-void ibn_sim_loop_clcm(ibn_sim *sim, int32_t message);
-void ibn_sim_deadlock_clcm(ibn_sim *sim, int32_t message);
-void ibn_sim_rule_end(ibn_sim *sim, int32_t vc_out, int32_t vc_in);
+void ibn_simulate_draw(ibn_sim *sim, int32_t vc, int32_t round);
+void ibn_simulate_loop_clcm(ibn_sim *sim, int32_t message);
+void ibn_simulate_deadlock_clcm(ibn_sim *sim, int32_t message);
+void ibn_simulate_rule_end(ibn_sim *sim, int32_t vc_out, int32_t vc_in);
 /* Functions of breaker.c, the common part of both breakers. */
-void ibn_sim_sample(ibn_sim *sim);
-void ibn_sim_clcm(ibn_sim *sim, int32_t vc, int32_t episode);
-void ibn_sim_control(ibn_sim *sim, int32_t message);
+void ibn_simulate_sample(ibn_sim *sim);
+void ibn_simulate_clcm(ibn_sim *sim, int32_t vc, int32_t episode);
+void ibn_simulate_control(ibn_sim *sim, int32_t message);
 #pragma GCC visibility pop
 
 #endif
