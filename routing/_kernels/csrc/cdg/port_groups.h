@@ -22,7 +22,7 @@ typedef struct {
     const int32_t *src;        /* [C]: switch where each channel begins */
     const int32_t *dst;        /* [C]: switch where each channel ends */
     const int32_t *into;       /* [C]: channels, sorted by the switch where they end */
-    const int32_t *into_first; /* [S + 1]: channels into switch s are into[into_first[s]] .. into[into_first[s + 1] - 1] */
+    const int32_t *into_first; /* [S + 1]: index in `into` of the first channel into each switch */
     const int32_t *at_port;    /* [S, 256]: channel that leaves by each port, or -1 */
     const int32_t *edge_first; /* [C]: number of the first CDG edge of each channel (routing/edges.py) */
     const int32_t *lid_switch; /* [L]: switch that delivers each LID, or -1 */

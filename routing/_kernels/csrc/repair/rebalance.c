@@ -341,11 +341,13 @@ static bool relieve(rebalance_search *look, int32_t c)
 {
     /* Only part of the excess is removed from this channel before the search turns to other channels, because these may
      * have a utilisation as high. */
-    const int64_t over = ibn_repair_rebalance_utilisation(look, c) - look->goal, enough = look->goal + over * KEEP / 100;
+    const int64_t over = ibn_repair_rebalance_utilisation(look, c) - look->goal,
+                  enough = look->goal + over * KEEP / 100;
     bool helped = false;
     for (int32_t wide = 0; wide < 2 && !helped; wide++) {
         collect_moves(look, c, wide ? MOST_USERS : FEW_USERS, wide ? MOST_UPSTREAM : FEW_UPSTREAM);
-        for (int32_t i = 0; i < look->move_count && look->work > 0 && ibn_repair_rebalance_utilisation(look, c) > enough; i++)
+        for (int32_t i = 0;
+             i < look->move_count && look->work > 0 && ibn_repair_rebalance_utilisation(look, c) > enough; i++)
             helped |= make_move(look, &look->moves[i], c);
     }
     return helped;
@@ -362,7 +364,8 @@ static int32_t highest(rebalance_search *look)
         if (!look->is_near_peak[c])
             continue;
         look->near_peak[left++] = c;
-        if (!look->given_up[c] && (best < 0 || ibn_repair_rebalance_utilisation(look, c) > ibn_repair_rebalance_utilisation(look, best)))
+        if (!look->given_up[c]
+            && (best < 0 || ibn_repair_rebalance_utilisation(look, c) > ibn_repair_rebalance_utilisation(look, best)))
             best = c;
     }
     look->near_peak_count = left;

@@ -37,7 +37,7 @@ void ibn_simulate_adaptive_latencies(const ibn_adaptive *sim, int64_t *buckets);
 void ibn_simulate_adaptive_channels(const ibn_adaptive *sim, int64_t *rows);
 void ibn_simulate_adaptive_vcs(const ibn_adaptive *sim, int64_t *rows);
 void ibn_simulate_adaptive_flows(const ibn_adaptive *sim, int64_t *rows);
-/* Write the wait-for graph, in the form that ibn_simulate_wait_edges uses.  Its vertices are the VCs, and after them the
+/* Write the wait-for graph, in the form that ibn_simulate_wait_edges uses.  Its vertices are the VCs, followed by the
  * switches' spare buffers. */
 int64_t ibn_simulate_adaptive_wait_edges(const ibn_adaptive *sim, int64_t most, int32_t *waiter, int32_t *awaited,
                                          uint8_t *can_move);

@@ -138,10 +138,11 @@ ibn_adaptive *ibn_simulate_adaptive_new(const ibn_sim_network *network, const ib
 void ibn_simulate_adaptive_free(ibn_adaptive *sim)
 {
     void *parts[] = {
-        sim->channel,    sim->vc,       sim->device,     sim->out_first,    sim->at_port, sim->lft,
-        sim->sl2vl,      sim->enter_sl, sim->enter_port, sim->choice_first, sim->choice,  sim->lid_channel, sim->lid_column,
-        sim->lid_switch, sim->flow,     sim->by_device,  sim->lists,        sim->trace,   sim->event,
-        sim->later,      sim->touched,  sim->order,      sim->rank,         sim->packet,  sim->ping,
+        sim->channel,   sim->vc,          sim->device,     sim->out_first,  sim->at_port,
+        sim->lft,       sim->sl2vl,       sim->enter_sl,   sim->enter_port, sim->choice_first,
+        sim->choice,    sim->lid_channel, sim->lid_column, sim->lid_switch, sim->flow,
+        sim->by_device, sim->lists,       sim->trace,      sim->event,      sim->later,
+        sim->touched,   sim->order,       sim->rank,       sim->packet,     sim->ping,
     };
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
         free(parts[i]);

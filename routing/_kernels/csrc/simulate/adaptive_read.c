@@ -107,7 +107,8 @@ static int may_continue(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t
     if (sim->lid_switch[sim->packet[p].lid] == s || p == sim->holder)
         return 1;
     const int32_t *choice = ibn_simulate_adaptive_choices(sim, s, p, &count);
-    int first = ibn_simulate_adaptive_first_vl(sim, p), end = sim->options.scheme == SCHEME_GROUPS ? first + 1 : sim->options.adaptive_vls;
+    int first = ibn_simulate_adaptive_first_vl(sim, p),
+        end = sim->options.scheme == SCHEME_GROUPS ? first + 1 : sim->options.adaptive_vls;
     end = ibn_simulate_adaptive_only_escape(sim, from) ? 0 : end;
     for (int32_t i = 0; i < count; i++)
         for (int vl = first; vl < end; vl++)

@@ -106,8 +106,8 @@ void ibn_simulate_set_sl(ibn_sim *sim, const uint8_t *sl);
 void ibn_simulate_get_lft(const ibn_sim *sim, uint8_t *lft);
 /* Take both directions of a link down, or bring them up.
  *
- * ibn_simulate_fail returns the number of packets lost, and ibn_simulate_restore returns 0.  Both functions return -1 if the link
- * already was in the requested state. */
+ * ibn_simulate_fail returns the number of packets lost, and ibn_simulate_restore returns 0.  Both functions return -1
+ * if the link already was in the requested state. */
 int64_t ibn_simulate_fail(ibn_sim *sim, int32_t channel);
 int ibn_simulate_restore(ibn_sim *sim, int32_t channel);
 /* Give a command to a mechanism, or read its results: up to `most` numbers.  `index` is its number in the options.

@@ -48,7 +48,7 @@ typedef struct {
     int64_t *seen;         /* [S] number of the last search that visited each switch */
     int64_t stamp;         /* number of the current search, compared with `seen` */
     int32_t *mark, *stack; /* [C] scratch of the cycle searches */
-    /* forward, backward: [C], both: [2 C], scratch of the repair of the topological order (core/internal/order_repair.h) */
+    /* scratch of order_repair.h, which repairs the topological order: forward and backward [C], both [2 C] */
     int64_t *forward, *backward, *both;
     int32_t search; /* number of the current cycle search, compared with `mark` */
     /* log: [S] slots of the dependencies that were found to be blocked since the log was emptied; logged: number of

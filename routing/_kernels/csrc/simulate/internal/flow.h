@@ -129,9 +129,9 @@ static inline void ibn_simulate_flow_start(ibn_flow *flow, uint64_t seed, const 
 
 /* Determine the next step of a flow, and begin its next message if one is due.
  *
- * FLOW_NOW: the caller has to create a packet of the message now (ibn_simulate_flow_cut).  FLOW_LATER: the caller has to
- * schedule an injection event for flow->due.  FLOW_NOTHING: the caller does nothing.  A packet is already at the CA's
- * port, an event is pending, no message is left, or the flow's window is full. */
+ * FLOW_NOW: the caller has to create a packet of the message now (ibn_simulate_flow_cut).  FLOW_LATER: the caller has
+ * to schedule an injection event for flow->due.  FLOW_NOTHING: the caller does nothing, because a packet is already at
+ * the CA's port, an event is pending, no message is left, or the flow's window is full. */
 static inline int ibn_simulate_flow_next(ibn_flow *flow, const int32_t *lists, const int64_t *trace, int64_t now)
 {
     if (flow->head != IBN_NONE)

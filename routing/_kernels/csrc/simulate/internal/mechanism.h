@@ -59,7 +59,8 @@ struct ibn_mechanism {
 
 /* Call the timer hook of a mechanism at a later tick.  `subject` is below 2^26.  Timers of one tick are sorted by
  * mechanism, subject and value. */
-static inline void ibn_simulate_timer(ibn_sim *sim, const ibn_attached *self, int64_t time, int32_t subject, int32_t value)
+static inline void ibn_simulate_timer(ibn_sim *sim, const ibn_attached *self, int64_t time, int32_t subject,
+                                      int32_t value)
 {
     ibn_simulate_at(sim, time, EV_TIMER, self->index << IBN_TIMER_BITS | subject, value);
 }

@@ -8,7 +8,8 @@
 #include "simulate/internal/sim.h"
 
 /* Return credits to the sender of a VC for blocks of its buffer.  The blocks are free from tick `when` on. */
-IBN_SPECIALIZED void ibn_simulate_give_back(ibn_sim *sim, int32_t c, int32_t vc, int32_t blocks, int64_t when, int plain)
+IBN_SPECIALIZED void ibn_simulate_give_back(ibn_sim *sim, int32_t c, int32_t vc, int32_t blocks, int64_t when,
+                                            int plain)
 {
     sim->vc[vc].returning += blocks;
     if (plain || !sim->freed_first) {

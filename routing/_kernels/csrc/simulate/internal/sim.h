@@ -215,7 +215,7 @@ typedef struct {
         down;         /* packets lost because the link went down or was down */
 } ibn_counters;
 
-/* A flow of messages from one CA.  Both kinds of simulations use it.  ibn_simulate_flow_set sets the fields up to `hot`. */
+/* A flow of messages from one CA, in both kinds of simulations.  ibn_simulate_flow_set sets the fields up to `hot`. */
 typedef struct {
     int32_t channel, /* channel by which the CA sends */
         index,       /* number of the flow among the flows of this channel */
