@@ -35,7 +35,8 @@ class Candidate:
     routing, proof
         Its tables, and their proof.
     quality
-        Hops, all-to-all share, bisections and permutations of the tables.
+        Hops, stretch, all-to-all share, bisections and permutations of the tables, in total and for each class of end
+        ports.
     seconds
         CPU time of the engine alone.
     changed
@@ -95,7 +96,9 @@ def try_engine(
         proof = verify(fabric, routing, engine, threads=options.threads, explain=False).proof
     except IbnueError as problem:
         return Refused(engine.name, str(problem))
-    quality = measure(fabric, routing, bisections=PATTERNS, shifts=0, permutations=PATTERNS, threads=options.threads)
+    quality = measure(
+        fabric, routing, bisections=PATTERNS, shifts=0, permutations=PATTERNS, stretches=True, threads=options.threads
+    )
     changed = None if now is None else int(np.count_nonzero(routing.lft != now))
     worst = _worst_loss(engine, options, fabric, routing, links)
     return Candidate(engine.name, routing, proof, quality, seconds, changed, worst)

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from routing.draw.report import Report
     from routing.fabric import Fabric
 
-COLUMNS = ("engine", "proof", "VLs", "all-to-all", "bisection", "permutation", "hops", "most", "worst link", "changed",
-           "seconds")  # fmt: skip
+COLUMNS = ("engine", "proof", "VLs", "all-to-all", "bisection", "permutation", "hops", "stretch", "worst link",
+           "changed", "seconds")  # fmt: skip
+CLASS_COLUMNS = ("engine", "class", "end ports", "all-to-all", "bisection", "permutation")
 
 
 @click.command()
@@ -123,6 +124,9 @@ def report(
     if candidates:
         shown = [name for name in COLUMNS if any(cell(each, name) != "-" for each in candidates)]
         print_table(shown, [[cell(each, name) for name in shown] for each in candidates], texts=2)
+        if by_class := class_rows(candidates):
+            echo_lines("traffic among the end ports of one class:")
+            print_table(list(CLASS_COLUMNS), by_class, texts=2)
     for each in refused:
         echo_lines(f"{each.engine} has no tables: {each.reason}")
     if best is None:
@@ -154,14 +158,15 @@ def report_of(
     chosen = "none" if best is None else f"{best.candidate.engine}: {best.reason}"
     summary = (("fabric", proof_report.fabric_line(fabric)), ("kind", kind), ("recommended", chosen))
     routing = None if best is None else best.candidate.routing
-    tables = (Table("Engines", COLUMNS, rows), *([none] if refused else []))
+    by_class = Table("Classes of end ports", CLASS_COLUMNS, tuple(map(tuple, class_rows(candidates))))
+    tables = (Table("Engines", COLUMNS, rows), *([by_class] if by_class.rows else []), *([none] if refused else []))
     return Report(f"{fabric.name}: engines", summary, tables, lambda: picture_of(fabric, routing))
 
 
 def cell(candidate: Candidate, column: str) -> str:
     """Return the text of one cell of the comparison; "-" for a figure that is not known."""
     quality = candidate.quality
-    loss, changed = candidate.worst_loss, candidate.changed
+    loss, changed, stretch = candidate.worst_loss, candidate.changed, quality.stretch
     return {
         "engine": candidate.engine,
         "proof": candidate.proof.strength or "",
@@ -170,11 +175,30 @@ def cell(candidate: Candidate, column: str) -> str:
         "bisection": _share(quality.bisection_mean),
         "permutation": _share(quality.permutation_mean),
         "hops": f"{quality.hops_mean:.2f}",
-        "most": str(quality.hops_max),
+        "stretch": "-" if stretch is None else f"{stretch.mean:.3f}+{stretch.more_most}",
         "worst link": "-" if loss is None else f"{100 * loss + 0.0:.1f} %",
         "changed": "-" if changed is None else str(changed),
         "seconds": f"{candidate.seconds:.2f}",
     }[column]
+
+
+def class_rows(candidates: Sequence[Candidate]) -> list[list[str]]:
+    """Return the rows of the table by class of end ports: of each engine one row for each class whose end ports count.
+
+    The list is empty if there is only one such class.
+    """
+    counted = [(each, [own for own in each.quality.classes if own.counted]) for each in candidates]
+    return [
+        [
+            each.engine,
+            own.label,
+            str(own.endports),
+            *map(_share, (own.all_to_all, own.bisection_mean, own.permutation_mean)),
+        ]
+        for each, classes in counted
+        for own in classes
+        if len(classes) > 1
+    ]
 
 
 def _share(value: float) -> str:

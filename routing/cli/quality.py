@@ -149,7 +149,13 @@ def parts_facts(figures: Quality) -> Iterator[tuple[str, str]]:
         ports = count_noun(own.endports, "end port")
         crossed = math.isfinite(own.all_to_all)
         share = proof_report.percentage(own.all_to_all) if crossed else "over no channel"
-        yield own.label, f"{ports}, all-to-all among them {share}" if own.counted else f"{ports}, in no traffic pattern"
+        patterns = "".join(
+            f", {name} {proof_report.percentage(value)}"
+            for name, value in (("bisections", own.bisection_mean), ("permutations", own.permutation_mean))
+            if math.isfinite(value)
+        )
+        among = f"{ports}, all-to-all among them {share}{patterns}"
+        yield own.label, among if own.counted else f"{ports}, in no traffic pattern"
 
 
 def disjoint_facts(found: DisjointPaths | None) -> list[tuple[str, str]]:

@@ -18,7 +18,7 @@ from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.quality.disjoint_paths import DisjointPaths, disjoint_paths
 from routing.quality.flows import Flows, Table
-from routing.quality.parts import ClassShare, Stretch, ThinLeaf, class_shares, share_of, stretch, thin_leaf
+from routing.quality.parts import ClassShare, Stretch, ThinLeaf, class_shares, mean_share, share_of, stretch, thin_leaf
 from routing.tables import Routing
 
 BISECTIONS = 100
@@ -81,7 +81,7 @@ class Quality:
     levels
         Load between the levels of a tree.
     classes
-        All-to-all share among the end ports of each class.
+        All-to-all share, bisections and permutations among the end ports of each class.
     thin_leaf
         The leaf whose links alone limit ``all_to_all``; None if there is no such leaf.
     stretch
@@ -194,7 +194,7 @@ def measure(
     steps = flows.shift_steps(seed, shifts)
     shift_mean, shift_least = flows.shares(len(steps), lambda first, last: flows.shifts(steps[first:last]))
     random_mean, random_least = flows.shares(permutations, lambda a, b: flows.permutations(seed, a, b))
-    all_to_all = share_of(fabric, loads, n)
+    whole = share_of(fabric, loads, n), mean_share(bisection_mean), mean_share(random_mean)
     return Quality(
         endports=n,
         pairs=n * (n - 1),
@@ -206,16 +206,16 @@ def measure(
         load_mean=_mean(loads),
         load_max=float(loads.max(initial=0.0)),
         load_deviation=_deviation(loads),
-        all_to_all=all_to_all,
+        all_to_all=whole[0],
         bound=all_to_all_bound(fabric, loads),
-        bisection_mean=_mean_share(bisection_mean),
+        bisection_mean=whole[1],
         bisection_least=_least(bisection_mean),
-        shift_mean=_mean_share(shift_mean),
+        shift_mean=mean_share(shift_mean),
         shift_least=_least(shift_least),
-        permutation_mean=_mean_share(random_mean),
+        permutation_mean=whole[2],
         permutation_least=_least(random_least),
         levels=tier_loads(fabric, loads),
-        classes=class_shares(flows, all_to_all),
+        classes=class_shares(flows, whole, seed=seed, bisections=bisections, permutations=permutations),
         thin_leaf=thin_leaf(fabric, loads, n),
         stretch=stretch(flows) if stretches else None,
         disjoint=disjoint_paths(fabric, routing.lft if isinstance(routing, Routing) else routing),
@@ -293,7 +293,7 @@ def bisection_share(
     """
     flows = Flows.of(fabric, routing, threads)
     mean, _ = flows.shares(bisections, lambda first, last: flows.bisections(seed, first, last))
-    return _mean_share(mean)
+    return mean_share(mean)
 
 
 def tier_loads(fabric: Fabric, loads: npt.NDArray[np.float64]) -> tuple[TierLoad, ...]:
@@ -335,10 +335,6 @@ def _mean(values: npt.NDArray[np.float64]) -> float:
 
 def _deviation(values: npt.NDArray[np.float64]) -> float:
     return math.sqrt(_mean((values - _mean(values)) ** 2))
-
-
-def _mean_share(shares: npt.NDArray[np.float64]) -> float:
-    return _mean(shares) if shares.size else math.nan
 
 
 def _least(shares: npt.NDArray[np.float64]) -> float:

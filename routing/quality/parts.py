@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -36,12 +37,17 @@ class ClassShare:
     all_to_all
         Share of the reference rate at which all-to-all traffic among these end ports alone saturates the first channel.
         It is infinite if this traffic uses no channel, and NaN if the end ports do not count.
+    bisection_mean, permutation_mean
+        Mean share of the flows of random bisections, and of random permutations, among these end ports alone.  NaN if
+        the end ports do not count, if there are fewer than two, or if no pattern was requested.
     """
 
     label: str
     endports: int
     counted: bool
     all_to_all: float
+    bisection_mean: float
+    permutation_mean: float
 
 
 @dataclass(frozen=True)
@@ -92,9 +98,19 @@ def share_of(fabric: Fabric, loads: npt.NDArray[np.float64], endports: int) -> f
     return float(room.min()) * (endports - 1) / reference_rate(fabric)
 
 
-def class_shares(flows: Flows, all_to_all: float) -> tuple[ClassShare, ...]:
-    """Return the figures of each class that has end ports.  ``all_to_all`` is the share of all-to-all traffic among the
-    end ports of all classes.
+def class_shares(
+    flows: Flows, whole: tuple[float, float, float], *, seed: int, bisections: int, permutations: int
+) -> tuple[ClassShare, ...]:
+    """Return the figures of each class that has end ports.
+
+    Parameters
+    ----------
+    flows
+        The tables, with all end ports that count.
+    whole
+        Share of all-to-all traffic, bisections and permutations among the end ports of all classes.
+    seed, bisections, permutations
+        Seed and numbers of the random patterns.
     """
     fabric = flows.fabric
     there = np.flatnonzero((fabric.endport_switch >= 0) & (fabric.endport_lid > 0))
@@ -104,13 +120,23 @@ def class_shares(flows: Flows, all_to_all: float) -> tuple[ClassShare, ...]:
         if not len(rows):
             continue
         counted = bool(fabric.counted[rows[0]])
-        share = math.nan
+        shares = math.nan, math.nan, math.nan
         if counted and len(rows) == len(flows.endports):
-            share = all_to_all
+            shares = whole
         elif counted:
-            share = share_of(fabric, flows.among(rows).all_to_all(hops=False)[0], len(rows))
-        found.append(ClassShare(own.label, len(rows), counted, share))
+            among = flows.among(rows)
+            shares = (
+                share_of(fabric, among.all_to_all(hops=False)[0], len(rows)),
+                mean_share(among.shares(bisections, partial(among.bisections, seed))[0]),
+                mean_share(among.shares(permutations, partial(among.permutations, seed))[0]),
+            )
+        found.append(ClassShare(own.label, len(rows), counted, *shares))
     return tuple(found)
+
+
+def mean_share(shares: npt.NDArray[np.float64]) -> float:
+    """Return the mean of the shares of several patterns (float64[P]); NaN if there are none."""
+    return math.fsum(shares.tolist()) / len(shares) if len(shares) else math.nan
 
 
 def thin_leaf(fabric: Fabric, loads: npt.NDArray[np.float64], endports: int) -> ThinLeaf | None:

@@ -15,3 +15,11 @@ def test_the_command_prints_the_table_and_the_next_command():
     assert found["recommended"]["engine"] == next_command[5]
     engines = {each["engine"] for each in found["candidates"]}
     assert engines >= {"updn", "nue"} and engines.isdisjoint({"auto", "minhop", "sssp"})
+
+
+def test_the_command_prints_a_row_for_each_class_of_end_ports_that_counts():
+    done = run("advise", "cluster:2x3x4,2x2", "--links", "0", "--class", "storage=storage*")
+    after = done.stdout.partition("traffic among the end ports of one class:")[2]
+    rows = [line.split()[:3] for line in after.splitlines() if line.split()[:1] == ["updn"]]
+    assert [(row[1], int(row[2]) > 0) for row in rows] == [("compute", True), ("storage", True)]
+    assert "traffic among" not in run("advise", "ring:4", "--links", "0").stdout

@@ -2,11 +2,13 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from command_runs import run
 
+from routing.class_settings import PortClass, Weight
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.formats.guid_files import apply_port_classes
@@ -52,6 +54,20 @@ def test_shares_of_classes_are_those_of_the_traffic_among_their_ports():
     assert found["compute"].all_to_all == pytest.approx(slow) and found["compute"].endports == len(rows)
     assert not found["aggregation"].counted and math.isnan(found["aggregation"].all_to_all)
     assert math.isinf(found["management"].all_to_all)  # all on one switch
+
+
+def test_patterns_of_a_class_are_those_of_a_fabric_without_traffic_of_the_others():
+    fabric = cluster()
+    routing = routed(fabric)
+    whole = measure(fabric, routing, shifts=0, permutations=5, bisections=5)
+    for row, own in enumerate(PortClass):
+        weights = tuple(Weight() if other == row else Weight(0, 0) for other in range(len(PortClass)))
+        alone = replace(fabric, port_classes=replace(fabric.port_classes, weights=weights))
+        for each in (each for each in whole.classes if each.label == own.label and each.counted):
+            expected = measure(alone, routing, shifts=0, permutations=5, bisections=5)
+            unit = expected.reference_rate / whole.reference_rate
+            assert each.bisection_mean == pytest.approx(unit * expected.bisection_mean)
+            assert each.permutation_mean == pytest.approx(unit * expected.permutation_mean)
 
 
 def test_one_class_has_the_share_of_all():
