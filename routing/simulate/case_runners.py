@@ -25,6 +25,7 @@ from routing.simulate.pause_cases import run_pauses
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_fabric import scenario_fabric, scenario_routing
 from routing.simulate.scenario_setup import build_network_for, flows_of
+from routing.simulate.workload_cases import run_workload
 
 __all__ = ["CASE_RUNNERS", "CaseOutput", "Result", "Series", "compare_with_expected", "run_case"]
 
@@ -182,6 +183,7 @@ CASE_RUNNERS: Mapping[str, CaseRunner] = {
     "lock-times": run_lock_times,
     "seeds": run_seeds,
     "shifts": run_shifts,
+    "workload": run_workload,
     "adaptive": run_adaptive,
     "pauses": run_pauses,
     "graph": run_graph,

@@ -194,7 +194,7 @@ def _case(file: Toml, row: Mapping[str, Any], origin: str | None, *where: str | 
     if "origin" in row:
         _check_origin(file, row["origin"], *where, "origin")
     of_case = f"of case {row['name']!r}"
-    for part in ("remedy", "graph", "change", "pauses", "chain", "adaptive"):
+    for part in ("remedy", "graph", "change", "pauses", "chain", "adaptive", "workload"):
         if part in row:
             check_table(file, row[part], part, f"{part} {of_case}", *where, part)
     if "routing" in row:

@@ -67,15 +67,15 @@ def _from_file(scenario: Scenario, table: Mapping[str, Any]) -> Fabric:
     """
     lmc = table.get("lmc", 0)
     with scenario.placed("fabric", "file"):
-        fabric = read_fabric(_relative_to(scenario, table["file"]), lmc=lmc)
+        fabric = read_fabric(relative_to(scenario, table["file"]), lmc=lmc)
     if "guid2lid" in table:
         with scenario.placed("fabric", "guid2lid"):
-            fabric = apply_guid2lid(fabric, read_guid2lid(_relative_to(scenario, table["guid2lid"])), lmc=lmc)
+            fabric = apply_guid2lid(fabric, read_guid2lid(relative_to(scenario, table["guid2lid"])), lmc=lmc)
     labels = fabric.labels
     return replace(fabric, switch_name=labels[: fabric.switches], terminal_name=labels[fabric.switches :])
 
 
-def _relative_to(scenario: Scenario, path: str) -> Path:
+def relative_to(scenario: Scenario, path: str) -> Path:
     """Resolve a path of the scenario file, relative to the folder of that file."""
     return Path(scenario.file.path).parent / path
 
@@ -246,7 +246,7 @@ def read_scenario_tables(scenario: Scenario, fabric: Fabric, path: str, *where: 
     broken = [key for key in ("failed", "faults") if scenario.tables["fabric"].get(key)]
     remedy = f"let them be for the fabric after {broken[0]}, or let a fault of a case break it" if broken else None
     with scenario.placed(*where, remedy=remedy):
-        routing = read_tables(_relative_to(scenario, path), fabric)
+        routing = read_tables(relative_to(scenario, path), fabric)
         routing.check_shapes(fabric)
     return routing
 

@@ -25,6 +25,7 @@ READ_BY: Mapping[str, set[str]] = {
     "lock-times": (_RUN | {"load", "window", "seed", "remedy", "buffers"}) - {"buffer"},
     "seeds": _RUN | {"load", "window", "remedy", "seeds"},
     "shifts": _RUN | {"seed", "from"},
+    "workload": (_RUN | {"seed", "remedy", "workload"}) - {"without"},
     "adaptive": (_RUN | {"window", "seed", "from", "loads", "adaptive"}) - {"speedup"},
     "pauses": _TABLES,
     "graph": _ALWAYS | {"graph"},
@@ -61,6 +62,10 @@ SCHEME_KEYS: Mapping[str, set[str]] = {
     "hold": {"bubble"},
     "sample": {"bubble"},
     "step": {"token"},
+}
+WORKLOAD_KEYS: Mapping[str, set[str]] = {
+    "bytes": {"ring-allreduce", "halving-doubling", "all-to-all-v"},
+    "skew": {"all-to-all-v"},
 }
 CHANGE_KEYS: Mapping[str, set[str]] = {
     "every": {"one by one", "rounds", "removed first", "drained", "double scheme"},
@@ -203,6 +208,7 @@ def _check_case(file: Toml, case: Table, number: int) -> None:
             raise _unused_load(file, *where, key)
     _check_words(file, case, "remedy", {case.get("remedy", {}).get("breaker", "none")}, BREAKER_KEYS, *where)
     _check_words(file, case, "change", {case.get("change", {}).get("how")}, CHANGE_KEYS, *where)
+    _check_words(file, case, "workload", {case.get("workload", {}).get("collective", "a trace")}, WORKLOAD_KEYS, *where)
     schemes = set(case.get("adaptive", {}).get("schemes", []))
     _check_words(file, case, "adaptive", schemes, SCHEME_KEYS, *where)
     for key in ("inputs", "pauses"):

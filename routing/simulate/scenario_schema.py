@@ -94,13 +94,16 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "from": TIME, "buffers": Key(LIST, item=ROOM), "seeds": Key(INTEGER, least=0, most=10**6), "graph": Key(TABLE),
         "tables": Key(TEXT), "change": Key(TABLE), "wire": WIRE, "pauses": Key(TABLE), "fault": Key(LIST),
         "chain": Key(TABLE), "adaptive": Key(TABLE), "loads": Key(LIST, item=LOAD),
-        "window": WINDOW, "routing": Key(TABLE),
+        "window": WINDOW, "routing": Key(TABLE), "workload": Key(TABLE),
     },
     "routing of case": {"tables": Key(TEXT, True)},
     "adaptive": {
         "schemes": Key(LIST, True, item=Key(TEXT)), "vls": Key(INTEGER, least=1, most=15),
         "ca_vls": Key(INTEGER, least=1, most=15), "stay": Key(FLAG), "detect": TIME, "repeat": TIME, "lasts": TIME,
         "hold": TIME, "sample": TIME, "step": TIME,
+    },
+    "workload": {
+        "collective": Key(TEXT), "bytes": BYTES, "skew": Key(NUMBER, least=0, most=10), "trace": Key(TEXT),
     },
     "pauses": {"xoff": NEEDED_ROOM, "xon": NEEDED_ROOM},
     "fault": {"cable": Key(LIST, True), "at": NEEDED_TIME, "until": TIME, "reroute": Key(LIST, item=TIME)},

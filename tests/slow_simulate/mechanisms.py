@@ -1,5 +1,7 @@
 """Mechanisms in plain Python, and the hooks at which the slow simulator calls them."""
 
+from dataclasses import replace
+
 from slow_simulate.kinds import INJECT, TIMER
 
 
@@ -44,7 +46,51 @@ class Hold(Mechanism):
                 self.retry(flow)
 
 
-KNOWN = {"hold": Hold}
+class Tasks(Mechanism):
+    def __init__(self, sim, index, numbers):
+        super().__init__(sim, index, numbers)
+        count = numbers[0]
+        self.tasks = [numbers[1 + 5 * n : 6 + 5 * n] for n in range(count)]
+        rest = numbers[1 + 5 * count :]
+        self.pairs = list(zip(rest[::2], rest[1::2], strict=True))
+        self.left = [task[2] for task in self.tasks]
+        self.ready, self.arrived = [-1] * count, [-1] * count
+        self.of_row = {}
+        sim.traffic = replace(sim.traffic, trace=sim.traffic.trace.copy())
+        for flow in sim.flows:
+            flow.messages = 0
+        for n, (*_, at, delay) in enumerate(self.tasks):
+            if all(after != n for _, after in self.pairs):
+                self.timer_at(at + delay, n)
+
+    def timer(self, n, value):
+        f, lid, size, *_ = self.tasks[n]
+        flow = self.sim.flows[f]
+        row = flow.list + flow.messages
+        self.sim.traffic.trace[row] = self.sim.now, lid, size
+        self.of_row[row], self.ready[n] = n, self.sim.now
+        flow.messages += 1
+        if flow.made == flow.messages - 1:
+            flow.due = self.sim.now
+        self.sim.prepare(flow)
+
+    def made(self, packet):
+        packet.task = self.of_row[packet.flow.list + packet.flow.made - 1]
+
+    def delivered(self, packet):
+        n = packet.task
+        self.left[n] -= packet.bytes
+        if self.left[n]:
+            return
+        self.arrived[n] = self.sim.now
+        for before, after in self.pairs:
+            others = [first for first, last in self.pairs if last == after]
+            if before == n and all(self.arrived[first] >= 0 for first in others):
+                *_, at, delay = self.tasks[after]
+                self.timer_at(max(at, self.sim.now + max(delay, 1)), after)
+
+
+KNOWN = {"hold": Hold, "tasks": Tasks}
 
 
 class Mechanisms:

@@ -22,6 +22,8 @@ CASES = {
     "seeds": 'what = "seeds"\nseeds = 2\nexpect = { runs = 2 }',
     "shifts": 'what = "shifts"\nengine = "updn"\nexpect = { shifts = 1 }',
     "adaptive": 'what = "adaptive"\nadaptive = { schemes = ["none"] }\nexpect = { deadlocked = [] }',
+    "workload": 'what = "workload"\nengine = "updn"\nworkload = { collective = "ring-allreduce", bytes = 64 }'
+    "\nexpect = { unfinished = 0 }",
     "pauses": 'what = "pauses"\nexpect = { verdict = "free" }',
     "dependencies": 'what = "dependencies"\nexpect = { credit_loop = false }',
     "tables": 'what = "tables"\nexpect = { credit_loop = false }',
@@ -68,7 +70,7 @@ def test_every_kind_of_case_and_every_key_is_reported():
     [(what, name, key) for what in CASES for name in ("timing", "run") for key in VALUES[name]],
 )
 def test_keys_that_a_kind_of_case_reads_or_not(tmp_path, what, name, key):
-    beside = "" if what in BARE else FABRIC + ("" if what == "shifts" else FLOW)
+    beside = "" if what in BARE else FABRIC + ("" if what in {"shifts", "workload"} else FLOW)
     line = f"{key} = {VALUES[name][key]}"
     text = scenario_text(beside, f"[{name}]\n{line}", case(what))
     if key in READ_OF[what].get(name, ()):

@@ -1,0 +1,154 @@
+/* Tasks: messages that begin when other messages have arrived, as in a collective operation or a trace of a program.
+ *
+ * Each task is one message of a flow.  A task is ready when all tasks before it have arrived completely, its delay has
+ * passed since, and its earliest tick has come.  A flow sends its ready tasks in the order in which they became ready.
+ * A task with a lost packet never arrives, and neither do the tasks after it.
+ *
+ * The flows have the process PROCESS_TRACE.  The mechanism writes a row of sim->trace when a task becomes ready. */
+#include "simulate/internal/flow.h"
+#include "simulate/internal/mechanism.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TASK_NUMBERS 5
+
+typedef struct {
+    int32_t flow,     /* flow that sends the message */
+        lid,          /* its destination */
+        bytes,        /* its size */
+        left,         /* bytes that have not arrived yet */
+        waits;        /* tasks before this one that have not arrived yet */
+    int64_t at,       /* earliest tick at which it is ready */
+        delay,        /* ticks between the arrival of the last task before it and the tick at which it is ready */
+        ready,        /* tick at which it was ready, or -1 */
+        done;         /* tick at which it arrived completely, or -1 */
+    int32_t successor; /* position of the first task after this one in state->after */
+} task;
+
+typedef struct {
+    task *tasks;       /* [count + 1] tasks; the last one only ends the list of successors */
+    int32_t *after;    /* tasks that wait for each task */
+    int32_t *row_task; /* [rows of sim->trace] task that a row describes */
+    int32_t count;     /* number of tasks */
+} tasks;
+
+/* Sort the pairs (task, task that waits for it) by their first task.  Return 1 if memory runs out. */
+static int set_successors(tasks *state, const int64_t *pairs, int64_t count)
+{
+    state->after = malloc(((size_t)count + 1) * sizeof *state->after);
+    int32_t *next = calloc((size_t)state->count + 1, sizeof *next);
+    if (!state->after || !next) {
+        free(next);
+        return 1;
+    }
+    for (int64_t i = 0; i < count; i++)
+        next[pairs[2 * i]]++;
+    int32_t at = 0;
+    for (int32_t t = 0; t <= state->count; t++) {
+        int32_t here = next[t];
+        state->tasks[t].successor = next[t] = at;
+        at += here;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        state->after[next[pairs[2 * i]]++] = (int32_t)pairs[2 * i + 1];
+        state->tasks[pairs[2 * i + 1]].waits++;
+    }
+    free(next);
+    return 0;
+}
+
+/* Read the number of tasks, their rows (flow, LID, bytes, earliest tick, delay), and then the pairs. */
+static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)
+{
+    tasks *state = self->state;
+    const int64_t *row = numbers + 1, *pairs = row + TASK_NUMBERS * numbers[0];
+    int64_t rows = 0;
+    state->count = (int32_t)numbers[0];
+    for (int32_t f = 0; f < sim->flows; f++) {
+        rows += sim->flow[f].messages;
+        sim->flow[f].messages = 0;
+    }
+    state->tasks = calloc((size_t)state->count + 1, sizeof *state->tasks);
+    state->row_task = calloc((size_t)rows + 1, sizeof *state->row_task);
+    if (!state->tasks || !state->row_task)
+        return 1;
+    for (int32_t t = 0; t < state->count; t++, row += TASK_NUMBERS)
+        state->tasks[t] = (task){
+            .flow = (int32_t)row[0], .lid = (int32_t)row[1], .bytes = (int32_t)row[2], .left = (int32_t)row[2],
+            .at = row[3], .delay = row[4], .ready = -1, .done = -1,
+        };
+    if (set_successors(state, pairs, (count - 1 - TASK_NUMBERS * numbers[0]) / 2))
+        return 1;
+    for (int32_t t = 0; t < state->count; t++)
+        if (!state->tasks[t].waits)
+            ibn_simulate_timer(sim, self, state->tasks[t].at + state->tasks[t].delay, t, 0);
+    return 0;
+}
+
+static void detach(ibn_sim *sim, ibn_attached *self)
+{
+    (void)sim;
+    tasks *state = self->state;
+    free(state->tasks);
+    free(state->after);
+    free(state->row_task);
+}
+
+/* Hand a task that is ready to its flow. */
+static void timer(ibn_sim *sim, ibn_attached *self, int32_t t, int32_t value)
+{
+    (void)value;
+    tasks *state = self->state;
+    task *one = &state->tasks[t];
+    ibn_flow *flow = &sim->flow[one->flow];
+    int64_t row = flow->list + flow->messages++;
+    one->ready = sim->now;
+    state->row_task[row] = t;
+    sim->trace[3 * row] = sim->now;
+    sim->trace[3 * row + 1] = one->lid;
+    sim->trace[3 * row + 2] = one->bytes;
+    if (flow->made == flow->messages - 1)
+        flow->due = sim->now;
+    ibn_simulate_prepare(sim, one->flow);
+}
+
+/* Tag a packet with its task: the flow's current message. */
+static void made(ibn_sim *sim, ibn_attached *self, int32_t p)
+{
+    const ibn_flow *flow = &sim->flow[sim->packet[p].flow];
+    self->tag[p] = ((tasks *)self->state)->row_task[flow->list + flow->made - 1];
+}
+
+/* Count a packet of a task.  If the task has arrived completely, the tasks after it may become ready. */
+static void delivered(ibn_sim *sim, ibn_attached *self, int32_t p)
+{
+    tasks *state = self->state;
+    task *one = &state->tasks[self->tag[p]];
+    one->left -= sim->packet[p].bytes;
+    if (one->left)
+        return;
+    one->done = sim->now;
+    for (int32_t i = one->successor; i < one[1].successor; i++) {
+        task *next = &state->tasks[state->after[i]];
+        if (--next->waits)
+            continue;
+        int64_t when = sim->now + (next->delay ? next->delay : 1);
+        ibn_simulate_timer(sim, self, when > next->at ? when : next->at, state->after[i], 0);
+    }
+}
+
+/* Return the tick at which each task was ready, then the tick at which each arrived; -1: not yet. */
+static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
+{
+    (void)sim;
+    const tasks *state = self->state;
+    for (int64_t i = 0; i < most && i < 2LL * state->count; i++)
+        numbers[i] = i < state->count ? state->tasks[i].ready : state->tasks[i - state->count].done;
+    return 2LL * state->count;
+}
+
+IBN_MECHANISM(tasks) = {
+    .name = "tasks", .bytes = sizeof(tasks), .tags = 1, .attach = attach, .detach = detach,
+    .made = made, .delivered = delivered, .timer = timer, .read = read,
+};

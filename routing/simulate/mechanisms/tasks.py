@@ -1,0 +1,73 @@
+"""Simulate workloads: messages that begin when the messages on which they depend have arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import OptionError
+from routing.simulate.bounds import LONGEST
+from routing.simulate.mechanisms.base import Mechanism
+from routing.simulate.network import Network
+from routing.simulate.traffic import Traffic
+from routing.simulate.workload import Workload
+
+if TYPE_CHECKING:
+    from routing.simulate.run import Simulation
+
+Ints = npt.NDArray[np.int64]
+MOST_TASKS = 1 << 26
+"""Largest number of messages of a workload, which the kernel's timers can number."""
+
+
+class Tasks(Mechanism):
+    """Messages of a workload as tasks of a simulation, whose traffic must be ``workload.traffic(mtu)``.
+
+    A message is ready one tick after the last message on which it depends has arrived, or after its delay, and not
+    before its time.  A CA sends its messages in the order in which they become ready.  A message with a lost packet
+    never arrives, because there is no retransmission.
+
+    Attributes
+    ----------
+    workload
+        The messages.
+    """
+
+    name: ClassVar[str] = "tasks"
+
+    def __init__(self, workload: Workload) -> None:
+        workload.check()
+        if len(workload.messages) >= MOST_TASKS:
+            raise OptionError(f"a workload of {len(workload.messages)} messages is too large", remedy="use under 2^26")
+        self.workload = workload
+
+    def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
+        """Return the number of messages; flow, LID, bytes, time and delay of each; the pairs of dependent messages.
+
+        Raises
+        ------
+        OptionError
+            A time or a delay is too long.
+        """
+        flow_of = {flow.source: number for number, flow in enumerate(traffic.flows)}
+        tick, found, pairs = network.timing.tick, [len(self.workload.messages)], list[int]()
+        for number, message in enumerate(self.workload.messages):
+            times = [round(time / tick) for time in (message.at, message.delay)]
+            if not 0 <= min(times) <= max(times) <= LONGEST:
+                raise OptionError(
+                    f"message {number + 1} has a time that cannot be", remedy=f"use up to {LONGEST} ticks"
+                )
+            found += [flow_of[message.source], message.lid, message.bytes, *times]
+            pairs += [each for before in message.after for each in (before, number)]
+        return [*found, *pairs]
+
+    def times(self, simulation: Simulation) -> tuple[Ints, Ints]:
+        """Return int64[messages] twice: the tick at which each message was ready, and at which it arrived completely.
+
+        -1 means that a message is not ready yet, or has not arrived.
+        """
+        ready, arrived = simulation.results_of(self).reshape(2, -1)
+        return ready, arrived

@@ -1,0 +1,92 @@
+"""Run cases of a scenario file that simulate workloads: collective operations and trace files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from routing.fabric import Fabric
+from routing.simulate.case_output import CaseOutput
+from routing.simulate.events import describe
+from routing.simulate.mechanisms.tasks import Tasks
+from routing.simulate.network import BLOCK, build_network
+from routing.simulate.run import simulate
+from routing.simulate.scenario import Case, Scenario
+from routing.simulate.scenario_fabric import relative_to, scenario_fabric, scenario_routing
+from routing.simulate.scenario_setup import measurement_window, packet_ticks, remedies_of, switching_of, timing_of
+from routing.simulate.workload import Workload, all_to_all_v, halving_doubling, read_trace, ring_allreduce
+
+Maker = Callable[[Fabric, Mapping[str, Any]], Workload]
+COLLECTIVES: Mapping[str, Maker] = {
+    "ring-allreduce": lambda fabric, table: ring_allreduce(fabric, table["bytes"]),
+    "halving-doubling": lambda fabric, table: halving_doubling(fabric, table["bytes"]),
+    "all-to-all-v": lambda fabric, table: all_to_all_v(fabric, table["bytes"], float(table.get("skew", 0))),
+}
+"""Functions that make the messages of a collective operation, by the name that a scenario uses."""
+PERCENTILES = (50, 90, 99)
+
+
+def run_workload(scenario: Scenario, case: Case) -> CaseOutput:
+    """Simulate a workload until all of its messages have arrived, and return their completion times.
+
+    The completion time of a message is the time from the tick at which it is ready until it has arrived completely.
+    """
+    fabric, packet = scenario_fabric(scenario), packet_ticks(scenario)
+    routing = scenario_routing(scenario, case, fabric, ())
+    network = build_network(fabric, routing, timing_of(scenario, case, fabric))
+    workload = _workload(scenario, case, fabric)
+    mtu = scenario.tables["timing"].get("packet", 2048)
+    tasks = Tasks(workload)
+    switching = switching_of(scenario, case)
+    simulation = simulate(
+        network, workload.traffic(mtu), switching=switching, remedies=remedies_of(scenario, case), mechanisms=[tasks]
+    )
+    _, until = measurement_window(scenario, case)
+    simulation.run(until)
+    ready, arrived = tasks.times(simulation)
+    done = arrived >= 0
+    spent = (arrived - ready)[done] / packet
+    total = sum(message.bytes for message in workload.messages)
+    last = int(arrived.max(initial=0))
+    found = {
+        "outcome": "deadlock" if simulation.wait_graph().deadlocks else "progress" if done.all() else "starvation",
+        "messages": len(workload.messages),
+        "unfinished": int((~done).sum()),
+        "time": round(last / packet, 3) if done.all() else None,
+        "rate": round(total / BLOCK / last / len(simulation.traffic.flows), 4) if done.all() else None,
+        "completion": {
+            **{f"p{share}": round(float(np.percentile(spent, share, method="higher")), 3) for share in PERCENTILES},
+            "mean": round(float(spent.mean()), 3),
+            "max": round(float(spent.max()), 3),
+        } if len(spent) else {},
+        "dropped": simulation.totals()["dropped"],
+    }  # fmt: skip
+    stated = {
+        "arbitration": switching.arbitration.name.lower().replace("_", "-"),
+        "buffer": f"{network.timing.buffer} blocks",
+        "workload": case.table["workload"],
+        "tables": routing.provenance.engine,
+        "remedy": case.table.get("remedy", {}) or "none",
+    }
+    events = tuple((round(tick / packet, 2), text) for tick, text in describe(simulation, 1000))
+    return CaseOutput(found, stated, None, events)
+
+
+def _workload(scenario: Scenario, case: Case, fabric: Fabric) -> Workload:
+    """Return the messages of a simulation case: those of a collective operation or of a trace file."""
+    table, where = case.table.get("workload", {}), (*case.where, "workload")
+    if ("collective" in table) == ("trace" in table):
+        raise scenario.error(
+            f"case {case.name!r} needs a collective operation or a trace", *case.where,
+            remedy=f'give it workload = {{ collective = "{next(iter(COLLECTIVES))}", bytes = 65536 }}',
+        )  # fmt: skip
+    if "trace" in table:
+        with scenario.placed(*where, "trace"):
+            return read_trace(relative_to(scenario, table["trace"]), fabric)
+    maker = scenario.choice("collective operation", table["collective"], COLLECTIVES)
+    if "bytes" not in table:
+        raise scenario.error(f"the collective operation of case {case.name!r} needs bytes", *where)
+    with scenario.placed(*where, "collective"):
+        return maker(fabric, table)
