@@ -50,7 +50,7 @@ static size_t extent_of(const struct ibnue_answer *answer)
     extent = further(extent, answer->parent_at, answer->switches * sizeof(int32_t));
     extent = further(extent, answer->up_port_at, answer->switches);
     extent = further(extent, answer->classes_at, sizeof(struct ibnue_classes));
-    extent = further(extent, answer->held_at, answer->held * sizeof(struct ibnue_held));
+    extent = further(extent, answer->deferred_at, answer->deferred * sizeof(struct ibnue_deferred));
     return further(extent, answer->down_port_at, answer->switches);
 }
 
@@ -90,9 +90,9 @@ int ibnue_tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answe
  * most a minute. */
 static int rounds_fit(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes)
 {
-    const struct ibnue_held *entry = (const struct ibnue_held *)(bytes + answer->held_at);
+    const struct ibnue_deferred *entry = (const struct ibnue_deferred *)(bytes + answer->deferred_at);
 
-    for (uint32_t i = 0; i < answer->held; i++)
+    for (uint32_t i = 0; i < answer->deferred; i++)
         if (entry[i].row >= answer->switches || entry[i].lid >= answer->lids || entry[i].round < 2 ||
             (entry[i].port != OSM_NO_PATH && entry[i].port > view->device[entry[i].row].ports))
             return 0;
@@ -196,7 +196,7 @@ static int header_fits(const struct ibnue_plugin *plugin, const struct ibnue_ans
            inside(a, least, size, a->switch_of_at, a->lids * sizeof(int32_t)) &&
            inside(a, least, size, a->parent_at, a->switches * sizeof(int32_t)) &&
            inside(a, least, size, a->classes_at, sizeof(struct ibnue_classes)) &&
-           inside(a, least, size, a->held_at, a->held * sizeof(struct ibnue_held)) &&
+           inside(a, least, size, a->deferred_at, a->deferred * sizeof(struct ibnue_deferred)) &&
            inside(a, least, size, a->up_port_at, a->switches) && inside(a, least, size, a->down_port_at, a->switches);
 }
 
@@ -222,7 +222,7 @@ void ibnue_tables_drop(struct ibnue_tables *tables)
 static void move(struct ibnue_answer *answer, uint64_t by)
 {
     uint64_t *at[] = {&answer->lft_at, &answer->hops_at, &answer->sl_at, &answer->switch_of_at, &answer->sl2vl_at,
-                      &answer->parent_at, &answer->up_port_at, &answer->down_port_at, &answer->held_at,
+                      &answer->parent_at, &answer->up_port_at, &answer->down_port_at, &answer->deferred_at,
                       &answer->classes_at};
 
     for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++)

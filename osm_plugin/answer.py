@@ -25,13 +25,13 @@ ANSWER = np.dtype(
         ("sl2vl_ports", "u4"), ("certified", "u4"), ("lft_at", "u8"), ("hops_at", "u8"), ("sl_at", "u8"),
         ("switch_of_at", "u8"), ("sl2vl_at", "u8"), ("parent_at", "u8"),
         ("up_port_at", "u8"), ("down_port_at", "u8"),
-        ("classes_at", "u8"), ("held_at", "u8"), ("plan", "u8"), ("held", "u4"), ("round_wait", "u4"),
+        ("classes_at", "u8"), ("deferred_at", "u8"), ("plan", "u8"), ("deferred", "u4"), ("round_wait", "u4"),
         ("wait_from", "u4"), ("unused", "u4"), ("end", "u8"),
     ]
 )  # fmt: skip
 
-HELD = np.dtype([("row", "u4"), ("lid", "u2"), ("round", "u1"), ("port", "u1")])
-"""Record type of a deferred LFT entry, which a later round of the update schedule writes (``ibnue_held`` in layout.h).
+DEFERRED = np.dtype([("row", "u4"), ("lid", "u2"), ("round", "u1"), ("port", "u1")])
+"""Record type of an LFT entry that a later round of the update schedule writes (``ibnue_deferred`` in layout.h).
 
 Fields: row of the switch, LID, round that writes the entry (2 or higher), and out-port until that round.
 """
@@ -87,7 +87,7 @@ def write_answer(
     sequence
         Number of the request that is answered.
     deferred, plan
-        The entries that later rounds of the update schedule write (:data:`HELD` [N]), and the number of this schedule.
+        The entries that later rounds of the update schedule write (:data:`DEFERRED` [N]), and the schedule's number.
     wait, first_draining_round
         Seconds to wait before a round, so that packets can leave the fabric, in addition to the wait for
         acknowledgements; and the first round that needs these seconds (0: no round needs them).
@@ -111,7 +111,7 @@ def write_answer(
         "up_port_at": tree.up_port,
         "down_port_at": tree.down_port,
         "classes_at": classes.as_array(),
-        "held_at": np.zeros(0, HELD) if deferred is None else deferred,
+        "deferred_at": np.zeros(0, DEFERRED) if deferred is None else deferred,
     }
     head = np.zeros(1, ANSWER)
     position = at + PAGE
@@ -121,7 +121,7 @@ def write_answer(
     head["magic"], head["sequence"], head["end"] = ANSWER_MAGIC, sequence, position
     head["switches"], head["lids"], head["vls"] = fabric.switches, len(fabric.lids), routing.vls
     head["certified"] = tables.proof.certified
-    head["held"], head["plan"], head["round_wait"] = len(parts["held_at"]), plan, round(1000 * wait)
+    head["deferred"], head["plan"], head["round_wait"] = len(parts["deferred_at"]), plan, round(1000 * wait)
     head["wait_from"] = first_draining_round
     head["sl_kind"] = SL_KINDS[routing.service_levels.form]
     head["sl2vl_ports"] = 0 if routing.sl2vl.ndim == 1 else routing.sl2vl.shape[1]

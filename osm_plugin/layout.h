@@ -101,10 +101,10 @@ struct ibnue_answer {
     uint64_t up_port_at;   /* offset of uint8[switches], port that leads to the switch's parent in the multicast tree */
     uint64_t down_port_at; /* offset of uint8[switches], port of the parent that leads to the switch */
     uint64_t classes_at;   /* offset of struct ibnue_classes */
-    uint64_t held_at;      /* offset of struct ibnue_held[held] */
+    uint64_t deferred_at;  /* offset of struct ibnue_deferred[deferred] */
     /* number of the update schedule.  The plugin reports the progress of the schedule with this number. */
     uint64_t plan;
-    uint32_t held;         /* number of writes in later rounds, 0: round 1 writes all entries */
+    uint32_t deferred;     /* number of writes in later rounds, 0: round 1 writes all entries */
     /* milliseconds to wait before a round, in addition to acknowledgements, so that packets leave the fabric */
     uint32_t round_wait;
     uint32_t wait_from;    /* first round before which this wait is needed, 0: none */
@@ -121,7 +121,7 @@ struct ibnue_classes {
 
 /* A write of an LFT entry in a later round than the first.  If an entry changes twice, it occurs twice, the later round
  * first. */
-struct ibnue_held {
+struct ibnue_deferred {
     uint32_t row;  /* row of the switch */
     uint16_t lid; /* LID of the entry */
     uint8_t round; /* round in which the entry is written, from 2 on */

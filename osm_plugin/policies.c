@@ -21,7 +21,7 @@
 #define TIMEOUT_MS 60000
 
 /* The value that the rules demand of a port, and the state of the attempts to set it. */
-struct wish {
+struct demand {
     uint8_t mask, value; /* bits of vl_stall_life that the rules set, and their values; mask 0: no rule applies */
     uint8_t asked;       /* vl_stall_life in the last request */
     /* mask of the fields (HOQLife, VLStallCount) in which the port did not accept the demanded value */
@@ -33,17 +33,17 @@ struct wish {
 };
 
 struct ibnue_policies {
-    uint32_t switches; /* number of switches */
-    uint64_t *guid;    /* [switches], GUIDs in ascending order, in host order */
-    struct wish *wish; /* [switches][PORTS], the value that the rules demand of each port */
+    uint32_t switches;     /* number of switches */
+    uint64_t *guid;        /* [switches], GUIDs in ascending order, in host order */
+    struct demand *demand; /* [switches][PORTS], the value that the rules demand of each port */
 };
 
 /* Numbers of ports in one sweep, for the log. */
 struct tally {
-    /* Numbers of ports. wished: ports with a rule.  right: ports that already had the demanded value.  written: ports
-     * to which a request was sent.  held: ports that have the requested value afterwards.  stubborn: ports with a value
-     * that is not requested again.  failed: ports to which the request could not be sent. */
-    unsigned wished, right, written, held, stubborn, failed;
+    /* Numbers of ports.  covered: ports with a rule.  correct: ports that already had the demanded value.  written:
+     * ports to which a request was sent.  verified: ports that have the requested value afterwards.  skipped: ports with
+     * a value that is not requested again.  failed: ports to which the request could not be sent. */
+    unsigned covered, correct, written, verified, skipped, failed;
     osm_physp_t *first;  /* the first port that did not accept the requested value, NULL: none */
     uint8_t first_asked; /* vl_stall_life that was requested of this port */
 };
@@ -53,7 +53,7 @@ void ibnue_policies_drop(struct ibnue_plugin *plugin)
     if (!plugin->policies)
         return;
     free(plugin->policies->guid);
-    free(plugin->policies->wish);
+    free(plugin->policies->demand);
     free(plugin->policies);
     plugin->policies = NULL;
 }
@@ -134,7 +134,7 @@ static int read_answer(struct ibnue_plugin *plugin, char *why)
     }
     made = calloc(1, sizeof(*made));
     if (!made || !(made->guid = calloc(answer.switches + 1, sizeof(*made->guid)))
-        || !(made->wish = calloc((size_t)answer.switches * PORTS + 1, sizeof(*made->wish)))) {
+        || !(made->demand = calloc((size_t)answer.switches * PORTS + 1, sizeof(*made->demand)))) {
         if (made)
             free(made->guid);
         free(made);
@@ -148,14 +148,14 @@ static int read_answer(struct ibnue_plugin *plugin, char *why)
         made->guid[row] = cl_ntoh64(osm_node_get_node_guid(plugin->rows.row[row]->p_node));
         before = row_of(old, made->guid[row]);
         for (unsigned port = 0; port < PORTS; port++, want++) {
-            struct wish *wish = made->wish + (size_t)row * PORTS + port;
+            struct demand *demand = made->demand + (size_t)row * PORTS + port;
             /* The value is read only once, because the worker can change it at any time. */
             uint16_t bits = *(const volatile uint16_t *)want;
             uint8_t mask = (uint8_t)(bits >> 8), value = (uint8_t)(bits & mask);
             if (before >= 0)
-                *wish = old->wish[(size_t)before * PORTS + port];
-            if (mask != wish->mask || value != wish->value)
-                *wish = (struct wish){.mask = mask, .value = value};
+                *demand = old->demand[(size_t)before * PORTS + port];
+            if (mask != demand->mask || value != demand->value)
+                *demand = (struct demand){.mask = mask, .value = value};
         }
     }
     ibnue_policies_drop(plugin);
@@ -239,16 +239,16 @@ static int request_set(struct ibnue_plugin *plugin, osm_physp_t *physp, uint8_t 
 
 /* Send a request to a port, unless the port already has the demanded value.  Fields that the port has refused TRIES
  * times are not requested again. */
-static void request_port(struct ibnue_plugin *plugin, osm_physp_t *physp, struct wish *wish, struct tally *tally)
+static void request_port(struct ibnue_plugin *plugin, osm_physp_t *physp, struct demand *demand, struct tally *tally)
 {
-    uint8_t now = physp->port_info.vl_stall_life, left = wish->tries >= TRIES ? wish->refused : 0;
-    uint8_t wanted = with(now, wish->mask & (uint8_t)~left, wish->value);
+    uint8_t now = physp->port_info.vl_stall_life, left = demand->tries >= TRIES ? demand->refused : 0;
+    uint8_t wanted = with(now, demand->mask & (uint8_t)~left, demand->value);
 
-    tally->wished++;
-    if (with(now, wish->mask, wish->value) != wanted)
-        tally->stubborn++;
+    tally->covered++;
+    if (with(now, demand->mask, demand->value) != wanted)
+        tally->skipped++;
     else if (now == wanted)
-        tally->right++;
+        tally->correct++;
     if (now == wanted)
         return;
     if (request_set(plugin, physp, wanted)) {
@@ -256,29 +256,29 @@ static void request_port(struct ibnue_plugin *plugin, osm_physp_t *physp, struct
         return;
     }
     tally->written++;
-    wish->asked = wanted;
-    wish->sent = 1;
+    demand->asked = wanted;
+    demand->sent = 1;
 }
 
 /* Compare the value of a port with the request.  The answers have arrived by now, and OpenSM has stored the values. */
-static void check_port(osm_physp_t *physp, struct wish *wish, struct tally *tally)
+static void check_port(osm_physp_t *physp, struct demand *demand, struct tally *tally)
 {
     uint8_t now = physp->port_info.vl_stall_life;
 
-    if (!wish->sent)
+    if (!demand->sent)
         return;
-    wish->sent = 0;
-    if (now == wish->asked) {
-        tally->held++;
-        if (wish->tries < TRIES)
-            wish->tries = 0;
+    demand->sent = 0;
+    if (now == demand->asked) {
+        tally->verified++;
+        if (demand->tries < TRIES)
+            demand->tries = 0;
         return;
     }
-    wish->refused |= fields_of(now ^ wish->asked);
-    wish->tries = (uint8_t)(wish->tries + (wish->tries < TRIES));
+    demand->refused |= fields_of(now ^ demand->asked);
+    demand->tries = (uint8_t)(demand->tries + (demand->tries < TRIES));
     if (!tally->first) {
         tally->first = physp;
-        tally->first_asked = wish->asked;
+        tally->first_asked = demand->asked;
     }
 }
 
@@ -293,14 +293,15 @@ static void each_port(struct ibnue_plugin *plugin, struct tally *tally, int chec
         const osm_node_t *node = ((const osm_switch_t *)item)->p_node;
         int row = row_of(policies, cl_ntoh64(osm_node_get_node_guid(node)));
         for (unsigned port = 1; row >= 0 && port < PORTS; port++) {
-            struct wish *wish = policies->wish + (size_t)row * PORTS + port;
-            osm_physp_t *physp = wish->mask ? live_port(node, port) : NULL;
+            struct demand *demand = policies->demand + (size_t)row * PORTS + port;
+            osm_physp_t *physp = demand->mask ? live_port(node, port) : NULL;
             if (physp && check)
-                check_port(physp, wish, tally);
+                check_port(physp, demand, tally);
             else if (physp)
-                request_port(plugin, physp, wish, tally);
+                request_port(plugin, physp, demand, tally);
             else
-                wish->refused = wish->tries = wish->sent = 0; /* Another device may be attached to this port later. */
+                demand->refused = demand->tries = demand->sent =
+                    0; /* Another device may be attached to this port later. */
         }
     }
 }
@@ -323,12 +324,12 @@ static void log_tally(struct ibnue_plugin *plugin, const struct tally *tally, co
 {
     SAY(plugin, OSM_LOG_INFO,
         "ibnue policies: %u ports covered by rules: %u already correct, %u updated (%u verified), %u skipped; %s\n",
-        tally->wished, tally->right, tally->written, tally->held, tally->stubborn, note);
+        tally->covered, tally->correct, tally->written, tally->verified, tally->skipped, note);
     if (tally->first)
         SAY(plugin, OSM_LOG_ERROR,
             "ERR IBNA: %u ports did not accept their new values, first %s port %u: HOQLife %u, VLStallCount %u"
             " instead of %u, %u\n",
-            tally->written - tally->held, osm_physp_get_node_ptr(tally->first)->print_desc,
+            tally->written - tally->verified, osm_physp_get_node_ptr(tally->first)->print_desc,
             osm_physp_get_port_num(tally->first), tally->first->port_info.vl_stall_life & 0x1F,
             tally->first->port_info.vl_stall_life >> 5, tally->first_asked & 0x1F, tally->first_asked >> 5);
     if (tally->failed)

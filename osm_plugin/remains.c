@@ -148,7 +148,7 @@ static void set_layout(struct ibnue_answer *answer, uint32_t switches, uint32_t 
     answer->up_port_at = place(answer, switches);
     answer->down_port_at = place(answer, switches);
     answer->classes_at = place(answer, sizeof(struct ibnue_classes));
-    answer->held_at = place(answer, answer->held * sizeof(struct ibnue_held));
+    answer->deferred_at = place(answer, answer->deferred * sizeof(struct ibnue_deferred));
 }
 
 /* Copy the entries that are still valid, and the hop counts.  Count the other entries, and mark their LIDs in
@@ -299,20 +299,20 @@ static void fill_rounds(const struct cut *cut, struct ibnue_remains *remains)
 {
     const struct ibnue_answer *a = cut->before;
     struct ibnue_answer *b = &remains->answer;
-    const struct ibnue_held *was = (const struct ibnue_held *)(cut->bytes + a->held_at);
-    struct ibnue_held *held = (struct ibnue_held *)(remains->bytes + b->held_at);
+    const struct ibnue_deferred *was = (const struct ibnue_deferred *)(cut->bytes + a->deferred_at);
+    struct ibnue_deferred *deferred = (struct ibnue_deferred *)(remains->bytes + b->deferred_at);
     uint32_t kept = 0;
 
-    for (uint32_t i = 0; i < b->held; i++) {
+    for (uint32_t i = 0; i < b->deferred; i++) {
         uint32_t row = cut->new_device[was[i].row];
         if (row == GONE || was[i].lid >= b->lids
             || remains->bytes[b->lft_at + (size_t)row * b->lids + was[i].lid] == OSM_NO_PATH)
             continue;
-        held[kept] = was[i];
-        held[kept].port = OSM_NO_PATH;
-        held[kept++].row = row;
+        deferred[kept] = was[i];
+        deferred[kept].port = OSM_NO_PATH;
+        deferred[kept++].row = row;
     }
-    b->held = kept;
+    b->deferred = kept;
 }
 
 /* Fill in the switch to which each LID's port is cabled.  Count the end ports that are new, or at another switch port
@@ -369,7 +369,7 @@ static int make(struct cut *cut, const struct ibnue_plugin *plugin, const uint8_
     uint32_t lids = cut->before->lids, most = plugin->osm->subn.max_ucast_lid_ho + 1u;
 
     remains->answer = *cut->before;
-    remains->answer.held = plugin->last.unfinished ? cut->before->held : 0;
+    remains->answer.deferred = plugin->last.unfinished ? cut->before->deferred : 0;
     set_layout(&remains->answer, head->switches, lids < most ? lids : most, (head->end + 4095) / 4096 * 4096);
     remains->bytes = calloc(1, remains->answer.end);
     if (!remains->bytes)

@@ -33,24 +33,24 @@ void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *
 {
     struct ibnue_plugin *plugin = engine->plugin;
     struct ibnue_rounds *rounds = &plugin->rounds;
-    size_t size = answer->held * sizeof(*rounds->entry);
+    size_t size = answer->deferred * sizeof(*rounds->entry);
 
     ibnue_rounds_drop(plugin);
-    if (!answer->held || !wait_for_pending_transactions)
+    if (!answer->deferred || !wait_for_pending_transactions)
         return;
     rounds->entry = malloc(size);
     if (!rounds->entry) {
         SAY(plugin, OSM_LOG_ERROR, "ERR IBN12: no memory for rounds: %s's tables are written at once\n", engine->name);
         return;
     }
-    memcpy(rounds->entry, bytes + answer->held_at, size);
-    rounds->count = answer->held;
+    memcpy(rounds->entry, bytes + answer->deferred_at, size);
+    rounds->count = answer->deferred;
     rounds->plan = answer->plan;
     rounds->wait_ms = answer->round_wait;
     rounds->wait_from = answer->wait_from;
     rounds->engine = engine;
     for (uint32_t i = 0; i < rounds->count; i++) {
-        struct ibnue_held *entry = rounds->entry + i;
+        struct ibnue_deferred *entry = rounds->entry + i;
         uint8_t *place = plugin->rows.row[entry->row]->new_lft + entry->lid, port = entry->port;
         entry->port = *place; /* Store the port that the round of the entry has to write. */
         /* An entry that is removed before its round occurs twice, but counts once. */

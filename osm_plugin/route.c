@@ -192,7 +192,7 @@ static int publish_late(struct ibnue_engine *engine, const char *note)
         return 1;
     /* The rounds are safe only if the switches still have the tables from which the worker started. */
     if (plugin->copies.served && plugin->copies.served->context != engine)
-        taken->answer.held = 0;
+        taken->answer.deferred = 0;
     if (publish(engine, why))
         return refuse(engine, why);
     SAY(plugin, OSM_LOG_INFO, "%s: %s (a late answer, for the unchanged subnet)\n", engine->name, note);

@@ -112,9 +112,9 @@ struct ibnue_service {
 
 /* LFT entries that later rounds of this sweep still have to write. */
 struct ibnue_rounds {
-    struct ibnue_held *entry;    /* [count], the entries, with the ports that their rounds write; NULL: none */
-    struct ibnue_engine *engine; /* engine whose tables are written */
-    uint64_t plan;               /* number of the update schedule, as the worker identifies it */
+    struct ibnue_deferred *entry; /* [count], the entries, with the ports that their rounds write; NULL: none */
+    struct ibnue_engine *engine;  /* engine whose tables are written */
+    uint64_t plan;                /* number of the update schedule, as the worker identifies it */
     /* count: number of writes that later rounds still have to do.
      * left: number of distinct LFT entries that these writes change; an entry can occur twice. */
     uint32_t count, left;

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from osm_plugin.answer import HELD
+from osm_plugin.answer import DEFERRED
 from osm_plugin.base import Base
 from osm_plugin.state import SavedTables
 from routing.deadlock.lost import LostLids
@@ -179,13 +179,13 @@ def checked_tables(base: Base) -> tuple[Routing, Routing, LostLids]:
 
 def _deferred_entries(schedule: UpdateSchedule, old: Routing) -> npt.NDArray[np.void]:
     """Return the entries that rounds after the first one write or remove, as an array of
-    :data:`~osm_plugin.answer.HELD`.
+    :data:`~osm_plugin.answer.DEFERRED`.
 
     An entry that one round removes and a later round writes has two elements.  One has the old port and the round of
     the removal.  The other has port 255 and the round that writes the new port.
     """
     late, out = np.flatnonzero(schedule.round > 1), np.flatnonzero(schedule.removed_in_round > 1)
-    deferred = np.zeros(len(late) + len(out), HELD)
+    deferred = np.zeros(len(late) + len(out), DEFERRED)
     which = np.append(late, out)
     deferred["row"], deferred["lid"] = schedule.switch[which], schedule.lid[which]
     deferred["round"] = np.append(schedule.round[late], schedule.removed_in_round[out])

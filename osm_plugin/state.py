@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from osm_plugin.answer import HELD
+from osm_plugin.answer import DEFERRED
 from osm_plugin.snapshot import CABLE, DEVICE, ENDPORT, fabric_from_arrays, fabric_to_arrays
 from routing.cdg.certificate import Certificate, Strength, check_certificate
 from routing.deadlock.proof import prove
@@ -43,8 +43,8 @@ class SavedTables(Published):
     engine, options
         Name of the engine, and its options as a text (:func:`osm_plugin.route_or_reroute.options_key`).
     deferred
-        Entries that later rounds write and that may not be in the switches yet (:data:`~osm_plugin.answer.HELD` [N]).
-        None: all entries are written.
+        Entries of later rounds, which may not be in the switches yet (:data:`~osm_plugin.answer.DEFERRED` [N]).  None:
+        all entries are written.
     """
 
     engine: str
@@ -77,7 +77,8 @@ def save_state(file: BinaryIO, kept: SavedTables) -> None:
     for (name, dtype), part in zip(_STRUCTURES.items(), arrays, strict=True):
         more[name] = np.frombuffer(part.tobytes(), np.uint8).reshape(len(part), dtype.itemsize)
     if kept.deferred is not None:
-        more["state_held"] = np.frombuffer(kept.deferred.tobytes(), np.uint8).reshape(len(kept.deferred), HELD.itemsize)
+        entries = np.frombuffer(kept.deferred.tobytes(), np.uint8)
+        more["state_held"] = entries.reshape(len(kept.deferred), DEFERRED.itemsize)
     save_bundle(file, kept.fabric, kept.routing, kept.proof, more=more)
 
 
@@ -106,7 +107,7 @@ def read_state(path: Path, *, threads: int = 2, file: BinaryIO | None = None) ->
             raise TableError("this is a bundle, but not a state file", path=path)
         about = _about(str(archive.read("state_about", _expect_about)[()]), path)
         device, endport, cable = (_structures(archive, name, dtype) for name, dtype in _STRUCTURES.items())
-        deferred = _structures(archive, "state_held", HELD) if "state_held" in archive.names() else None
+        deferred = _structures(archive, "state_held", DEFERRED) if "state_held" in archive.names() else None
     try:
         fabric = fabric_from_arrays(device, endport, cable, about["switches"])
         _check_fabric(fabric, bundle, path)

@@ -131,7 +131,7 @@ def spread_over_parallel_links(
     fabric = ffi.new("ibn_link_bundles *")
     fabric.switches, fabric.channels, fabric.targets = switches, len(channels), len(root)
     at_first, at = grouped(root, switches)
-    point(fabric, first=channels.first, dst=channels.dst, trunk=bundles.of, trunk_first=bundles.first)
+    point(fabric, first=channels.first, dst=channels.dst, bundle=bundles.of, bundle_first=bundles.first)
     point(fabric, root=root, at_first=at_first, at=at, inverse_capacity=inverse_capacity, sources=sources, share=share)
     following, load = np.empty((len(root), switches), np.uint8), np.empty(len(channels))
     check(lib.ibn_trees_spread_parallel(fabric, pointer(hop), pointer(following), pointer(load)))

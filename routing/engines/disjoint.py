@@ -15,8 +15,8 @@ from routing._kernels.balance import Balanced
 from routing._kernels.disjoint import MOST_ORDERS, MOST_TREES, UNREACHED, TreeRequest, disjoint_trees, distances
 from routing.engines.base import LONGER_PATHS, EngineOptions, Objective, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
+from routing.engines.disjoint_bundles import spread_over_bundles
 from routing.engines.disjoint_orders import choose_orders
-from routing.engines.disjoint_trunks import spread_over_trunks
 from routing.engines.disjoint_vls import Placement, place
 from routing.engines.path_selection import PathSelector
 from routing.engines.provenance import provenance
@@ -85,7 +85,7 @@ class Disjoint:
         sl[:, destinations.lid] = found.vl[destinations.root, tree].T
         next_channel = np.ascontiguousarray(found.next_channel[destinations.root, tree])
         if found.by_order:
-            next_channel = spread_over_trunks(fabric, destinations, next_channel, by_rate=trees == 1)
+            next_channel = spread_over_bundles(fabric, destinations, next_channel, by_rate=trees == 1)
         return Routing(
             lft=forwarding_tables(fabric, destinations, Balanced(next_channel, np.zeros(0), np.zeros(0))),
             **vl_tables(sl, found.used, options),

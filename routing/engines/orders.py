@@ -167,8 +167,8 @@ class OrderSearch:
     seed: int
     threads: int
 
-    def best(self, families: npt.NDArray[np.int64], searches: int = 1) -> npt.NDArray[np.int32]:
-        """Return int32[S], the order with the best balance towards the given LMC groups (``families``: int64, numbers
+    def best(self, lmc_groups: npt.NDArray[np.int64], searches: int = 1) -> npt.NDArray[np.int32]:
+        """Return int32[S], the order with the best balance towards the given LMC groups (``lmc_groups``: int64, numbers
         of groups in ``destinations``).
 
         All candidates are tried.  The remaining visits go into a local search from the best candidate: a step moves a
@@ -180,7 +180,7 @@ class OrderSearch:
         the steps have no other effect, and measurements showed that they worsen the balance by a fifth.
         """
         visits = self.visits // searches
-        sample = self._sample(families, visits // (CLUSTERED_CANDIDATES + 2))
+        sample = self._sample(lmc_groups, visits // (CLUSTERED_CANDIDATES + 2))
         tried = [(self._try(order, sample), order) for order in candidates(self.fabric, self.seed)]
         max_utilisation, first = min(tried, key=lambda scored: scored[0])
         order = first
@@ -193,7 +193,7 @@ class OrderSearch:
                 max_utilisation, order = score, changed
         if not top_switches(self.fabric):
             return order
-        whole = self._sample(families, visits // (CLUSTERED_CANDIDATES + 2), whole=True)
+        whole = self._sample(lmc_groups, visits // (CLUSTERED_CANDIDATES + 2), whole=True)
         # The breadth-first order of the tree is compared again, because a sample of the destinations may underrate it.
         return min((tried[0][1], first, order), key=lambda finalist: self._try(finalist, whole, DUEL_PASSES))
 
@@ -236,17 +236,17 @@ class OrderSearch:
     def _visits_of(self, trees: int) -> int:
         return 3 * trees * len(self.fabric.channels)
 
-    def _sample(self, families: npt.NDArray[np.int64], visits: int, *, whole: bool = False) -> Targets:
+    def _sample(self, lmc_groups: npt.NDArray[np.int64], visits: int, *, whole: bool = False) -> Targets:
         """Return an even sample of the LMC groups whose trees can be computed within the given number of channel
         visits.
 
         The sample has one LID of each LMC group; if ``whole`` is set, it has all LIDs of each group.
         """
         starts = self.destinations.lmc_group_first.astype(np.int64)
-        sizes = np.diff(starts)[families] if whole else np.ones(len(families), np.int64)
-        count = min(len(families), max(1, visits // max(self._visits_of(int(sizes.max(initial=1))), 1)))
-        positions = np.linspace(0, max(len(families) - 1, 0), count).round().astype(np.int64)
-        first, sizes = starts[families[positions]], sizes[positions]
+        sizes = np.diff(starts)[lmc_groups] if whole else np.ones(len(lmc_groups), np.int64)
+        count = min(len(lmc_groups), max(1, visits // max(self._visits_of(int(sizes.max(initial=1))), 1)))
+        positions = np.linspace(0, max(len(lmc_groups) - 1, 0), count).round().astype(np.int64)
+        first, sizes = starts[lmc_groups[positions]], sizes[positions]
         ends = np.cumsum(sizes)
         lid = np.repeat(first - (ends - sizes), sizes) + np.arange(sizes.sum())
         return Targets(

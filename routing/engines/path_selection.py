@@ -136,8 +136,8 @@ class PathSelector:
         be summed.
         """
         root = np.flatnonzero(self.sources).astype(np.int32)
-        families = np.arange(len(root) + 1, dtype=np.int32)
-        return self._trees(Targets(families, root, self.sources[root], np.zeros_like(root)), rank, 0).load
+        lmc_group_first = np.arange(len(root) + 1, dtype=np.int32)
+        return self._trees(Targets(lmc_group_first, root, self.sources[root], np.zeros_like(root)), rank, 0).load
 
     def symmetric(self) -> PathSet:
         """Return paths in which all end ports of two switches share one path, and the reply path is its reverse.

@@ -189,8 +189,10 @@ class TurnTrial:
         root = np.flatnonzero(weight)
         if len(root) > most:
             root = root[np.linspace(0, len(root) - 1, most).round().astype(np.int64)]
-        families = np.arange(len(root) + 1, dtype=np.int32)
-        return Targets(families, root.astype(np.int32), weight[root].astype(np.float64), np.zeros(len(root), np.int32))
+        lmc_group_first = np.arange(len(root) + 1, dtype=np.int32)
+        return Targets(
+            lmc_group_first, root.astype(np.int32), weight[root].astype(np.float64), np.zeros(len(root), np.int32)
+        )
 
     def trees(self, turns: AllowedTurns, targets: Targets, passes: int) -> Balanced:
         """Return balanced trees that take only allowed turns."""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from plugin_request import write_request
 
-from osm_plugin.answer import ANSWER, HELD, SharedMemory, write_answer
+from osm_plugin.answer import ANSWER, DEFERRED, SharedMemory, write_answer
 from osm_plugin.build_shim import HERE
 from osm_plugin.snapshot import REQUEST
 from routing.deadlock.proof import prove
@@ -59,7 +59,7 @@ class ShimReport:
         memory = SharedMemory(os.memfd_create("lies"))
         self.at = write_request(self.fabric, memory, sequence=SEQUENCE)
         self.asked = bytes(memory.view()[: self.at])
-        installed = np.array([(1, 2, 2, 255), (3, 4, 3, 1)], HELD)
+        installed = np.array([(1, 2, 2, 255), (3, 4, 3, 1)], DEFERRED)
         write_answer(memory, self.at, tables, sequence=SEQUENCE, deferred=installed)
         self.memory = np.frombuffer(memory.view(), np.uint8).copy()
         self.head = self.memory[self.at : self.at + ANSWER.itemsize].view(ANSWER)[0]
@@ -104,7 +104,7 @@ def test_a_lie_in_the_head_is_refused(told, name):
         if not 0 <= value < 1 << 8 * kind.itemsize:
             continue
         code, _ = told.verdict(told.with_header(name, value))
-        lesser = name in {"held", "round_wait", "held_at", "up_port_at", "down_port_at"}
+        lesser = name in {"deferred", "round_wait", "deferred_at", "up_port_at", "down_port_at"}
         lesser |= name in {"vls", "sl_at", "sl_kind", "sl2vl_at", "sl2vl_ports"}  # values in range say no lie aloud
         assert code == -1 or (lesser and code == 0), (name, value)
 
@@ -137,11 +137,11 @@ def test_a_lie_in_hops_is_refused(told):
         ("sl2vl_at", np.uint8, [9, 14, 16, 255], "the worker's tables use a VL that ports do not have"),
         ("switch_of_at", np.int32, [-2, 3, 99, 1 << 30], "the worker's LIDs are at other switches than OpenSM's"),
         ("parent_at", np.int32, [-2, 16, 99, 1 << 30], "the worker's multicast tree is not one of this subnet"),
-        ("held_at", np.uint32, [1 << 20, (1 << 32) - 1], "the worker's rounds do not fit its tables"),
+        ("deferred_at", np.uint32, [1 << 20, (1 << 32) - 1], "the worker's rounds do not fit its tables"),
     ],
 )
 def test_a_value_out_of_range_is_refused(told, name, dtype, lies, why):
-    count = {"sl_at": told.routing.sl.size, "sl2vl_at": told.routing.sl2vl.size, "held_at": 1}
+    count = {"sl_at": told.routing.sl.size, "sl2vl_at": told.routing.sl2vl.size, "deferred_at": 1}
     count |= {"switch_of_at": len(told.fabric.lids), "parent_at": told.fabric.switches}
     for position in {0, count[name] // 2, count[name] - 1}:
         for lie in lies:
@@ -163,9 +163,9 @@ def test_a_multicast_tree_that_goes_round_is_refused(told):
     assert told.verdict(memory) == (-1, "the worker's multicast tree is not one of this subnet")
 
 
-@pytest.mark.parametrize("name", ["lft_at", "hops_at", "sl_at", "held_at"])
+@pytest.mark.parametrize("name", ["lft_at", "hops_at", "sl_at", "deferred_at"])
 def test_memory_that_changes_while_it_is_read_is_never_accepted_and_wrong(told, name):
-    accepted, refused, wrong = told.while_changing(int(told.head[name]) + (3 if name != "held_at" else 0), 200, 300)
+    accepted, refused, wrong = told.while_changing(int(told.head[name]) + (3 if name != "deferred_at" else 0), 200, 300)
     assert wrong == 0 and accepted + refused == 300
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from switch_tables import base_for, change_of, holding
 
-from osm_plugin.answer import HELD
+from osm_plugin.answer import DEFERRED
 from osm_plugin.route_or_reroute import options_key
 from osm_plugin.staged_update import Change, as_written, plan_number, stage_update
 from osm_plugin.state import SavedTables, read_state, write_state
@@ -81,7 +81,7 @@ def test_what_all_switches_have_is_no_longer_deferred(two):
     after = two.after
     assert as_written(after, 2).deferred is None
     assert as_written(after, 0) is after and as_written(after, 1) is after
-    three = replace(after, deferred=np.array([(0, 1, 2, 255), (1, 2, 3, 255)], HELD))
+    three = replace(after, deferred=np.array([(0, 1, 2, 255), (1, 2, 3, 255)], DEFERRED))
     assert as_written(three, 2).deferred["round"].tolist() == [3]
     assert plan_number(as_written(after, 2)) == 0
     assert (
@@ -198,7 +198,7 @@ def test_the_state_keeps_what_is_held(two, tmp_path):
     assert read_state(path).deferred.tolist() == two.after.deferred.tolist()
     write_state(path, as_written(two.after, 2))
     assert read_state(path).deferred is None
-    write_state(path, replace(two.after, deferred=np.array([(999, 1, 2, 255)], HELD)))
+    write_state(path, replace(two.after, deferred=np.array([(999, 1, 2, 255)], DEFERRED)))
     with pytest.raises(TableError, match="rounds"):
         read_state(path)
 

@@ -191,11 +191,11 @@ def test_parallel_links_are_shared_and_stay_disjoint():
         found.add(disjoint_paths(part, np.ascontiguousarray(routing.lft[:, : len(part.lids)])))
     assert len(found) == 1
     load = channel_loads(fabric, routing.lft)
-    trunks = {}
+    bundles = {}
     for c in range(len(fabric.channels)):
-        trunks.setdefault((fabric.channels.src[c], fabric.channels.dst[c]), []).append(load[c])
-    assert any(len(loads) == 2 for loads in trunks.values())
-    assert all(len(set(loads)) == 1 for loads in trunks.values() if len(loads) == 2)
+        bundles.setdefault((fabric.channels.src[c], fabric.channels.dst[c]), []).append(load[c])
+    assert any(len(loads) == 2 for loads in bundles.values())
+    assert all(len(set(loads)) == 1 for loads in bundles.values() if len(loads) == 2)
 
 
 @pytest.mark.parametrize("stability", ["full", "balanced", "fresh"])

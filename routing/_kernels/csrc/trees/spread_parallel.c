@@ -26,7 +26,7 @@ static int largest_first(const void *a, const void *b)
  * channels. */
 static int32_t behind(const ibn_link_bundles *f, const int32_t *far, const uint8_t *hop, int32_t u)
 {
-    return far[f->trunk_first[u] + hop[u]];
+    return far[f->bundle_first[u] + hop[u]];
 }
 
 /* Sum up the flow through each switch in the tree towards a root: the switch's own flow, and that of all switches
@@ -56,13 +56,13 @@ static void gather(const ibn_link_bundles *f, const int32_t *far, const uint8_t 
 }
 
 /* Return the channel of a bundle that has the lowest utilisation once `flow` is added. */
-static int32_t least_loaded(const ibn_link_bundles *f, const double *load, int32_t u, int32_t trunk, double flow)
+static int32_t least_loaded(const ibn_link_bundles *f, const double *load, int32_t u, int32_t bundle, double flow)
 {
     int32_t best = -1;
     double least = 0.0;
     for (int32_t c = f->first[u]; c < f->first[u + 1]; c++) {
         double full = (load[c] + flow) * f->inverse_capacity[c];
-        if (f->trunk[c] == trunk && (best < 0 || full < least)) {
+        if (f->bundle[c] == bundle && (best < 0 || full < least)) {
             best = c;
             least = full;
         }
@@ -79,7 +79,7 @@ static void spread_at(const ibn_link_bundles *f, int32_t u, const uint8_t *hop, 
         int32_t root = item[i].root, k = hop[(int64_t)root * f->switches + u];
         for (int32_t j = f->at_first[root]; j < f->at_first[root + 1] && k != NO_CHANNEL; j++) {
             double flow = item[i].flow * f->share[f->at[j]];
-            int32_t c = least_loaded(f, load, u, f->trunk_first[u] + k, flow);
+            int32_t c = least_loaded(f, load, u, f->bundle_first[u] + k, flow);
             next[(int64_t)f->at[j] * f->switches + u] = (uint8_t)(c - f->first[u]);
             load[c] += flow;
         }
@@ -101,7 +101,7 @@ int ibn_trees_spread_parallel(const ibn_link_bundles *f, const uint8_t *hop, uin
     item_t *item = malloc((switches + 1) * sizeof *item);
     int failed = !through || !children || !queue || !far || !item;
     for (int32_t c = 0; c < f->channels && !failed; c++)
-        far[f->trunk[c]] = f->dst[c];
+        far[f->bundle[c]] = f->dst[c];
     for (size_t root = 0; root < switches && !failed; root++)
         gather(f, far, hop + root * switches, through + root * switches, children, queue);
     memset(next, NO_CHANNEL, (size_t)f->targets * switches);

@@ -12,8 +12,8 @@ typedef struct {
     int32_t targets;                /* D, number of destination LIDs */
     const int32_t *first;           /* [S + 1], first channel of each switch */
     const int32_t *dst;             /* [C], switch that receives */
-    const int32_t *trunk;           /* [C], bundle of parallel channels to which each channel belongs */
-    const int32_t *trunk_first;     /* [S + 1], first bundle of each switch */
+    const int32_t *bundle;          /* [C], bundle of parallel channels to which each channel belongs */
+    const int32_t *bundle_first;    /* [S + 1], first bundle of each switch */
     const double *inverse_capacity; /* [C], inverse capacity of each channel */
     const double *sources;          /* [S], flow from each switch to every end port */
     const int32_t *root;            /* [D], switch that delivers each LID */

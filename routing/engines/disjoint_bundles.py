@@ -14,7 +14,7 @@ ignored.
 """
 
 
-def spread_over_trunks(
+def spread_over_bundles(
     fabric: Fabric, destinations: Destinations, next_channel: npt.NDArray[np.uint8], *, by_rate: bool
 ) -> npt.NDArray[np.uint8]:
     """Return next channels by which the end ports of a switch use parallel links in turn.
@@ -53,24 +53,24 @@ def spread_over_trunks(
 
 
 def _turn(
-    fabric: Fabric, trunk: npt.NDArray[np.int64], first: int, turned: npt.NDArray[np.uint8], *, by_rate: bool
+    fabric: Fabric, bundle: npt.NDArray[np.int64], first: int, turned: npt.NDArray[np.uint8], *, by_rate: bool
 ) -> None:
     """Choose replacements in a bundle of parallel channels: LIDs of each rank use another channel instead of a given
     one.
 
-    ``trunk`` lists the channels of the bundle, and ``first`` is the first channel of the switch.  The output ``turned``
-    is uint8[256, ranks]: by index of the given channel and by rank, the index of the channel that replaces it.
+    ``bundle`` lists the bundle's channels, and ``first`` is the first channel of the switch.  The output ``turned`` is
+    uint8[256, ranks]: by index of the given channel and by rank, the index of the channel that replaces it.
     """
     channels = fabric.channels
     # The links of a bundle are numbered equally in both directions, so that paths in opposite directions share no link
     # either.
-    trunk = trunk[np.argsort(channels.link[trunk], kind="stable")]
-    rates = channels.capacity[trunk]
+    bundle = bundle[np.argsort(channels.link[bundle], kind="stable")]
+    rates = channels.capacity[bundle]
     ranks = np.arange(turned.shape[1])
     slots = np.maximum(np.round(rates / rates.min()), 1).astype(np.int64)
-    groups = [trunk[rates == rate] for rate in np.unique(rates)]
+    groups = [bundle[rates == rate] for rate in np.unique(rates)]
     if by_rate and slots.sum() <= MOST_SLOTS:
-        groups = [np.repeat(trunk, slots)]
+        groups = [np.repeat(bundle, slots)]
     for group in groups:
         for channel in np.unique(group):
             position = int(np.flatnonzero(group == channel)[0])
