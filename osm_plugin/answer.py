@@ -124,7 +124,7 @@ def write_answer(
     head["deferred"], head["plan"], head["round_wait"] = len(parts["deferred_at"]), plan, round(1000 * wait)
     head["wait_from"] = first_draining_round
     head["sl_kind"] = SL_KINDS[routing.service_levels.form]
-    head["sl2vl_ports"] = 0 if routing.sl2vl.ndim == 1 else routing.sl2vl.shape[1]
+    head["sl2vl_ports"] = routing.sl_to_vl.ports
     target = np.frombuffer(memory.view(position), np.uint8)
     for name, part in parts.items():
         start = int(head[name][0])

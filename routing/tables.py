@@ -18,6 +18,9 @@ DATA_VLS = 15
 
 Rows = npt.NDArray[np.signedinteger]
 
+Index = int | npt.NDArray[np.integer]
+"""One index, or an array of indices."""
+
 Unknown = Literal["SL", "SL2VL"]
 """Name of a part of tables that the files of these tables may lack."""
 
@@ -131,6 +134,40 @@ class ServiceLevels:
         return np.asarray(np.atleast_2d(differs).any(axis=0))
 
 
+@dataclass(frozen=True, eq=False)
+class SlToVl:
+    """The VLs on which switches forward packets.
+
+    Attributes
+    ----------
+    table
+        uint8[16], the VL of each SL on all switches; or uint8[S, P, P, 16] by switch, in-port, out-port and SL.
+    """
+
+    table: npt.NDArray[np.uint8]
+
+    @property
+    def uniform(self) -> bool:
+        """Return whether the VL depends on the SL alone, so that packets keep their VL on all hops."""
+        return self.table.ndim == 1
+
+    @property
+    def ports(self) -> int:
+        """Return the number of in-ports of each switch in the table; 0 if the VL depends on the SL alone."""
+        return 0 if self.uniform else self.table.shape[1]
+
+    def vl(self, switch: Index, in_port: Index, out_port: Index, sl: Index) -> npt.NDArray[np.uint8]:
+        """Return the VL of one packet, or uint8[N], the VLs of N packets; 15: the switch drops the packet."""
+        found: npt.NDArray[np.uint8] = self.table[sl] if self.uniform else self.table[switch, in_port, out_port, sl]
+        return found
+
+    def of_switch(self, switch: int, ports: int) -> npt.NDArray[np.uint8]:
+        """Return uint8[ports+1, ports+1, 16], the table of one switch by in-port, out-port and SL."""
+        if self.uniform:
+            return np.broadcast_to(self.table, (ports + 1, ports + 1, len(self.table)))
+        return self.table[switch, : ports + 1, : ports + 1]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Routing:
     """Forwarding tables of the switches, and the SLs returned to path queries.
@@ -169,6 +206,11 @@ class Routing:
     def service_levels(self) -> ServiceLevels:
         """Return the SL table with the form of its rows."""
         return ServiceLevels.of(self.sl, len(self.lft))
+
+    @property
+    def sl_to_vl(self) -> SlToVl:
+        """Return the SL2VL tables with methods that hide their shape."""
+        return SlToVl(self.sl2vl)
 
     def check_shapes(self, fabric: Fabric) -> None:
         """Raise :class:`~routing.errors.TableError` unless the shapes fit the fabric."""

@@ -131,7 +131,7 @@ def _entries(fabric: Fabric, routing: Routing) -> Iterator[_Entry]:
     entries: dict[tuple[int, bytes], tuple[int, list[int]]] = {}
     for switch, port in sorted(positions, key=lambda position: (position[0], position[1] == 0, position[1])):
         if switch >= 0:
-            kind = b"" if routing.sl2vl.ndim == 1 else routing.sl2vl[switch, port].tobytes()
+            kind = b"" if routing.sl_to_vl.uniform else routing.sl2vl[switch, port].tobytes()
             entries.setdefault((switch, kind), (port, []))[1].extend(behind.get((switch, port), ()))
     for (switch, _), (port, lids) in entries.items():
         yield _Entry(switch, port, np.array(lids, np.int64))

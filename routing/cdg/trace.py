@@ -112,7 +112,7 @@ def vl_masks(dep: npt.NDArray[np.uint32], *, replies: bool) -> npt.NDArray[np.ui
 def uniform_sl2vl(routing: Routing) -> npt.NDArray[np.uint8] | None:
     """Return uint8[16], the VL of each SL, if it is equal at all ports of all switches; else None."""
     table = routing.sl2vl
-    if table.ndim == 1:
+    if routing.sl_to_vl.uniform:
         return table
     row = table.reshape(-1, 16)[0] if table.size else identity_sl2vl(1)
     return row if bool((table == row).all()) else None

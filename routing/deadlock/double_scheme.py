@@ -308,7 +308,7 @@ class _Scheme:
         if not shift:
             return base.sl2vl
         above = _above(self._fabric, old, new, self._gone)
-        shape = old.sl2vl.shape if old.sl2vl.ndim > 1 else new.sl2vl.shape
+        shape = (new if old.sl_to_vl.uniform else old).sl2vl.shape
         table, own = (np.array(np.broadcast_to(routing.sl2vl, shape)) for routing in (base, old))
         for sl, stand_in in shift.items():
             vl = own[..., sl]

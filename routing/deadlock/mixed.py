@@ -28,7 +28,7 @@ from routing.deadlock.lost import LostLids
 from routing.deadlock.traffic_sources import lid_name
 from routing.edges import NO_EDGES
 from routing.fabric import NO_PORT, Fabric
-from routing.tables import DATA_VLS, Provenance, Routing, ServiceLevels
+from routing.tables import DATA_VLS, Provenance, Routing, ServiceLevels, SlToVl
 
 CELLS = 1 << 22
 """Largest number of elements of a traffic array (switches or ports times LIDs) in memory.  LFT columns are traced in
@@ -249,7 +249,7 @@ class MixedGraphs:
     def __init__(self, mixture: Mixture, *, threads: int = 2) -> None:
         self._mixture, self._threads = mixture, threads
         self._slots = Slots.of(mixture.fabric)
-        self._fixed = mixture.sl2vl[0].ndim == 1
+        self._fixed = SlToVl(mixture.sl2vl[0]).uniform
         self._vls = 1 + max(int(table[table < DATA_VLS].max(initial=0)) for table in mixture.sl2vl)
         same = len(mixture.sl) == len(mixture.sl2vl) == 1
         self._plain = mixture.plain() if same else None

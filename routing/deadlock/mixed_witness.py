@@ -15,7 +15,7 @@ from routing.deadlock.traffic_sources import Sender, senders_at, service_level
 from routing.deadlock.witness import Traffic, Turn
 from routing.fabric import Fabric
 from routing.numerals import count_noun
-from routing.tables import Provenance, Routing
+from routing.tables import Provenance, Routing, SlToVl
 
 Table = Literal["old", "new", "both"]
 """Name of the tables that hold an entry: the old tables, the new tables, or both."""
@@ -285,7 +285,7 @@ class _Finder:
             port = int(lft[switch, lid])
             channel = int(self._channels.at_port[switch, port])
             for table in self._mixture.sl2vl if channel >= 0 else ():
-                vl = int(table[sl] if table.ndim == 1 else table[switch, in_port, port, sl])
+                vl = int(SlToVl(table).vl(switch, in_port, port, sl))
                 if vl < 15:
                     yield channel, vl
 

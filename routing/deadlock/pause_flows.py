@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from routing.deadlock.pause import ONE, Flow, Flows
-from routing.deadlock.traffic_sources import Sender, lid_name, service_level, vl_of_hop, walk
+from routing.deadlock.traffic_sources import Sender, lid_name, service_level, walk
 from routing.errors import OptionError, TableError
 from routing.fabric import NO_PORT, Fabric
 from routing.tables import DATA_VLS, Routing
@@ -101,7 +101,7 @@ def _path(fabric: Fabric, routing: Routing, links: _Links, demand: Demand) -> li
         name = f"{fabric.labels[origin]}[{port}] -> {fabric.labels[switch]}[{in_port}]"
         path.append(links.of((origin, port, vl), _on(name, vl), _capacity(fabric, int(channels.link[channel]))))
     port = int(routing.lft[switch, demand.lid])
-    used_vl = vl_of_hop(routing, switch, in_port, port, sl or 0) if port != NO_PORT else DATA_VLS
+    used_vl = int(routing.sl_to_vl.vl(switch, in_port, port, sl or 0)) if port != NO_PORT else DATA_VLS
     if switch != lids.switch[demand.lid] or port != lids.port[demand.lid] or used_vl >= DATA_VLS:
         raise TableError(
             f"the tables do not bring {sender.name} to {lid_name(fabric, demand.lid)} (LID {demand.lid})",

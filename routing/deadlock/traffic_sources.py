@@ -57,19 +57,13 @@ def service_level(fabric: Fabric, routing: Routing, sender: Sender, lid: int) ->
     return int(sls.from_sender(sender.switch, sender.lid)[lid])
 
 
-def vl_of_hop(routing: Routing, switch: int, in_port: int, out_port: int, sl: int) -> int:
-    """Return the VL on which a switch forwards packets with an SL from an in-port to an out-port (15: dropped)."""
-    if routing.sl2vl.ndim == 1:
-        return int(routing.sl2vl[sl])
-    return int(routing.sl2vl[switch, in_port, out_port, sl])
-
-
 def walk(fabric: Fabric, routing: Routing, sender: Sender, sl: int, lid: int) -> list[tuple[int, int]]:
     """Follow a packet, and return (channel, VL) of every hop until it is delivered or dropped.
 
     In a forwarding loop, the hops end when the packet comes back to a virtual channel.
     """
-    channels, switch, in_port = fabric.channels, sender.switch, sender.port
+    channels, sl_to_vl = fabric.channels, routing.sl_to_vl
+    switch, in_port = sender.switch, sender.port
     path: list[tuple[int, int]] = []
     seen: set[tuple[int, int] | None] = set()
     last: tuple[int, int] | None = None
@@ -77,7 +71,7 @@ def walk(fabric: Fabric, routing: Routing, sender: Sender, sl: int, lid: int) ->
         seen.add(last)
         port = int(routing.lft[switch, lid])
         channel = int(channels.at_port[switch, port])
-        vl = vl_of_hop(routing, switch, in_port, port, sl) if channel >= 0 else 15
+        vl = int(sl_to_vl.vl(switch, in_port, port, sl)) if channel >= 0 else 15
         if vl >= 15:
             break
         last = (channel, vl)

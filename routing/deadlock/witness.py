@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.cdg.certificate import Scope
-from routing.deadlock.traffic_sources import Sender, lid_name, senders_at, senders_using, service_level, vl_of_hop, walk
+from routing.deadlock.traffic_sources import Sender, lid_name, senders_at, senders_using, service_level, walk
 from routing.fabric import Fabric
 from routing.names import guid_text
 from routing.numerals import count_noun
@@ -235,7 +235,7 @@ def _candidates(
                 if int(sender.port > 0) + int(lids.endport[lid] >= 0) < endports:
                     continue
                 for sl in _levels(fabric, routing, sender, lid, reply=reply):
-                    if routing.sl2vl.ndim == 1 and vl_of_hop(routing, 0, 0, 0, sl) != here[1]:
+                    if routing.sl_to_vl.uniform and int(routing.sl2vl[sl]) != here[1]:
                         continue
                     path = walk(fabric, routing, sender, sl, lid)
                     if (here, following) in zip(path, chain(path[1:], path[-1:]), strict=True):
@@ -246,7 +246,7 @@ def _candidates(
 def _able(fabric: Fabric, routing: Routing, lid: int, vl: int, *, reply: bool) -> npt.NDArray[np.bool_]:
     """Return bool[S], switches at which traffic to a LID may use a VL; all switches if VLs change from hop to hop."""
     sls, target = routing.service_levels, fabric.lids.switch
-    if routing.sl2vl.ndim > 1:
+    if not routing.sl_to_vl.uniform:
         return np.ones(fabric.switches, bool)
     if not reply and not sls.by_source_lid:
         return np.asarray(routing.sl2vl[sls.with_rows(fabric.switches)[:, lid]] == vl)

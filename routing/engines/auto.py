@@ -104,7 +104,7 @@ class Auto:
         best = max(each.throughput(tried) for each in tried)
         equal = [each for each in tried if each.throughput(tried) >= (1 - EQUAL) * best]
         # A re-route repairs only tables in which packets keep their VL.
-        chosen = min(equal, key=lambda each: (each.routing.sl2vl.ndim > 1, each.routing.vls_needed))
+        chosen = min(equal, key=lambda each: (not each.routing.sl_to_vl.uniform, each.routing.vls_needed))
         seconds = {"route": time.perf_counter() - started}
         found = {**chosen.routing.provenance.options, "chosen": chosen.engine}
         return replace(chosen.routing, provenance=provenance(self.name, fabric, options, seconds, **found))

@@ -99,7 +99,7 @@ def without_uncounted(route: Route[Self]) -> Route[Self]:
         senders = uncounted.senders(fabric)
         if self.promise is Promise.DEADLOCK_FREE and senders.any():
             # The search for paths between inner switches supports only packets that keep their VL.
-            if routing.sl2vl.ndim > 1:
+            if not routing.sl_to_vl.uniform:
                 return route(self, fabric, options)
             connected = connect_inner_switches(uncounted.fabric, routing, senders, reversible=options.reversible)
             if connected is None:

@@ -14,6 +14,7 @@ from routing.formats.atomic import atomic_write
 from routing.formats.dump_lines import numbered_lines
 from routing.formats.opensm_order import encode, endport_kind, opensm_order
 from routing.formats.switch_rows import SwitchRows
+from routing.tables import SlToVl
 
 SLS = 16
 
@@ -25,13 +26,6 @@ _SLVL = re.compile(r"0x([0-9a-fA-F]{1,16}) ([0-9]{1,3}) ([0-9]{1,3})((?: 0x[0-9a
 _NOISE = re.compile(r"\s*(?:#|$)")
 _PORT = np.frombuffer(b"".join(b"%-4d" % port for port in range(256)), np.uint8).reshape(256, 4)
 _VL = np.frombuffer(b"".join(b" %-2d" % vl for vl in range(SLS)), np.uint8).reshape(SLS, 3)
-
-
-def row_of(sl2vl: npt.NDArray[np.uint8], switch: int, ports: int) -> npt.NDArray[np.uint8]:
-    """Return the SL2VL table of one switch, uint8[ports+1, ports+1, 16] by in-port, out-port and SL."""
-    if sl2vl.ndim == 1:
-        return np.broadcast_to(sl2vl, (ports + 1, ports + 1, SLS))
-    return sl2vl[switch, : ports + 1, : ports + 1]
 
 
 def write(
@@ -81,7 +75,7 @@ def write(
                 ports = int(fabric.switch_ports[row])
                 out = np.flatnonzero(cabled[row, : ports + 1])
                 ins = np.concatenate([[0], out]) if cabled_only else np.arange(ports + 1)
-                text = _rows(row_of(sl2vl, row, ports), ins, out)
+                text = _rows(SlToVl(sl2vl).of_switch(row, ports), ins, out)
             file.write(b'%s 0x%016x, base LID %d, "%s"\n' % (kind.encode(), guid[row], lid, encode(name)))
             file.write(_HEAD + text + _RULE + b"\n")
 
@@ -127,7 +121,7 @@ def write_slvl(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8]) -
     with atomic_write(path) as file:
         for row, guid in enumerate(fabric.switch_guid.tolist()):
             ports = int(fabric.switch_ports[row])
-            table = row_of(sl2vl, row, ports)
+            table = SlToVl(sl2vl).of_switch(row, ports)
             head = b"0x%016x" % guid
             for out in np.flatnonzero(cabled[row]).tolist():
                 packed = (table[:, out, 0::2] << 4 | table[:, out, 1::2]).tolist()

@@ -124,9 +124,9 @@ def _of_width(lft: Bytes, count: int) -> Bytes:
 def _sl2vl(old: Routing, new: Routing, fabric: Fabric, row: Numbers) -> Bytes:
     """Return the old SL2VL tables with a row for each present switch.  A new switch gets its row of the new tables."""
     table, fresh = take_sl2vl(old, fabric, row), row < 0
-    if table.ndim > 1 and fresh.any():
+    if not old.sl_to_vl.uniform and fresh.any():
         table = table.copy()
-        table[fresh] = new.sl2vl[fresh] if new.sl2vl.ndim > 1 else new.sl2vl
+        table[fresh] = new.sl2vl if new.sl_to_vl.uniform else new.sl2vl[fresh]
     return table
 
 

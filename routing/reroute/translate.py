@@ -291,7 +291,7 @@ def take_sl2vl(routing: Routing, fabric: Fabric, row: npt.NDArray[np.int32]) -> 
     the first earlier switch.
     """
     table = routing.sl2vl
-    if table.ndim == 1:
+    if routing.sl_to_vl.uniform:
         return table
     table = reindex(table, np.maximum(row, 0), 0, 0)
     ports = 1 + int(fabric.switch_ports.max(initial=0))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from routing.deadlock.waitfor import WaitFor
 from routing.errors import OptionError
 from routing.simulate.network import Network
+from routing.tables import SlToVl
 
 FAR = 255
 """Hop count that means "no path" between two switches."""
@@ -142,8 +143,7 @@ def _next_step(network: Network, step: _Step, adaptive_vls: int, *, stay: bool) 
             "not all escape paths are shortest, and a packet that leaves and enters them might circle for ever",
             remedy="let packets stay on the escape VLs, or take shortest paths",
         )
-    flat = arrays.sl2vl.ndim == 1
-    vl = arrays.sl2vl[step.sl] if flat else arrays.sl2vl[step.at, step.in_port, port, step.sl]
+    vl = SlToVl(arrays.sl2vl).vl(step.at, step.in_port, port, step.sl)
     dropped = np.flatnonzero(vl >= network.vls - adaptive_vls)
     if len(dropped):
         switch, lid = fabric.labels[int(step.at[dropped[0]])], int(step.lid[dropped[0]])

@@ -12,7 +12,7 @@ from routing.endports import find_device
 from routing.errors import OptionError, TableError
 from routing.fabric import NO_PORT, Fabric
 from routing.simulate.bounds import is_float_in, is_int_in
-from routing.tables import DATA_VLS, Routing
+from routing.tables import DATA_VLS, Routing, SlToVl
 
 BLOCK = 64
 """Size in bytes of a block, the unit of credits and buffers."""
@@ -155,8 +155,7 @@ class Network:
             if not len(out):
                 break
             channel = int(out[0])
-            flat = arrays.sl2vl.ndim == 1
-            vl = int(arrays.sl2vl[sl] if flat else arrays.sl2vl[device, in_port, port, sl])
+            vl = int(SlToVl(arrays.sl2vl).vl(device, in_port, port, sl))
             if vl >= self.vls:
                 break  # The VL does not exist (for example VL 15), so the switch drops the packet.
             vcs.append(channel * self.vls + vl)
@@ -270,8 +269,7 @@ def build_network(
     number = len(channels["src"])
     if number and int(channels["src_port"].max()) >= NO_PORT:
         raise TableError("a port number is over 254")
-    flat = routing.sl2vl.ndim == 1
-    ca_sl2vl = routing.sl2vl if flat else (np.arange(16) % count).astype(np.uint8)
+    ca_sl2vl = routing.sl2vl if routing.sl_to_vl.uniform else (np.arange(16) % count).astype(np.uint8)
     arrays = NetworkArrays(
         devices=fabric.switches + fabric.terminals,
         switches=fabric.switches,

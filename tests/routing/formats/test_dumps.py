@@ -15,7 +15,7 @@ from strategies import fabrics, random_fabric, ring_fabric
 from routing.errors import IbnueError, ParseError, TableError
 from routing.formats import fdbs, guid_lists, lid_matrix, path_sl, sl2vl_dump
 from routing.formats.lid_map import lid_owner
-from routing.tables import identity_sl2vl
+from routing.tables import SlToVl, identity_sl2vl
 
 SMALL = examples(30)
 
@@ -92,7 +92,7 @@ def test_sl2vl_tables_come_back(tmp_path_factory, fabric, per_port, packed):
         found = np.broadcast_to(found, (fabric.switches, 256, 256, 16))
     cabled = sl2vl_dump.cabled_ports(fabric)
     for switch in range(fabric.switches):
-        whole = sl2vl_dump.row_of(sl2vl, switch, int(fabric.switch_ports[switch]))
+        whole = SlToVl(sl2vl).of_switch(switch, int(fabric.switch_ports[switch]))
         used = np.flatnonzero(cabled[switch]).tolist()
         for in_port in [0, *used]:
             for out_port in used:
