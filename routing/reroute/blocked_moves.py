@@ -15,13 +15,8 @@ import igraph
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.repair import ServiceLevelRules
-from routing.cdg.acyclic import AcyclicCdg
-from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.column_tree import ColumnTree
-from routing.reroute.rebalance import Utilisation
-from routing.reroute.vacate import ALL_VLS, edge_usage
-from routing.tables import Routing
+from routing.reroute.vacate import ALL_VLS, TablesInUse, edge_usage
 
 CHANNELS, NEAR_PEAK = 8, 0.99
 """Largest number of channels to relieve, and the least utilisation of such a channel as a fraction of the highest
@@ -88,34 +83,19 @@ class BlockedMoves:
 
     Attributes
     ----------
-    frame
-        The switch and channel numbers, which are those of the present fabric.
-    rules
-        SL and VL rules.
-    tables, dependencies, now
-        The tables, the CDG edges that they use, and their load.
+    in_use
+        The tables in use.
     usage
         int64[edges], number of LFT entries that use each CDG edge.
     """
 
-    frame: BaseNumbering
-    rules: ServiceLevelRules
-    tables: Routing
-    dependencies: AcyclicCdg
-    now: Utilisation
+    in_use: TablesInUse
     usage: npt.NDArray[np.int64]
 
     @classmethod
-    def of(
-        cls,
-        frame: BaseNumbering,
-        rules: ServiceLevelRules,
-        tables: Routing,
-        dependencies: AcyclicCdg,
-        now: Utilisation,
-    ) -> BlockedMoves:
-        """Count the entries that use each CDG edge; for the parameters see the attributes."""
-        return cls(frame, rules, tables, dependencies, now, edge_usage(frame, tables.lft))
+    def of(cls, in_use: TablesInUse) -> BlockedMoves:
+        """Count the entries that use each CDG edge."""
+        return cls(in_use, edge_usage(in_use.frame, in_use.tables.lft))
 
     def rooms(self, most: int, trials: int) -> Iterator[Room]:
         """Yield sets of CDG edges to vacate.  At most ``trials`` sets are yielded, and at most ``most`` entries use the
@@ -135,7 +115,7 @@ class BlockedMoves:
         """
         wanted = sorted(self._wanted().items(), key=lambda item: (-item[1], item[0]))
         edges, graphs, found = (
-            self.frame.base.channels.edges,
+            self.in_use.frame.base.channels.edges,
             dict[int, tuple[igraph.Graph, npt.NDArray[np.int64]]](),
             [],
         )
@@ -143,7 +123,7 @@ class BlockedMoves:
         numbers = edges.numbers()
         for (vls, moves), flow in wanted[: max(8, min(CUTS, EDGES_FOR_CUTS // max(1, len(edges))))]:
             if vls not in graphs:
-                used = np.flatnonzero(self.dependencies.masks[numbers] & vls)
+                used = np.flatnonzero(self.in_use.dependencies.masks[numbers] & vls)
                 pairs = np.column_stack([before[used], after[used]])
                 graphs[vls] = igraph.Graph(len(edges.first), pairs, directed=True), numbers[used]
             graph, number = graphs[vls]
@@ -172,8 +152,8 @@ class BlockedMoves:
 
     def _wanted(self) -> dict[Wanted, float]:
         """Return the blocked moves of the most loaded channels, with their flow, by the CDG edges that they add."""
-        fabric, found = self.frame.repair_fabric, defaultdict[Wanted, float](float)
-        utilisation = self.now.load * fabric.inverse_capacity
+        fabric, found = self.in_use.frame.repair_fabric, defaultdict[Wanted, float](float)
+        utilisation = self.in_use.now.load * fabric.inverse_capacity
         peak = utilisation.max(initial=0)
         fullest = np.argsort(-utilisation, kind="stable")[:CHANNELS]
         for channel in fullest[utilisation[fullest] >= NEAR_PEAK * peak].tolist():
@@ -184,21 +164,21 @@ class BlockedMoves:
 
     def _users(self, channel: int) -> list[ColumnTree]:
         """Return the trees of the LIDs with the most flow on a channel."""
-        fabric = self.frame.repair_fabric
+        fabric, lft = self.in_use.frame.repair_fabric, self.in_use.tables.lft
         channels, switch = fabric.channels, int(fabric.channels.src[channel])
-        uses = (self.tables.lft[switch] == channels.port[channel]) & (fabric.lid_switch >= 0) & (fabric.weight > 0)
+        uses = (lft[switch] == channels.port[channel]) & (fabric.lid_switch >= 0) & (fabric.weight > 0)
         lids = np.flatnonzero(uses & (fabric.lid_switch != switch))
-        trees = [ColumnTree.of(fabric, self.tables.lft[:, lid], int(lid), switch) for lid in lids.tolist()]
+        trees = [ColumnTree.of(fabric, lft[:, lid], int(lid), switch) for lid in lids.tolist()]
         return sorted(trees, key=lambda tree: (-tree.flow[switch], tree.lid))[:USERS]
 
     def _add_moves(self, found: dict[Wanted, float], tree: ColumnTree, switch: int, flow: int, relieved: int) -> None:
         """Add to ``found`` the moves of a switch to other next hops towards the LID of ``tree``, if the CDG of the
         switch's VLs forbids them so far.
         """
-        edges, masks = self.frame.base.channels.edges, self.dependencies.masks
-        vls = ALL_VLS if self.rules.replies else self._vls_of(tree, switch)
-        limit = int(self.now.load[relieved]) * int(self.frame.repair_fabric.inverse_capacity[relieved])
-        for channel in tree.other_channels(switch, relieved, flow, self.now.load, limit):
+        edges, masks = self.in_use.frame.base.channels.edges, self.in_use.dependencies.masks
+        vls = ALL_VLS if self.in_use.rules.replies else self._vls_of(tree, switch)
+        limit = int(self.in_use.now.load[relieved]) * int(self.in_use.frame.repair_fabric.inverse_capacity[relieved])
+        for channel in tree.other_channels(switch, relieved, flow, self.in_use.now.load, limit):
             steps = [(before, channel) for before in tree.into(switch)]
             if (then := tree.next_after(channel)) >= 0:
                 steps.append((channel, then))
@@ -207,6 +187,6 @@ class BlockedMoves:
                 found[vls, tuple(new)] += flow
 
     def _vls_of(self, tree: ColumnTree, switch: int) -> int:
-        rows = self.rules.sl.matrix
+        rows = self.in_use.rules.sl.matrix
         sources = tree.subtree(switch) if len(rows) > 1 else [0]
-        return int(np.bitwise_or.reduce(self.rules.vl_bit[rows[sources, tree.lid]]))
+        return int(np.bitwise_or.reduce(self.in_use.rules.vl_bit[rows[sources, tree.lid]]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,29 @@ ALL_VLS = 0xFFFF
 """Mask of all VLs."""
 
 
+@dataclass(frozen=True, eq=False)
+class TablesInUse:
+    """The tables in use, their CDG and their load.
+
+    Attributes
+    ----------
+    frame
+        The switch and channel numbers, which are those of the present fabric.
+    rules
+        SL and VL rules.
+    tables, dependencies
+        The tables, and the CDG edges that they use.
+    now
+        The load of the tables, and the utilisation to reach.
+    """
+
+    frame: BaseNumbering
+    rules: ServiceLevelRules
+    tables: Routing
+    dependencies: AcyclicCdg
+    now: Utilisation
+
+
 def edge_usage(frame: BaseNumbering, lft: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     """Return int64[edges], the number of LFT entries that use each CDG edge, on any VL.  Cost: O(S L)."""
     usage = np.zeros(frame.base.channels.edges.count, np.int64)
@@ -28,11 +51,7 @@ def edge_usage(frame: BaseNumbering, lft: npt.NDArray[np.uint8]) -> npt.NDArray[
 
 
 def vacate(
-    frame: BaseNumbering,
-    rules: ServiceLevelRules,
-    tables: Routing,
-    dependencies: AcyclicCdg,
-    now: Utilisation,
+    in_use: TablesInUse,
     *,
     vacated: npt.NDArray[np.uint16],
     forbidden: npt.NDArray[np.uint16],
@@ -43,12 +62,8 @@ def vacate(
 
     Parameters
     ----------
-    frame
-        The switch and channel numbers, which are those of the present fabric.
-    rules
-        SL and VL rules.
-    tables, dependencies, now
-        The tables, the CDG edges that they use, their load, and the utilisation to reach.
+    in_use
+        The tables to change, their CDG, their load, and the utilisation to reach.
     vacated, forbidden
         uint16[edges] each: the VLs on which each edge is to be vacated, and the VLs on which no new path may use the
         edge.
@@ -64,9 +79,10 @@ def vacate(
     -----
     The edges of the new paths close no cycle with those of the old paths.  Cost: O(S L), and that of the kernels.
     """
-    fabric, before = frame.repair_fabric, tables.lft
+    rules, dependencies, now = in_use.rules, in_use.dependencies, in_use.now
+    fabric, before = in_use.frame.repair_fabric, in_use.tables.lft
     lft, vls = before.copy(), _lid_vls(rules, before.shape[1])
-    for switch, (lid, edges) in enumerate(_steps(frame, before)):
+    for switch, (lid, edges) in enumerate(_steps(in_use.frame, before)):
         lft[switch, lid[(vacated[edges] & vls[lid]) != 0]] = NO_PORT
     repaired = repair(
         fabric, rules, lft, preferred=before, masks=dependencies.masks, order=dependencies.order, load=now.load,
@@ -80,7 +96,7 @@ def vacate(
         fabric, rules, repaired.lft, before=before, masks=repaired.masks, order=repaired.order, load=repaired.load,
         limits=SearchLimits(now.goal, budget, max(LEAST_WORK, lft.size)), forbidden=forbidden,
     )  # fmt: skip
-    return replace(tables, lft=found.lft), found.load
+    return replace(in_use.tables, lft=found.lft), found.load
 
 
 def _lid_vls(rules: ServiceLevelRules, lids: int) -> npt.NDArray[np.uint16]:

@@ -7,7 +7,7 @@ numbers of LIDs per link stay even.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from routing._kernels.descent import NO_CHANNEL
 from routing.errors import RoutingError
 from routing.fabric import Fabric
 from routing.numerals import count_noun
-from routing.trees.levels import even_leaves
+from routing.trees.levels import distances, even_leaves
 
 MOST_LONGER = 0.41
 """Largest share of the entries between leaves that may have no path up and down.  If the share is larger, the fabric is
@@ -183,7 +183,7 @@ def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[npt.NDArray[np.int32
     with the fewest neighbours; switches at even distances from each other.
     """
     if leaves.roots:
-        depth = _distances(fabric, leaves.roots)
+        depth = distances(fabric, np.isin(np.arange(fabric.switches), list(leaves.roots)))
         deepest = np.zeros(int(fabric.component.max(initial=0)) + 1, np.int32)
         np.maximum.at(deepest, fabric.component, depth)
         yield deepest[fabric.component] - depth
@@ -195,15 +195,15 @@ def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[npt.NDArray[np.int32
     sharing = np.zeros(fabric.switches, bool)
     sharing[near[served[far] >= 2]] = True
     most, few = int(ports.max(initial=0)), neighbours[ports > 0].min(initial=fabric.switches)
-    given: list[list[int]] = []
+    given: list[bytes] = []
     for chosen in (True, sharing, 4 * ports > most, 2 * ports > most, neighbours == few):
-        found = np.flatnonzero((ports > 0) & chosen).tolist()
-        if found not in given:
-            given.append(found)
-            yield _lower(fabric, _distances(fabric, found), ports > 0)
+        found = (ports > 0) & chosen
+        if found.tobytes() not in given:
+            given.append(found.tobytes())
+            yield _lower(fabric, distances(fabric, found), ports > 0)
     even = even_leaves(fabric, ports.astype(np.float64))
     if even is not None:
-        yield _lower(fabric, _distances(fabric, np.flatnonzero(even).tolist()), ports > 0)
+        yield _lower(fabric, distances(fabric, even), ports > 0)
 
 
 def _neighbours(fabric: Fabric) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -227,29 +227,6 @@ def _lower(fabric: Fabric, level: npt.NDArray[np.int32], has_ports: npt.NDArray[
     np.minimum.at(lowest, near, level[far])
     moved = has_ports & (highest < level) & (lowest > 0) & (neighbours > 0) & (neighbours <= 2)
     return np.where(moved, lowest - 1, level).astype(np.int32)
-
-
-def _distances(fabric: Fabric, starts: Iterable[int]) -> npt.NDArray[np.int32]:
-    """Return int32[S], hops from the nearest of the given switches.
-
-    In a component without any of the given switches, hops are counted from its first switch.
-    """
-    channels = fabric.channels
-    distance = np.full(fabric.switches, -1, np.int32)
-    near = np.zeros(fabric.switches, bool)
-    near[list(starts)] = True
-    _, first = np.unique(fabric.component, return_index=True)
-    served = np.isin(fabric.component[first], fabric.component[near])
-    near[first[~served]] = True
-    hops = 0
-    while near.any():
-        distance[near] = hops
-        found = channels.dst[near[channels.src]]
-        near = np.zeros(fabric.switches, bool)
-        near[found] = True
-        near &= distance < 0
-        hops += 1
-    return distance
 
 
 def _check_links(fabric: Fabric, level: npt.NDArray[np.int32]) -> None:

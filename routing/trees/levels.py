@@ -183,13 +183,13 @@ def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray
         tried.append(given)
         leaf = _independent(fabric, given)
         for found in (leaf, _without_high_leaves(fabric, leaf)):
-            level = _distances(fabric, found)
+            level = distances(fabric, found)
             across = int(np.count_nonzero(level[src] == level[dst]))
             if best is None or across < best[0]:
                 best = across, found, level
     assert best is not None
     if best[0] > 0 and (even := even_leaves(fabric, senders)) is not None:
-        best = 0, even, _distances(fabric, even)
+        best = 0, even, distances(fabric, even)
     across, leaf, level = best
     level = _lower_high_leaves(fabric, level, senders > 0)
     above = float(senders[_has_below(fabric, level)].sum())
@@ -259,7 +259,7 @@ def _without_high_leaves(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDA
     """
     src, dst, leaf = fabric.channels.src, fabric.channels.dst, leaf.copy()
     while leaf.any():
-        level = _distances(fabric, leaf)
+        level = distances(fabric, leaf)
         first = level[src] == 1
         balance = np.bincount(src[first & (level[dst] == 1)], minlength=fabric.switches)
         balance -= np.bincount(src[first & (level[dst] == 0)], minlength=fabric.switches)
@@ -297,7 +297,7 @@ def _has_above(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.b
     return np.asarray(np.bincount(src[level[dst] >= level[src]], minlength=fabric.switches) > 0)
 
 
-def _distances(fabric: Fabric, starts: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+def distances(fabric: Fabric, starts: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
     """Return int32[S], hops of each switch from the nearest switch that is marked in ``starts`` (bool[S]).
 
     In a connected component without a marked switch, hops are counted from its first switch.

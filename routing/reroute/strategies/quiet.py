@@ -30,7 +30,7 @@ from routing.reroute.rebalance import (
 )
 from routing.reroute.strategies.balance import goal_of
 from routing.reroute.strategies.columns import Progress
-from routing.reroute.vacate import vacate
+from routing.reroute.vacate import TablesInUse, vacate
 from routing.reroute.verify import verify
 from routing.tables import Routing
 
@@ -174,13 +174,10 @@ def _vacated(context: RerouteContext, in_use: Progress, most: int) -> Candidate 
     request, numbering = context.request, in_use.numbering
     rules = context.service_levels(numbering, in_use.certificate, in_use.tables)
     now = Utilisation(_load_in_force(context, in_use), _goal(context, in_use))
-    blocked = BlockedMoves.of(numbering, rules, in_use.tables, in_use.dependencies, now)
+    start = TablesInUse(numbering, rules, in_use.tables, in_use.dependencies, now)
     trials = min(TRIALS, max(2, ENTRIES_FOR_TRIALS // in_use.tables.lft.size))
-    for room in blocked.rooms(most // 2, trials):
-        made = vacate(
-            numbering, rules, in_use.tables, in_use.dependencies, now,
-            vacated=room.vls, forbidden=room.vls, most=most,
-        )  # fmt: skip
+    for room in BlockedMoves.of(start).rooms(most // 2, trials):
+        made = vacate(start, vacated=room.vls, forbidden=room.vls, most=most)
         if made is None:
             continue
         tables, load = made

@@ -20,7 +20,7 @@ from routing.reroute.rebalance import Utilisation, in_frame, kept_share
 from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies.balance import goal_of
 from routing.reroute.strategies.quiet import released, verified
-from routing.reroute.vacate import edge_usage, vacate
+from routing.reroute.vacate import TablesInUse, edge_usage, vacate
 from routing.reroute.values import LEFT_BASELINE, Published, Rerouted
 from routing.tables import Routing
 
@@ -57,13 +57,12 @@ def _without_contradictions(context: RerouteContext, baseline: Published, most: 
     edges = edges[np.argsort(usage[edges], kind="stable")]
     load = in_frame(numbering, request.fabric, request.before.load)
     rules = context.service_levels(numbering, now.certificate, now.tables)
+    aim = Utilisation(load, goal_of(context, numbering))
+    start = TablesInUse(numbering, rules, now.tables, now.dependencies, aim)
     for chosen in _sets(edges, usage, most):
         vacated = np.zeros_like(contradicts)
         vacated[chosen] = contradicts[chosen]
-        made = vacate(
-            numbering, rules, now.tables, now.dependencies, Utilisation(load, goal_of(context, numbering)),
-            vacated=vacated, forbidden=against, most=most,
-        )  # fmt: skip
+        made = vacate(start, vacated=vacated, forbidden=against, most=most)
         if made is None:
             continue
         kept = kept_share(request.before, numbering.base.channels, made[1])
