@@ -1,45 +1,77 @@
-"""Run every benchmark, or those that are named, one after the other and each in a process of its own."""
+"""Run every benchmark, or those that are named, and mark how the figures differ from the stored ones.
+
+Each runs in a process of its own, one after the other.  A difference says whether the line has times, which depend on
+the machine.  --list prints each benchmark with the page of docs/ that shows its figures.
+"""
 
 from __future__ import annotations
 
-import argparse
-import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import records
+from benchmarks.usage import parser_of
 from routing.formats.fabric_files import write_net
 from routing.topologies import generate
 
 ROOT = Path(__file__).parents[1]
+STORED = Path(__file__).with_name("figures.json")
 TABLE_FABRICS = (("torus", "4x4x4"), ("kary-ntree", "4,3"), ("dragonfly", "4,2,2"), ("kautz", "3,3"))
-"""Fabrics that the benchmark ``quality_table`` reads, as generator and arguments."""
-NAMES = (
-    "proof",
-    "reroute",
-    "reroute_fixtures",
-    "read_fabrics",
-    "sweep_seconds",
-    "resweep_seconds",
-    "sweep_scale",
-    "quality_table",
-    "real_fabrics",
-    "degraded_trees",
-    "message_sizes",
-    "nue_curve",
-    "nue_tori",
-    "port_groups",
-    "simulate",
-    "swapped_cables",
-    "whatif",
-)
+"""Fabrics that benchmarks read from files, as generator and arguments."""
 
 
-def arguments(name: str, folder: Path) -> list[str]:
-    """Return the command-line arguments of a benchmark; files that the benchmark reads are written first."""
-    if name != "quality_table":
-        return []
+@dataclass(frozen=True)
+class Benchmark:
+    """Where the figures of a benchmark are shown, and how it is called.
+
+    Attributes
+    ----------
+    page
+        Page of docs/ with the figures.
+    arguments
+        Arguments of the program.
+    files
+        Whether the program is called with the files of :data:`TABLE_FABRICS`.
+    """
+
+    page: str
+    arguments: tuple[str, ...] = ()
+    files: bool = False
+
+
+BENCHMARKS: Mapping[str, Benchmark] = {
+    "accumulated": Benchmark("reroute.md", ("torus:4x4x4,cas=4",)),
+    "adaptive": Benchmark("simulation.md"),
+    "degraded_trees": Benchmark("engines.md"),
+    "instructions": Benchmark("../CONTRIBUTING.md"),
+    "link_loss": Benchmark("reroute.md", ("torus:4x4x4,cas=4",)),
+    "message_sizes": Benchmark("engines.md"),
+    "nue_curve": Benchmark("nue.md"),
+    "nue_seeds": Benchmark("nue.md", files=True),
+    "nue_tori": Benchmark("nue.md"),
+    "port_groups": Benchmark("port-groups.md"),
+    "proof": Benchmark("proof.md"),
+    "quality_table": Benchmark("engines.md", files=True),
+    "read_fabrics": Benchmark("formats.md"),
+    "real_fabrics": Benchmark("fabrics.md"),
+    "reroute": Benchmark("reroute.md", ("200",)),
+    "reroute_fixtures": Benchmark("reroute.md"),
+    "resweep_seconds": Benchmark("plugin.md"),
+    "rounds": Benchmark("reroute.md", ("0",)),
+    "simulate": Benchmark("simulation.md"),
+    "swapped_cables": Benchmark("simulation.md"),
+    "sweep_scale": Benchmark("sweeps.md"),
+    "sweep_seconds": Benchmark("engines.md"),
+    "throughput": Benchmark("throughput.md"),
+    "whatif": Benchmark("faults.md"),
+}
+
+
+def files_in(folder: Path) -> list[str]:
+    """Write the fabrics that benchmarks read from files into a folder, and return the paths."""
     paths = []
     for topology, size in TABLE_FABRICS:
         paths.append(folder / f"{topology}-{size.replace(',', '-')}.net")
@@ -49,24 +81,58 @@ def arguments(name: str, folder: Path) -> list[str]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the benchmarks; return 1 if any of them failed, else 0."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
-    names = parser.parse_args(words).names
-    unknown = sorted(set(names) - set(NAMES))
+    parser = parser_of("__main__", __doc__)
+    parser.prog = "python -m benchmarks"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)} (default: all)")
+    parser.add_argument("--list", action="store_true", help="print the benchmarks with the pages of their figures")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the records as JSON")
+    parser.add_argument("--against", type=Path, default=STORED, metavar="FILE", help="stored records (JSON)")
+    parser.add_argument("--tolerance", type=float, default=0.05, help="share by which a figure may differ")
+    parser.add_argument("--store", action="store_true", help="store the records as those to compare with")
+    given = parser.parse_args(words)
+    unknown = sorted(set(given.names) - set(BENCHMARKS))
     if unknown:
-        parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(NAMES)}")
-    failed = []
+        parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+    if given.list:
+        print("| benchmark | page |", "|---|---|", sep="\n")
+        print(*(f"| {name} | docs/{benchmark.page} |" for name, benchmark in BENCHMARKS.items()), sep="\n")
+        return 0
+    stored = records.read(given.against) if given.against.exists() else {}
+    found = run_all(given.names or list(BENCHMARKS))
+    if given.output:
+        records.write(given.output, found)
+    report(stored, found, given.tolerance)
+    if given.store:
+        records.write(STORED, stored | {name: record for name, record in found.items() if not record.exit_status})
+    return 1 if any(record.exit_status for record in found.values()) else 0
+
+
+def run_all(names: Sequence[str]) -> dict[str, records.Record]:
+    """Run benchmarks one after the other, and return their records by name."""
+    found = {}
     with tempfile.TemporaryDirectory(prefix="ibnue-benchmarks-") as folder:
-        for name in names or NAMES:
+        for name in names:
             print(f"\n== {name}", flush=True)
-            command = [sys.executable, "-m", f"benchmarks.{name}", *arguments(name, Path(folder))]
+            benchmark = BENCHMARKS[name]
+            files = files_in(Path(folder)) if benchmark.files else []
             # "-m" makes Python search the working directory first, so it has to be the one that contains these
             # benchmarks.
-            if subprocess.run(command, check=False, cwd=ROOT).returncode:
-                failed.append(name)
-    if failed:
-        print(f"\nfailed: {', '.join(failed)}")
-    return 1 if failed else 0
+            command = ["-m", f"benchmarks.{name}", *benchmark.arguments, *files]
+            found[name] = records.run(command, f"docs/{benchmark.page}", ROOT)
+    return found
+
+
+def report(stored: Mapping[str, records.Record], found: Mapping[str, records.Record], tolerance: float) -> None:
+    """Print how each record differs from the stored one, and which benchmarks failed."""
+    for name, record in found.items():
+        if record.exit_status:
+            print(f"\n{name}: failed with exit status {record.exit_status}")
+        elif name not in stored:
+            print(f"\n{name}: no stored record; --store keeps this one")
+        else:
+            differ = list(records.differences(stored[name], record, tolerance))
+            since = f"{stored[name].date}, {stored[name].commit}"
+            print(f"\n{name}: {len(differ)} differences from {since}", *(f"  {line}" for line in differ), sep="\n")
 
 
 if __name__ == "__main__":

@@ -48,10 +48,8 @@ def manifest():
     }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def own(tmp_path_factory):
-    """Files that the test writes itself."""
-    folder = tmp_path_factory.mktemp("own")
+def write_own(folder):
+    """Write the files that no reader's data folder has, and return the folder."""
     for suffix in (".json", ".graphml"):
         write_fabric(FABRIC, folder / f"own{suffix}")
     lids = [int(lid) for lid in (*RING.switch_lid, *RING.endport_lid)]
@@ -63,6 +61,11 @@ def own(tmp_path_factory):
     routing = ENGINES["updn"].route(torus, EngineOptions())
     write_bundle(folder / "own.npz", torus, routing, prove(torus, routing))
     return folder
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    return write_own(tmp_path_factory.mktemp("own"))
 
 
 def of_fabric(read):

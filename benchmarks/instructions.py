@@ -1,0 +1,163 @@
+"""Count the instructions that the C kernels execute, and compare the counts with stored ones.
+
+Seconds depend on the machine and its other work; counts of one compiler do not.  valgrind counts the instructions of
+the kernels alone while a fabric is routed, its tables are proven, and a lost link is repaired.  The exit status is 1 if
+a count exceeds the stored one by more than the tolerance.  After an intended change, --update stores the new counts.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.usage import parser_of
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.reroute import Published, reroute
+from routing.topologies import from_words
+
+ROOT = Path(__file__).parents[1]
+STORED = Path(__file__).with_suffix(".json")
+KERNELS = "_native.abi3.so"
+TOLERANCE = 0.05
+CASES = (("torus:4x4x4,cas=2", "updn"), ("torus:4x4x4,cas=2", "nue"), ("kary-ntree:6,3", "dfsssp"))
+CLIENT = """
+#include <valgrind/callgrind.h>
+void start(void) { CALLGRIND_START_INSTRUMENTATION; CALLGRIND_ZERO_STATS; }
+void stop(const char *name) { CALLGRIND_STOP_INSTRUMENTATION; CALLGRIND_DUMP_STATS_AT(name); }
+"""
+
+
+class CannotCountError(Exception):
+    """Counts cannot be taken, or cannot be compared, on this machine.  The message says why."""
+
+
+def compiler() -> str:
+    """Return the first line of ``cc --version``.
+
+    Raises
+    ------
+    CannotCountError
+        valgrind, its header or the compiler is missing.
+    """
+    if shutil.which("valgrind") is None or shutil.which("cc") is None:
+        raise CannotCountError("apt-get install valgrind gcc: instructions are counted by valgrind")
+    return subprocess.run(["cc", "--version"], check=True, capture_output=True, text=True).stdout.split("\n")[0]
+
+
+def work(count: Callable[[str, Callable[[], object]], object]) -> None:
+    """Run each kernel that is counted.  ``count`` gets the name of the step and the step, and returns its result."""
+    for design, name in CASES:
+        topology, _, words = design.partition(":")
+        fabric, engine = from_words(topology, words.split(",")), ENGINES[name]
+        options = EngineOptions(threads=1, vls=4, effort=0.01)
+        routing = count(f"route {design} {name}", lambda f=fabric, e=engine, o=options: e.route(f, o))
+        proof = count(f"prove {design} {name}", lambda f=fabric, r=routing: prove(f, r, threads=1))
+        before, less = Published(fabric, routing, proof), fabric.without_links([int(fabric.channels.link[0])])
+        count(f"re-route {design} {name}", lambda e=engine, o=options, b=before, f=less: reroute(e, o, b, f))
+
+
+def run_inside(client: str) -> None:
+    """Run the steps, and make valgrind write the counts of each to a file of its own."""
+    library = ctypes.CDLL(client)
+
+    def count(name: str, step: Callable[[], object]) -> object:
+        library.start()
+        try:
+            return step()
+        finally:
+            library.stop(name.encode())
+
+    work(count)
+
+
+def counts() -> dict[str, int]:
+    """Return the number of instructions of the kernels in each step.
+
+    Raises
+    ------
+    CannotCountError
+        valgrind or the compiler is missing.
+    """
+    compiler()
+    with tempfile.TemporaryDirectory(prefix="ibnue-instructions-") as name:
+        folder = Path(name)
+        (folder / "client.c").write_text(CLIENT)
+        built = ["cc", "-O1", "-shared", "-fPIC", "-o", folder / "client.so", folder / "client.c"]
+        if subprocess.run(built, check=False, capture_output=True).returncode:
+            raise CannotCountError("apt-get install valgrind: its header callgrind.h is missing")
+        valgrind = ["valgrind", "-q", "--tool=callgrind", "--instr-atstart=no", "--dump-line=no", "--compress-pos=no",
+                    f"--callgrind-out-file={folder}/out"]  # fmt: skip
+        inner = [sys.executable, "-m", "benchmarks.instructions", "--inside", folder / "client.so"]
+        environment = {**os.environ, "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
+        subprocess.run([*valgrind, *inner], check=True, cwd=ROOT, env=environment, stderr=subprocess.PIPE)
+        return dict(
+            filter(None, map(kernel_count, sorted(folder.glob("out.*"), key=lambda path: int(path.suffix[1:]))))
+        )
+
+
+def kernel_count(path: Path) -> tuple[str, int] | None:
+    """Return the step and the kernels' instructions of a file of callgrind; None for the file at the end."""
+    name, total, names, kernel, called = "", 0, {}, False, False
+    for line in path.read_text().splitlines():
+        if line.startswith("desc: Trigger: Client Request:"):
+            name = line.rpartition("Client Request: ")[2]
+        elif line.startswith("ob="):
+            number, _, text = line[3:].partition(" ")
+            kernel = names.setdefault(number, text or number).endswith(KERNELS)
+        elif line.startswith("cob="):
+            number, _, text = line[4:].partition(" ")
+            names.setdefault(number, text)
+        elif line.startswith("calls="):
+            called = True
+        elif line[:1].isdigit():
+            # The line after a call has the cost of the called function, which is counted at that function.
+            total += 0 if called or not kernel else int(line.split()[-1])
+            called = False
+    return (name, total) if name else None
+
+
+def differences(found: dict[str, int], stored: dict[str, int]) -> Iterator[tuple[str, float]]:
+    """Yield each step with the ratio of its count to the stored count."""
+    for name, count in found.items():
+        yield name, count / stored[name] if name in stored else float("inf")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Count, print the counts beside the stored ones, and return 1 if one is too large."""
+    parser = parser_of("instructions", __doc__)
+    parser.add_argument("--update", action="store_true", help="store the counts")
+    parser.add_argument("--inside", metavar="LIBRARY", help="used by the program itself: run the steps")
+    given = parser.parse_args(words)
+    if given.inside:
+        run_inside(given.inside)
+        return 0
+    try:
+        found, by = counts(), compiler()
+    except CannotCountError as error:
+        print(error)
+        return 1
+    if given.update:
+        STORED.write_text(json.dumps({"compiler": by, "instructions": found}, indent=2) + "\n", encoding="utf-8")
+    stored = json.loads(STORED.read_text(encoding="utf-8"))
+    if stored["compiler"] != by:
+        print(f"the stored counts are of another compiler ({stored['compiler']}), so the differences mean little")
+    worse = 0
+    print("| step | instructions | stored | difference |", "|---|---|---|---|", sep="\n")
+    for name, ratio in differences(found, stored["instructions"]):
+        worse += ratio > 1 + TOLERANCE
+        mark = " more than before" if ratio > 1 + TOLERANCE else ""
+        print(f"| {name} | {found[name]} | {stored['instructions'].get(name)} | {100 * (ratio - 1):+.1f} %{mark} |")
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
