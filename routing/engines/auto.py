@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 
 from routing.engines.base import LONGER_PATHS, Engine, EngineOptions, Offers, Promise, refuse_unsupported
-from routing.engines.effort import VISITS_PER_SECOND, visits_per_pass
+from routing.engines.effort import VISITS_PER_SECOND, is_moderate, visits_per_pass
 from routing.engines.orders import top_switches
 from routing.engines.provenance import provenance
 from routing.engines.registry import module_of
@@ -29,8 +29,6 @@ ON_TURNS = ("mud", "smart", "segment")
 With few VLs, their tables often carry more than those of the other engines.  The engines ``dnup`` and ``lturn`` are
 left out: in all fabrics of docs/engines.md, another engine carries more.
 """
-MODERATE = 0.1
-"""Seconds that a refinement pass takes at most on a fabric on which the engines of :data:`ON_TURNS` are tried."""
 GRIDS_ONLY = ("torus-2qos",)
 """Engines that are tried only where the links show directions, as in a mesh, torus or HyperX."""
 QUICK = ("ftree", "updn", "dfsssp")
@@ -120,7 +118,7 @@ def _engines(fabric: Fabric, options: EngineOptions) -> list[Engine]:
     left_out = set[str]()
     if tree or directions(fabric) is None:
         left_out.update(GRIDS_ONLY)
-    if tree or seconds > MODERATE:
+    if tree or not is_moderate(fabric):
         left_out.update(ON_TURNS)
     found = []
     for name in QUICK if seconds > LARGE else CANDIDATES:

@@ -14,10 +14,18 @@ core.
 
 MOST_PASSES = 8
 
+MODERATE = 0.1
+"""Seconds that a pass takes at most on a fabric of moderate size."""
+
 
 def visits_per_pass(fabric: Fabric) -> int:
     """Return the approximate number of channels that one pass over all end ports visits."""
     return max(1, 3 * fabric.endports * len(fabric.channels))
+
+
+def is_moderate(fabric: Fabric) -> bool:
+    """Return whether a pass takes so little time that an engine with many passes can be tried beside others."""
+    return visits_per_pass(fabric) <= MODERATE * VISITS_PER_SECOND
 
 
 def refinement_passes(fabric: Fabric, options: EngineOptions) -> int:

@@ -13,17 +13,19 @@ from routing._kernels.balance import Balanced, Targets, balance
 from routing._kernels.nue import NueTrees, nue_trees
 from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
-from routing.engines.effort import refinement_passes, visits_per_pass
+from routing.engines.effort import is_moderate, refinement_passes, visits_per_pass
 from routing.engines.layered import LayeredPaths, LayerSearch
 from routing.engines.nue_seeds import Seeds, by_order, by_region
 from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch, breadth_first, top_switches
 from routing.engines.provenance import provenance
+from routing.engines.smart import ENGINE as SMART
 from routing.engines.tree_paths import OBJECTIVE_REFUSAL, TreePaths, tree_paths
 from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.errors import NotEnoughVLs
 from routing.fabric import Channels, Fabric
 from routing.partition import regions
+from routing.quality import all_to_all_bound, all_to_all_share, channel_loads
 from routing.tables import Routing
 
 FULL_PASS_UP_TO, PASS_UP_TO = 30_000_000, 500_000_000
@@ -41,6 +43,9 @@ GOOD_ENOUGH, GOOD_ENOUGH_ON_ONE_VL = 1.4, 1.2
 """Ratio of the highest to the mean utilisation up to which the balance is good enough, so that no other seeds are
 tried.
 """
+
+NOTABLY = 1.005
+"""Factor by which the all-to-all share of other tables must be higher for these tables to be taken."""
 
 
 class Nue:
@@ -64,10 +69,10 @@ class Nue:
     - If a switch cannot reach a destination otherwise, only this switch uses the escape tree, not all switches.
 
     An SL per destination is safe for requests (``forward``).  Replies use the SL of the request, which may belong to
-    another layer.  With ``reversible``, two kinds of tables are computed, and the better balanced tables are returned.
-    In the first kind, each pair of switches has one layer for both directions, if such paths fit into the VLs
-    (:mod:`routing.engines.layered`).  In the second kind, all destinations share one layer, and are spread over the
-    VLs.
+    another layer.  With ``reversible``, up to three kinds of tables are computed, and the best balanced tables are
+    returned.  In the first kind, each pair of switches has one layer for both directions, if such paths fit into the
+    VLs (:mod:`routing.engines.layered`).  In the second kind, all destinations share one layer, and are spread over the
+    VLs.  The third kind is the tables of the engine ``smart``, on fabrics of moderate size that are not trees.
     """
 
     name = "nue"
@@ -87,8 +92,14 @@ class Nue:
         """
         refuse_unsupported(self, options)
         start = time.perf_counter()
+        found = self._search(fabric, Destinations.of(fabric), options, start)
+        return _or_smart(found, fabric, options) if options.reversible else found
+
+    def _search(self, fabric: Fabric, destinations: Destinations, options: EngineOptions, start: float) -> Routing:
+        """Return the best tables that the methods of this engine find.  ``start`` is the time at which the run began,
+        in seconds.
+        """
         vls = vls_allowed(options)
-        destinations = Destinations.of(fabric)
         paths = tree_paths(fabric, destinations, options) if options.partition is None else None
         if paths is not None:
             return self._of_tree(fabric, destinations, options, paths, start)
@@ -167,6 +178,25 @@ class Nue:
 
 
 ENGINE = Nue()
+
+
+def _or_smart(found: Routing, fabric: Fabric, options: EngineOptions) -> Routing:
+    """Return ``found``, or the tables of the engine ``smart`` if these carry notably more all-to-all traffic.
+
+    Tables of ``smart`` are safe for replies on one VL.  They are not computed on trees, without refinement passes,
+    where a pass takes long, or if the load of ``found`` is even.
+    """
+    if options.passes == 0 or options.effort == 0 or top_switches(fabric) or not is_moderate(fabric):
+        return found
+    loads = channel_loads(fabric, found, threads=options.threads)
+    share = all_to_all_share(fabric, loads)
+    if share * NOTABLY >= all_to_all_bound(fabric, loads):
+        return found
+    other = SMART.route(fabric, replace(options, partition=None))
+    if all_to_all_share(fabric, channel_loads(fabric, other, threads=options.threads)) < share * NOTABLY:
+        return found
+    made, own = found.provenance, {"seeds": "tables of smart", "escape_entries": 0, "escape_destinations": 0}
+    return replace(other, provenance=replace(made, options={**made.options, **own}))
 
 
 def _mirrored(

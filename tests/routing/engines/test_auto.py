@@ -67,7 +67,7 @@ def test_the_error_is_that_of_the_last_engine(monkeypatch):
 def test_engines_on_allowed_turns_are_tried_off_trees_of_moderate_size(monkeypatch):
     random, one = generate("random-regular", ["20", "4"], cas=2), EngineOptions(vls=1, effort=0.1, threads=1)
     with_turns = shares(random, AUTO.route(random, one))
-    monkeypatch.setattr(module, "MODERATE", 0.0)
+    monkeypatch.setattr(module, "is_moderate", lambda _: False)
     assert shares(random, AUTO.route(random, one))[0] < 0.97 * with_turns[0]
 
 

@@ -191,15 +191,23 @@ def reversible_on_kautz(**options):
     return ENGINES["nue"].route(fabric, EngineOptions(vls=2, reversible=True, effort=0.1, **options))
 
 
-def test_reversible_keeps_to_one_layer_where_those_of_lash_do_not_fit():
-    routing = reversible_on_kautz()
-    assert (routing.vls_needed, routing.vls) == (1, 2)
-    assert routing.provenance.options["seeds"] in ("region", "updn")
+def test_reversible_keeps_to_one_layer_where_those_of_lash_do_not_fit(monkeypatch):
+    smart = reversible_on_kautz()
+    monkeypatch.setattr(nue, "is_moderate", lambda _: False)
+    own = reversible_on_kautz()
+    for routing, seeds in ((smart, ("tables of smart",)), (own, ("region", "updn"))):
+        assert (routing.vls_needed, routing.vls) == (1, 2)
+        assert routing.provenance.options["seeds"] in seeds
+    fabric = generate("kautz", ["4", "3"], cas=1)
+    assert prove(fabric, smart).strength == "reversible"
+    shares = [measure(fabric, each, shifts=0, bisections=0, permutations=0).all_to_all for each in (own, smart)]
+    assert shares[1] > 1.01 * shares[0]
 
 
 @pytest.mark.parametrize(("factor", "taken"), [(0.999, True), (1.0, False), (1.001, False)])
 def test_the_better_of_both_balances_counts(monkeypatch, factor, taken):
     """Layers whose highest utilisation is a given multiple of that of Nue's own trees."""
+    monkeypatch.setattr(nue, "is_moderate", lambda _: False)
     own = reversible_on_kautz()
     fabric = generate("kautz", ["4", "3"], cas=1)
     highest = nue._max_utilisation(nue._Job(
