@@ -40,7 +40,7 @@ def read_saved(path: Path) -> PluginConfig | None:
     try:
         table = json.loads(position.read_text(encoding="utf-8"))
         return config_from_table(table, position) if isinstance(table, dict) else None
-    except (OSError, ValueError, TypeError):  # An InputError is a ValueError.
+    except (OSError, ValueError, TypeError):  # ValueError includes InputError.
         return None
 
 
@@ -136,8 +136,7 @@ class LastGood:
         self._folder = None if path is None else saved_folder(path)
         self._good = None if path is None else read_saved(path)
         self._wrong = ""
-        # A tuple of the configuration to save, whether the file of port rules was read, and whether the bundle was
-        # read.
+        # What to save: the configuration, whether the file of port rules was read, and whether the bundle was read.
         self._pending: tuple[PluginConfig, bool, bool] | None = None
         self._saved: tuple[PluginConfig, bool, bool, tuple[Stamp | None, ...]] | None = None
 

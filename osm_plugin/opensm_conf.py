@@ -177,7 +177,7 @@ def _verdict(option: Option, value: str, engine: str, taken: AcceptedOptions) ->
         return Verdict(option.name, value, False, f"it is for {' and '.join(names)}, not for {engine}")
     try:
         option.take(value, taken)
-    # This clause comes before ValueError, because an InputError is a ValueError too.
+    # This clause must stand before the clause for ValueError, which includes InputError.
     except (NotAcceptedError, IbnueError) as problem:
         return Verdict(option.name, value, False, str(problem))
     except ValueError:

@@ -2,7 +2,7 @@
 
 The shadow engine runs in a separate worker process with separate shared memory.  No other process waits for it.  The
 process proves the tables in force and the shadow engine's tables, compares them, and reports the result in one line.
-It cannot write to OpenSM or to a switch.
+The process cannot write to OpenSM or to a switch.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ class State:
         """
         last = self.last
         if last is not None and _same(last, kept):
-            kept = last  # With the same object, the baseline tables are not written again.
+            kept = last  # Equal tables keep the old object, so that the baseline tables are not written again.
         baseline = self.baseline_of(kept)
         if reset or baseline is None or _is_extended(baseline.fabric, kept.fabric):
             self.baseline = kept
@@ -212,7 +212,8 @@ def _same(one: SavedTables, other: SavedTables) -> bool:
 def _is_extended(baseline: Fabric, fabric: Fabric) -> bool:
     """Return whether a fabric has grown since ``baseline``.
 
-    It has grown if it has all switches, end ports and cables between switches of ``baseline``, and at least one more.
+    A fabric has grown if it has all switches, end ports and cables between switches of ``baseline``, and at least one
+    more.
     """
     if baseline.digest == fabric.digest:
         return False

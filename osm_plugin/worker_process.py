@@ -93,7 +93,7 @@ class WorkerProcess:
     ) -> None:
         import fcntl  # noqa: PLC0415  (an extension module: not before the symbols of libpython are visible)
 
-        identity = _as_user(user)  # This line comes before the others, so that an error leaves no open descriptor.
+        identity = _as_user(user)  # An unknown user must fail before descriptors are open.
         self.owner, self.started = os.getpid(), time.monotonic()
         self.hello: dict[str, Any] | None = None
         self._used: int | None = None  # CPU time in the last sample, in clock ticks; None: there was no sample

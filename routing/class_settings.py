@@ -1,7 +1,7 @@
 """Classes of end ports, their weights in traffic, and the settings of classes that the command line and the plugin's
 configuration offer.
 
-Both load this module at their start, so it imports nothing that is slow to load.
+The command line and the plugin load this module at their start, so it imports nothing that is slow to load.
 """
 
 from __future__ import annotations

@@ -131,8 +131,8 @@ def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
     """Return the LIDs of the senders whose replies must be followed.
 
     If the SL depends on the destination LID alone, senders with equal SLs at ports with equal SL2VL rows cause the same
-    dependencies.  So one such sender represents the others.  A CA or router is preferred to the switch itself.
-    Otherwise all LIDs are returned.
+    dependencies.  So one such sender represents the others.  A CA or router is preferred to the switch itself.  If the
+    SL also depends on the source, all LIDs are returned.
     """
     lid = np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
     if not routing.service_levels.by_lid:

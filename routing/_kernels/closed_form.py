@@ -96,7 +96,7 @@ class TreeLids:
 
 @dataclass(frozen=True, eq=False)
 class TreeTables:
-    """Forwarding tables of a tree, and how many entries were not given by the closed form.
+    """Forwarding tables of a tree, and the number of entries that the closed form left open.
 
     Attributes
     ----------
@@ -105,8 +105,8 @@ class TreeTables:
     searched
         Number of entries towards end ports that the closed form left open.
     filled, filled_between_leaves
-        Number of entries that got a longer path because no path up and down exists; and the part of this number that
-        are entries at leaves (switches of level 0 with end ports) towards end ports of leaves.
+        Number of entries that got a longer path because no path up and down exists, and the number of such entries
+        between leaves (switches of level 0 with end ports).
     free
         Number of LIDs without a top switch, for which every source chooses a path separately.
     """

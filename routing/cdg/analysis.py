@@ -265,7 +265,7 @@ def _vls_used(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], 
 def _shortest_open(fabric: Fabric, masks: npt.NDArray[np.uint16], order: npt.NDArray[np.int32]) -> Cycle:
     """Return a shortest cycle among the channels whose position in ``order`` is -1.
 
-    These channels are on a cycle or downstream of one.
+    Channels with position -1 are on a cycle or downstream of a cycle.
     """
     open_vls = np.bitwise_or.reduce((order < 0) << np.arange(len(order))[:, None], axis=0)
     edges, is_open = fabric.channels.edges, np.zeros_like(masks)

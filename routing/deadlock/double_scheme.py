@@ -287,8 +287,8 @@ class _Scheme:
     def _sls(self, new: Routing, apart: Routing) -> npt.NDArray[np.uint8]:
         """Return an SL table for the steps in which only the first set of LIDs has its new routes.
 
-        It holds the new SLs for the first set of LIDs, and substitute SLs for the second set.  If the old or the new SL
-        table has rows for senders, the result has such rows too.
+        The result holds the new SLs for the first set of LIDs, and substitute SLs for the second set.  If the old or
+        the new SL table has rows for senders, the result has such rows too.
         """
         sls = new.service_levels, apart.service_levels
         rows = max(each.rows for each in sls)

@@ -247,7 +247,7 @@ class _TransitionSearch:
     def find_order(self, *, rounds: int, max_vls: int) -> _Outcome:
         """Search for a safe order of writing, then for a Double Scheme (unless ``max_vls`` is 0).
 
-        This is called if some order of writing is unsafe.
+        The search is needed only if some order of writing is unsafe.
         """
         for routing, name in ((self.new, "new"), (self.old, "old")):
             if not self._free(Mixture.of(self.mixture.fabric, routing, routing, self.mixture.lost)):

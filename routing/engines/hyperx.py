@@ -247,7 +247,8 @@ def _minimal_trees(
 ) -> npt.NDArray[np.uint8]:
     """Return balanced shortest paths to some of the destinations, uint8[R, S].
 
-    They use the dimensions in order.  Where a missing link makes another order shorter, they use that order.
+    The paths take the dimensions in order.  If a missing link makes another order of the dimensions shorter, the paths
+    take this order.
     """
     root = np.ascontiguousarray(destinations.root[rows])
     found = balance(

@@ -51,8 +51,8 @@ FIRST_VISITS = 100_000_000
 """Number of channels that cycle searches may visit in the first attempt, at any effort."""
 
 SIMPLE_VISITS = 60_000_000
-"""Number of channels that cycle searches may visit in each attempt with simple paths, which follow when everything else
-has failed.
+"""Number of channels that cycle searches may visit in each attempt with simple paths.  Simple paths are tried when
+everything else has failed.
 """
 
 MOST_ORDERS = 4
@@ -337,7 +337,7 @@ class LayerSearch:
         """Return paths in at most ``have`` layers, whatever their balance.
 
         If the first attempt ended at its limit of visits, a search for the fewest layers would end at this limit too.
-        In this case, paths that need few visits come first.
+        Therefore paths that need few visits are tried before the search in this case.
 
         Raises
         ------

@@ -215,7 +215,7 @@ class PathSelector:
 def _lead_switches(destinations: Destinations, following: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Replace the tree towards each switch with end ports by the tree towards its first end port, and return the trees.
 
-    Then the LIDs of such switches add no dependencies.
+    With the same tree, the LIDs of such switches add no dependencies.
     """
     with_flow = np.flatnonzero(destinations.share > 0.0)
     roots, first = np.unique(destinations.root[with_flow], return_index=True)

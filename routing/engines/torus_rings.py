@@ -100,7 +100,7 @@ class Rings:
     ) -> npt.NDArray[np.bool_]:
         """Return bool[N, S], whether the hop from ``here`` to ``there`` uses the side of a ring that was not selected.
 
-        This can only be true for destinations that are half a ring away, where both sides are equally long.
+        Only towards a switch that is half a ring away can a hop use that side, because both sides are equally long.
         """
         length, own = np.maximum(self.length[rank], 1), self.position[rank, here]
         goal = self.position[rank]

@@ -177,7 +177,7 @@ def _wants_layers(options: EngineOptions) -> bool:
 
 
 def _layers(fabric: Fabric, destinations: Destinations, layers: int, seed: int) -> npt.NDArray[np.int32]:
-    """Return int32[D], the layer of each destination: the region of the switch that delivers it."""
+    """Return int32[D], the layer of each destination: the region of the switch that delivers the destination."""
     return regions(fabric, layers, seed=seed)[destinations.root]
 
 

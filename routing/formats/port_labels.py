@@ -63,7 +63,7 @@ def _number(parts: list[int]) -> int | None:
         # On a switch without split ports, IB1/21 is port 21.  The rule also gives the right numbers for the two halves
         # of a split port 1.
         return parts[1] if parts[0] == 1 else _counted(parts[0], parts[1])
-    if parts[0] != 1:  # The label belongs to a second ASIC.
+    if parts[0] != 1:  # Labels of a second ASIC are not understood.
         return None
     port = _counted(parts[1], parts[2])
     return port if len(parts) == 3 or port is None else _counted(port, parts[3])

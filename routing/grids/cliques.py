@@ -125,7 +125,7 @@ class _Rows:
 
         A middle has a link to the destination's coordinate.  Each switch of the row has a link to the middle or to the
         destination's coordinate, so no path has more than two hops.  Destinations take the middles in turn, by rank.
-        Those that are not ``wanted`` have no middles.
+        Destinations that are not ``wanted`` have no middles.
         """
         linked, present = self._has_link(), self.there >= 0
         lacks = present[:, :, None] & ~linked

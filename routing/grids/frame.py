@@ -99,8 +99,8 @@ def frames(near: Neighbours, component: Sequence[int], most: int, volume: float)
 
 
 def _spans_square(near: Neighbours, origin: int, a: int, b: int) -> bool:
-    """Return whether two neighbours of a switch are corners of a square with it, or whether this holds for two switches
-    parallel to them.
+    """Return whether two neighbours of a switch are corners of a square with the switch, or are parallel to two corners
+    of such a square.
     """
     if len(near[a] & near[b]) > 1:
         return True
@@ -116,7 +116,7 @@ def _is_linked_elsewhere(near: Neighbours, origin: int, a: int, b: int) -> bool:
     """Return whether two neighbours of a switch lie in one dimension because parallel switches do.  The switches
     parallel to the two neighbours must be linked to each other at least twice.
 
-    In this case it does not matter if the link between the two neighbours themselves is missing.
+    With such parallel switches, the link between the two neighbours themselves may be missing.
     """
     if len(near[a] & near[b]) > 1:
         return False

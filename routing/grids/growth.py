@@ -236,8 +236,8 @@ class Growth:
         return found
 
     def _border_cost(self, candidate: Position) -> int:
-        """Return a cost for a position beyond a border of the grid.  The position is beyond it if the switches of the
-        slice next to it have no further neighbours.
+        """Return a cost for a position beyond a border of the grid.  A position is beyond the border if the switches of
+        the slice next to the position have no further neighbours.
         """
         found = 0
         for axis, here in enumerate(candidate):

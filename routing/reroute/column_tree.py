@@ -24,7 +24,7 @@ class ColumnTree:
     fabric
         The fabric.
     lid, target
-        The LID, and the switch that delivers it.
+        The LID, and the switch that delivers the LID.
     next_channel
         Next channel of each switch towards the LID, -1: none.
     order

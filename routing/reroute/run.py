@@ -173,7 +173,7 @@ def _context(request: Request, precomputed: Precomputed | None) -> RerouteContex
 def _kept(found: Rerouted, request: Request) -> float | None:
     """Return the all-to-all rate with the new tables as a fraction of the rate with the previous tables.
 
-    This is used for tables whose repair has not computed the fraction.
+    The function is used for tables whose repair has not computed the fraction.
     """
     before, fabric = request.before, request.fabric
     for there in (before, request.baseline):

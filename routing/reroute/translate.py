@@ -89,7 +89,7 @@ def translate_tables(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Tr
 def same_devices(one: Fabric, other: Fabric) -> bool:
     """Return whether two fabrics have the same switches and LIDs, delivered at the same ports.
 
-    If so, the rows and columns of their tables agree.  Cables may differ.
+    Tables of two such fabrics have the same rows and columns.  The cables may differ.
     """
     if one is other:
         return True
@@ -128,8 +128,8 @@ def invalidate_lost_entries(
 ) -> int:
     """Set entries (uint8[S, N], towards the LIDs ``lid``) that are no longer valid to 255.
 
-    These are entries over lost channels, and entries into other connected parts of the fabric.  Both fabrics must have
-    the same switches and LIDs.
+    Invalid are entries over lost channels, and entries into other connected parts of the fabric.  Both fabrics must
+    have the same switches and LIDs.
 
     Returns
     -------

@@ -157,8 +157,8 @@ def _move_after(
 def _is_better(repair_fabric: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, tops: int) -> bool:
     """Return whether a new Up*/Down* order of the switches is valid and better than the old one.
 
-    It is better if it has fewer orphan roots (switches without an upward link) than ``tops``.  It is valid if no
-    dependency in use leads down and then up in it.
+    The new order is better if it has fewer orphan roots (switches without an upward link) than ``tops``.  The new order
+    is valid if no dependency in use leads down and then up in it.
     """
     return len(orphan_roots(repair_fabric, position)) < tops and kept.follows_switches(position)
 

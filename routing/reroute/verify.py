@@ -128,8 +128,8 @@ def _reason(context: RerouteContext, how: RerouteMethod, proof: Proof, statistic
 def _provenance(context: RerouteContext) -> Provenance:
     """Return the provenance of the new tables.
 
-    It is that of the previous tables, with three values replaced: the present fabric, the stability, and the fabric
-    before the first re-route.
+    The provenance of the previous tables is taken, with three values replaced: the present fabric, the stability, and
+    the fabric before the first re-route.
     """
     made = context.request.before.routing.provenance
     options: Mapping[str, object] = {

@@ -25,8 +25,8 @@ def cascade(
 
     Within a chassis, any two of the 16 switches have one link.  Within a group, any two switches at the same position
     in different chassis have three links.  Global links are assigned as in
-    :func:`~routing.topologies.low_diameter.dragonfly`.  Example: two groups with h = 2 are joined by 192 global links.
-    This gives the 192 switches and 3072 links of J. Domke's "Routing on the channel dependency graph" (2017).
+    :func:`~routing.topologies.low_diameter.dragonfly`.  Example: two groups with h = 2 are joined by 192 global links,
+    which gives the 192 switches and 3072 links of J. Domke's "Routing on the channel dependency graph" (2017).
 
     Parameters
     ----------

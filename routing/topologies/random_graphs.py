@@ -55,7 +55,7 @@ def random_regular(switches: int, degree: int, options: TopologyOptions = DEFAUL
 def _ring(switches: int, rng: random.Random) -> list[tuple[int, int]]:
     """Return the links of a ring with a random order of switches.
 
-    This replaces the exchange of link ends for degree 2, where an exchange would nearly always split the graph.
+    A ring is used for degree 2, because an exchange of link ends would nearly always split such a graph.
     """
     order = list(range(switches))
     rng.shuffle(order)

@@ -43,7 +43,7 @@ def repair_without_certificate(context: RerouteContext, budget: Budget) -> Candi
 def repair_in_previous_order(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
     """Repair as :func:`repair_tables` does, with the Up*/Down* order from before the fault.
 
-    This is tried if repairing the order of the switches leads to too many changes.
+    The previous order is tried if a repair of the order leads to too many changes.
     """
     return repair_tables(replace(context, reconnected=None), budget)
 

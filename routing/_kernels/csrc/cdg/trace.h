@@ -29,7 +29,7 @@ typedef struct {
     const int32_t *xdst;       /* [X]: switch where each extended channel ends; S: the packet is dropped */
     const int32_t *dep_first;  /* [X]: index of the first dependency of each extended channel; 0 for pseudo-channels */
     const int32_t *lid_switch; /* [L]: switch that delivers each LID, -1: none */
-    const uint8_t *lid_port;   /* [L]: port by which the switch delivers it, 0: the switch itself */
+    const uint8_t *lid_port;   /* [L]: port by which each LID is delivered, 0: the switch itself */
     const int32_t *part;       /* [S]: number of the connected component that has the switch */
     const uint8_t *sl;         /* SLs of requests; for the shape see sl_rows */
     const uint16_t *vl_bit;    /* [16]: 1 << VL of each SL, 0 if packets with the SL are dropped */

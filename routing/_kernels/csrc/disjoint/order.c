@@ -98,8 +98,8 @@ static void reach_one(int32_t switches, const int32_t *first, const int32_t *dst
             if (position[dst[c]] > x && down[dst[c]] + 1 < down[v])
                 down[v] = down[dst[c]] + 1;
     }
-    /* Next come the paths that begin with a channel up.  Switches are visited in the switch order, so the hops of
-     * earlier switches are complete before later switches need them. */
+    /* Paths that begin with a channel up are computed after those that lead down only.  Switches are visited in the
+     * switch order, so the hops of earlier switches are complete before later switches need them. */
     for (int32_t x = 0; x < switches; x++) {
         const int32_t v = at[x];
         int32_t usable = 0;

@@ -13,8 +13,8 @@
 #include "nue/internal/nue_job.h"
 #include "core/internal/random.h"
 
-/* Cost of a next hop if the path to another LID of the destination port uses the next hop too.  It is higher than the
- * cost of any path. */
+/* Cost of a next hop if the path to another LID of the destination port uses the next hop too.  This cost is higher
+ * than the cost of any path. */
 #define TAKEN 1e12
 
 typedef struct {

@@ -22,7 +22,7 @@ static void begin_parts(repair_state *job, int32_t deferred)
     job->parts_budget += job->graph.visited;
 }
 
-/* Stop the splitting of subtrees over VLs, and subtract the work done meanwhile from its work limit. */
+/* Stop the splitting of subtrees over VLs, and subtract the work of the splitting from its limit. */
 static void end_parts(repair_state *job)
 {
     job->sls_may_change = job->splits_subtrees = false;

@@ -17,8 +17,7 @@ typedef struct {
     const int32_t *order; /* [D], destinations in the order of the first sweep */
     /* [D, S], number of the channel that each switch uses in the first sweep; 255: the destination's slot decides */
     const uint8_t *start;
-    /* [S], weight of the flows from each source switch; the weight of two flows that share a channel is computed from
-     * it */
+    /* [S], weight of each source switch, from which the weight of two flows that share a channel is computed */
     const double *meet_source;
     const double *meet_target; /* [D], factor of meet_source for the flows to each destination */
     /* [C], ceiling: the highest utilisation of each channel that costs nothing; the lowest ceiling of all channels is

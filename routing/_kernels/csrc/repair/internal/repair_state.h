@@ -77,7 +77,7 @@ typedef struct {
     acyclic graph;          /* VLs on which each CDG edge may be used, and a topological order for each VL */
     uint8_t *lft, *sl;      /* tables, filled in place: see ibn_repair_columns */
     int64_t *load, *counts; /* channel loads and statistics, updated in place: see ibn_repair_columns */
-    int32_t lid, target;    /* lid: the current LID; target: the switch that delivers it */
+    int32_t lid, target;    /* lid: the current LID; target: the switch that delivers the LID */
     int32_t stamp;          /* number of the current attempt to repair a LID; `cut_off` and `known` compare with it */
     int32_t *cut_off;       /* [S] the switch is cut off from the LID if this equals `stamp` */
     int32_t *known;         /* [S] the value in `hops` is valid if this equals `stamp` */
