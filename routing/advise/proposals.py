@@ -195,7 +195,8 @@ def _deep_trees(hosts: int, ports: int, levels: int) -> Iterator[Shape]:
             own = math.ceil(hosts / leaves)
             children = (own, *inner, top)
             parents = (1, min(up, own), *inner)
-            # Level i has one switch for each choice of children above and of parents up to the level.
+            # The number of switches of a level is the product of the numbers of children above it and of the numbers of
+            # parents up to it.
             sizes = [math.prod(children[i + 1 :]) * math.prod(parents[: i + 1]) for i in range(levels)]
             cables = sum(size * up for size, up in zip(sizes, parents[1:], strict=False))
             word = _word("xgft", _joined(children), _joined(parents))

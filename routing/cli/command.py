@@ -280,7 +280,7 @@ def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
 
 
 class CommandGroup(click.Group):
-    """Command group that imports the module of a command when it is called.  ``ibnue --help`` imports none of them."""
+    """Command group that imports the module of a command when it is called.  ``ibnue --help`` imports no command."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that the user called."""

@@ -25,7 +25,7 @@ MOST_LONGER = 0.41
 not a tree.
 """
 FEW_LONGER = 0.25
-"""If the share of the entries between leaves without a path up and down is at most this, no other levels are tried."""
+"""Largest share of the entries between leaves that may have no path up and down, without a try of other levels."""
 
 REMEDY = "use updn or nue, or name the roots"
 

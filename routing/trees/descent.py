@@ -218,8 +218,8 @@ def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:
     """Return the slots of the switches: their numbers within groups.  A group is the switches of one level that are
     connected with each other by links to the level below.
 
-    Consecutive destinations take the slots above the leaves in turn.  When all of these were taken once, the next slot
-    above the next level is taken, and so on.
+    Consecutive destinations take the slots above the leaves in turn.  After each full turn, the slot of the next higher
+    level advances by one, and so on.
     """
     level, (src, dst) = order.level, (fabric.channels.src, fabric.channels.dst)
     slot, slots, stride = (np.full(fabric.switches, value, np.int32) for value in (0, 1, 1))
