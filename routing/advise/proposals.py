@@ -39,7 +39,7 @@ class Shape:
         Number of switches, and of cables between them.  A dragonfly may have fewer cables, if some global links are
         left over.
     share
-        Estimate of the bisection that any tables can reach, as a share of the CAs' rate.  Of a tree: capacity up to
+        Estimate of the bisection that any tables can reach, as a share of the CAs' rate.  For a tree: capacity up to
         capacity down of the leaves.
     """
 
@@ -94,7 +94,7 @@ def propose(hosts: int, ports: int) -> list[Shape]:
     Raises
     ------
     OptionError
-        No design connects that many hosts in one subnet.
+        No design connects the given number of hosts in one subnet.
 
     Notes
     -----
@@ -230,7 +230,9 @@ def _hyperx(hosts: int, ports: int, dimensions: int) -> Iterator[Shape]:
 
 
 def _tori(hosts: int, ports: int, dimensions: int) -> Iterator[Shape]:
-    """Yield tori with the same number of parallel cables in all dimensions; a cut through the longest is narrowest."""
+    """Yield tori with the same number of parallel cables in all dimensions.  The narrowest cut is through the longest
+    dimension.
+    """
     for sizes in _grids(dimensions, 3, hosts):
         switches = math.prod(sizes)
         cas = math.ceil(hosts / switches)
@@ -250,7 +252,8 @@ def _dragonflies(hosts: int, ports: int) -> Iterator[Shape]:
                 continue
             own = math.ceil(hosts / (size * groups))
             word = _word("dragonfly", str(size), str(own), str(links), str(groups))
-            # Half the groups have as many global links to the other half as there are pairs of groups across.
+            # The global links of a group are spread evenly over the groups - 1 other groups, and groups / 2 of these
+            # are in the other half.
             share = links / own * groups / (2 * (groups - 1))
             cables = groups * size * (size - 1 + links) // 2
             yield Shape("dragonfly", word, size * groups * own, size * groups, cables, share)

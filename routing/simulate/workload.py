@@ -34,7 +34,7 @@ class Message:
     after
         Numbers of the messages that must have arrived completely before this message is ready.
     at
-        Earliest time at which it is ready, in seconds.
+        Earliest time at which the message is ready, in seconds.
     delay
         Seconds between the arrival of the last message of ``after`` and the time at which this message is ready.
     """
@@ -49,7 +49,9 @@ class Message:
 
 @dataclass(frozen=True)
 class Workload:
-    """Messages that depend on one another.  A message may depend on later ones, but not on itself in a circle."""
+    """Messages that depend on one another.  A message may depend on later messages, but the dependencies have no
+    cycle.
+    """
 
     messages: tuple[Message, ...]
 

@@ -15,15 +15,15 @@
 
 typedef struct {
     int32_t flow,     /* flow that sends the message */
-        lid,          /* its destination */
-        bytes,        /* its size */
-        left,         /* bytes that have not arrived yet */
-        waits;        /* tasks before this one that have not arrived yet */
-    int64_t at,       /* earliest tick at which it is ready */
-        delay,        /* ticks between the arrival of the last task before it and the tick at which it is ready */
-        ready,        /* tick at which it was ready, or -1 */
-        done;         /* tick at which it arrived completely, or -1 */
-    int32_t successor; /* position of the first task after this one in state->after */
+        lid,          /* destination LID of the message */
+        bytes,        /* size of the message in bytes */
+        left,         /* bytes of the message that have not arrived yet */
+        waits;        /* number of messages that must still arrive before this message is ready */
+    int64_t at,       /* earliest tick at which the message is ready */
+        delay,        /* ticks from the arrival of the last message to wait for until this message is ready */
+        ready,        /* tick at which the message was ready, or -1 */
+        done;         /* tick at which the message had arrived completely, or -1 */
+    int32_t successor; /* index in state->after of the first task that waits for this task */
 } task;
 
 typedef struct {
@@ -33,7 +33,7 @@ typedef struct {
     int32_t count;     /* number of tasks */
 } tasks;
 
-/* Sort the pairs (task, task that waits for it) by their first task.  Return 1 if memory runs out. */
+/* Sort pairs of tasks by their first task, for which the second task waits.  Return 1 if memory runs out. */
 static int set_successors(tasks *state, const int64_t *pairs, int64_t count)
 {
     state->after = malloc(((size_t)count + 1) * sizeof *state->after);
