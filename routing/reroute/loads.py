@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from routing.fabric import NO_PORT
 from routing.reroute.base_fabric import BaseNumbering
+from routing.reroute.changed_entries import changed_lids
 from routing.reroute.context import RerouteContext
 from routing.reroute.flow import flow_towards
 from routing.reroute.rebalance import in_frame
@@ -32,7 +33,7 @@ def load_after(context: RerouteContext, numbering: BaseNumbering, tables: Routin
     if not request.translated.in_place:
         flow = flow_towards(request.fabric, tables, threads=request.options.threads)
         return in_frame(numbering, request.fabric, flow)
-    return _load_of_columns(context, numbering, tables, (tables.lft != request.translated.earlier).any(axis=0))
+    return _load_of_columns(context, numbering, tables, changed_lids(tables.lft, request.translated.earlier))
 
 
 def _load_of_columns(

@@ -12,6 +12,7 @@ from routing.cdg.trace import uniform_sl2vl, vl_bits
 from routing.deadlock.proof import Proof
 from routing.fabric import Fabric
 from routing.reroute.base_fabric import union_of_proven_dependencies
+from routing.reroute.changed_entries import changed_lids
 from routing.reroute.translate import same_devices
 from routing.reroute.values import Published
 from routing.tables import Routing
@@ -141,5 +142,5 @@ def _differing_lids(before: Published, baseline: Published) -> npt.NDArray[np.in
     if not same_devices(before.fabric, baseline.fabric) or before.routing.sl.shape != baseline.routing.sl.shape:
         return None
     other_sl = before.routing.sl != baseline.routing.sl
-    other = (before.routing.lft != baseline.routing.lft).any(axis=0)
+    other = changed_lids(before.routing.lft, baseline.routing.lft)
     return np.flatnonzero(other | before.routing.service_levels.of_any_sender(other_sl))

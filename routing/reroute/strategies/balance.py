@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.budget import Budget
+from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import RerouteContext
 from routing.reroute.loads import load_after
 from routing.reroute.rebalance import (
@@ -55,7 +54,7 @@ def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Bal
     # tables are balanced again after a restoration too.
     if not (missing or (restored and may_move)) or request.sl_is_per_source_lid:
         return Balanced(progress, 0, 0, None)
-    changed = int(np.count_nonzero(tables.lft != request.translated.earlier)) - restored
+    changed = count_changed(tables.lft, request.translated.earlier) - restored
     tables, found = balance_repaired(
         numbering,
         context.service_levels(numbering, progress.certificate, tables),

@@ -17,6 +17,7 @@ from routing.deadlock.schedule_search import find_schedule
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.baseline import is_same
 from routing.reroute.blocked_moves import BlockedMoves
+from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import RerouteContext
 from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.rebalance import (
@@ -182,7 +183,7 @@ def _vacated(context: RerouteContext, in_use: Progress, most: int) -> Candidate 
             continue
         tables, load = made
         kept = kept_share(request.before, numbering.base.channels, load)
-        changed = int(np.count_nonzero(tables.lft != in_use.tables.lft))
+        changed = count_changed(tables.lft, in_use.tables.lft)
         if kept is None or kept < 1 - LARGEST_LOSS or not changed:
             continue
         statistics = replace(in_use.statistics, missing=0, vacated=room.edges, moved_for_balance=changed)

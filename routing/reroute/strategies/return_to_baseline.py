@@ -14,6 +14,7 @@ from routing.deadlock.schedule_search import find_schedule
 from routing.fabric import Fabric
 from routing.publish import Shortfall, VerifiedTables, admit, as_before
 from routing.reroute.base_fabric import union_of_proven_dependencies
+from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import RerouteContext
 from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.rebalance import Utilisation, in_frame, kept_share
@@ -39,7 +40,7 @@ def step_back(context: RerouteContext, baseline: Published, most: int) -> Candid
     made = columns_of_baseline(before, baseline, most, threads=threads)
     if made is None:
         return _without_contradictions(context, baseline, most)
-    changed = int(np.count_nonzero(made.routing.lft != before.routing.lft))
+    changed = count_changed(made.routing.lft, before.routing.lft)
     reason = "columns of the baseline tables were restored"
     found = Rerouted(made, 0, changed, "rebalanced", reason, RerouteStatistics(restored=changed))
     return Candidate(found, 0, changed)
