@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -118,12 +119,34 @@ def second_engine(engine: str) -> str:
 
 def _include(root: Path) -> Path:
     include = root / "include" / "infiniband"
+    missing: dict[Path, str] = {}
     for header, package in _HEADERS.items():
         # libibumad is a separate package, so an OpenSM built from source uses the system's header of libibumad.
         system = Path("/usr/include/infiniband") if header == "umad.h" and root.name != "usr" else include
         if not (include / header).is_file() and not (system / header).is_file():
-            raise EnvironmentProblem(f"the header {include / header} is missing (apt install {package})")
+            missing[include / header] = package
+    if missing:
+        # The error names all missing packages at once: a user installs them with one command.
+        packages = [*missing.values(), *_other_packages(root)]
+        raise EnvironmentProblem(
+            f"the header {next(iter(missing))} is missing (apt install {' '.join(dict.fromkeys(packages))})"
+        )
     return include
+
+
+def _other_packages(root: Path) -> list[str]:
+    """Return the Debian packages of what else is missing to build and load the plugin."""
+    missing = [] if opensm_program(root) else ["opensm"]
+    if not shutil.which("cc"):
+        missing += ["gcc", "libc6-dev"]
+    if not (Path(sysconfig.get_path("include")) / "Python.h").is_file():
+        missing.append(_python_headers())
+    return missing
+
+
+def _python_headers() -> str:
+    """Return the Debian package with the headers of the running Python."""
+    return f"python{sys.version_info.major}.{sys.version_info.minor}-dev"
 
 
 def _version(root: Path, include: Path) -> str:
@@ -201,7 +224,7 @@ def python_build() -> PythonBuild:
     include = Path(sysconfig.get_path("include"))
     platform = Path(sysconfig.get_path("platinclude"))
     if not (include / "Python.h").is_file():
-        raise EnvironmentProblem(f"the header {include / 'Python.h'} is missing (apt install python{version}-dev)")
+        raise EnvironmentProblem(f"the header {include / 'Python.h'} is missing (apt install {_python_headers()})")
     here = Path(__file__).resolve().parents[1]
     site = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
     # The path is not resolved, because Python finds its virtual environment by the location of this symbolic link.

@@ -38,6 +38,13 @@ def test_a_missing_header_names_its_package(prefix, header, package):
         install(prefix)
 
 
+def test_all_missing_packages_are_named_at_once(prefix, monkeypatch, tmp_path):
+    (prefix / "include/infiniband/umad.h").unlink()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvironmentProblem, match=r"umad.h is missing \(apt install libibumad-dev gcc libc6-dev\)"):
+        install(prefix)
+
+
 def test_headers_of_another_version_are_refused(prefix):
     (prefix / "include/infiniband/opensm/osm_version.h").write_text('#define OSM_VERSION "OpenSM 1.2.4"\n')
     with pytest.raises(EnvironmentProblem, match=r"is OpenSM 1.2.3, its headers are OpenSM 1.2.4"):
