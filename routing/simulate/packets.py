@@ -16,6 +16,7 @@ from routing.numerals import count_noun
 from routing.simulate.case_output import CaseOutput, Series, tables_stated
 from routing.simulate.changes import plan_of
 from routing.simulate.events import describe
+from routing.simulate.mechanisms.registry import IN_CASES
 from routing.simulate.network import BLOCK
 from routing.simulate.options import Switching
 from routing.simulate.plan import Plan
@@ -25,6 +26,7 @@ from routing.simulate.scenario_schema import made_by
 from routing.simulate.scenario_setup import (
     channels_of_paths,
     measurement_window,
+    mechanisms_of,
     packet_ticks,
     remedies_of,
     switching_of,
@@ -311,18 +313,19 @@ def _stated(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
     }
     if made_by(scenario.tables["routing"], case.table) == "tables":
         stated |= tables_stated(simulation.network.routing)
-    return stated | {part: case.table[part] for part in ("change", "fault") if part in case.table}
+    parts = ("change", "fault", *(kind.table for kind in IN_CASES))
+    return stated | {part: case.table[part] for part in parts if part in case.table}
 
 
 def run_packets(scenario: Scenario, case: Case) -> CaseOutput:
     """Simulate the packets of one simulation case, and return its figures, settings, time series and events."""
-    plan = plan_of(scenario, case)
+    plan, mechanisms = plan_of(scenario, case), mechanisms_of(scenario, case)
     simulation = simulate(
         plan.network,
         plan.traffic,
         switching=switching_of(scenario, case),
         remedies=remedies_of(scenario, case),
-        mechanisms=plan.mechanisms,
+        mechanisms=(*plan.mechanisms, *mechanisms),
     )
     packet, run = packet_ticks(scenario), scenario.tables["run"]
     start, until = measurement_window(scenario, case)
@@ -338,6 +341,8 @@ def run_packets(scenario: Scenario, case: Case) -> CaseOutput:
     found = _of_flows(simulation, plan, early, until - start) | _of_switches(simulation)
     found |= _over_time(recorder, start / packet) | {"links_used": _links_used(simulation, sent)}
     found |= _of_change(recorder, start)
+    for mechanism in mechanisms:
+        found |= mechanism.figures(simulation)
     events = tuple((round(tick / packet, 2), text) for tick, text in describe(simulation, MOST_EVENTS))
     return CaseOutput(found, _stated(scenario, case, simulation), recorder.series(), events)
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from routing.errors import EnvironmentProblem, InputError, OptionError, ParseError
 from routing.formats.toml_text import Toml, Where
+from routing.simulate.mechanisms.registry import IN_CASES
 from routing.simulate.scenario_lint import PACKETS, check_unused_keys
 from routing.simulate.scenario_schema import ORIGINS, TOLERANCE, check_expected, check_table, check_value
 
@@ -194,7 +195,8 @@ def _case(file: Toml, row: Mapping[str, Any], origin: str | None, *where: str | 
     if "origin" in row:
         _check_origin(file, row["origin"], *where, "origin")
     of_case = f"of case {row['name']!r}"
-    for part in ("remedy", "graph", "change", "pauses", "chain", "adaptive", "workload"):
+    mechanisms = [mechanism.table for mechanism in IN_CASES]
+    for part in ("remedy", "graph", "change", "pauses", "chain", "adaptive", "workload", *mechanisms):
         if part in row:
             check_table(file, row[part], part, f"{part} {of_case}", *where, part)
     if "routing" in row:

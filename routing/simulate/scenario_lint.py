@@ -10,6 +10,7 @@ from typing import Any
 
 from routing.errors import ParseError
 from routing.formats.toml_text import Toml
+from routing.simulate.mechanisms.registry import IN_CASES
 from routing.simulate.scenario_schema import made_by
 from routing.simulate.scenario_table_lint import check_unread
 
@@ -20,12 +21,13 @@ PACKETS = "packets"
 _ALWAYS = {"name", "what", "expect", "origin", "chosen"}
 _TABLES = _ALWAYS | {"without", "engine", "vls", "routing"}
 _RUN = _TABLES | {"arbitration", "inputs", "buffer", "wire", "pauses", "until", "speedup"}
+_MECHANISMS = {mechanism.table for mechanism in IN_CASES}
 READ_BY: Mapping[str, set[str]] = {
-    PACKETS: _RUN | {"load", "window", "seed", "from", "remedy", "change", "fault"},
+    PACKETS: _RUN | _MECHANISMS | {"load", "window", "seed", "from", "remedy", "change", "fault"},
     "lock-times": (_RUN | {"load", "window", "seed", "remedy", "buffers"}) - {"buffer"},
     "seeds": _RUN | {"load", "window", "remedy", "seeds"},
     "shifts": _RUN | {"seed", "from"},
-    "workload": (_RUN | {"seed", "remedy", "workload"}) - {"without"},
+    "workload": (_RUN | _MECHANISMS | {"seed", "remedy", "workload"}) - {"without"},
     "adaptive": (_RUN | {"window", "seed", "from", "loads", "adaptive"}) - {"speedup"},
     "pauses": _TABLES,
     "graph": _ALWAYS | {"graph"},

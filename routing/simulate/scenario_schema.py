@@ -4,59 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from routing.formats.toml_text import Toml
+from routing.simulate.mechanisms.registry import IN_CASES
+from routing.simulate.scenario_key import (
+    BYTES,
+    DELAY,
+    FLAG,
+    INTEGER,
+    LIST,
+    LOAD,
+    NAMES,
+    NEEDED_ROOM,
+    NEEDED_TIME,
+    NUMBER,
+    ROOM,
+    ROUNDS,
+    SEED,
+    SPEEDUP,
+    TABLE,
+    TEXT,
+    TIME,
+    VLS,
+    WINDOW,
+    WIRE,
+    Key,
+)
 
 MOST_DIGITS = 24
 """Maximum number of digits of an integer that an error message shows."""
 
-
-@dataclass(frozen=True)
-class Key:
-    """Schema of the value of one key in a table of a scenario file.
-
-    Attributes
-    ----------
-    types
-        Allowed types of the value.
-    needed
-        Whether the key is mandatory.
-    least, most
-        Bounds of a number, within which all values computed from the number fit the integers of the C kernels.  Bounds
-        that depend on other keys are checked when the key is used.
-    item
-        Schema of the items of a list; None: the items are checked when the key is used.
-    """
-
-    types: tuple[type, ...]
-    needed: bool = False
-    least: float = -math.inf
-    most: float = math.inf
-    item: Key | None = None
-
-
-NUMBER, TEXT, LIST, TABLE, FLAG, INTEGER = (int, float), (str,), (list,), (dict,), (bool,), (int,)
-LONGEST = 10**12
-"""Largest time in packet times.
-
-With the largest packet this is about 10^15 ticks.  Eight times as much still fits an int64.
-"""
-LOAD = Key(NUMBER, least=1e-6, most=1)
-TIME = Key(NUMBER, least=0, most=LONGEST)
-NEEDED_TIME = Key(NUMBER, True, 0, LONGEST)
-SEED = Key(INTEGER, least=0, most=2**31 - 1)
-SPEEDUP = Key(INTEGER, least=0, most=255)
-ROOM = Key(NUMBER, least=0, most=2048)
-NEEDED_ROOM = Key(NUMBER, True, 0, 2048)
-DELAY = Key(INTEGER, least=0, most=2**30 - 1)
-WIRE = Key(INTEGER, least=1, most=2**30 - 1)
-BYTES = Key(INTEGER, least=1, most=2**30)
-VLS = Key((int, str), least=1, most=15)
-WINDOW = Key(INTEGER, least=1, most=10**15)
-ROUNDS = Key(INTEGER, least=0, most=2**31 - 1)
-NAMES = Key(LIST, item=Key(TEXT))
 
 TABLES: Mapping[str, Mapping[str, Key]] = {
     "": {
@@ -95,6 +73,7 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "tables": Key(TEXT), "change": Key(TABLE), "wire": WIRE, "pauses": Key(TABLE), "fault": Key(LIST),
         "chain": Key(TABLE), "adaptive": Key(TABLE), "loads": Key(LIST, item=LOAD),
         "window": WINDOW, "routing": Key(TABLE), "workload": Key(TABLE),
+        **{mechanism.table: Key(TABLE) for mechanism in IN_CASES},
     },
     "routing of case": {"tables": Key(TEXT, True)},
     "adaptive": {
@@ -105,6 +84,7 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
     "workload": {
         "collective": Key(TEXT), "bytes": BYTES, "skew": Key(NUMBER, least=0, most=10), "trace": Key(TEXT),
     },
+    **{mechanism.table: mechanism.keys for mechanism in IN_CASES},
     "pauses": {"xoff": NEEDED_ROOM, "xon": NEEDED_ROOM},
     "fault": {"cable": Key(LIST, True), "at": NEEDED_TIME, "until": TIME, "reroute": Key(LIST, item=TIME)},
     "graph": {

@@ -16,6 +16,8 @@ from routing.fabric import Fabric
 from routing.formats.toml_text import Where
 from routing.numerals import count_noun
 from routing.simulate.handmade import endport_of, lid_of
+from routing.simulate.mechanisms.base import CaseMechanism
+from routing.simulate.mechanisms.registry import IN_CASES
 from routing.simulate.network import BLOCK, MOST_BLOCKS, Network, Timing, build_network
 from routing.simulate.options import Arbitration, Breaker, Inputs, Pauses, Remedies, Remedy, Switching
 from routing.simulate.scenario import Case, Scenario, flow_name
@@ -277,6 +279,12 @@ def remedies_of(scenario: Scenario, case: Case) -> Remedies:
         move_others=table.get("move_others", False),
         rounds=table.get("rounds", 0),
     )
+
+
+def mechanisms_of(scenario: Scenario, case: Case) -> list[CaseMechanism]:
+    """Return the mechanisms for which a simulation case has a table."""
+    packet = packet_ticks(scenario)
+    return [kind.from_table(case.table[kind.table], packet) for kind in IN_CASES if kind.table in case.table]
 
 
 def build_network_for(

@@ -17,6 +17,9 @@ class Mechanism:
     def made(self, packet):
         pass
 
+    def sent(self, packet):
+        pass
+
     def queued(self, packet, vc):
         pass
 
@@ -90,7 +93,70 @@ class Tasks(Mechanism):
                 self.timer_at(max(at, self.sim.now + max(delay, 1)), after)
 
 
-KNOWN = {"hold": Hold, "tasks": Tasks}
+class Congestion(Mechanism):
+    def __init__(self, sim, index, numbers):
+        super().__init__(sim, index, numbers)
+        self.threshold, self.rate, self.victims, self.smallest = numbers[:4]
+        self.notice, self.increase, self.limit, self.every = numbers[4:8]
+        self.delays = numbers[8:]
+        self.marked, self.becns, self.unmarked = 0, {}, {}
+        self.ccti, self.highest, self.free_at, self.waits = {}, {}, {}, set()
+        self.armed = False
+
+    def made(self, packet):
+        packet.fecn = False
+
+    def queued(self, packet, vc):
+        c, vl = divmod(vc, self.sim.vls)
+        waiting = sum(len(self.sim.queues[c, vl, i]) for i in range(self.sim.inputs[c]))
+        blocked = self.sim.fccl[vc] - self.sim.fctbs[vc] < packet.blocks
+        if waiting < self.threshold or packet.bytes < self.smallest or (blocked and not self.victims):
+            return
+        passed = self.unmarked.get(vc, self.rate)
+        self.unmarked[vc] = passed + 1
+        if passed >= self.rate:
+            self.unmarked[vc] = 0
+            self.marked += not packet.fecn
+            packet.fecn = True
+
+    def delivered(self, packet):
+        if packet.fecn:
+            self.timer_at(self.sim.now + self.notice, packet.flow.f, 0)
+
+    def sent(self, packet):
+        f = packet.flow.f
+        length = packet.bytes * int(self.sim.net.cost[packet.flow.channel]) >> 20
+        ccti = self.ccti.get(f, 0)
+        self.free_at[f] = self.sim.now + (length + (length * self.delays[ccti] >> 10) if ccti else 0)
+
+    def gate(self, flow):
+        at = self.free_at.get(flow.f, 0)
+        if at <= self.sim.now:
+            return True
+        if flow.f not in self.waits:
+            self.waits.add(flow.f)
+            self.timer_at(at, flow.f, 1)
+        return False
+
+    def timer(self, f, value):
+        if value == 0:
+            self.becns[f] = self.becns.get(f, 0) + 1
+            self.ccti[f] = min(self.ccti.get(f, 0) + self.increase, self.limit)
+            self.highest[f] = max(self.highest.get(f, 0), self.ccti[f])
+            if not self.armed:
+                self.armed = True
+                self.timer_at((self.sim.now // self.every + 1) * self.every, 0, 2)
+        elif value == 1:
+            self.waits.remove(f)
+            self.sim.prepare(self.sim.flows[f])
+        else:
+            self.ccti = {flow: index - 1 for flow, index in self.ccti.items() if index > 1}
+            self.armed = bool(self.ccti)
+            if self.armed:
+                self.timer_at(self.sim.now + self.every, 0, 2)
+
+
+KNOWN = {"hold": Hold, "tasks": Tasks, "congestion": Congestion}
 
 
 class Mechanisms:

@@ -113,6 +113,7 @@ class Outputs:
             packet.entered = self.now
             self.totals["injected"] += 1
             packet.flow.sent_packets += 1
+            self.call("sent", packet)
         else:
             self.held[packet.vc] -= packet.blocks
             at = (int(self.net.src[c]), i)

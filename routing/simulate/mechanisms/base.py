@@ -7,15 +7,19 @@ declares the settings, and names the results.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from routing._kernels.simulate import MECHANISM_NAME, OptionArrays
 from routing.errors import OptionError
 from routing.simulate.network import Network
+from routing.simulate.scenario_key import Key
 from routing.simulate.traffic import Traffic
+
+if TYPE_CHECKING:
+    from routing.simulate.run import Simulation
 
 
 class Mechanism(ABC):
@@ -38,6 +42,30 @@ class Mechanism(ABC):
         OptionError
             A setting is out of range.
         """
+
+
+class CaseMechanism(Mechanism):
+    """Mechanism that a case of a scenario file attaches, with a table for its settings.
+
+    Attributes
+    ----------
+    table
+        Name of the table in the case, such as ``congestion`` for ``[case.congestion]``.
+    keys
+        Schema of the keys of the table.
+    """
+
+    table: ClassVar[str]
+    keys: ClassVar[Mapping[str, Key]]
+
+    @classmethod
+    @abstractmethod
+    def from_table(cls, table: Mapping[str, Any], packet: int) -> CaseMechanism:
+        """Return the mechanism with the settings of a table.  ``packet`` is the length of a packet time in ticks."""
+
+    @abstractmethod
+    def figures(self, simulation: Simulation) -> dict[str, Any]:
+        """Return the figures of a simulation that the mechanism adds to those of its case."""
 
 
 def with_mechanisms(

@@ -28,6 +28,7 @@ VALUES = {
     "chain": "{ channels = 3, escape = [1] }", "adaptive": '{ schemes = ["none"] }', "load": "0.5", "seed": "2",
     "from": "1", "until": "9", "remedy": "{ hoq = 100 }", "change": '{ how = "at once", at = 10 }', "wire": "2",
     "fault": '[{ cable = ["a", "b"], at = 10 }]', "arbitration": '"random"', "inputs": '"fifo"', "buffer": "9",
+    "congestion": "{ threshold = 2 }",
     "workload": '{ collective = "ring-allreduce", bytes = 64 }',
     "pauses": "{ xoff = 4, xon = 2 }", "without": '["f0"]', "engine": '"updn"', "vls": "2", "window": "7",
     "speedup": "2",

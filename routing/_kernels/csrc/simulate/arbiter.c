@@ -6,6 +6,7 @@
 
 #include "simulate/internal/crossbar.h"
 #include "simulate/internal/flow.h"
+#include "simulate/internal/mechanism.h"
 #include "simulate/internal/queue.h"
 
 #define VLARB_ENTRIES 64
@@ -259,6 +260,8 @@ IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int pl
         sim->injected++;
         sim->injected_bytes += packet->bytes;
         ibn_simulate_flow_sent(&sim->flow[packet->flow], packet, sim->now);
+        if (sim->hooks & IBN_HOOK_SENT)
+            ibn_simulate_on_sent(sim, (int32_t)(packet - sim->packet));
         return;
     }
     sim->vc[packet->vc].held -= packet->blocks;

@@ -21,8 +21,9 @@ static const ibn_mechanism *find(const char *name)
 /* Return one bit for each hook that a mechanism has. */
 static uint32_t hooks_of(const ibn_mechanism *kind)
 {
-    return (kind->gate ? IBN_HOOK_GATE : 0) | (kind->made ? IBN_HOOK_MADE : 0) | (kind->queued ? IBN_HOOK_QUEUED : 0)
-           | (kind->delivered ? IBN_HOOK_DELIVERED : 0) | (kind->lost ? IBN_HOOK_LOST : 0);
+    return (kind->gate ? IBN_HOOK_GATE : 0) | (kind->made ? IBN_HOOK_MADE : 0) | (kind->sent ? IBN_HOOK_SENT : 0)
+           | (kind->queued ? IBN_HOOK_QUEUED : 0) | (kind->delivered ? IBN_HOOK_DELIVERED : 0)
+           | (kind->lost ? IBN_HOOK_LOST : 0);
 }
 
 /* Find the mechanisms that the options name, and set sim->hooks.  Return 1 if memory runs out or a name is unknown. */
@@ -105,6 +106,11 @@ int ibn_simulate_gate(ibn_sim *sim, int32_t f)
 void ibn_simulate_on_made(ibn_sim *sim, int32_t p)
 {
     CALL(made, p);
+}
+
+void ibn_simulate_on_sent(ibn_sim *sim, int32_t p)
+{
+    CALL(sent, p);
 }
 
 void ibn_simulate_on_queued(ibn_sim *sim, int32_t p, int32_t l)

@@ -31,6 +31,8 @@ struct ibn_mechanism {
     int (*gate)(ibn_sim *sim, ibn_attached *self, int32_t flow);
     /* A flow has made a packet, which waits at the port of its CA. */
     void (*made)(ibn_sim *sim, ibn_attached *self, int32_t packet);
+    /* A packet begins to leave its CA. */
+    void (*sent)(ibn_sim *sim, ibn_attached *self, int32_t packet);
     /* A packet has been queued at a switch for a VC. */
     void (*queued)(ibn_sim *sim, ibn_attached *self, int32_t packet, int32_t vc);
     /* A packet has reached its CA completely. */
@@ -78,6 +80,7 @@ void ibn_simulate_detach(ibn_sim *sim);
 int ibn_simulate_more_tags(ibn_sim *sim);
 int ibn_simulate_gate(ibn_sim *sim, int32_t flow);
 void ibn_simulate_on_made(ibn_sim *sim, int32_t packet);
+void ibn_simulate_on_sent(ibn_sim *sim, int32_t packet);
 void ibn_simulate_on_queued(ibn_sim *sim, int32_t packet, int32_t vc);
 void ibn_simulate_on_delivered(ibn_sim *sim, int32_t packet);
 void ibn_simulate_on_lost(ibn_sim *sim, int32_t packet);

@@ -37,7 +37,14 @@ enum {
     PERIODIC_FCP     /* all receivers send flow control packets */
 };
 /* Hooks that are tested at run time, as bits of sim->hooks; see mechanism.h. */
-enum { IBN_HOOK_GATE = 1, IBN_HOOK_MADE = 2, IBN_HOOK_QUEUED = 4, IBN_HOOK_DELIVERED = 8, IBN_HOOK_LOST = 16 };
+enum {
+    IBN_HOOK_GATE = 1,
+    IBN_HOOK_MADE = 2,
+    IBN_HOOK_SENT = 4,
+    IBN_HOOK_QUEUED = 8,
+    IBN_HOOK_DELIVERED = 16,
+    IBN_HOOK_LOST = 32
+};
 
 enum { ARBITER_ROUND_ROBIN, ARBITER_ARRIVAL, ARBITER_RANDOM };
 enum { BREAKER_NONE, BREAKER_LOOP, BREAKER_DEADLOCK };

@@ -1,0 +1,183 @@
+/* Congestion control of InfiniBand: forward and backward notification (FECN, BECN), and a table of injection delays.
+ *
+ * A switch marks a packet (FECN) that it queues for a VC with `threshold` packets or more, if the port is the root of
+ * the congestion: it has credits for the packet.  A CA that receives a marked packet notifies the sender (BECN), which
+ * raises the index (CCTI) of the flow.  After each packet, a flow waits for the delay in the table (CCT) at its index,
+ * in packet times.  A timer lowers all indices by one.
+ *
+ * BECNs take a fixed time and no bandwidth. */
+#include "simulate/internal/flow.h"
+#include "simulate/internal/mechanism.h"
+
+#include <stdlib.h>
+
+#define DELAY_BITS 10 /* delays of the table are in packet times x 2^DELAY_BITS */
+#define TIMER_BECN 0
+#define TIMER_RETRY 1
+#define TIMER_DECREASE 2
+
+typedef struct {
+    int64_t next;  /* first tick at which the flow may make its next packet */
+    int64_t becns; /* BECNs received */
+    int32_t ccti,  /* present index into the table */
+        highest,   /* largest index so far */
+        waits;     /* 1: a timer will let the flow try again, else 0 */
+} source;
+
+typedef struct {
+    int64_t threshold, /* packets queued for a VC from which on packets are marked */
+        rate,          /* packets between two marks of a VC that are not marked */
+        victims,       /* 1: ports without credits mark, too; else 0 */
+        smallest,      /* size in bytes of the smallest packet that is marked */
+        notice,        /* ticks that a BECN takes */
+        increase,      /* indices by which a BECN raises the index of a flow */
+        limit,         /* largest index */
+        timer;         /* ticks between two steps of the timer */
+    int64_t *delay;    /* [limit + 1] delay by index */
+    source *sources;   /* [flows] state of each flow */
+    int64_t *unmarked; /* [vcs] packets since the last mark of a VC */
+    int64_t marks;     /* packets marked */
+    int32_t armed;     /* 1: a step of the timer is pending, else 0 */
+} congestion;
+
+static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)
+{
+    congestion *state = self->state;
+    int64_t *settings[] = {&state->threshold, &state->rate,     &state->victims, &state->smallest,
+                           &state->notice,    &state->increase, &state->limit,   &state->timer};
+    int64_t known = sizeof settings / sizeof *settings;
+    for (int64_t i = 0; i < known; i++)
+        *settings[i] = numbers[i];
+    state->delay = malloc((size_t)(count - known) * sizeof *state->delay);
+    state->sources = calloc((size_t)sim->flows + 1, sizeof *state->sources);
+    state->unmarked = calloc((size_t)sim->vcs + 1, sizeof *state->unmarked);
+    if (!state->delay || !state->sources || !state->unmarked)
+        return 1;
+    for (int64_t i = known; i < count; i++)
+        state->delay[i - known] = numbers[i];
+    for (int64_t l = 0; l < sim->vcs; l++)
+        state->unmarked[l] = state->rate; /* The first packet over the threshold is marked. */
+    return 0;
+}
+
+static void detach(ibn_sim *sim, ibn_attached *self)
+{
+    (void)sim;
+    congestion *state = self->state;
+    free(state->delay);
+    free(state->sources);
+    free(state->unmarked);
+}
+
+static void made(ibn_sim *sim, ibn_attached *self, int32_t p)
+{
+    (void)sim;
+    self->tag[p] = 0;
+}
+
+/* Mark a packet at the root of a congestion. */
+static void queued(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t l)
+{
+    congestion *state = self->state;
+    const ibn_packet *packet = &sim->packet[p];
+    if (sim->vc[l].waiting < state->threshold || packet->bytes < state->smallest
+        || (!state->victims && ibn_simulate_credits(&sim->vc[l]) < packet->blocks))
+        return;
+    if (state->unmarked[l]++ < state->rate)
+        return;
+    state->unmarked[l] = 0;
+    state->marks += !self->tag[p];
+    self->tag[p] = 1;
+}
+
+static void delivered(ibn_sim *sim, ibn_attached *self, int32_t p)
+{
+    if (self->tag[p])
+        ibn_simulate_timer(sim, self, sim->now + ((congestion *)self->state)->notice, sim->packet[p].flow, TIMER_BECN);
+}
+
+/* Delay the next packet of a flow.  The delay begins when the tail of this packet has left the CA. */
+static void sent(ibn_sim *sim, ibn_attached *self, int32_t p)
+{
+    congestion *state = self->state;
+    source *one = &state->sources[sim->packet[p].flow];
+    int64_t length = sim->packet[p].bytes * sim->channel[sim->flow[sim->packet[p].flow].channel].cost;
+    length >>= IBN_COST_BITS;
+    one->next = one->ccti ? sim->now + length + (length * state->delay[one->ccti] >> DELAY_BITS) : sim->now;
+}
+
+static int gate(ibn_sim *sim, ibn_attached *self, int32_t f)
+{
+    source *one = &((congestion *)self->state)->sources[f];
+    if (one->next <= sim->now)
+        return 1;
+    if (!one->waits)
+        ibn_simulate_timer(sim, self, one->next, f, TIMER_RETRY);
+    one->waits = 1;
+    return 0;
+}
+
+/* Raise the index of a flow, and start the timer that lowers indices. */
+static void becn(ibn_sim *sim, ibn_attached *self, source *one)
+{
+    congestion *state = self->state;
+    int64_t raised = one->ccti + state->increase;
+    one->becns++;
+    one->ccti = (int32_t)(raised < state->limit ? raised : state->limit);
+    if (one->ccti > one->highest)
+        one->highest = one->ccti;
+    if (!state->armed) {
+        state->armed = 1;
+        ibn_simulate_timer(sim, self, (sim->now / state->timer + 1) * state->timer, 0, TIMER_DECREASE);
+    }
+}
+
+/* Lower the indices of all flows by one.  The timer stops when all indices are 0. */
+static void decrease(ibn_sim *sim, ibn_attached *self)
+{
+    congestion *state = self->state;
+    state->armed = 0;
+    for (int32_t f = 0; f < sim->flows; f++) {
+        state->sources[f].ccti -= state->sources[f].ccti > 0;
+        state->armed |= state->sources[f].ccti > 0;
+    }
+    if (state->armed)
+        ibn_simulate_timer(sim, self, sim->now + state->timer, 0, TIMER_DECREASE);
+}
+
+static void timer(ibn_sim *sim, ibn_attached *self, int32_t f, int32_t value)
+{
+    source *one = &((congestion *)self->state)->sources[f];
+    switch (value) {
+    case TIMER_BECN:
+        becn(sim, self, one);
+        break;
+    case TIMER_RETRY:
+        one->waits = 0;
+        ibn_simulate_prepare(sim, f);
+        break;
+    default:
+        decrease(sim, self);
+    }
+}
+
+/* Return the number of marked packets, and then BECNs, present index and largest index of each flow. */
+static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
+{
+    const congestion *state = self->state;
+    int64_t count = 1 + 3LL * sim->flows;
+    if (most < count)
+        return count;
+    *numbers++ = state->marks;
+    for (int32_t f = 0; f < sim->flows; f++) {
+        *numbers++ = state->sources[f].becns;
+        *numbers++ = state->sources[f].ccti;
+        *numbers++ = state->sources[f].highest;
+    }
+    return count;
+}
+
+IBN_MECHANISM(congestion) = {
+    .name = "congestion", .bytes = sizeof(congestion), .tags = 1, .attach = attach, .detach = detach, .gate = gate,
+    .made = made, .sent = sent, .queued = queued, .delivered = delivered, .timer = timer, .read = read,
+};
