@@ -146,7 +146,12 @@ class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Rows):
             tails = [event for event in batch if event[0] == FREED and self.opt.xoff]
             rest = [event for event in batch if event[0] not in (ARRIVE, DELIVER) and event not in tails]
             first = [event for event in rest if event[0] < HEAD]
-            for event in [*sorted(first), *packets, *sorted(event for event in rest if event[0] >= HEAD)]:
+            self.queued_now = []
+            for event in [*sorted(first), *packets]:
+                self.handle(*event)
+            for vc, _, packet in sorted(self.queued_now, key=lambda queued: queued[:2]):
+                self.call("queued", packet, vc)
+            for event in sorted(event for event in rest if event[0] >= HEAD):
                 self.handle(*event)
             self.look_full()
             for _, vc, blocks in tails:

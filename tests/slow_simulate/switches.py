@@ -56,7 +56,7 @@ class Switches:
             vl = int(table[packet.sl])
             if vl < self.vls and not self.stalled[out * self.vls + vl]:
                 self.enqueue(packet, out, vl, self.in_index[c])
-                self.call("queued", packet, out * self.vls + vl)
+                self.queued_now.append((out * self.vls + vl, self.in_index[c], packet))
                 return True
             self.counters[out]["discards"] += 1
             self.counters[out]["stalled"] += vl < self.vls

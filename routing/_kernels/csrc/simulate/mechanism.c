@@ -68,6 +68,7 @@ void ibn_simulate_detach(ibn_sim *sim)
         free(self->tag);
     }
     free(sim->attached);
+    free(sim->arrival);
 }
 
 /* Give every packet a tag in each mechanism that keeps tags.  Return 1 if memory runs out. */
@@ -113,9 +114,39 @@ void ibn_simulate_on_sent(ibn_sim *sim, int32_t p)
     CALL(sent, p);
 }
 
+/* Record a packet that is queued for VC l, until all packets of the tick are queued. */
 void ibn_simulate_on_queued(ibn_sim *sim, int32_t p, int32_t l)
 {
-    CALL(queued, p, l);
+    if (sim->arrivals == sim->arrivals_room) {
+        int32_t room = sim->arrivals_room ? 2 * sim->arrivals_room : 256;
+        ibn_arrival *larger = realloc(sim->arrival, (size_t)room * sizeof *larger);
+        if (!larger) {
+            sim->failed = 1;
+            return;
+        }
+        sim->arrival = larger;
+        sim->arrivals_room = room;
+    }
+    int32_t input = sim->far_end[sim->packet[p].channel].in_index;
+    sim->arrival[sim->arrivals++] = (ibn_arrival){l, input, p};
+}
+
+static int compare_arrivals(const void *a, const void *b)
+{
+    const ibn_arrival *one = a, *other = b;
+    if (one->vc != other->vc)
+        return one->vc < other->vc ? -1 : 1;
+    return (one->input > other->input) - (one->input < other->input);
+}
+
+/* Call the hook for all packets that were queued in this tick. */
+void ibn_simulate_call_queued(ibn_sim *sim)
+{
+    qsort(sim->arrival, (size_t)sim->arrivals, sizeof *sim->arrival, compare_arrivals);
+    for (int32_t i = 0; i < sim->arrivals; i++) {
+        CALL(queued, sim->arrival[i].packet, sim->arrival[i].vc);
+    }
+    sim->arrivals = 0;
 }
 
 void ibn_simulate_on_delivered(ibn_sim *sim, int32_t p)

@@ -180,6 +180,8 @@ static void tick(ibn_sim *sim, int64_t time)
     handle_batches(sim, EV_EXPOSE, places[EV_EXPOSE]);
     handle_batches(sim, EV_INPUT, places[EV_INPUT]);
     handle_batches(sim, EV_PAUSE, places[EV_PAUSE]);
+    if (sim->arrivals)
+        ibn_simulate_call_queued(sim);
     for (int kind = EV_LATER; kind < EV_KINDS; kind++)
         if (places[kind])
             handle_laters(sim, kind, places[kind]);

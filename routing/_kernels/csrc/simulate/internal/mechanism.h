@@ -17,7 +17,10 @@ struct ibn_attached {
     int32_t index;             /* number of the mechanism in sim->attached */
 };
 
-/* Hooks of a mechanism.  A hook may be NULL, except attach. */
+/* Hooks of a mechanism.  A hook may be NULL, except attach.
+ *
+ * The events of a tick are handled in any order, so the hooks gate, made, sent, delivered and lost are called in any
+ * order within a tick.  Their effect must not depend on the order. */
 struct ibn_mechanism {
     const char *name; /* name by which a simulation attaches the mechanism, at most 15 letters */
     int64_t bytes;    /* size of the state */
@@ -33,7 +36,8 @@ struct ibn_mechanism {
     void (*made)(ibn_sim *sim, ibn_attached *self, int32_t packet);
     /* A packet begins to leave its CA. */
     void (*sent)(ibn_sim *sim, ibn_attached *self, int32_t packet);
-    /* A packet has been queued at a switch for a VC. */
+    /* A packet has been queued at a switch for a VC.  The hook is called when all packets of the tick have been queued,
+     * in order of VC and input. */
     void (*queued)(ibn_sim *sim, ibn_attached *self, int32_t packet, int32_t vc);
     /* A packet has reached its CA completely. */
     void (*delivered)(ibn_sim *sim, ibn_attached *self, int32_t packet);
@@ -74,6 +78,7 @@ static inline void ibn_simulate_retry(ibn_sim *sim, int32_t flow)
 }
 
 #pragma GCC visibility push(hidden)
+void ibn_simulate_call_queued(ibn_sim *sim);
 int ibn_simulate_resolve_mechanisms(ibn_sim *sim, const ibn_simulate_options *options);
 int ibn_simulate_attach(ibn_sim *sim, const ibn_simulate_options *options);
 void ibn_simulate_detach(ibn_sim *sim);

@@ -284,6 +284,13 @@ typedef struct {
 
 typedef struct ibn_attached ibn_attached;
 
+/* A packet that was queued at a switch in the present tick, for the hooks of mechanisms. */
+typedef struct {
+    int32_t vc, /* VC for which the packet is queued */
+        input,  /* input of the switch from which it is queued */
+        packet; /* the packet */
+} ibn_arrival;
+
 /* State of a packet simulation that forwards by tables. */
 struct ibn_sim {
     int32_t devices, /* number of devices: switches first, then CAs and routers */
@@ -337,6 +344,9 @@ struct ibn_sim {
     int32_t mechanisms;     /* number of attached mechanisms */
     uint32_t hooks;         /* hooks that some attached mechanism has: IBN_HOOK_... */
     int64_t gated;          /* flows whose next packet a gate stops */
+    ibn_arrival *arrival;   /* [arrivals_room] packets queued in this tick, if a mechanism has the hook `queued` */
+    int32_t arrivals,       /* number of these packets */
+        arrivals_room;      /* allocated length of `arrival` */
 
     /* The next fields describe the traffic: flows and their messages. */
     ibn_flow *flow; /* [flows] state of each flow */
