@@ -106,9 +106,13 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
     going = soon.copy()
     going[late] = waited
     schedule = _combine_rounds(changes, columns.lids[going], rounds[going], first)
+    return schedule if schedule.drained <= most_drained(waiting.mixture, changes) else None
+
+
+def most_drained(mixture: Mixture, changes: Changes) -> int:
+    """Return the number of entries that an update schedule may remove for some rounds, see :data:`DRAINED`."""
     broken = ~changes.old_was_routed & ~changes.removed
-    allowed = max(int(np.count_nonzero(broken)), waiting.mixture.before.size // DRAINED)
-    return schedule if schedule.drained <= allowed else None
+    return max(int(np.count_nonzero(broken)), mixture.before.size // DRAINED)
 
 
 def _rounds_without_drain(

@@ -18,6 +18,7 @@ from routing.deadlock.lost import LostLids
 from routing.deadlock.mixed import Bytes, Mixture
 from routing.deadlock.mixed_cdg import LidColumns, Masks, MixedDependencies, Orders
 from routing.deadlock.per_lid_rounds import MOST_FOLLOWED, Changes, rounds_per_lid
+from routing.deadlock.removal_rounds import rounds_with_removal
 from routing.deadlock.update_plan import find_plan
 from routing.deadlock.update_schedule import MOST_ROUNDS, UpdateSchedule
 from routing.fabric import Fabric
@@ -74,7 +75,8 @@ def find_schedule(
     -----
     Packets may have the old or the new SL at all times.  A switch is assumed to forward by its new table once it has
     acknowledged it.  Cost: that of :func:`~routing.deadlock.per_lid_rounds.rounds_per_lid`.  For small tables a pass
-    over all tables is added if no rounds without waiting for packets to leave are found.
+    over all tables is added if no rounds without waiting for packets to leave are found.  Rounds that remove old
+    entries are the last choice (:mod:`~routing.deadlock.removal_rounds`).
     """
     mixture = Mixture.of(fabric, old, new, lost)
     if mixture.sl2vl[0].ndim > 1 or len(mixture.sl2vl) > 1:
@@ -84,7 +86,7 @@ def find_schedule(
     schedule = None if base is None else rounds_per_lid(waiting, base)
     if large or (known is not None and schedule is not None and not schedule.first_draining_round):
         return schedule
-    return _searched(waiting, new) or schedule
+    return _searched(waiting, new, schedule)
 
 
 def _base(waiting: MixedDependencies, known: Cdg | None) -> Masks | None:
@@ -126,13 +128,19 @@ def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]
     return np.flatnonzero(there & (one.matrix != other.matrix).any(axis=0))
 
 
-def _searched(waiting: MixedDependencies, new: Routing) -> UpdateSchedule | None:
-    """Find rounds that close no cycle with the dependencies of unchanged columns.  The function traces all tables."""
+def _searched(waiting: MixedDependencies, new: Routing, schedule: UpdateSchedule | None) -> UpdateSchedule | None:
+    """Find rounds that close no cycle with the dependencies of unchanged columns.  This takes a trace of all tables.
+
+    ``schedule`` holds the rounds that :func:`rounds_per_lid` found; None if it found none.  It is preferred to rounds
+    with a removal.
+    """
     lids = _followed(waiting.mixture, replies=waiting.replies)
     if len(lids) * waiting.mixture.fabric.switches > MOST_FOLLOWED:
-        return None
-    job, unchanged = _ScheduleSearch(waiting, waiting.columns(lids)), waiting.unchanged(lids)
-    return job.at_once(unchanged) or job.with_drain(unchanged) or job.searched(unchanged, new)
+        return schedule
+    columns, unchanged = waiting.columns(lids), waiting.unchanged(lids)
+    job = _ScheduleSearch(waiting, columns)
+    found = job.at_once(unchanged) or job.with_drain(unchanged) or job.searched(unchanged, new)
+    return found or schedule or rounds_with_removal(waiting, columns, unchanged)
 
 
 class _ScheduleSearch:

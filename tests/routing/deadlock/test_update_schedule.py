@@ -305,3 +305,16 @@ def test_threads_do_not_matter_for_large_tables(large):
     fabric, old, new, known = reported_for("torus", ["5x5"], "nue", 12)
     one, three = (find_schedule(fabric, old, new, known=known, threads=n) for n in (1, 3))
     assert np.array_equal(one.round, three.round) and np.array_equal(one.removed_in_round, three.removed_in_round)
+
+
+def test_old_entries_that_contradict_the_new_tables_are_removed_first(monkeypatch):
+    """Up*/Down* tables with another root have the opposite dependencies, so no order of writing alone is safe."""
+    fabric = generate("torus", ["3x3"])
+    roots = [f"{guid:#x}" for guid in fabric.switch_guid[[0, 8]].tolist()]
+    old, new = (ENGINES["updn"].route(fabric, EngineOptions(roots=(root,), vls=1)) for root in roots)
+    assert find_schedule(fabric, old, new) is None
+    monkeypatch.setattr(per_lid_rounds, "DRAINED", 2)
+    schedule = find_schedule(fabric, old, new)
+    assert len(schedule) == schedule.first_draining_round == 2
+    assert 0 < schedule.drained < len(schedule.lid)
+    check(fabric, old, new, schedule)

@@ -1,0 +1,58 @@
+"""Find two rounds for tables that have no credit loop alone, but whose dependencies together have a cycle.
+
+Some old entries are removed in the first round, and all packets leave the fabric.  The remaining entries then use only
+dependencies that the new tables use as well, so all new entries can be written.  Such rounds always exist.  The search
+keeps the number of removed entries small.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from routing.deadlock.mixed_cdg import LidColumns, Masks, MixedDependencies
+from routing.deadlock.per_lid_rounds import Changes, most_drained
+from routing.deadlock.update_schedule import UpdateSchedule
+
+
+def rounds_with_removal(waiting: MixedDependencies, columns: LidColumns, unchanged: Masks) -> UpdateSchedule | None:
+    """Find two rounds, with a wait between them until all packets have left the fabric.
+
+    The first round writes the columns that close no cycle with the dependencies of all old entries.  The second round
+    writes the other columns.  If the mixed entries of such a column close a cycle with the dependencies of all new
+    entries, the first round removes the old entries that change.
+
+    Parameters
+    ----------
+    waiting
+        The mixed tables.
+    columns
+        The columns that change.
+    unchanged
+        uint32[edges], the CDG edges of all other columns.
+
+    Returns
+    -------
+    UpdateSchedule or None
+        None if the old tables or the new ones have a cycle by themselves, with every SL in use.  None also if too many
+        entries would be removed, see :func:`~routing.deadlock.per_lid_rounds.most_drained`.
+
+    Notes
+    -----
+    Cost: O(K S V) for K columns, and two topological orders.
+    """
+    before, after = columns.next_channels
+    old, new = (waiting.union(columns.between(path, path), unchanged) for path in (before, after))
+    orders = waiting.order(old, columns), waiting.order(new, columns)
+    if orders[0] is None or orders[1] is None:
+        return None
+    in_first = waiting.admit(columns, old, orders[0])
+    later = np.flatnonzero(~in_first)
+    mixed = in_first.copy()
+    mixed[later] = waiting.admit(columns.subset(later), new, orders[1])
+    changes = Changes.of(waiting.mixture)
+    second = ~changes.removed & ~np.isin(changes.lid, columns.lids[in_first])
+    out = ~changes.removed & changes.old_was_routed & ~np.isin(changes.lid, columns.lids[mixed])
+    if np.count_nonzero(out) > most_drained(waiting.mixture, changes):
+        return None
+    number, off = 1 + second.astype(np.uint8), out.astype(np.uint8)
+    return UpdateSchedule(changes.switch, changes.lid, number, off, 2 if second.any() else 0)
