@@ -12,6 +12,7 @@ from routing.reroute.budget import Budget
 from routing.reroute.context import RerouteContext
 from routing.reroute.outcome import Candidate, Refusal, lacks_switch_traffic
 from routing.reroute.strategies.fewest import change_fewest_entries
+from routing.reroute.strategies.further_moves import move_further
 from routing.reroute.strategies.repair import (
     repair_in_previous_order,
     repair_tables,
@@ -66,9 +67,10 @@ def choose(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
     for step in STEPS:
         if step.when(context, choice, budget):
             choice = choice.after(step.strategy(context, budget))
-    found = choice.best or choice.refusal
-    assert found is not None
-    return found
+    if choice.best is not None:
+        return move_further(context, choice.best)
+    assert choice.refusal is not None
+    return choice.refusal
 
 
 def _always(_: RerouteContext, __: Choice, ___: Budget) -> bool:

@@ -36,6 +36,8 @@ class RerouteStatistics:
         SLs that changed.
     balance_moves, moved_for_balance
         Moves of the local search for balance, and entries that only these moves changed.
+    moved_further
+        Entries that moved because the repair lost much more capacity than the best known tables.
     vacated
         CDG edges that were vacated, so that later moves can use edges that would have closed a cycle with them.
     proven_by_changes
@@ -60,6 +62,7 @@ class RerouteStatistics:
     changed_sls: int | None = None
     balance_moves: int | None = None
     moved_for_balance: int | None = None
+    moved_further: int | None = None
     vacated: int | None = None
     proven_by_changes: bool | None = None
     fewest: bool | None = None

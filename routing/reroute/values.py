@@ -82,6 +82,8 @@ class Rerouted:
         Why this method was used, in one line.
     kept
         All-to-all rate of an end port divided by its rate with the old tables; None: no such traffic crosses a channel.
+    fresh_kept
+        The value of ``kept`` for tables from scratch; None if they were not computed.
     statistics
         Number of entries and SLs that each step changed, and the work of its searches.
     """
@@ -93,6 +95,7 @@ class Rerouted:
     reason: str
     statistics: RerouteStatistics = field(default_factory=RerouteStatistics)
     kept: float | None = None
+    fresh_kept: float | None = None
 
     @property
     def routing(self) -> Routing:

@@ -35,7 +35,8 @@ def test_no_link_changes_many_entries_or_costs_much(engine):
         for link in np.unique(fabric.channels.link).tolist():
             less = fabric.without_links([link])
             found = reroute(ENGINES[engine], OPTIONS, baseline, less, baseline=baseline)
-            most = max(MOST_CHANGES * found.broken, routing.lft.size // 100)
+            factor = 2 * MOST_CHANGES if found.statistics.moved_further else MOST_CHANGES
+            most = max(factor * found.broken, routing.lft.size // 100)
             assert found.changed <= most, (fixture.name, link, found.reason)
             assert found.how in ("repaired", "unchanged"), (fixture.name, link, found.reason)
             assert strength_of(found.proof) >= strength_of(baseline.proof), (fixture.name, link, found.reason)
