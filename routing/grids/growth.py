@@ -73,6 +73,7 @@ class Growth:
     _closing: Counter[tuple[int, int]] = field(default_factory=Counter)
     _slices: dict[tuple[int, int], set[int]] = field(default_factory=dict)
     _placed_near: Counter[int] = field(default_factory=Counter)
+    _closed: Counter[tuple[int, int]] = field(default_factory=Counter)
     _wrong: int = 0
     _forced: int = 0
     _joined: int = 0
@@ -160,9 +161,12 @@ class Growth:
             self._slices.setdefault((axis, here), set()).add(switch)
             if self.is_clique[axis] and here >= self.labels[axis]:
                 self.labels[axis] = here + 1
-        self._placed_near.update(self.near[switch])
+        self._count_closed(switch, position)
         for other in self.near[switch]:
+            self._placed_near[other] += 1
             there = self.position.get(other)
+            if there is not None and self._placed_near[other] == len(self.near[other]):
+                self._closed.update(enumerate(there))
             if there is None:
                 continue
             self._joined += 1
@@ -175,6 +179,11 @@ class Growth:
             else:
                 self._wrong += 1
                 self.has_failed |= self._wrong > FEW + MOST_WRONG * self._joined
+
+    def _count_closed(self, switch: int, position: Position) -> None:
+        """Count a switch at its position among the closed ones if all of its neighbours are placed."""
+        if self._placed_near[switch] == len(self.near[switch]):
+            self._closed.update(enumerate(position))
 
     def _best(self, switch: int) -> tuple[int, Position | None]:
         """Return two values for a switch.  The first is the difference in cost between its second best and its best
@@ -243,9 +252,10 @@ class Growth:
         for axis, here in enumerate(candidate):
             if self.is_clique[axis] or self.length[axis] or self._slices.get((axis, here)):
                 continue
-            border = {*self._slices.get((axis, here - 1), ()), *self._slices.get((axis, here + 1), ())}
-            closed = sum(self._placed_near[switch] == len(self.near[switch]) for switch in border)
-            found += BORDER * closed // max(len(border), 1)
+            beside = (axis, here - 1), (axis, here + 1)
+            border = sum(len(self._slices.get(each, ())) for each in beside)
+            closed = sum(self._closed[each] for each in beside)
+            found += BORDER * closed // max(border, 1)
         return found
 
     def _spread(self) -> None:
@@ -345,7 +355,9 @@ class Growth:
         self.position, self.at = position, {place: switch for switch, place in position.items()}
         self._slices = {}
         self._placed_near = Counter(other for switch in position for other in self.near[switch])
+        self._closed = Counter()
         for switch, place in position.items():
+            self._count_closed(switch, place)
             for axis, here in enumerate(place):
                 self._slices.setdefault((axis, here), set()).add(switch)
 

@@ -93,8 +93,9 @@ def grid_paths(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles) -
         tables = [_row_tables(grid, axis, bundles) for axis in order]
         here = np.ix_(grid.switches, grid.switches)
         most_rings = max(most_rings, sum(kind is Kind.RING for kind in grid.kind))
+        both = _whole_paths(grid, order, tables)
         for side in (0, 1):
-            hop[side][here], crossing[side][here] = _whole_paths(grid, order, tables, side)
+            hop[side][here], crossing[side][here] = both[0][side], both[1][side]
     regular = np.ones(hop.shape, bool)
     for side in (0, 1):
         add_detours(fabric, bundles, hop[side], regular[side])
@@ -185,28 +186,33 @@ def _clique_row(members: Sequence[int], local: dict[tuple[int, int], int]) -> li
     return found
 
 
-def _whole_paths(grid: Grid, order: Sequence[int], tables: Sequence[tuple[Hops, Hops]], side: int) -> tuple[Hops, Hops]:
-    """Return two arrays, uint8[N, N] by destination and switch: the first hops, and the datelines that the paths cross,
-    as bits.
+def _whole_paths(grid: Grid, order: Sequence[int], tables: Sequence[tuple[Hops, Hops]]) -> tuple[Hops, Hops]:
+    """Return two arrays, uint8[2, N, N] by set of paths, destination and switch: the first hops, and the datelines that
+    the paths cross, as bits.
     """
     count, position = len(grid.switches), grid.position
-    hop, crossing = np.full((count, count), NONE, np.uint8), np.zeros((count, count), np.uint8)
-    # For each pair of switches, the sum of the coordinates in the dimensions that the path uses later.
-    later = np.zeros((count, count), np.int64)
+    hop, crossing = np.full((2, count, count), NONE, np.uint8), np.zeros((2, count, count), np.uint8)
+    # For each pair of switches, the parity of the sum of the coordinates in the dimensions that the path uses later.
+    later = np.zeros((count, count), bool)
     bit = sum(grid.kind[axis] is Kind.RING for axis in order)
     for axis, (nearest, farther) in reversed(list(zip(order, tables, strict=True))):
         size, own = grid.size[axis], position[:, axis]
-        here, goal = own[None, :], own[:, None]
-        towards, by_other = nearest.T[own], farther.T[own]
+        here, goal = np.arange(size)[None, :], np.arange(size)[:, None]  # Arrays of coordinates: goal, here.
+        moves, towards = (here != goal)[own][:, own], nearest.T[own]
+        np.copyto(hop, towards, where=moves)
         if grid.kind[axis] is Kind.RING:
             bit -= 1
             gap = (goal - here) % size
-            half = 2 * gap == size
-            inner = (here % max(size // 2, 1) + later + side) % 2 == 0
-            forward = np.where(half, inner == (here < goal), 2 * gap < size)
-            towards = np.where(half & ~forward, by_other, towards)
-            crosses = (here != goal) & np.where(forward, here > goal, here < goal)
-            crossing |= crosses.astype(np.uint8) << np.uint8(bit)
-        hop = np.where(here != goal, towards, hop)
-        later += here + goal
+            crosses = (here != goal) & np.where(2 * gap < size, here > goal, here < goal)
+            crossing |= (crosses.astype(np.uint8) << np.uint8(bit))[own][:, own]
+            rows, columns = np.nonzero((2 * gap == size)[own][:, own])
+            start, end = own[columns], own[rows]
+            parity = start % (size // 2) + later[rows, columns]
+            for side in (0, 1):
+                forward = ((parity + side) % 2 == 0) == (start < end)
+                behind = ~forward
+                hop[side, rows[behind], columns[behind]] = farther.T[end[behind], columns[behind]]
+                crosses_here = np.where(forward, start > end, start < end).astype(np.uint8) << np.uint8(bit)
+                crossing[side, rows, columns] = crossing[side, rows, columns] & ~np.uint8(1 << bit) | crosses_here
+        later ^= ((here + goal) % 2 == 1)[own][:, own]
     return hop, crossing
