@@ -12,7 +12,7 @@ from routing.engines import ENGINES
 from routing.fabric import NO_PORT, Fabric
 from routing.tables import Provenance, Routing, identity_sl2vl
 
-SOME_FABRICS = ("ftree", "dor", "torus-2qos", "dragonfly", "slimfly", "hyperx")
+SOME_FABRICS = ("ftree", "dor", "torus-2qos", "dragonfly", "slimfly", "hyperx", "chain")
 ANY_FABRIC = tuple(name for name in ENGINES if name not in SOME_FABRICS)
 """Engines that route every fabric."""
 

@@ -62,6 +62,25 @@ class Sketch:
         return builder.build(lmc=lmc)
 
 
+def tree_and_torus(lmc=0):
+    """A 7x3 torus (sw0 to sw20), and a tree of four leaves and two spines; three cables between them."""
+    sketch = Sketch("gateways")
+    torus = [[sketch.add(NodeKind.SWITCH) for _ in range(3)] for _ in range(7)]
+    for x in range(7):
+        for y in range(3):
+            sketch.cable(torus[x][y], torus[(x + 1) % 7][y])
+            sketch.cable(torus[x][y], torus[x][(y + 1) % 3])
+    leaves, spines = ([sketch.add(NodeKind.SWITCH) for _ in range(count)] for count in (4, 2))
+    for leaf in leaves:
+        for spine in spines:
+            sketch.cable(leaf, spine)
+    for a, b in ((torus[0][0], spines[0]), (torus[3][1], spines[1]), (torus[5][2], leaves[0])):
+        sketch.cable(a, b)
+    for row in [*sum(torus, []), *leaves, *leaves]:  # noqa: RUF017
+        sketch.cable(sketch.add(NodeKind.CA), row)
+    return sketch.build(lmc=lmc)
+
+
 def random_fabric(
     seed: int,
     switches: int = 12,

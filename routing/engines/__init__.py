@@ -35,6 +35,7 @@ OWN = (
     "dor",
     "sssp",
     "minhop",
+    "chain",
 )
 """Names of the engines of this package, which are also the names of their modules."""
 

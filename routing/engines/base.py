@@ -111,6 +111,11 @@ class EngineOptions:
         metavar="FILE", sources=("command", "plugin"), recorded=False,
         refusal=("reads no torus-2QoS.conf", "leave the file out, or use torus-2qos"),
     )})
+    parts: Path | None = field(default=None, metadata={"option": Option(
+        (str,), "chain: file with the parts of the fabric and the engine of each.", make=Path, metavar="FILE",
+        sources=("command", "plugin"), recorded=False,
+        refusal=("routes the fabric as a whole", "leave the parts out, or use chain"),
+    )})
     partition: str | None = field(default=None, metadata={"option": Option(
         (str,), "How destinations are split into layers (default: the engine decides).", "partition",
         words=("metis", "none"), refusal=("has no regions", "leave the partition out, or use updn"), harmless="none",
@@ -188,7 +193,7 @@ class Offers:
     recomputes
         Whether the engine computes tables from fabric and options, so that tables are worth keeping and repairing.
     chooses
-        Whether the engine always returns the tables of another engine of the registry.
+        Whether the engine always returns tables of other engines of the registry.
     """
 
     options: Collection[str] = ()

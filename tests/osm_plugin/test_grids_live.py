@@ -1,9 +1,12 @@
 """Dimension order inside a running OpenSM: switches hold the engine's tables, with a cable pulled and back."""
 
+import numpy as np
 import pytest
 from plugin_lab import expected_lfts, sweep_options
+from strategies import tree_and_torus
 
 from routing.engines import ENGINES
+from routing.formats.fabric_files import write_net
 
 pytestmark = pytest.mark.lab
 
@@ -11,9 +14,9 @@ VLS = 4
 QOS = {"qos": True, "qos_max_vls": VLS}
 
 
-def switches_and_engine_agree(lab, engine):
+def switches_and_engine_agree(lab, engine, **options):
     fabric = lab.fabric()
-    routing = ENGINES[engine].route(fabric, sweep_options(vls="auto", port_vls=VLS))
+    routing = ENGINES[engine].route(fabric, sweep_options(vls="auto", port_vls=VLS, **options))
     assert lab.switch_lfts() == expected_lfts(fabric, routing)
     row_of = {int(guid): row for row, guid in enumerate(fabric.switch_guid.tolist())}
     cabled = {
@@ -55,4 +58,24 @@ def test_a_cable_is_pulled_and_back(live, nets, engine, name, size):
         switches_and_engine_agree(lab, engine)
         assert lab.relink(fabric.switch_name[device], port).engine == f"ibnue-{engine}"
         assert switches_and_engine_agree(lab, engine) == before
+        assert lab.opensm.errors == []
+
+
+def test_parts_with_their_engines(live, tmp_path):
+    fabric, parts = tree_and_torus(), tmp_path / "parts.toml"
+    write_net(fabric, tmp_path / "gateways.net")
+    guids = ", ".join(f'"{guid:#x}"' for guid in fabric.switch_guid[:21].tolist())
+    parts.write_text(
+        f'[[part]]\nengine = "torus-2qos"\nswitches = [{guids}]\n[[part]]\nengine = "ftree"\nswitches = ["*"]\n'
+    )
+    toml = f"stability = 'fresh'\n[engine]\nparts = '{parts}'"
+    with live(tmp_path / "gateways.net", "ibnue-chain,no_fallback", toml=toml, config=QOS) as lab:
+        assert lab.sweep is not None and lab.sweep.engine == "ibnue-chain"
+        before = switches_and_engine_agree(lab, "chain", parts=parts)
+        gateway = int(np.flatnonzero((fabric.channels.src < 21) & (fabric.channels.dst >= 21))[0])
+        switch, port = fabric.switch_name[fabric.channels.src[gateway]], int(fabric.channels.port[gateway])
+        assert lab.unlink(switch, port).engine == "ibnue-chain"
+        switches_and_engine_agree(lab, "chain", parts=parts)
+        assert lab.relink(switch, port).engine == "ibnue-chain"
+        assert switches_and_engine_agree(lab, "chain", parts=parts) == before
         assert lab.opensm.errors == []

@@ -48,7 +48,8 @@ def test_minhop_does_not_pass_over_what_it_cannot_serve(options):
 
 UNSUPPORTED = {
     "roots": ("sw1",), "root_guid_file": "roots", "partition": "metis", "reversible": True, "minimal": False,
-    "cn_guid_file": "nodes", "io_guid_file": "nodes", "torus_config": "conf", "objective": Objective.BISECTION,
+    "cn_guid_file": "nodes", "io_guid_file": "nodes", "torus_config": "conf", "parts": "parts",
+    "objective": Objective.BISECTION,
 }  # fmt: skip
 
 
@@ -127,7 +128,7 @@ def test_fabrics_with_next_to_nothing_in_them(engine, options, fabric, route):
         assert proof.certified
 
 
-@pytest.mark.parametrize("engine", [name for name in ENGINES if name not in ("dragonfly", "hyperx")])
+@pytest.mark.parametrize("engine", [name for name in ENGINES if name not in ("dragonfly", "hyperx", "chain")])
 def test_a_switch_whose_every_port_is_cabled(engine, route):
     sketch = Sketch("wide")
     rows = [sketch.add(NodeKind.SWITCH) for _ in range(3)]

@@ -60,7 +60,7 @@ def test_a_broken_package_is_one_warning_where_all_engines_are_listed(run):
     assert done.stderr.splitlines() == [
         "ibnue: warning: engine 'broken' of more-engines cannot be loaded: RuntimeError: made for another version",
         "ibnue: there is no engine 'godo' (did you mean good? engines: "
-        "auto, dfsssp, disjoint, dnup, dor, dragonfly, ftree, good, hyperx, lash, lash-tor, "
+        "auto, chain, dfsssp, disjoint, dnup, dor, dragonfly, ftree, good, hyperx, lash, lash-tor, "
         "lturn, minhop, mud, nue, segment, slimfly, smart, sssp, torus-2qos, updn)",
     ]
 
