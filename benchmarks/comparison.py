@@ -216,7 +216,12 @@ def parsed(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, default=LEDGER, help="file of the results")
     parser.add_argument("--page", type=Path, default=PAGE, help="page that contains the tables")
     parser.add_argument("--pictures", type=Path, default=PICTURES, help="folder of the pictures")
-    parser.add_argument("--ours", type=listed, default=[name for name in ENGINES if name != "chain"], help="engines of ibnue, with commas")
+    parser.add_argument(
+        "--ours",
+        type=listed,
+        default=[name for name in ENGINES if name != "chain"],
+        help="engines of ibnue, with commas",
+    )
     parser.add_argument("--opensm", type=listed, default=list(OPENSM), help="engines of OpenSM, with commas")
     parser.add_argument("--only", default="", help="text that the names of the fabrics contain")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one OpenSM engine")
