@@ -73,7 +73,7 @@ def test_a_broken_engine_that_is_asked_for_is_an_error(run):
 
 
 def test_an_unknown_engine_is_an_error_of_the_tree_and_of_mappings():
-    with pytest.raises(OptionError, match=r"^there is no engine 'fat' \(engines: auto, dfsssp, "):
+    with pytest.raises(OptionError, match=r"^there is no engine 'fat' \(engines: auto, chain, dfsssp, "):
         ENGINES["fat"]
     assert ENGINES.get("fat") is None
     assert "fat" not in ENGINES
