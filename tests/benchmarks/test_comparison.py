@@ -1,0 +1,80 @@
+"""The comparison of all engines: its page and pictures are those of its results, and it measures what is missing."""
+
+import json
+
+import pytest
+
+from benchmarks.comparison import (
+    LEDGER,
+    PAGE,
+    PICTURES,
+    REFERENCE,
+    cases,
+    drawn_links,
+    main,
+    read_ledger,
+    shortened,
+)  # fmt: skip
+from benchmarks.comparison_page import BEGIN, END, FIXTURE_PICTURE, REFERENCE_PICTURE, write_page, write_pictures
+from benchmarks.torus_conf import torus_conf
+from routing.engines import ENGINES
+from routing.topologies import generate
+
+
+def test_page_and_pictures_are_those_of_the_results(tmp_path):
+    ledger = read_ledger(LEDGER)
+    page = tmp_path / PAGE.name
+    page.write_text(PAGE.read_text())
+    write_page(ledger, list(REFERENCE), page)
+    write_pictures(ledger, list(REFERENCE), tmp_path)
+    for path in (PAGE, PICTURES / REFERENCE_PICTURE, PICTURES / FIXTURE_PICTURE):
+        assert (tmp_path / path.name).read_text() == path.read_text(), "run python -m benchmarks.comparison"
+    assert {case.key for case in cases("")} == set(ledger)
+    engines = set(ENGINES) - {"chain"}
+    assert all(engines <= set(results) and len(results) == len(engines) + 10 for results in ledger.values())
+
+
+def test_only_missing_results_are_measured(tmp_path):
+    page, results = tmp_path / "page.md", tmp_path / "results.json"
+    page.write_text(f"before\n{BEGIN}old\n{END}after\n")
+    words = ["--json", results, "--page", page, "--pictures", tmp_path, "--opensm", "", "--only", "ring-5"]
+    assert main([*map(str, words), "--ours", "updn"]) == 0
+    first = json.loads(results.read_text())
+    assert {key: set(engines) for key, engines in first.items()} == {
+        f"ring-5 - {share}": {"updn"} for share in ("0%", "1%", "5%", "10%")
+    }
+    assert first["ring-5 - 0%"]["updn"]["certified"] is True
+    first["ring-5 - 0%"]["updn"]["hops"] = 99.0
+    results.write_text(json.dumps(first))
+    assert main([*map(str, words), "--ours", "updn,slimfly,ftree"]) == 0
+    second = json.loads(results.read_text())["ring-5 - 0%"]
+    assert second["updn"]["hops"] == 99.0 and "not a tree" in second["ftree"]["refused"]
+    text = page.read_text()
+    assert text.startswith("before\n") and text.endswith("after\n") and "| updn |" in text and "old" not in text
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.05, 0.2])
+def test_lost_links_separate_no_switches(missing):
+    fabric = generate("mesh", ["4x4"], cas=1)
+    gone = drawn_links(fabric, missing)
+    assert len(set(gone)) == len(gone) == round(missing * 24)
+    assert fabric.without_links(gone).component.max() == 0
+    assert drawn_links(generate("mesh", ["4"], cas=1), 0.5) == []
+
+
+def test_torus_conf_names_the_links_of_a_switch():
+    torus = generate("torus", ["5x4"], cas=1)
+    guid = dict(zip(torus.switch_name, torus.switch_guid.tolist(), strict=True))
+    lines = torus_conf(torus, torus).splitlines()
+    assert lines[0] == "torus 5t 4t 1"
+    assert f"xm_link {guid['sw0.0']:#x} {guid['sw4.0']:#x}" in lines and len(lines) == 5
+    assert torus_conf(generate("mesh", ["3x2x2"]), generate("mesh", ["3x2x2"])).startswith("torus 3m 2m 2m\n")
+    for name, size in (("hyperx", "5x4"), ("kary-ntree", "2,3"), ("ring", "8")):
+        fabric = generate(name, [size])
+        assert torus_conf(fabric, fabric) is None
+
+
+def test_equal_reasons_are_equal_texts():
+    assert (
+        shortened("no routing engine could route this fabric: f: ERR AB2B: Found 3 roots, no more") == "Found N roots"
+    )
