@@ -145,6 +145,8 @@ def _figures(made: Rerouted) -> dict[str, float]:
 
 def _describe(made: Rerouted) -> str:
     kept = "" if made.kept is None else f", all-to-all {100 * made.kept:.1f} % of the rate before"
+    if made.fresh_kept is not None:
+        kept += f" ({100 * made.fresh_kept:.1f} % with tables from scratch)"
     if made.how == "rebalanced":
         return f"rebalanced ({made.reason}){kept}"
     entries = count_noun(made.broken, "entry was", "entries were")

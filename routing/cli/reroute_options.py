@@ -263,7 +263,8 @@ def facts(found: Rerouted, bisection: float | None) -> Iterator[tuple[str, str]]
     yield "changed", f"{count_noun(found.changed, 'entry')}; {found.broken} no longer valid"
     if found.kept is not None:
         also = "" if bisection is None else f", {100 * bisection:.1f} % of the bisection"
-        yield "kept", f"{100 * found.kept:.1f} % of the all-to-all rate{also}"
+        fresh = "" if found.fresh_kept is None else f" ({100 * found.fresh_kept:.1f} % with tables from scratch)"
+        yield "kept", f"{100 * found.kept:.1f} % of the all-to-all rate{fresh}{also}"
     yield "how", f"{found.how}: {found.reason}"
 
 
@@ -276,5 +277,6 @@ def as_object(found: Rerouted, bisection: float | None) -> dict[str, Any]:
         "reason": found.reason,
         "counts": found.statistics.counts(),
         "all_to_all_kept": found.kept,
+        "all_to_all_kept_from_scratch": found.fresh_kept,
         "bisection_kept": bisection,
     }

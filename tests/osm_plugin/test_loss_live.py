@@ -28,3 +28,15 @@ def test_the_log_says_what_the_tables_in_the_switches_lose(live, nets):
         assert pulled.kept == pytest.approx(share(pulled) / share(start)) and pulled.kept < 1
         there = (Published(state.fabric, state.routing, state.proof) for state in (start, pulled))
         assert pulled.kept == share_kept(*there)
+
+
+def test_the_log_says_what_a_lost_switch_costs_with_updn(live, nets):
+    with live(nets("torus", "3x3", cas=2), "ibnue-updn,no_fallback", config={"qos": True, "qos_max_vls": 8}) as lab:
+        fabric = lab.fabric()
+        start = inspect_lab(lab, fabric, "start", last_sweep(lab), None)
+        lost = inspect_lab(lab, fabric, "unlink", lab.unlink_live("sw1.1"), start)
+        assert lost.fabric.switches == start.fabric.switches - 1
+        assert lost.proof.certified and lost.proof.complete
+        assert not lab.ibdmchk(sls=lab.ca_sls()).credit_loop
+        (reported,) = logged(lab, r"re-routed, .* broken, all-to-all (\S+) % of the rate before")
+        assert reported == f"{100 * lost.kept:.1f}"
