@@ -3,9 +3,12 @@
 import os
 import runpy
 import shlex
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
-from setuptools import setup
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 KERNELS = Path("routing/_kernels")
 BUILT = KERNELS / "_native.abi3.so"
@@ -28,6 +31,22 @@ def are_built() -> bool:
     return BUILT.exists() and BUILT.stat().st_mtime > max(source.stat().st_mtime for source in sources)
 
 
+class BuildWithAllCores(build_ext):
+    """Build of extension modules that compiles as many C files at a time as the machine has cores."""
+
+    def build_extension(self, extension: Extension) -> None:
+        """Compile and link an extension module."""
+        compile_files = self.compiler.compile
+
+        def compile_at_once(sources: list[str], **options: Any) -> list[str]:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                objects = pool.map(lambda source: compile_files([source], **options), sources)
+            return [name for names in objects for name in names]
+
+        self.compiler.compile = compile_at_once
+        super().build_extension(extension)
+
+
 # Debug information names files without the folder of the build, so that the same sources give the same bytes anywhere.
 PREFIX_MAP = shlex.quote(f"-ffile-prefix-map={Path.cwd()}=.")
 os.environ["CFLAGS"] = f"{os.environ.get('CFLAGS', '')} {PREFIX_MAP}".strip()
@@ -36,6 +55,7 @@ others = are_of_other_flags()
 # For environments that install the clone as editable one after the other: any Python takes the kernels of another.
 keep = os.environ.get("IBNUE_KERNELS") == "keep" and are_built() and not others
 setup(
+    cmdclass={"build_ext": BuildWithAllCores},
     cffi_modules=[] if keep else ["routing/_kernels/build.py:ffibuilder"],
     options={"build_ext": {"force": others}, "bdist_wheel": {"py_limited_api": tag} if tag else {}},
 )
