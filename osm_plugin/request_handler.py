@@ -193,7 +193,7 @@ class RequestHandler:
         Raises
         ------
         InputError
-            There is no such engine, or the engine "bundle" has no bundle.
+            There is no such engine, or the configuration names no file for the engine "bundle".
         """
         plain = name.removeprefix(PREFIX)
         if plain == BUNDLE:

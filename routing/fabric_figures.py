@@ -118,8 +118,9 @@ def bisection_bound(fabric: Fabric) -> float | None:
 
 
 def diameter(fabric: Fabric) -> int | None:
-    """Return the most channels of a shortest path between two connected switches; None in fabrics of more than
-    :data:`DISTANCES_UP_TO` switches.
+    """Return the diameter: the number of channels of the longest of all shortest paths between connected switches.
+
+    Return None if the fabric has more than :data:`DISTANCES_UP_TO` switches.
     """
     if fabric.switches > DISTANCES_UP_TO:
         return None

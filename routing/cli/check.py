@@ -121,7 +121,7 @@ def summary(
 def report_of(
     fabric: Fabric, routing: Routing, verdict: Verdict, rows: list[tuple[str, str]], threads: int = 2
 ) -> Report:
-    """Return the report on tables: the verdict, the channels of a credit loop, and the picture."""
+    """Return the report on tables: the verdict, the channels of a credit loop, and a picture of the fabric."""
     from routing.draw.fabric_report import loop_table
     from routing.draw.picture import picture_of
     from routing.draw.report import Report

@@ -118,7 +118,7 @@ class DoubleScheme:
 
     @property
     def safe(self) -> bool:
-        """Return whether no step can form a credit loop, and packets are sent to some LID in each step."""
+        """Return whether each step sends packets to some LID, and no step can form a credit loop."""
         return all(step.safe and step.inject.any() for step in self.steps)
 
     @property
@@ -277,8 +277,10 @@ class _Scheme:
         )
 
     def _apart(self, old: Routing, new: Routing, shift: dict[int, int]) -> Routing:
-        """Return the old tables with each SL replaced by its substitute, so that these packets use VLs that no other
-        packets use.
+        """Return the old tables with SLs that keep old packets apart from new ones.
+
+        The difference between an old SL and its replacement is ``shift``.  Packets with the replaced SLs use VLs that
+        no other packets use.
         """
         sl = np.arange(16, dtype=np.uint8)
         sl[list(shift)] = list(shift.values())

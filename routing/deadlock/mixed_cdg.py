@@ -97,8 +97,8 @@ class MixedDependencies:
     def unchanged(self, lids: npt.NDArray[np.int64]) -> Masks:
         """Return uint32[edges], the CDG edges of all LFT columns except those of ``lids``.
 
-        Columns of LIDs that no port has are never traced, so ``lids`` must contain the LIDs of
-        :attr:`Mixture.misdirected`.
+        This method does not trace columns of LIDs that no port has.  If such columns can cause dependencies
+        (:attr:`Mixture.misdirected`), ``lids`` must contain their LIDs.
 
         Cost: as for :func:`routing.deadlock.proof.prove`.
         """

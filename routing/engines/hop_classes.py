@@ -64,7 +64,10 @@ class HopClasses:
 
     @cached_property
     def irregular(self) -> npt.NDArray[np.bool_]:
-        """Pairs of switches with a path, in either direction, that is not regular, bool[S, S].  Cost: O(D S)."""
+        """Pairs of switches with an irregular path (see the module) in either direction, bool[S, S].
+
+        Cost: O(D S) for D destination switches.
+        """
         channels = self.fabric.channels
         found = np.zeros((self.fabric.switches, self.fabric.switches), np.bool_)
         if len(channels) == 0:

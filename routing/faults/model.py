@@ -141,7 +141,7 @@ def apply_faults(fabric: Fabric, faults: Sequence[Fault]) -> Fabric:
         fabric = replace(fabric, link_width=width, link_speed=speed)
     if swaps:
         fabric, pulled = _swapped(fabric, swaps, pulled)
-    if gone:  # The lost cables include those that swaps have plugged into lost devices.
+    if gone:  # A swap of cables may have plugged a cable into a lost device.  Such a cable is lost too.
         lost = np.isin(fabric.link_device, np.fromiter(gone, np.int64)).any(axis=1)
         pulled.update(np.flatnonzero(lost).tolist())
     if pulled:

@@ -104,8 +104,8 @@ def _complete(
     _reach(before, hops, root)
     ended = [switch for switch in members if switch not in hops and hop[switch] == NONE]
     while len(hops) < len(members):
-        # First, only switches at which a path ends may change their next hop.  Other switches may do so only if no
-        # switch at an end has a neighbour with a path.
+        # Switches without a next hop get one first.  Only if none of them has a neighbour with a path to the
+        # destination, switches with a next hop change it.
         choices = _attachments(ended, hops, first, dst) or _attachments(members, hops, first, dst)
         length, switch, index = min(choices)
         if hop[switch] != NONE:

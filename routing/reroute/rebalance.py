@@ -111,7 +111,7 @@ def peak_in(frame: BaseNumbering, highest: float) -> int:
 
 
 def cut_bound(repair_fabric: RepairFabric) -> int:
-    """Return a lower bound of the highest utilisation that any tables can reach, as load times inverse capacity.
+    """Return a lower bound that the highest utilisation has with any tables, as load times inverse capacity.
 
     All traffic between the end ports of a switch and other switches crosses the channels of this switch.  So this
     traffic divided by their total capacity is a bound, for each switch and direction.  Cost: O(S + C + L).

@@ -173,8 +173,8 @@ def _lid_channels(network: Network) -> npt.NDArray[np.int32]:
 
 
 def adaptive_vls_of(network: Network, adaptive: Adaptive) -> int:
-    """Return the number of adaptive VLs.  These are the VLs that the escape tables do not use, or all VLs without
-    escape tables.
+    """Return the number of adaptive VLs.  These are the VLs that the escape tables do not use.  If there are no escape
+    tables, all VLs are adaptive.
 
     Raises
     ------

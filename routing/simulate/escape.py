@@ -126,7 +126,7 @@ def _next_step(network: Network, step: _Step, adaptive_vls: int, *, stay: bool) 
     Raises
     ------
     OptionError
-        A path is missing, or it is not shortest although ``stay`` is false.
+        A path is missing.  Or packets may leave the escape VLs (``stay`` is false), and an escape path is not shortest.
     """
     arrays, fabric = network.arrays, network.fabric
     channel_at = np.full((arrays.devices, 256), -1, np.int64)

@@ -149,7 +149,7 @@ def simulation_of(
 ) -> Simulation | AdaptiveSimulation:
     """Set up a simulation with fixed tables, or with a scheme of adaptive routing whose escape paths are the tables.
 
-    The times of a scheme are those of the included scenarios: a packet asks for help after one packet time.
+    The time limits of a scheme are those of the included scenarios: a packet counts as stuck after one packet time.
     """
     if scheme is None:
         return simulate(network, traffic, switching=Switching(speedup=speedup, seed=seed))

@@ -97,8 +97,8 @@ def trace_endports(context: RerouteContext, progress: Progress) -> Progress:
 
 
 def trace_without_failed(context: RerouteContext, progress: Progress) -> Progress:
-    """Empty the columns that failed, then rebuild them so that they close no cycle with the CDG edges of all other
-    columns.
+    """Empty the LFT columns whose repair failed.  Rebuild them so that they close no cycle with the CDG edges of all
+    other columns.
     """
     lft = progress.tables.lft.copy()
     lft[:, progress.failed] = NO_PORT

@@ -1,11 +1,11 @@
 /* Collect the dependencies of complete tables on one VL.  The tables are read by rows (switch by switch), which is
  * faster than by columns.
  *
- * A block is up to 64 LIDs of one switch.  The rows of a block are visited in the order of their switches' hops
- * towards its first LID.  So the next switch towards the other LIDs has nearly always been visited before, and no
- * LID needs a queue of its own.  A row with a next switch that has not been visited before is visited once more.  If
- * no row is completed in a round of such visits, or if a packet is not delivered, the tables are left to the general
- * kernel (trace.c).
+ * A block is up to 64 LIDs of one destination switch.  A row of a block has a source switch's entries towards these
+ * LIDs.  The rows are visited in the order of the source switches' hops towards the first LID.  So the next switch
+ * towards the other LIDs has nearly always been visited before, and no LID needs a queue of its own.  A row with a next
+ * switch that has not been visited before is visited once more.  If no row is completed in a round of such visits, or if
+ * a packet is not delivered, the tables are left to the general kernel (trace.c).
  *
  * A dependency is stored as one bit, by channel and by number of the next channel.  So the bits of a large fabric
  * fit into a cache.  Each thread has its own bits, which are combined by OR in the end. */

@@ -522,8 +522,8 @@ int ibn_disjoint_local_search(disjoint_job *job)
             follow_first_if_wrong(job, search.changed);
         count_load(job);
         set_scale(&search);
-        /* If the first trees concentrate the traffic, they are not balanced, because that would undo the
-         * concentration. */
+        /* If the first trees concentrate the traffic, the sweep over them is left out: it would spread the
+         * traffic again. */
         sweep(&search, job->net->concentrate ? 1 : 0, job->net->trees);
     }
     /* This loop ends, because each round replaces at least one more path by the path in the first tree. */

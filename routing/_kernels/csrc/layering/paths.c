@@ -5,9 +5,9 @@
 
 #include "layering/internal/layering_job.h"
 
-/* Place the path of a switch by another first hop.  Among the paths of equal length that fit into a layer, the least
- * loaded path is chosen.  Returns the layer, or -1 if there is no such path.  The caller must make sure that no path
- * through this switch has been placed yet. */
+/* Give a switch another first hop to a target, so that its path fits into a layer.  Among the paths of equal length
+ * that fit into a layer, the least loaded path is chosen.  Returns the layer, or -1 if there is no such path.  The
+ * caller must make sure that no path through this switch has been placed yet. */
 static int32_t place_elsewhere(layering_job *job, int32_t target, int32_t u, int32_t vls, int avoid)
 {
     const uint16_t *hops = job->hops + (int64_t)target * job->net.switches;

@@ -121,9 +121,9 @@ static int may_continue(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t
 
 /* Write the wait-for graph, and return the number of its edges.
  *
- * The first vertices are the VCs; each stands for the head packet of its queue.  Then follow the switches; each stands
- * for the packet in its spare buffer.  A vertex can move if it has no packet, or if some VC that its packet may take
- * will have room. */
+ * A vertex stands for a packet.  The first vertices are the VCs: the head packet of each VC's queue.  The next vertices
+ * are the switches: the packet in each switch's spare buffer.  A vertex can move if it has no packet, or if some VC that
+ * its packet may take will have room. */
 int64_t ibn_simulate_adaptive_wait_edges(const ibn_adaptive *sim, int64_t most, int32_t *waiter, int32_t *awaited,
                                 uint8_t *can_move)
 {

@@ -14,7 +14,7 @@ typedef struct {
     const uint8_t *after;  /* [K, S]: new out-port of each switch towards each LID */
     const uint8_t *exit;   /* [S, 256]: number of the channel at each port, counted within its switch, see cdg_tables */
     const int32_t *xfirst; /* [S + 1]: first extended channel of each switch, see cdg_tables */
-    const int32_t *xdst;   /* [X]: switch where each extended channel ends, see cdg_tables */
+    const int32_t *xdst;   /* [X]: switch where each extended channel ends (cdg_tables in cdg/trace.h) */
     const int32_t *dep_first; /* [X]: index of the first dependency of each extended channel, see cdg_tables */
 } transition_tables;
 

@@ -73,9 +73,9 @@ static void find_room(assign_t *a, double *expected)
     }
 }
 
-/* Choose the first channel of LID k's chain up, out of the switch that delivers the LID; the paths to the LID use this
- * chain in reverse.  Among the channels with room, the LID's digit decides.  With `any`, channels without room count
- * too.  Returns -1 if no channel has room. */
+/* Choose the first channel of LID k's chain up, out of the LID's leaf switch v.  The paths to the LID use this chain in
+ * reverse.  Among the n channels with room, the choice is number D mod n, where D is the LID's digit (closed_form.h).
+ * With `any`, channels without room count too.  Returns -1 if no channel has room. */
 static int32_t first_step(const assign_t *a, int32_t v, int32_t k, int any)
 {
     const ibn_tree *tree = a->x->tree;

@@ -31,7 +31,7 @@ typedef struct {
     ibn_layers *result;
     /* 1: stop as soon as no layer has room for some unit, after all units with paths of that length were tried */
     int hasty;
-    int64_t budget; /* limit of graph.visited, beyond which no more units are placed */
+    int64_t budget; /* limit of graph.visited; beyond the limit, no more paths or pairs of paths are placed */
     int failed;     /* whether memory ran out */
 } layering_job;
 

@@ -48,7 +48,9 @@ typedef struct {
         until,    /* tick at which the mark expires; -1: there is no mark */
         packet;   /* serial number of the packet for which the room is reserved */
     int32_t from, /* VC whose queue holds this packet */
-        locked;   /* 1: the ping has found a cycle, so no other ping may replace the mark; else 0 */
+        /* 1: the search message (ping) that set this mark has found a cycle, so no other ping may replace the mark;
+         * else 0 */
+        locked;
 } ibn_mark;
 
 /* State of one virtual channel (VC). */

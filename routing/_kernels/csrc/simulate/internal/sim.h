@@ -150,12 +150,14 @@ typedef struct {
         dropped_in_row; /* number of head packets dropped since the last packet was sent */
 } ibn_vc;
 
-/* Part of a VC's state that only drops, pauses, breakers and single FIFOs use. */
+/* Part of a VC's state for optional features: dropping of old packets, pause messages, breakers, and single FIFOs. */
 typedef struct {
     uint32_t own,      /* used by deadlock breakers: random identifier that the suspected VC has drawn */
         spuid;         /* used by deadlock breakers: smallest identifier that the VC has drawn or received */
     int64_t since;     /* tick since which packets have been queued for the VC; valid only if sim->aging */
-    int32_t episode,   /* used by deadlock breakers: number of the present suspicion; older events are ignored */
+    int32_t
+        /* used by deadlock breakers: how often the VC has been suspected; an event with a lower number is out of date */
+        episode,
         unsent,        /* blocks freed in the buffer that the next flow control packet will report */
         extra,         /* blocks that a rule of Deadlock Breaker has added to the buffer */
         round,         /* used by Loop Breaker: number of the present election round */

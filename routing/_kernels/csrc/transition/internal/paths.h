@@ -11,7 +11,7 @@
 typedef struct {
     const transition_tables *t;
     int32_t *x[2];    /* [S]: extended channel (see cdg/trace.h) to which the entry leads, -1: none */
-    int32_t *next[2]; /* [S]: switch where the channel in `x` ends */
+    int32_t *next[2]; /* [S]: switch where the extended channel of the switch's entry ends */
     int32_t
         /* [S]: scratch; after ibn_transition_read_column, nonzero for switches on a forwarding loop or downstream of
          * one */

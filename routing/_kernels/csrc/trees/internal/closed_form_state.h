@@ -31,8 +31,8 @@ typedef struct {
     uint8_t *fast;
     uint8_t *slot;     /* [S, 256] offset of the channel at each port among the switch's channels */
     int32_t *by_level; /* [S] switches by level, the highest level first */
-    /* [levels, K] by level and LID: channel up from this level, in the chain from the switch that delivers the LID to
-     * its top switch; the paths to the LID use the chain in reverse; -1: none */
+    /* [levels, K] by level and LID: channel up from this level, -1: none.  The channels of a LID form a chain from the
+     * leaf switch of the LID to a top switch.  The paths to the LID use the chain in reverse. */
     int32_t *chain;
     /* [K] by LID: the top switch over which its paths lead; T: none, so each source switch chooses a path separately */
     int32_t *top_of;
