@@ -174,8 +174,8 @@ static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
 /* Write the wait-for graph, in which the packets in the buffer of one VC wait for room in the buffer of another.
  * Return the number of edges.
  *
- * A VC is no obstacle if its buffer is empty, if packets are on the wire to the buffer, or if the first packet of one of
- * its queues can be sent. */
+ * A VC can move if its buffer is empty, if packets are on the wire to the buffer, or if the first packet of one of its
+ * queues can be sent. */
 int64_t ibn_simulate_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
 {
     int64_t count = 0;
