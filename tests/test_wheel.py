@@ -27,6 +27,15 @@ def build(folder):
     return wheel
 
 
+def test_sources_without_kernels_name_the_remedy(tmp_path):
+    for name in ("routing", "ibnue"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.so", "_native.c"))
+    done = subprocess.run(
+        [sys.executable, "-c", "import ibnue"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "ModuleNotFoundError: the kernels are not built in this folder of sources (run Python in" in done.stderr
+
+
 @pytest.mark.slow
 def test_the_same_wheel_from_any_folder(tmp_path):
     folders = [tmp_path / "one", tmp_path / "another folder" / "deeper"]

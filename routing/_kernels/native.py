@@ -7,8 +7,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels._native import ffi, lib
 from routing.errors import KernelError
+
+try:
+    from routing._kernels._native import ffi, lib
+except ModuleNotFoundError as error:
+    # Python searches the working directory first, so the sources hide the installed package there.
+    raise ModuleNotFoundError(
+        "the kernels are not built in this folder of sources (run Python in another folder, or pip install -e . here)",
+        name=error.name,
+    ) from None
 
 __all__ = ["check", "ffi", "grouped", "lib", "point", "pointer"]
 
