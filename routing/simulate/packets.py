@@ -5,7 +5,7 @@ results.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.numerals import count_noun
-from routing.simulate.case_output import CaseOutput, Series, tables_stated
+from routing.simulate.case_output import CaseOutput, tables_stated
 from routing.simulate.changes import plan_of
 from routing.simulate.events import describe
 from routing.simulate.mechanisms.registry import IN_CASES
 from routing.simulate.network import BLOCK
 from routing.simulate.options import Switching
 from routing.simulate.plan import Plan
+from routing.simulate.recorder import Recorder, by_name
 from routing.simulate.run import Simulation, simulate
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_schema import made_by
@@ -32,7 +33,7 @@ from routing.simulate.scenario_setup import (
     switching_of,
     window_stated,
 )
-from routing.simulate.state import Event, StopReason
+from routing.simulate.state import Event
 from routing.simulate.traffic import Traffic, senders, shift
 
 MOST_POINTS = 2000
@@ -49,118 +50,6 @@ FIRSTS = {
 """Kinds of events whose first occurrence is a figure of the result, by the name of the figure."""
 
 Found = dict[str, Any]
-
-
-@dataclass(eq=False)
-class _Recorder:
-    """Run a simulation step by step, perform planned actions (such as writing tables), and record time series.
-
-    Attributes
-    ----------
-    simulation, plan
-        The simulation, and the plan that lists its actions.
-    packet
-        Length of a packet time in ticks.
-    channels
-        Channels whose buffers are recorded.
-    time
-        Time of each recorded point, in packet times.
-    buffers, taken
-        Blocks at each recorded point, by channel. ``buffers`` has the blocks in the input buffer, ``taken`` the blocks
-        of the buffer for which the sender has no credit.
-    got
-        Bytes delivered so far at each point, by name of flows.
-    """
-
-    simulation: Simulation
-    plan: Plan
-    packet: int
-    channels: list[int]
-    time: list[float] = field(default_factory=list)
-    buffers: list[npt.NDArray[np.int64]] = field(default_factory=list)
-    taken: list[npt.NDArray[np.int64]] = field(default_factory=list)
-    got: list[npt.NDArray[np.int64]] = field(default_factory=list)
-    delivered: list[tuple[int, int]] = field(default_factory=list)
-    """Packets delivered so far and the sum of their latencies, at each point."""
-    knots: int = 0
-    """Number of points at which a knot exists, counted in runs with a change of tables."""
-    left: list[int] = field(default_factory=list)
-    """Number of packets in flight to the LIDs that should be drained, for each action that requires drained LIDs."""
-    done: int = 0
-    """Number of planned actions performed so far."""
-
-    def sample(self) -> None:
-        """Record the present state as one point of the time series."""
-        now = self.simulation.now / self.packet
-        if self.time and self.time[-1] == now:
-            return  # A second point at the same time would cause a division by a time of 0.
-        self.time.append(now)
-        vcs = self.simulation.virtual_channels()
-        self.buffers.append(vcs.occupancy[self.channels].sum(axis=1))
-        self.taken.append((vcs.buffer - vcs.credits)[self.channels].sum(axis=1))
-        flows = self.simulation.flows()
-        self.got.append(by_name(self.plan, flows.bytes))
-        self.delivered.append((int(flows.packets.sum()), int(flows.latency.sum())))
-        self.knots += self.plan.change is not None and bool(self.simulation.wait_graph().deadlocks)
-
-    def run(self, until: int, step: int) -> None:
-        """Run to a tick in steps.  Perform the actions that are due, and record a point after each step."""
-        self.sample()
-        for action in self.plan.actions[self.done :]:
-            if action.tick > until:
-                break
-            self._steps(action.tick, step)
-            if action.drained is not None:
-                self.left.append(self._in_flight(action.drained))
-            action.do(self.simulation)
-            self.done += 1
-        self._steps(until, step)
-
-    def _steps(self, until: int, step: int) -> None:
-        """Run to a tick in steps, and record a point after each step.  Stop early if all traffic is delivered."""
-        while self.simulation.now < until:
-            stop = self.simulation.run(min(self.simulation.now + step, until))
-            self.sample()
-            if stop.reason is StopReason.FINISHED:
-                return
-
-    def _in_flight(self, lids: npt.NDArray[np.bool_]) -> int:
-        """Return the number of packets in flight that belong to flows with a destination among the given LIDs."""
-        if lids.all():
-            return self.simulation.totals()["in_flight"]
-        counts = self.simulation.flows()
-        out, queued = counts.sent_packets - counts.packets - counts.dropped, self.simulation.packets()
-        found = 0
-        for number, flow in enumerate(self.plan.traffic.flows):
-            meant = lids[list(flow.destinations)]
-            # A flow to LIDs inside and outside the set: only the packets in queues state their LID.
-            mixed = meant.any() and not meant.all()
-            found += int(lids[queued[queued[:, 0] == number, 1]].sum() if mixed else out[number] * meant.any())
-        return found
-
-    def shares(self) -> npt.NDArray[np.float64]:
-        """Return the throughput of each named flow since the previous point: float64[n, names], as fractions of a
-        link.
-        """
-        time, got = np.asarray(self.time), np.asarray(self.got, float)
-        elapsed = np.maximum(np.diff(time, prepend=time[:1] - 1), 1e-9) * self.packet * BLOCK
-        return np.asarray(np.diff(got, axis=0, prepend=got[:1]) / elapsed[:, None])
-
-    def series(self) -> Series:
-        """Return the recorded buffers and throughputs as series for a chart."""
-        network, shares = self.simulation.network, self.shares()
-        rooms = np.asarray(self.buffers, float) / self.packet
-        inside = [n for n, c in enumerate(self.channels) if network.arrays.src[c] < network.arrays.switches]
-        return Series(
-            np.asarray(self.time),
-            {network.channel_name(self.channels[n]): rooms[:, n] for n in inside or range(len(self.channels))},
-            {name: shares[:, n] for n, name in enumerate(self.plan.names)},
-        )
-
-
-def by_name(plan: Plan, of_flows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Add up a counter over all flows that have one name in the scenario file, int64[names]."""
-    return np.bincount(plan.owner, of_flows, len(plan.names)).astype(np.int64)
 
 
 def _of_flows(simulation: Simulation, plan: Plan, early: npt.NDArray[np.int64], ticks: int) -> Found:
@@ -249,7 +138,7 @@ def _links_used(simulation: Simulation, early: npt.NDArray[np.int64]) -> dict[st
     return dict(zip(network.fabric.labels, count.tolist(), strict=False))
 
 
-def _over_time(recorder: _Recorder, start: float) -> Found:
+def _over_time(recorder: Recorder, start: float) -> Found:
     """Return the figures that are computed from the time series after packet time ``start``.
 
     The figures are mainly the largest used space of each buffer, in packets of full size, and the smallest throughput
@@ -273,7 +162,7 @@ def _over_time(recorder: _Recorder, start: float) -> Found:
     }
 
 
-def _of_change(recorder: _Recorder, start: int) -> Found:
+def _of_change(recorder: Recorder, start: int) -> Found:
     """Return the figures about a change of tables: latency and throughput before, during and after it, and knots.
 
     "During" is the time from the first to the last write.  A phase without time is left out.  ``start`` is the tick at
@@ -333,7 +222,7 @@ def run_packets(scenario: Scenario, case: Case) -> CaseOutput:
     if sample <= 0:
         raise scenario.error(f"points of a chart cannot be {sample:g} packet times apart", "run", "sample")
     step = max(1, round(sample * packet), until // MOST_POINTS)
-    recorder = _Recorder(simulation, plan, packet, _shown(scenario, plan))
+    recorder = Recorder(simulation, plan, packet, _shown(scenario, plan))
     if start:
         recorder.run(start, step)
     early, sent = by_name(plan, simulation.flows().bytes), simulation.counters().port_xmit_pkts
