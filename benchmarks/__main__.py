@@ -45,6 +45,7 @@ class Benchmark:
 BENCHMARKS: Mapping[str, Benchmark] = {
     "accumulated": Benchmark("reroute.md", ("torus:4x4x4,cas=4",)),
     "adaptive": Benchmark("simulation.md"),
+    "comparison": Benchmark("comparison.md"),
     "degraded_trees": Benchmark("engines.md"),
     "instructions": Benchmark("../CONTRIBUTING.md"),
     "link_loss": Benchmark("reroute.md", ("torus:4x4x4,cas=4",)),
