@@ -62,7 +62,7 @@ def test_same_tables_whatever_python_hashes_by():
         )  # fmt: skip
         output.add(run.stdout)
     assert len(output) == 1
-    assert len(output.pop().splitlines()) == 2 * len(ENGINES)
+    assert len(output.pop().splitlines()) == 2 * (len(ENGINES) - 1)  # chain needs a file of parts
 
 
 @pytest.mark.parametrize("engine", ANY_FABRIC)
