@@ -51,7 +51,7 @@ def warm(engines: Mapping[str, Engine]) -> None:
     fabric = tiny_fabric()
     for engine in engines.values():
         try:
-            verify(fabric, engine.route(fabric, EngineOptions()), engine)
+            verify(fabric, engine.route(fabric, EngineOptions(effort=0.0)), engine)
         except (OptionError, RoutingError):  # noqa: PERF203
             # An engine for trees refuses the ring, and chain has no parts file.  Both have loaded their code by then.
             continue
