@@ -13,7 +13,9 @@ PACKAGES := gcc libc6-dev python3 python3-dev python3-venv \
 # Sweeps are tried over MPI too.
 test: PACKAGES += openmpi-bin
 
-.PHONY: help demo test bench asan tsan dist site packages install clean
+deb: PACKAGES += build-essential chrpath debhelper lintian
+
+.PHONY: help demo test bench asan tsan dist deb site packages install clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -41,6 +43,9 @@ tsan: packages $(BIN)/tox ## the kernels' threads under ThreadSanitizer
 
 dist: packages $(BIN)/tox ## the sdist and the wheel in dist/, audited
 	$(BIN)/tox run -e dist
+
+deb: packages $(BIN)/tox ## the Debian packages of ibnue and of the plugin in dist/
+	$(BIN)/tox run -e deb
 
 site: packages $(BIN)/tox ## the documentation as a site in build/site, and man pages in build/man
 	$(BIN)/tox run -e site
