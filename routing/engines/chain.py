@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.assign_vls import NO_VL, assign_vls
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations
@@ -162,28 +161,12 @@ def _assign(
     NotEnoughVLs
         The pairs do not fit into these VLs.
     """
-    channels = fabric.channels
     component = fabric.component
     outside = np.zeros((fabric.switches, fabric.switches), bool)
     connected = component[:, None] == component[destinations.root][None, :]
     np.logical_or.at(outside.T, destinations.root, (connected & ~inside[:, destinations.lid]).T)
     groups = PairGroups.of(fabric, destinations, outside | outside.T)
-    count = len(groups.high)
-    if count == 0:
-        return groups, np.zeros(0, np.int64)
-    vl, *_ = assign_vls(
-        channels,
-        fabric.lids.switch,
-        lft,
-        groups.part(0, count, np.zeros(count, np.uint8)),
-        masks=np.zeros(channels.edges.count, np.uint16),
-        order=np.tile(np.arange(len(channels), dtype=np.int32), (spare, 1)),
-        allowed_vls=np.ones(spare, bool),
-        budget=VISITS,
-    )
-    if (vl == NO_VL).any():
-        raise NotEnoughVLs(None, spare)
-    return groups, vl.astype(np.int64)
+    return groups, groups.on_spare_vls(fabric, lft, spare, visits=VISITS)
 
 
 def _crossing(

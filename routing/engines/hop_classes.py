@@ -239,6 +239,38 @@ class PairGroups:
             self.first[begin : end + 1] - np.int32(low), self.source[low:high], self.lid[low:high], start[begin:end]
         )
 
+    def on_spare_vls(
+        self, fabric: Fabric, lft: npt.NDArray[np.uint8], vls: int, *, visits: int
+    ) -> npt.NDArray[np.int64]:
+        """Return the VL of each group, int64[G], among VLs that no other traffic uses.
+
+        The paths in both directions of all groups of a VL close no cycle.  ``visits`` limits the channels that cycle
+        searches may visit.
+
+        Raises
+        ------
+        NotEnoughVLs
+            The groups do not fit into these VLs.
+        """
+        count, channels = len(self.high), fabric.channels
+        if count == 0:
+            return np.zeros(0, np.int64)
+        if vls < 1:
+            raise NotEnoughVLs(None, vls)
+        vl, *_ = assign_vls(
+            channels,
+            fabric.lids.switch,
+            lft,
+            self.part(0, count, np.zeros(count, np.uint8)),
+            masks=np.zeros(channels.edges.count, np.uint16),
+            order=np.tile(np.arange(len(channels), dtype=np.int32), (vls, 1)),
+            allowed_vls=np.ones(vls, bool),
+            budget=visits,
+        )
+        if (vl == NO_VL).any():
+            raise NotEnoughVLs(None, vls)
+        return vl.astype(np.int64)
+
 
 @dataclass(frozen=True, eq=False)
 class _Assignment:

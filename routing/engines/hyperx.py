@@ -10,7 +10,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.assign_vls import NO_VL, assign_vls
 from routing._kernels.balance import Balanced, Targets, balance
 from routing._kernels.symmetric_paths import LinkBundles
 from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsupported
@@ -277,26 +276,8 @@ def _assign(paths: CliquePaths, lft: npt.NDArray[np.uint8], spare: int) -> tuple
     NotEnoughVLs
         The pairs do not fit into these VLs.
     """
-    fabric, channels = paths.fabric, paths.fabric.channels
-    groups = PairGroups.of(fabric, paths.destinations, paths.irregular)
-    count = len(groups.high)
-    if count == 0:
-        return groups, np.zeros(0, np.int64)
-    if spare < 1:
-        raise NotEnoughVLs(None, spare)
-    vl, *_ = assign_vls(
-        channels,
-        fabric.lids.switch,
-        lft,
-        groups.part(0, count, np.zeros(count, np.uint8)),
-        masks=np.zeros(channels.edges.count, np.uint16),
-        order=np.tile(np.arange(len(channels), dtype=np.int32), (spare, 1)),
-        allowed_vls=np.ones(spare, bool),
-        budget=VISITS,
-    )
-    if (vl == NO_VL).any():
-        raise NotEnoughVLs(None, spare)
-    return groups, vl.astype(np.int64)
+    groups = PairGroups.of(paths.fabric, paths.destinations, paths.irregular)
+    return groups, groups.on_spare_vls(paths.fabric, lft, spare, visits=VISITS)
 
 
 def _vl_tables(
