@@ -132,7 +132,8 @@ def balance_order(channels: Channels, position: npt.NDArray[np.int32], *, steps:
 
     Notes
     -----
-    An attempt costs the degree of the switch, and the distance of its positions if it succeeds.
+    An attempt takes time in proportion to the degree of the switch.  A move also takes time in proportion to the number
+    of positions by which the switch moves.
     """
     check(
         lib.ibn_disjoint_balance_order(

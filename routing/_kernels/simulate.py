@@ -179,7 +179,7 @@ class Handle(SimulationHandle):
         lib.ibn_simulate_stop_flow(self._sim, flow, at)
 
     def command(self, mechanism: int, numbers: Ints) -> None:
-        """Give a command to a mechanism, which is identified by its number among the attached mechanisms."""
+        """Give a command (``numbers``) to the attached mechanism with the index ``mechanism``."""
         lib.ibn_simulate_command(self._sim, mechanism, pointer(np.ascontiguousarray(numbers)), len(numbers))
 
     def mechanism_results(self, mechanism: int) -> Ints:

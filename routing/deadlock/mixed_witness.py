@@ -113,12 +113,12 @@ def _words(table: Table) -> str:
 def mixed_loop(mixture: Mixture, cycle: Sequence[At], *, replies: bool, scope: Scope, looping: bool) -> MixedLoop:
     """Describe a cycle of (channel, VL) as a credit loop, and find traffic for each of its dependencies.
 
-    ``replies`` and ``scope`` state which traffic may be used: the traffic of the check that found the cycle.
+    ``replies`` and ``scope`` state which traffic may be used.  They must be those of the check that found the cycle.
 
     Raises
     ------
     LookupError
-        No traffic has one of the dependencies: the cycle does not belong to these tables.
+        For some dependency of the cycle there is no traffic, so the cycle does not belong to these tables.
     """
     following = [*cycle[1:], cycle[0]]
     finder = _Finder(mixture, replies=replies, scope=scope)

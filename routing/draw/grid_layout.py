@@ -42,10 +42,10 @@ def grid_coordinates(fabric: Fabric) -> Cells | None:
 
 
 def _with_cliques_joined(fabric: Fabric, direction: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return int32[C], the direction of each channel.  Directions that meet in a triangle are joined to one direction,
-    because the switches of such a row are all linked to each other.
+    """Return int32[C], the direction of each channel, with one direction for each row of a HyperX.
 
-    In a grid, the neighbours of the first switch in two directions are never linked to each other.
+    All switches of such a row are linked to each other, so its links form triangles.  In a grid, two neighbours of a
+    switch in different directions are never linked.  So directions that meet in a triangle belong to one row.
     """
     channels = fabric.channels
     joined = np.arange(int(direction.max()) + 1, dtype=np.int32)

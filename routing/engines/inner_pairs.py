@@ -89,8 +89,10 @@ def _on_one_vl(job: Inner, counted: Cdg) -> Routing | None:
 def _by_pair(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
     """Return the tables with a suitable SL for each path between inner switches; None if some path fits on no SL.
 
-    With ``replies``, the paths of a pair in both directions have the same SL.  Several orders are tried for the paths.
-    Cost: one topological order for each pair whose paths do not follow the orders of the VLs.
+    With ``replies``, the paths of a pair in both directions have the same SL.  The paths are placed one after the
+    other, in several sequences.
+
+    Cost: one topological sort for each pair whose paths do not follow the topological orders of the VLs.
     """
     sls = np.unique(job.routing.sl).tolist()
     bits = [1 << int(job.routing.sl2vl[sl]) for sl in sls]

@@ -155,9 +155,9 @@ class RerouteContext:
     def service_levels(
         self, numbering: BaseNumbering, certificate: Certificate | None, tables: Routing
     ) -> ServiceLevelRules:
-        """Return the VLs that packets of these tables use, and the traffic that the certificate covers.
+        """Return the rules by which the repair kernel derives the CDG edges of a path.
 
-        The repair kernel derives from the result which CDG edges a path adds.
+        The rules state the VLs of packets with the tables' SLs, and the traffic that the certificate covers.
         """
         request = self.request
         sl = tables.service_levels

@@ -23,8 +23,9 @@ FAR = 255
 def injection_points(network: Network) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """Return the SLs and in-ports of packets that enter the escape VLs at each switch.
 
-    SL and in-port determine the VL of the packet in the SL2VL table.  SL and in-port are those of the first end port
-    that is attached to the switch.  A switch without end ports uses the SLs of its own LID, and in-port 0.
+    SL and in-port determine the VL of the packet in the SL2VL table.  A packet from another switch enters the escape
+    VLs like a packet from the first end port of the switch: with its SL towards the destination, and with its port as
+    in-port.  At a switch without end ports, the packet enters like a packet from the switch itself (in-port 0).
 
     Returns
     -------

@@ -114,7 +114,7 @@ class TableChange:
         return [TableWrite(0, left), TableWrite(self.every, *_all(self.new))]
 
     def drained(self) -> list[TableWrite]:
-        """Return the writes of a static change: nothing is sent for ``every`` ticks, then all tables are written."""
+        """Return the writes of a drained change: CAs pause for ``every`` ticks, then all tables are written."""
         nothing, everything = np.zeros(len(self.fabric.lids), bool), np.ones(len(self.fabric.lids), bool)
         return [TableWrite(0, held=everything), TableWrite(self.every, *_all(self.new), nothing, everything)]
 

@@ -130,8 +130,9 @@ def halving_doubling(fabric: Fabric, size: int) -> Workload:
 def all_to_all_v(fabric: Fabric, size: int, skew: float) -> Workload:
     """Return an all-to-all exchange with messages of different sizes, and without dependencies.
 
-    The k-th other CA after a CA (in the order of the fabric) gets a share of 1 / k^``skew`` of the (n - 1) ``size``
-    bytes that the CA sends.  With ``skew`` 0 all messages have ``size`` bytes.
+    Each of the n CAs sends (n - 1) ``size`` bytes in all.  The message to the k-th CA after the sender, in the order of
+    the fabric and around its end, has a size in proportion to 1 / k^``skew``.  With ``skew`` 0 all
+    messages have ``size`` bytes.
     """
     rows = _ranks(fabric)
     count, lids = len(rows), fabric.endport_lid[rows].tolist()

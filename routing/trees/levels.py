@@ -127,8 +127,9 @@ class _Comparison:
     def best(self, orders: Iterable[npt.NDArray[np.int32]], best: TreeOrder | None = None) -> TreeOrder | None:
         """Return the best of the given orders (int32[S] each) and of ``best``.
 
-        The first criterion is whether paths are more than two hops longer than the shortest.  The flow on longer paths
-        follows, and then the senders at leaves that are torn apart.
+        The criteria are, in this order: whether some path is more than two hops longer than the shortest path; the flow
+        on paths longer than the shortest; and the number of senders at torn leaves
+        (:func:`~routing.trees.switch_orders.torn_leaves`).
         """
         least = None if best is None else self._rank(best.position)
         for position in orders:

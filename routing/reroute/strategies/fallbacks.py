@@ -79,10 +79,10 @@ def _may_rebuild(progress: Progress, _: Certificate, budget: Budget) -> bool:
 
 
 def trace_dependencies(context: RerouteContext, progress: Progress) -> Progress:
-    """Repair the columns that failed; new paths must close no cycle with the CDG edges that the current entries use.
+    """Repair the LFT columns whose repair failed before, with a trace of the CDG edges that the current entries use.
 
-    Earlier steps are restricted further: by edges that are reserved for the baseline tables, or that no path uses any
-    more.
+    New paths must close no cycle with the traced edges alone.  The earlier strategies also avoid cycles with edges that
+    are reserved for the baseline tables, and with edges that no path uses any more.
     """
     return _traced(context, progress, "all")
 
