@@ -21,8 +21,8 @@ from routing.numerals import count_noun
 from routing.tables import Routing
 
 _FOLLOWED, _OTHER = 1.0, 1000.0
-"""Search cost of a suspected channel, and of any other channel.  So a search prefers loops with few other channels,
-then short loops.
+"""Search costs: of a suspected channel, and of any other channel.  With these costs a search prefers loops with few
+unsuspected channels, then short loops.
 """
 _LOOPS = 8
 
@@ -62,7 +62,7 @@ class SuspectTurns:
     Attributes
     ----------
     loops
-        The loops, the most certain ones first.
+        The loops: first those of which all channels are suspected.
     elsewhere
         Suspected channels that are not on any credit loop: congestion, or traffic blocked by a deadlock elsewhere.
     """
@@ -76,8 +76,18 @@ def suspect_loops(
 ) -> SuspectTurns:
     """Find credit loops through suspected channels (channels whose counters are as in a deadlock).
 
-    The loops that consist of suspected channels only come first.  Then the result has one loop for each other suspected
-    channel: the loop with the fewest unsuspected channels; among several, the shortest.
+    The loops that consist of suspected channels only come first.  Each further loop leads through a suspected channel
+    that no earlier loop has: the loop with the fewest unsuspected channels; among several, the shortest.  At most eight
+    loops are returned.
+
+    Parameters
+    ----------
+    fabric, routing
+        The fabric and its tables.
+    suspected
+        int32[N], numbers of the suspected channels.
+    threads
+        Worker threads.
 
     Notes
     -----
@@ -107,6 +117,8 @@ def suspect_loops(
 def _complete_loops(graph: DependencyGraph, hit: npt.NDArray[np.bool_]) -> list[list[int]]:
     """Return the shortest loops that consist of suspected channels only, such that no two of these loops share a
     channel.
+
+    ``hit`` holds for each vertex of ``graph`` whether its channel is suspected and the vertex is on a cycle.
     """
     found: list[list[int]] = []
     free = hit.copy()
@@ -120,8 +132,10 @@ def _complete_loops(graph: DependencyGraph, hit: npt.NDArray[np.bool_]) -> list[
 
 
 def _same_channels(graph: DependencyGraph, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Return the numbers of the vertices on any VL that have the channels of the given vertices.  All VLs count,
-    because the counters of a port do not distinguish VLs.
+    """Return the vertices of a dependency graph whose channel is the channel of one of the vertices ``numbers``.
+
+    A vertex is a channel on a VL.  The result has every VL of these channels, because the counters of a port do not
+    distinguish VLs.
     """
     channels = np.unique(np.array(numbers) % graph.channels)
     return (channels[:, None] + graph.channels * np.arange(graph.vls)).ravel()
@@ -130,7 +144,10 @@ def _same_channels(graph: DependencyGraph, numbers: Sequence[int]) -> npt.NDArra
 def _loop_through(
     graph: DependencyGraph, number: int, hit: npt.NDArray[np.bool_], on_cycle: npt.NDArray[np.bool_]
 ) -> list[int]:
-    """Return the loop through a channel with the fewest unsuspected channels; the channel must be on a cycle."""
+    """Return the loop with the fewest unsuspected channels through the vertex ``number``, which must be on a cycle.
+
+    ``hit`` marks the vertices whose channels are suspected; ``on_cycle`` marks the vertices on a cycle.
+    """
     part = graph.among(on_cycle)
     whole, cost = part.to_igraph(), np.where(hit[part.to], _FOLLOWED, _OTHER)
     ends = sorted(set(whole.predecessors(number)))

@@ -46,15 +46,15 @@ class Unreachable:
     Attributes
     ----------
     pairs
-        Undelivered pairs within one connected component of the fabric.
+        Number of undelivered pairs whose switch and LID are in one connected component of the fabric.
     first
-        The first few of these pairs, with names.
+        The first few pairs that ``pairs`` counts, with names.
     looping
-        Pairs (within a component or not) whose route ends in a forwarding loop.
+        Number of pairs whose route ends in a forwarding loop, whether switch and LID are in one component or not.
     dropped
-        Pairs with a complete route on which the SL2VL tables drop the SL in use (VL 15).
+        Number of pairs with a complete route on which the SL2VL tables drop the SL in use (VL 15).
     expected
-        Pairs in different components, which no tables can connect.
+        Number of pairs in different components, which no tables can connect.
     first_expected
         The first few pairs in different components, with names.
     unattached
@@ -88,8 +88,9 @@ class Unreachable:
 
 
 def unreachable(fabric: Fabric, routing: Routing, found: Findings) -> Unreachable:
-    """Return the undelivered traffic that the analysis counted, with the names of the first few pairs.  Cost: O(S L) if
-    there is undelivered traffic, else none.
+    """Return the undelivered traffic with the names of the first few pairs.
+
+    ``found`` holds the findings of the analysis of the tables.  Cost: O(S L) if some traffic is undelivered, else none.
     """
     nowhere = np.flatnonzero((fabric.lids.endport >= 0) & (fabric.lids.switch < 0))
     return Unreachable(
@@ -104,7 +105,11 @@ def unreachable(fabric: Fabric, routing: Routing, found: Findings) -> Unreachabl
 
 
 def _name_pairs(fabric: Fabric, routing: Routing, found: Findings, *, same_part: bool) -> tuple[Pair, ...]:
-    """Return the first few undelivered pairs, either within a connected component or between components."""
+    """Return the first few undelivered pairs of switch and LID.
+
+    The pairs are within a connected component of the fabric if ``same_part``, else between components.  ``found`` holds
+    the findings of the analysis of the tables.
+    """
     lids = fabric.lids
     pairs: list[Pair] = []
     for lid in np.flatnonzero(lids.switch >= 0).tolist():

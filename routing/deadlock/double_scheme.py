@@ -220,7 +220,8 @@ def _shift(
     """Choose a substitute for each SL of the old tables, among the SLs that neither the old nor the new tables use.
     With the substitutes, packets to the second set of LIDs use separate VLs.
 
-    Returns None if there are not enough free SLs, or not enough VLs for them.
+    ``gone`` (int64[K]) lists LIDs that no port has any more.  Returns None if there are not enough free SLs, or if
+    their VLs exceed ``max_vls``.
     """
     mine, theirs = (_used(fabric, routing, gone) for routing in (old, new))
     free = [sl for sl in range(16) if sl not in {*mine, *theirs}]
@@ -237,7 +238,9 @@ def _vls_over(routing: Routing, sls: Sequence[int]) -> int:
 
 
 def _above(fabric: Fabric, old: Routing, new: Routing, gone: npt.NDArray[np.int64]) -> int:
-    """Return the lowest VL above all VLs that the old and the new tables use."""
+    """Return the lowest VL above all VLs that packets of the old and the new tables use.  ``gone`` lists LIDs that no
+    port has any more.
+    """
     return max(_vls_over(routing, _used(fabric, routing, gone)) for routing in (old, new))
 
 
@@ -277,10 +280,10 @@ class _Scheme:
         )
 
     def _apart(self, old: Routing, new: Routing, shift: dict[int, int]) -> Routing:
-        """Return the old tables with SLs that keep old packets apart from new ones.
+        """Return the old tables with substitute SLs, which keep packets of the old tables apart from packets of the new
+        ones.
 
-        The difference between an old SL and its replacement is ``shift``.  Packets with the replaced SLs use VLs that
-        no other packets use.
+        ``shift`` holds the substitute of each SL.  Packets with a substitute SL use VLs that no other packets use.
         """
         sl = np.arange(16, dtype=np.uint8)
         sl[list(shift)] = list(shift.values())
@@ -289,8 +292,9 @@ class _Scheme:
     def _sls(self, new: Routing, apart: Routing) -> npt.NDArray[np.uint8]:
         """Return an SL table for the steps in which only the first set of LIDs has its new routes.
 
-        The result holds the new SLs for the first set of LIDs, and substitute SLs for the second set.  If the old or
-        the new SL table has rows for senders, the result has such rows too.
+        The result holds the SLs of ``new`` for the first set of LIDs.  For the second set it holds the substitute SLs
+        of ``apart``, the old tables with substitute SLs.  If the old or the new SL table has rows for senders, the
+        result has such rows too.
         """
         sls = new.service_levels, apart.service_levels
         rows = max(each.rows for each in sls)
@@ -304,8 +308,9 @@ class _Scheme:
         return sls.with_rows(rows)
 
     def _sl2vl(self, base: Routing, old: Routing, new: Routing, shift: dict[int, int]) -> npt.NDArray[np.uint8]:
-        """Return the SL2VL tables of ``base`` with the substitute SLs added.  The substitute SLs use VLs that no other
-        SL uses.
+        """Return the SL2VL tables of ``base`` with the substitute SLs of ``shift`` added.
+
+        Packets with a substitute SL use VLs that no other packets use.
         """
         if not shift:
             return base.sl2vl

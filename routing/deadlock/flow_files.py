@@ -105,7 +105,8 @@ def _endport(fabric: Fabric, word: str, path: str | Path, line: int) -> tuple[in
 
 def _rate(word: str, path: str | Path, line: int) -> Fraction:
     try:
-        # Fraction accepts exponents, and would expand "1e-999999999" to a number with that many digits.  Therefore this
+        # A rate with an exponent is refused, because Fraction would expand "1e-999999999" to a number of a billion
+        # digits.
         # pattern excludes exponents.
         rate = Fraction(word) if _RATE.fullmatch(word) else Fraction(0)
     except ZeroDivisionError:

@@ -30,9 +30,9 @@ class LostLids:
         int32[L], row in ``sl`` of the switch that delivered the LID, -1 if unknown.  Used only if SLs depend on the
         sender's switch.
     sl
-        The old SLs.  Those by switch have a row for each switch of that time.
+        The SLs of the old tables.  SLs that depend on the sender's switch have a row for each switch of the old fabric.
     known
-        bool[L], whether the LID had an owner then.
+        bool[L], whether the LID had an owner in the old fabric.
     name
         Name of the former owner of each LID that is gone, by LID.
     """
@@ -45,8 +45,9 @@ class LostLids:
 
     @classmethod
     def unknown(cls, fabric: Fabric, sl: Bytes) -> LostLids:
-        """Return a record of lost LIDs for the case that only the SL table is known (in the rows of the fabric), but
-        not the former owners.
+        """Return a record of lost LIDs if the former owners are unknown.
+
+        ``sl`` is the SL table of the old routing, with a row for each switch of ``fabric`` if SLs depend on the switch.
         """
         count = len(fabric.lids)
         sls, nowhere = ServiceLevels.of(sl, fabric.switches), np.full(count, -1, np.int32)
@@ -81,7 +82,7 @@ class LostLids:
         return senders.any_of(np.where(asked, masks, np.uint16(0)))
 
     def reply_sls(self, lid: int, sender: int) -> set[int]:
-        """Return the SLs of replies that the owner of LID ``sender`` sends to a LID that is gone (``lid``)."""
+        """Return the SLs of replies from the owner of LID ``sender`` to ``lid``, a LID that no port has any more."""
         if not self.known[sender]:
             return set()
         sl, row = self.sl.matrix, int(self.sl.row_of(self.switch[[lid]], np.array([lid]))[0])

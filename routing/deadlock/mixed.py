@@ -118,8 +118,8 @@ class Mixture:
     def removed(self, switch: npt.NDArray[np.int64], lid: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return bool[N], which of N entries the new tables only remove, because their LID is gone or unreachable.
 
-        The entries are named by ``switch`` and ``lid``.  Removing an entry adds no dependencies, because a part of the
-        old routes remains.  So it is safe at any time.
+        The entries are named by ``switch`` and ``lid``.  Removing an entry is safe at any time: packets are dropped at
+        its switch, so no dependency is added.
         """
         target, part = self.fabric.lids.switch[lid], self.fabric.component
         apart = (target < 0) | (part[switch] != part[target])
@@ -168,7 +168,7 @@ class Mixture:
         return enter
 
     def plain(self) -> Routing:
-        """Return the old forwarding tables, with the first SL and SL2VL tables, as one routing."""
+        """Return the old forwarding tables as one routing, with the first of the SL tables and of the SL2VL tables."""
         return Routing(self.before, self.sl[0].table, self.sl2vl[0], 1, 1, Provenance("before"))
 
     def without(self, lids: npt.NDArray[np.int64]) -> Mixture:
@@ -242,7 +242,7 @@ class MixedGraphs:
     """Dependency graphs of mixed tables, for each selection of traffic: with or without replies, with or without
     switch-to-switch traffic.
 
-    Only the LFT columns that change are traced with mixed entries; one trace of the old tables covers the other
+    Only the LFT columns that change are traced with mixed entries; one trace of the old tables covers the unchanged
     columns.  If SLs or SL2VL tables differ, all columns are traced with mixed entries.
     """
 
@@ -296,8 +296,9 @@ class MixedGraphs:
     ) -> npt.NDArray[np.bool_]:
         """Return bool[K], the LIDs whose columns can change now without a cycle in the CDG of any VL.
 
-        LIDs are checked one after the other.  A LID is admitted if its mixed entries close no cycle with the
-        dependencies that exist already and those of the LIDs admitted before.
+        LIDs are checked one after the other.  A LID is admitted if its mixed entries close no cycle with other
+        dependencies.  These are the dependencies of the mixed tables of this object, and those of LIDs admitted
+        earlier.
 
         Traffic from or to CAs and routers counts; packets must not change their VLs.  ``before`` and ``after`` are the
         tables to mix, uint8[S, L] each.
@@ -305,7 +306,7 @@ class MixedGraphs:
         Raises
         ------
         ValueError
-            The existing dependencies have a cycle.
+            The dependencies of the mixed tables of this object have a cycle.
         """
         dependencies = self._dependencies(replies, False)
         order = self._topological_order(dependencies, DATA_VLS)
@@ -343,10 +344,11 @@ class MixedGraphs:
         return DependencyGraph.of_masks(channels, vl_masks(self._dep(False, switch_pairs), replies=replies))
 
     def _dep(self, replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
-        """Return the VLs on which each CDG edge is used by any traffic, from a cache.
+        """Return the VLs on which each CDG edge is used by packets of the mixed tables.  The result is cached.
 
-        The result is uint32[edges] with replies included in the high half.  If packets change their VL, it is
-        uint16[edges, V], the next VLs of each edge by its first VL, with or without replies.
+        If packets keep their VL, the result is uint32[edges]: the low 16 bits for requests, the high 16 bits for
+        requests and replies.  If packets change their VL, it is uint16[edges, V]: for each VL before the edge, the VLs
+        after it.
         """
         if (replies, switch_pairs) not in self._deps:
             dep = self._part(replies, False, True) | self._part(replies, True, switch_pairs)
@@ -355,7 +357,9 @@ class MixedGraphs:
         return self._deps[replies, switch_pairs]
 
     def _plain_dep(self, replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
-        """Return the VLs on which paths by the old tables use each CDG edge."""
+        """Return the VLs on which packets of the old tables use each CDG edge.  The result has the shape of
+        :meth:`_dep`.
+        """
         assert self._plain is not None
         where, threads = (self._mixture.fabric, self._plain, self._slots), self._threads
         if self._fixed:
@@ -370,10 +374,10 @@ class MixedGraphs:
         return vls.dep if switch_pairs else trace_vls_endports(*where, vls, replies=replies, threads=threads)
 
     def _part(self, replies: bool, switches: bool, switch_pairs: bool) -> npt.NDArray[Any]:
-        """Return the VLs on which packets use each CDG edge, if they may meet mixed entries on their path.
+        """Return the VLs on which each CDG edge is used by packets to LIDs whose LFT columns change.
 
-        Either the packets to LIDs of switches or the packets to all other LIDs are traced.  The result is uint32[edges]
-        with replies included in the high half, or uint16[edges, V] if packets change their VL.
+        If ``switches``, the packets to LIDs of switches are traced, else the packets to all other LIDs.  The result has
+        the shape of :meth:`_dep`.
         """
         key = replies, switches, switch_pairs
         if key not in self._parts:

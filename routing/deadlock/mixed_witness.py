@@ -34,8 +34,8 @@ class MixedTurn:
     entry
         Tables with the entry that sends the traffic over the channel, at the switch where the channel begins.
     following
-        Tables with the entry that sends the traffic on to the loop's next channel, at the switch where this channel
-        ends.
+        Tables with the entry that sends the traffic to the loop's next channel, at the switch where ``turn``'s channel
+    ends.
     """
 
     turn: Turn
@@ -210,7 +210,11 @@ class _Finder:
         raise LookupError(f"no traffic takes the turn {here} to {then}")
 
     def _lids(self, first: int, second: int, *, only_endports: bool) -> list[int]:
-        """Return the LIDs for which an old or new entry leads over each of the two channels."""
+        """Return the LIDs for which some old or new entry leads to channel ``first``, and some entry leads to channel
+        ``second``.
+
+        If ``only_endports``, LIDs of switches are left out.
+        """
         mixture = self._mixture
         takes = ~mixture.of_switch if only_endports else np.ones(len(mixture.of_switch), bool)
         for channel in (first, second):
@@ -257,14 +261,17 @@ class _Finder:
         return sorted(sls)
 
     def _uses_vl(self, sl: int, vl: int) -> bool:
-        """Return whether packets with the given SL may use the given VL.  The result is always True if VLs change along
-        a path.
+        """Return whether packets with the given SL may use the given VL.
+
+        The result is always True if VLs change along a path: the search for the path checks VLs exactly.
         """
         return any(table.ndim > 1 or int(table[sl]) == vl for table in self._mixture.sl2vl)
 
     def _takes(self, sender: Sender, sl: int, lid: int, here: At, then: At) -> bool:
-        """Return whether some choice of old and new entries leads a packet over the virtual channel ``here`` and then
-        over ``then``.
+        """Return whether a packet can use the virtual channel ``here`` and then ``then``, by some choice of old and new
+        entries.
+
+        The packet has SL ``sl``, and goes from ``sender`` to ``lid``.
         """
         begin = list(self._steps(sender.switch, sender.port, sl, lid))
         seen, left = set(begin), list(begin)
@@ -293,8 +300,7 @@ class _Finder:
 def black_holes(
     fabric: Fabric, lft: Bytes, switches: npt.NDArray[np.int64], lids: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
-    """Return bool[N], which of N entries drop packets although a switch of the same connected component delivers the
-    LID.
+    """Return bool[N], whether each of N entries drops packets for a LID of the connected component of its switch.
 
     ``lft`` is uint8[S, L].  ``switches`` and ``lids`` name the entries, int64[N] each.  Cost: O(N).
     """

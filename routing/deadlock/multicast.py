@@ -97,7 +97,7 @@ def is_free_of_loops(unicast: Cdg, edges: npt.NDArray[np.bool_], vl: int, *, thr
 
 
 def _together(unicast: Cdg, edges: npt.NDArray[np.bool_], vl: int) -> npt.NDArray[np.uint16]:
-    """Return uint16[edges], 1 for each given edge and for each edge of unicast packets on a VL."""
+    """Return uint16[edges], 1 for each CDG edge that ``edges`` marks or that unicast packets use on a VL, else 0."""
     return ((unicast.masks >> vl & 1) | edges).astype(np.uint16)
 
 

@@ -104,8 +104,9 @@ class Flows:
     def limits(self) -> tuple[tuple[int | None, tuple[tuple[int, int], ...]], ...]:
         """Return groups of flows that share a capacity, as (link, users).
 
-        Each user is (flow, index of the link in its path).  The flows of a cable with several links in use are a
-        further group.  Its link is None, and its capacity is the capacity of the first user's link.
+        There is a group for each link in use.  There is also a group, with link None, for each cable of which several
+        links are in use; its capacity is that of the first user's link.  Each user is (flow, index of the link in its
+        path).
         """
         users: list[list[tuple[int, int]]] = [[] for _ in self.names]
         for number, flow in enumerate(self.flows):
@@ -247,7 +248,7 @@ def _iterate(flows: Flows, capacity: tuple[Fraction, ...]) -> Iteration:
 
 
 def _short(value: Fraction) -> Fraction:
-    """Return a fraction unchanged if its denominator has at most 512 bits; else round it up to such a denominator."""
+    """Return a fraction, rounded up to a denominator of at most 512 bits if its denominator is longer."""
     if value.denominator.bit_length() <= _BITS:
         return value
     return Fraction(-(-(value.numerator << _BITS) // value.denominator), 1 << _BITS)
@@ -298,7 +299,7 @@ def max_min(demands: Sequence[Fraction], room: Fraction) -> list[Fraction]:
 def _pause(flows: Flows, fair: Sequence[Sequence[Fraction]], rates: Sequence[Fraction]) -> dict[int, Fraction]:
     """Run stage 2: return the probability that each link pauses; links that never pause are left out.
 
-    All links that feed link i get the largest probability of any of them.
+    Every link that feeds a link i gets the largest probability that is computed for any feeder of i.
     """
     position = [{link: at for at, link in enumerate(flow.links)} for flow in flows.flows]
     worst: dict[int, Fraction] = {}

@@ -20,10 +20,10 @@ from routing.deadlock.mixed_cdg import LidColumns, Masks, MixedDependencies, Ord
 from routing.deadlock.update_schedule import MOST_ROUNDS, UpdateSchedule
 
 MOST_FOLLOWED = 1 << 21
-"""Largest number of entries (switches times LIDs) that are checked for loops; further LIDs are drained."""
+"""Largest number of entries (switches times LIDs) that are checked for loops.  LIDs beyond this number are drained."""
 DRAINED = 64
-"""Part of all entries that may be removed for some rounds: 1/64.  If more entries are broken in the old tables, as many
-entries as these may be removed.
+"""An update schedule may remove 1 / DRAINED of all entries until their new entries are written.  If the old tables have
+more entries that lead nowhere, as many entries as those may be removed.
 """
 
 Mask = npt.NDArray[np.bool_]
@@ -110,7 +110,10 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
 
 
 def most_drained(mixture: Mixture, changes: Changes) -> int:
-    """Return the number of entries that an update schedule may remove for some rounds, see :data:`DRAINED`."""
+    """Return the number of entries that an update schedule may remove until their new entries are written.
+
+    See :data:`DRAINED`.
+    """
     broken = ~changes.old_was_routed & ~changes.removed
     return max(int(np.count_nonzero(broken)), mixture.before.size // DRAINED)
 
@@ -139,7 +142,8 @@ def _rounds_without_drain(
         return rounds, taken
     strict, deep = write_rounds(waiting.slots, columns.next_channels, outward=True)
     rounds, last = np.where(taken[:, None], rounds, strict), np.where(taken, last, deep)
-    # The last check admits one LID after the other.  The LIDs that were admitted above come first, so they are admitted
+    # LIDs are admitted one after the other, in the order of the list. LIDs that the first check admitted come first, so
+    # they are admitted again.
     # again.
     position = np.argsort(~taken, kind="stable")
     return rounds, _admitted(waiting, columns, base, order, rounds, position[last[position] <= MOST_ROUNDS])

@@ -169,7 +169,7 @@ def _uniform_row(routing: Routing) -> npt.NDArray[np.uint8]:
 
 
 def _by_turns(fabric: Fabric, lids: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return the LIDs in an order that takes one LID of each switch, then a second one of each, and so on."""
+    """Return the LIDs in rounds: one LID of each switch, then a second LID of each switch, and so on."""
     switch = fabric.lids.switch[lids]
     by_switch = np.argsort(switch, kind="stable")
     start = np.searchsorted(switch[by_switch], switch[by_switch])

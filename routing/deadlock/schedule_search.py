@@ -92,7 +92,8 @@ def find_schedule(
 def _base(waiting: MixedDependencies, known: Cdg | None) -> Masks | None:
     """Return uint32[edges], the union of the dependencies of the old tables alone and of the new tables alone.
 
-    Paths that mix old and new entries are not included.  Packets may use any SL that is in use.
+    ``known`` is this union if it has been computed already, else None.  Paths that mix old and new entries are not
+    included.  Packets may use any SL that is in use.
 
     Returns None if the tables are large and nearly all of their columns change, because the trace would take too long.
     """
@@ -101,7 +102,7 @@ def _base(waiting: MixedDependencies, known: Cdg | None) -> Masks | None:
     mixture, rest = waiting.mixture, None if known is None else known.masks.astype(np.uint32)
     if rest is None:
         lids = _followed(mixture, replies=waiting.replies)
-    else:  # Entries that are only removed are old entries with old SLs, so their dependencies are in `known` already.
+    else:  # Entries that are only removed are old entries with old SLs, so `known` contains their dependencies.
         changes = Changes.of(mixture)
         lids = np.union1d(changes.lid[~changes.removed], _with_other_sls(mixture, replies=waiting.replies))
     if len(lids) * mixture.fabric.switches > MOST_FOLLOWED:
@@ -131,8 +132,8 @@ def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]
 def _searched(waiting: MixedDependencies, new: Routing, schedule: UpdateSchedule | None) -> UpdateSchedule | None:
     """Find rounds that close no cycle with the dependencies of unchanged columns.  This takes a trace of all tables.
 
-    ``schedule`` holds the rounds that :func:`rounds_per_lid` found; None if it found none.  It is preferred to rounds
-    with a removal.
+    ``schedule`` holds the rounds that :func:`rounds_per_lid` found; None if that function found none.  These rounds are
+    preferred to rounds that remove old entries.
     """
     lids = _followed(waiting.mixture, replies=waiting.replies)
     if len(lids) * waiting.mixture.fabric.switches > MOST_FOLLOWED:
@@ -146,7 +147,7 @@ def _searched(waiting: MixedDependencies, new: Routing, schedule: UpdateSchedule
 class _ScheduleSearch:
     """Search for update rounds that are safe for all changed LIDs together.
 
-    If this fails for one LID, there is no result.
+    A method returns None if its rounds are unsafe for any LID.
     """
 
     def __init__(self, waiting: MixedDependencies, columns: LidColumns) -> None:
@@ -156,7 +157,7 @@ class _ScheduleSearch:
     def at_once(self, base: Masks) -> UpdateSchedule | None:
         """Find rounds that wait only for acknowledgements.
 
-        Returns None if their dependencies close a cycle with those in ``base`` (uint32[edges]).
+        Returns None if the dependencies of mixed entries close a cycle with the dependencies ``base`` (uint32[edges]).
         """
         waiting, columns = self._waiting, self._columns
         if self._last.max(initial=1) == 1:
@@ -167,11 +168,11 @@ class _ScheduleSearch:
         return None if order is None else self._one_by_one(base, order)
 
     def _one_by_one(self, base: Masks, order: Orders) -> UpdateSchedule | None:
-        """Find rounds by checking one LID after the other.  Returns None if a LID closes a cycle with the LIDs before
-        it.
+        """Find rounds by checking one LID after the other.
 
-        In a first attempt, switches are written in a fixed order (nearest to the LID first) only where a forwarding
-        loop is possible.  LIDs that fail are tried again with this order for all their switches.
+        Returns None if a LID closes a cycle with the LIDs before it.  Within the rounds, a switch is written after
+        another only where a forwarding loop is possible.  LIDs that fail are tried again with all switches in order of
+        their distance from the LID, nearest first.
         """
         rounds, last = self._rounds, self._last
         for outward in (False, True):
@@ -202,8 +203,8 @@ class _ScheduleSearch:
         return self._schedule(self._rounds, dependencies=True)
 
     def searched(self, unchanged: Masks, new: Routing) -> UpdateSchedule | None:
-        """Search with :func:`~routing.deadlock.update_plan.find_plan` for rounds that wait until packets have left the
-        fabric.
+        """Search for rounds that wait until packets have left the fabric, with
+        :func:`~routing.deadlock.update_plan.find_plan`.
         """
         waiting, columns = self._waiting, self._columns
         mixture, dependencies = waiting.mixture, unchanged.copy()
@@ -236,7 +237,7 @@ class _ScheduleSearch:
         return trace(waiting.mixture.fabric, tables, waiting.slots, waiting.bits, threads=waiting.threads).hops
 
     def _schedule(self, rounds: Bytes, *, dependencies: bool) -> UpdateSchedule:
-        # Dividing flat indices is much faster than calling nonzero on two dimensions.
+        # Dividing flat indices is much faster than numpy's nonzero on a matrix.
         column, switch = np.divmod(np.flatnonzero(rounds), rounds.shape[1])
         off = np.zeros(len(column), np.uint8)
         return UpdateSchedule(switch, self._columns.lids[column], rounds[column, switch], off, 2 if dependencies else 0)

@@ -50,7 +50,10 @@ def lid_name(fabric: Fabric, lid: int) -> str:
 
 
 def service_level(fabric: Fabric, routing: Routing, sender: Sender, lid: int) -> int | None:
-    """Return the SL of a request from a sender to a LID; None if SLs depend on the sender's LID and it has none."""
+    """Return the SL of a request from a sender to a LID.
+
+    Returns None if SLs depend on the sender's LID and the sender has no LID.
+    """
     sls = routing.service_levels
     if sls.by_source_lid and not sender.lid:
         return None

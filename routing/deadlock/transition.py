@@ -37,11 +37,9 @@ _ANY_ORDER = {
     "drained": "the steps avoid this loop, which can form if switches are written in any order:",
     "unsafe": "this loop can form if switches are written in any order:",
 }
-"""Line before the credit loop of a mixture, by verdict."""
+"""Line that a report prints before the credit loop of mixed tables, by verdict."""
 NAMED = 5
-"""Largest number of forwarding loops, and of entries that drop packets, that a report describes.  Further ones are only
-counted.
-"""
+"""Largest number of forwarding loops, and of entries that drop packets, that a report describes.  All are counted."""
 
 
 @dataclass(frozen=True)
@@ -269,8 +267,8 @@ class _TransitionSearch:
         return _Outcome("unsafe", None, drain, f"{why}, nor a Double Scheme: {lacking}")
 
     def _incompatible_sl_vl(self) -> str:
-        """Return why no order of writing can be safe: the SLs or SL2VL tables of one set of tables form a loop on the
-        routes of the other set.
+        """Return why no order of writing can be safe: with the SLs and SL2VL tables of both sets of tables, the routes
+        of one set alone form a credit loop.
 
         Returns "" if there is no such obstacle.
         """
@@ -318,7 +316,10 @@ def _drops(mixture: Mixture, whole: Round) -> Drops:
 def _name_drops(
     mixture: Mixture, whole: Round, old: npt.NDArray[np.bool_], new: npt.NDArray[np.bool_]
 ) -> Iterator[str]:
-    """Yield descriptions of the first few entries that drop packets, those of the new tables first."""
+    """Yield descriptions of the first few entries that drop packets, new entries before old ones.
+
+    ``old`` and ``new`` mark the entries of ``whole`` whose old or new port drops packets.
+    """
     fabric, left = mixture.fabric, NAMED
     for lft, where, which in ((mixture.after, new, "new"), (mixture.before, old, "old")):
         for k in np.flatnonzero(where)[:left].tolist():

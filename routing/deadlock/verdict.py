@@ -35,9 +35,9 @@ class Verdict:
         The proof of the tables as known.  If ``any_sl``, the proof of the tables with all packets on one VL.  If
         ``loops`` is "unknown", the check of the tables with assumed values, which then proves nothing.
     any_sl
-        Whether the proof takes all packets to share one VL, because SLs or SL2VL tables are unknown.  Then it is valid
-        for any SLs and SL2VL tables.
-    possible_loop
+        Whether ``proof`` assumes that all packets share one VL, because SLs or SL2VL tables are unknown.  A certificate
+        of
+    such a proof is valid for any SLs and SL2VL tables. possible_loop
         If ``loops`` is "unknown", a credit loop that may exist.
     assumed
         If ``loops`` is "unknown", the assumed value of each unknown item; else empty.
@@ -99,10 +99,10 @@ def is_known(routing: Routing) -> bool:
 
 
 def worst_case(routing: Routing) -> Routing:
-    """Return tables for the worst case: the tables themselves if the VLs of all packets are known, else with all
-    packets on one VL.
+    """Return tables for the worst case of unknown SLs and VLs.
 
-    If the returned tables are free of credit loops, the tables are free of them whatever the SLs and VLs are.
+    If the VLs of all packets are known, the result is ``routing`` itself.  Otherwise all packets share one VL.  If
+    these tables are free of credit loops, tables with the real SLs and VLs are free of credit loops, too.
     """
     return routing if is_known(routing) else on_one_vl(routing)
 

@@ -220,7 +220,8 @@ def _candidates(
 ) -> Iterator[Traffic]:
     """Yield traffic that uses the virtual channel ``here`` and then ``following``.
 
-    Of sender and receiver, at least ``endports`` (0, 1 or 2) are CAs or routers.
+    At least ``endports`` (0, 1 or 2) of the sender and the receiver are CAs or routers.  The packets are requests, or
+    replies if ``reply``.
     """
     channels, lids = fabric.channels, fabric.lids
     first, second = here[0], following[0]
@@ -244,7 +245,10 @@ def _candidates(
 
 
 def _able(fabric: Fabric, routing: Routing, lid: int, vl: int, *, reply: bool) -> npt.NDArray[np.bool_]:
-    """Return bool[S], switches at which traffic to a LID may use a VL; all switches if VLs change from hop to hop."""
+    """Return bool[S], the switches at which packets to a LID may enter on VL ``vl``.
+
+    All switches are returned if VLs change from hop to hop.  The packets are requests, or replies if ``reply``.
+    """
     sls, target = routing.service_levels, fabric.lids.switch
     if not routing.sl_to_vl.uniform:
         return np.ones(fabric.switches, bool)
@@ -257,7 +261,9 @@ def _able(fabric: Fabric, routing: Routing, lid: int, vl: int, *, reply: bool) -
 
 
 def _levels(fabric: Fabric, routing: Routing, sender: Sender, lid: int, *, reply: bool) -> Iterator[int]:
-    """Yield the SL of a sender's packets to a LID: of its requests, or of its replies to the LID's owner."""
+    """Yield the SL of a sender's requests to a LID, or of its replies to the LID's owner if ``reply``; nothing if
+    unknown.
+    """
     if not reply:
         sl = service_level(fabric, routing, sender, lid)
         if sl is not None:
