@@ -133,7 +133,8 @@ def union_of_proven_dependencies(base: Fabric, tables: Sequence[Published], *, t
         union = functools.reduce(operator.or_, (cdg.onto(base) for cdg in cdgs))
         found = union.sorted(max(len(cdg.order) for cdg in cdgs), threads=threads)
     if found is None or not all("first_switches" in table.routing.provenance.options for table in tables):
-        # Only tables that follow an Up*/Down* order state the option that is read here; it names the switches at the
+        # Only tables of Up*/Down* engines have the option "first_switches", which names the switches at the top of the
+        # order.
         # top of the order.
         return found
     position = found.switch_order()

@@ -23,8 +23,8 @@ CHANNELS, NEAR_PEAK = 8, 0.99
 utilisation.
 """
 USERS, UPSTREAM = 24, 8
-"""Limits of the moves that are listed: number of LIDs for each channel, and number of switches in each subtree.  The
-LIDs and switches with the most flow are taken.
+"""Limits of the list of moves: the LIDs for each channel, and the switches in each subtree.  The LIDs and the switches
+with the most flow are taken.
 """
 CUTS, EDGES_FOR_CUTS = 150, 1_500_000
 """Largest number of minimum cuts, and largest number of CDG edges in the graphs of all cuts together."""
@@ -151,7 +151,11 @@ class BlockedMoves:
         return Room(vls, self._entries(cuts))
 
     def _wanted(self) -> dict[Wanted, float]:
-        """Return the blocked moves of the most loaded channels, with their flow, by the CDG edges that they add."""
+        """Return the blocked moves that would relieve the most loaded channels.
+
+        A move is identified by its VLs and by the CDG edges that it would add.  The value is the flow that all moves
+        with these VLs and edges would take off the most loaded channels.
+        """
         fabric, found = self.in_use.frame.repair_fabric, defaultdict[Wanted, float](float)
         utilisation = self.in_use.now.load * fabric.inverse_capacity
         peak = utilisation.max(initial=0)
@@ -163,7 +167,7 @@ class BlockedMoves:
         return found
 
     def _users(self, channel: int) -> list[ColumnTree]:
-        """Return the trees of the LIDs with the most flow on a channel."""
+        """Return the paths over a channel as one tree for each LID, for the LIDs with the most flow on the channel."""
         fabric, lft = self.in_use.frame.repair_fabric, self.in_use.tables.lft
         channels, switch = fabric.channels, int(fabric.channels.src[channel])
         uses = (lft[switch] == channels.port[channel]) & (fabric.lid_switch >= 0) & (fabric.weight > 0)
@@ -172,8 +176,10 @@ class BlockedMoves:
         return sorted(trees, key=lambda tree: (-tree.flow[switch], tree.lid))[:USERS]
 
     def _add_moves(self, found: dict[Wanted, float], tree: ColumnTree, switch: int, flow: int, relieved: int) -> None:
-        """Add to ``found`` the moves of a switch to other next hops towards the LID of ``tree``, if the CDG of the
-        switch's VLs forbids them so far.
+        """Add the blocked moves of a switch to ``found``: moves to another next hop that need a CDG edge not in use.
+
+        The moves are those of the paths to the LID of ``tree``.  They carry ``flow``, and avoid the channel
+        ``relieved``.
         """
         edges, masks = self.in_use.frame.base.channels.edges, self.in_use.dependencies.masks
         vls = ALL_VLS if self.in_use.rules.replies else self._vls_of(tree, switch)

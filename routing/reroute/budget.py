@@ -15,7 +15,7 @@ class Budget:
     ----------
     changes
         Changed entries for each missing entry.  If a strategy changes more, further strategies are tried.  Moves for
-        better balance may use up what the repair has left of this limit.
+        better balance may change entries as far as the repair stayed below this limit.
     rebuilt_lids
         Number of LIDs whose columns may be rebuilt; for more LIDs, it is faster to route from scratch.
     missing_entries

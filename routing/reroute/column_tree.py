@@ -12,7 +12,7 @@ import numpy.typing as npt
 from routing._kernels.repair import RepairFabric
 
 MORE_HOPS = 2
-"""Number of hops by which a new path may exceed the shortest path over a neighbour of its first switch."""
+"""Number of hops by which a new path may exceed the shortest path from its first switch to the LID."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class ColumnTree:
     def other_channels(
         self, switch: int, relieved: int, flow: int, load: npt.NDArray[np.int64], limit: int
     ) -> list[int]:
-        """Return the other channels by which a switch can reach the LID, without a loop and without exceeding a
+        """Return the channels to which a switch could move its path to the LID, without a loop and below a limit of
         utilisation.
 
         Parameters

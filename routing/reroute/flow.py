@@ -17,8 +17,8 @@ def flow_towards(
 ) -> npt.NDArray[np.int64]:
     """Return int64[C], the flow on each channel when every end port sends to every other end port.
 
-    Each pair exchanges :data:`WHOLE` units, times the weights of its two end ports.  If ``lids`` (bool[L]) is given,
-    only traffic towards these LIDs counts.
+    Each pair of end ports exchanges :data:`WHOLE` units of flow (a fixed number), times the weights of both end ports.
+    If ``lids`` (bool[L]) is given, only traffic towards these LIDs counts.
 
     Cost: O(S) for each LID that counts.
     """

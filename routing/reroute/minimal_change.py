@@ -12,10 +12,11 @@ from routing.fabric import NO_PORT, Fabric
 def fill_with_fewest_changes(fabric: Fabric, valid: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Return the LFTs (uint8[S, L]) with every missing entry filled and as few other entries changed as possible.
 
-    An entry is missing where ``valid`` (uint8[S, L]) is 255 although the switch can reach the LID.  The switch then
-    takes the path that changes the fewest entries, and among those the path with the fewest hops.  This is the minimum
-    if a column has one missing entry.  Several missing entries of a column are filled one after the other, the switch
-    nearest to the LID first.  A forwarding loop in ``valid`` stays unless a missing entry needs a switch of the loop.
+    An entry is missing where ``valid`` (uint8[S, L]) is 255 although the switch can reach the LID.  A switch with a
+    missing entry takes the path that changes the fewest entries, and among these paths one with the fewest hops.  This
+    is the minimum if a column has one missing entry.  Several missing entries of a column are filled one after the
+    other, the switch nearest to the LID first.  A forwarding loop in ``valid`` stays unless a missing entry needs a
+    switch of the loop.
 
     Notes
     -----

@@ -22,25 +22,22 @@ from routing.reroute.values import Published
 from routing.tables import Routing
 
 FURTHER_CHANGES = 6
-"""Limit of changed entries per missing entry in the last search.  That search runs if the loss of capacity stays high
-with fewer changes.
+"""Limit of changed entries per missing entry in the third and last search, which runs only if the loss of capacity is
+still high after the second one.
 """
 MOST_OF_TABLE = 100
-"""Divisor of the number of table entries: at most 1 % of all entries may move.  If :data:`FEW_ENTRIES` is more than 1
-%, this number of entries may move.
-"""
+"""Entries may move up to 1 / MOST_OF_TABLE of all entries, or up to :data:`FEW_ENTRIES` if that is more."""
 FEW_ENTRIES = 256
 TOLERANCE = 0.0075
 """Fraction by which the highest utilisation may exceed its goal.  A smaller excess is not worth a change of entries.
 """
 ENOUGH = (0.01, 0.02)
-"""Fractions by which the highest utilisation must exceed the goal before the second and the third search run.  These
-searches may change more entries.
-"""
+"""Fractions by which the highest utilisation must exceed the goal, so that the second or the third search runs."""
 FURTHER_TOLERANCE = 0.01
 """Fraction by which the highest utilisation exceeds the goal when the second and the third search end."""
 FURTHER_GAIN = 0.005
-"""Fraction by which a further search must lower the highest utilisation; if it lowers it less, its moves are discarded.
+"""Fraction by which a further search must lower the highest utilisation.  Otherwise the moves of the search are
+discarded.
 """
 LEAST_GAIN = 0.01
 """Fraction by which the all-to-all rate must grow before entries move in a fabric without broken entries."""

@@ -85,8 +85,8 @@ def spread(
 
     Re-routes after faults worsen the balance, and leave new links unused.  While there is no fault to repair, steps of
     this function restore the balance, a few entries at a time.  A step may use dependencies that the step before could
-    not use yet, see :mod:`routing.reroute.strategies.quiet`.  So a step may itself cost up to 2 % of the all-to-all
-    rate, if the next step gains more.  Every result is proven like any other.
+    not use yet, see :mod:`routing.reroute.strategies.quiet`.  A step may cost up to 2 % of the all-to-all rate, if the
+    next step gains more.  The tables of every step are proven.
 
     Steps may have released the dependencies of the baseline tables.  In that case, once the fabric is free of faults,
     further steps restore LFT columns of the baseline tables until all are restored.
@@ -154,7 +154,7 @@ def _is_safe(request: Request, baseline: Published) -> bool:
 
 def _rerouted(request: Request, precomputed: Precomputed | None) -> Rerouted:
     """Return the new tables of a re-route: the unchanged tables or the baseline tables if no repair is needed, else
-    repaired tables.  If that fails, or if stability ``fresh`` was requested, route from scratch.
+    repaired tables.  If the repair fails, or if the stability is ``fresh``, route from scratch.
     """
     if request.stability is Stability.FRESH:
         return _route_from_scratch(request, "asked for")
@@ -188,9 +188,9 @@ def _unchanged_or_baseline(request: Request) -> Rerouted | None:
     """Return tables that need no repair, or None if a repair is needed.
 
     If the fabric is free of faults again, the result is the baseline tables.  Without a baseline, the result is the
-    previous tables if no cable and no entry has changed.  If the tables have left the dependencies of the baseline, and
-    the baseline tables cannot replace them safely in one change, the tables are kept; :func:`spread` then returns to
-    the baseline in steps.
+    previous tables if no cable and no entry has changed.  The result is None, too, if rebalancing has released the
+    dependencies of the baseline and one change to the baseline tables would not be safe.  In that case :func:`spread`
+    returns to the baseline in steps.
     """
     before, baseline, tables = request.before, request.baseline, request.translated
     if baseline is not None:

@@ -219,7 +219,7 @@ def _drop_moved_lids(
     Returns
     -------
     same : bool
-        Whether every LID is delivered at the switch and port where it was.
+        Whether every LID is delivered at the switch and port that delivered it in the old fabric.
     none_new : bool
         Whether every LID that is delivered now was delivered at the same switch and port before.
     """

@@ -18,10 +18,11 @@ def reconnect_order(frame: BaseNumbering, dependencies: AcyclicCdg) -> AcyclicCd
     An orphan root is a switch that lost all its upward links.  It and the switches below it are cut off: they have no
     upward path to the root of their part, so that paths to other switches would have to go down and up again.
 
-    The repair moves a neighbour of the orphan root that is not cut off above it.  If hardly any path uses this
-    neighbour, no dependency in use is lost.  If no such neighbour exists, the cut-off switches are above switches that
-    are not cut off (for example, above a lost switch of a tree).  Then one of these lower switches is moved above all
-    cut-off ones.  Dependencies over lost channels are dropped where they conflict with the new order.
+    If the orphan root has a neighbour that is not cut off, the repair moves this neighbour above the orphan root.  No
+    dependency in use is lost if hardly any path uses the neighbour.  If no such neighbour exists, the cut-off switches
+    are above switches that are not cut off (for example, above a lost switch of a tree).  In that case one of these
+    lower switches is moved above all cut-off switches.  Dependencies over lost channels are dropped where they conflict
+    with the new order.
 
     Returns
     -------
@@ -62,12 +63,11 @@ def orphan_roots(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -
 def _attach_via_neighbour(
     repair_fabric: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, top: int, tops: int
 ) -> npt.NDArray[np.int32] | None:
-    """Move a neighbour of switch ``top`` to a position before ``top`` in the order.  Switch ``top`` has no upward link
-    so far.
+    """Move a neighbour of switch ``top``, which has no upward link, to a position right above ``top``.
 
-    The neighbour must have an upward path that does not lead through ``top``.
-
-    Returns the new position of each switch in the Up*/Down* order, or None if no such move is valid.
+    ``position`` (int32[S]) is the position of each switch in the Up*/Down* order, ``kept`` the dependencies that must
+    stay allowed, and ``tops`` the number of orphan roots.  The neighbour must have an upward path that does not lead
+    through ``top``.
     """
     near = _neighbours(repair_fabric, top)
     joining = near[~cut_off(repair_fabric, position)[near]]
@@ -83,12 +83,14 @@ def _attach_via_child(
 ) -> npt.NDArray[np.int32] | None:
     """Move all switches without an upward path right after a switch below them that has one.
 
-    Returns the new position of each switch in the Up*/Down* order, or None if no such move is valid.
+    ``tops`` is the number of orphan roots, ``kept`` the dependencies that must stay allowed.  Returns the new position
+    of each switch in the Up*/Down* order, or None if no such move is valid.
     """
     channels, is_cut_off = repair_fabric.channels, cut_off(repair_fabric, position)
     alive = repair_fabric.alive != 0
     into = np.flatnonzero(alive & is_cut_off[channels.src] & ~is_cut_off[channels.dst])
-    # A switch must stay after all switches above it in the Up*/Down* order.  So its earliest position is right after
+    # A switch must stay after all switches above it in the Up*/Down* order. Its earliest position is therefore right
+    # after the last switch above it.
     # the last of them.
     above = np.full(len(position), -1, np.int32)
     up = alive & ~is_cut_off[channels.dst] & (position[channels.dst] < position[channels.src])
@@ -122,9 +124,9 @@ def cut_off(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -> npt
 def _inverted(
     repair_fabric: RepairFabric, position: npt.NDArray[np.int32], is_cut_off: npt.NDArray[np.bool_], x: int
 ) -> npt.NDArray[np.intp]:
-    """Return the switches without an upward path (to the root) in their new order.
+    """Return the cut-off switches (those without an upward path to the root) in their new Up*/Down* order.
 
-    ``x`` comes first, then the switches on the upward path from ``x``, then the rest in their old order.
+    Switch ``x`` comes first, then the cut-off switches on its upward path, then all others in their old order.
     """
     path = [x]
     while True:
@@ -158,7 +160,7 @@ def _is_better(repair_fabric: RepairFabric, position: npt.NDArray[np.int32], kep
     """Return whether a new Up*/Down* order of the switches is valid and better than the old one.
 
     The new order is better if it has fewer orphan roots (switches without an upward link) than ``tops``.  The new order
-    is valid if no dependency in use leads down and then up in it.
+    is valid if no dependency in ``kept`` leads down and then up by this order.
     """
     return len(orphan_roots(repair_fabric, position)) < tops and kept.follows_switches(position)
 
@@ -174,7 +176,7 @@ def _moved_within_order(
     """Return a new Up*/Down* order in which switch ``x`` is right above switch ``top``, which has no upward link so
     far.
 
-    Both switches are placed as late as the other neighbours of ``top`` allow.
+    Both switches are placed as late as possible, but before the other neighbours of ``top`` (``others``).
     """
     key = position.astype(np.float64)
     key[top] = position[others].min(initial=len(position)) - 0.25

@@ -16,7 +16,6 @@ from routing.reroute.rebalance import LEAST_WORK, Utilisation
 from routing.tables import Routing
 
 ALL_VLS = 0xFFFF
-"""Mask of all VLs."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,7 +87,8 @@ def _proven(
     """Prove the tables.
 
     If ``order``, a topological order (int32[V, C]), is given, a proof that follows only the changed paths is tried
-    first. If that fails, all paths are traced.
+    first.  If that proof fails, all paths are traced.  ``increasing`` states that the previous dependencies are known
+    to follow this order.
     """
     request, routing, proof = context.request, replace(tables, provenance=_provenance(context)), None
     if order is not None:

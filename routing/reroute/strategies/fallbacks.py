@@ -31,9 +31,9 @@ class Fallback:
     step
         Function that tries to repair the columns that failed before.
     when
-        Function that returns whether to try the step while columns fail.
+        Function that returns whether to try the step.  It is called only while some columns fail.
     keeps_part
-        Whether the columns that the step repaired are kept even if others still fail.
+        Whether the columns that the step repaired are kept even if other columns still fail.
     """
 
     step: Callable[[RerouteContext, Progress], Progress]
@@ -66,9 +66,9 @@ def _by_source_helps(progress: Progress, certificate: Certificate, _: Budget) ->
 
 
 def prune_dependencies(context: RerouteContext, progress: Progress) -> Progress:
-    """Repair the columns that failed.  Unused CDG edges are removed first, on the VLs of these columns.
+    """Repair the columns that failed, after removing unused CDG edges on the VLs of these columns.
 
-    If this fails too, rebuild the columns, and prefer the previous entries.
+    If this repair fails, rebuild the columns, and prefer the previous entries.
     """
     done = repair_columns(context, progress, PRUNE_THEN_REPAIR)
     return replace(done, statistics=replace(done.statistics, pruned_lids=len(progress.failed)))

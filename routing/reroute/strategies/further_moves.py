@@ -49,26 +49,14 @@ LARGEST_TABLE = 1 << 18
 SEARCHES, TRIALS = 12, 16
 """Largest number of searches, and of vacated sets of dependencies that each search tries."""
 FEW_ENTRIES = 64
-"""Number of entries that each search may move, or 1 % of the table if that is less.  Half as many as are broken
-may always move.
+"""Number of entries that each search may move, or 1 % of the table if 1 % is less.  A search may always move half as
+many entries as the fault broke.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Tables after some searches.
-
-    Attributes
-    ----------
-    progress
-        The tables, and the dependencies that they use.
-    load
-        int64[C], the flow on each channel.
-    goal
-        The highest utilisation at which the searches end, as load times the kernel's inverse capacity.
-    most
-        Number of entries that a search may move.
-    """
+    """Tables after some searches for moves, with their load and the goal of the searches."""
 
     progress: Progress
     load: npt.NDArray[np.int64]
@@ -86,7 +74,7 @@ class State:
         return Utilisation(self.load, self.goal)
 
     def gains(self, load: npt.NDArray[np.int64]) -> bool:
-        """Return whether another load is less uneven, by more than half a percent of the highest utilisation."""
+        """Return whether another load (int64[C]) has a highest utilisation that is lower by at least half a percent."""
         return peak_of(load, self.progress.numbering) <= (1 - FURTHER_GAIN) * self.peak
 
 
@@ -96,16 +84,18 @@ def peak_of(load: npt.NDArray[np.int64], numbering: BaseNumbering) -> int:
 
 
 def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
-    """Return tables that lose less capacity than repaired ones; the repaired ones if they lose little more than needed.
+    """Return tables that lose less capacity than repaired tables, or the repaired tables if they lose little.
 
-    A route from scratch shows how much has to be lost.  It is computed if the repaired tables lose more than two points
-    above the goal of the search for balance.  If they lose more than two points above the better of both, entries move
-    in several searches until the loss is one point above it.
+    The highest utilisation of tables from scratch shows how much loss the fault makes necessary.  Such tables are
+    computed if the utilisation of the repaired tables is more than 2 % above the goal of the search for balance.  The
+    higher one of this goal and the utilisation from scratch is the new goal.  If the repaired tables are more than 2 %
+    above the new goal, entries move in several searches, until the utilisation is 1 % above the new goal.
 
     Notes
     -----
-    Cost: O(S L) if the loss is small.  Otherwise a route from scratch.  If entries move, up to :data:`SEARCHES` traces
-    of the tables, and for each of them a search of at most four million hops, and for :data:`TRIALS` sets two more.
+    Cost: O(S L) if the loss is small.  Otherwise a route from scratch.  If entries move, there are up to
+    :data:`SEARCHES` searches, each with a trace of the tables and at most four million hops.  Each search may try
+    :data:`TRIALS` sets of dependencies, with two further traces and searches for each set.
     """
     request, found = context.request, repaired.found
     if not _may_move(context, found):
@@ -130,7 +120,10 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
 
 
 def _may_move(context: RerouteContext, found: Rerouted) -> bool:
-    """Return whether entries may move.  On a fabric without faults, the tables return to the baseline instead."""
+    """Return whether the request and the repaired tables allow further moves.
+
+    On a fabric without faults, the tables return to the baseline instead.
+    """
     request, baseline = context.request, context.request.baseline
     return (
         request.stability is Stability.BALANCED
@@ -158,7 +151,7 @@ def _progress(context: RerouteContext, repaired: Candidate, numbering: BaseNumbe
 
 
 def _peak_from_scratch(request: Request, numbering: BaseNumbering) -> int:
-    """Return the highest utilisation of tables that the engine computes from scratch; 0 if it computes none."""
+    """Return the highest utilisation of tables that the engine computes from scratch; 0 if the engine fails."""
     earlier = [there.fabric for there in (request.before, request.baseline) if there is not None]
     try:
         routing = request.engine.route(request.fabric, roots_left(request.fabric, request.options, earlier))
@@ -205,9 +198,10 @@ def _moved(context: RerouteContext, state: State) -> tuple[Routing, Rebalanced]:
 
 
 def _vacated(context: RerouteContext, state: State) -> State | None:
-    """Vacate dependencies that block moves, then make the moves; None if no set of dependencies leads to a gain.
+    """Vacate dependencies that block moves, and make these moves.  Returns None if no set of dependencies leads to a
+    gain.
 
-    The first set that lowers the highest utilisation by a percent is taken, else the best one.
+    The first set that lowers the highest utilisation by 1 % is taken.  If there is none, the best set is taken.
     """
     progress, best = state.progress, None
     rules = context.service_levels(progress.numbering, progress.certificate, progress.tables)
@@ -228,10 +222,17 @@ def _vacated(context: RerouteContext, state: State) -> State | None:
 
 
 def _accepted(context: RerouteContext, repaired: Candidate, end: State, points: float, kept: float) -> Candidate:
-    """Return proven tables after the searches; the repaired tables if the others are not safe enough to write.
+    """Return the tables after the searches with their proof, or the repaired tables if the new ones are not safe to
+    write.
 
-    ``points`` states how much more of the all-to-all rate the repaired tables lose than the best known ones, in points.
-    ``kept`` is the share of that rate that is left after the searches.
+    Parameters
+    ----------
+    context, repaired, end
+        The data of the re-route, the repaired tables, and the state after the searches.
+    points
+        Percentage points of the all-to-all rate that the repaired tables lose beyond the loss of the best known tables.
+    kept
+        All-to-all rate after the searches, as a fraction of the rate before the fault.
     """
     before = repaired.found
     moved = int(np.count_nonzero(end.progress.tables.lft != before.routing.lft))
@@ -249,11 +250,12 @@ def _accepted(context: RerouteContext, repaired: Candidate, end: State, points: 
 
 
 def _is_safe_enough(request: Request, found: Rerouted, repaired: Rerouted) -> bool:
-    """Return whether tables may replace the previous ones.
+    """Return whether the tables ``found`` may replace the previous tables.
 
-    Safe rounds have to lead to the new tables, and from them to the baseline tables, because links may return soon.
-    Tables that have left the baseline return to it in steps.  They only need safe rounds to the new tables, unless the
-    repaired tables have none either.
+    Safe rounds must lead from the previous tables to ``found``, and from ``found`` to the baseline tables, because
+    links may return soon.  If rebalancing has released the dependencies of the baseline, the tables return to it in
+    steps.  In that case only the rounds to ``found`` are needed, and only if such rounds exist for the tables
+    ``repaired``.
     """
     before, baseline, threads = request.before, request.baseline, request.options.threads
     if before.left_baseline:

@@ -95,8 +95,8 @@ def released(context: RerouteContext, progress: Progress | None = None) -> Progr
 def _goal(context: RerouteContext, progress: Progress) -> int:
     """Return the utilisation of the most loaded channel that a search should reach.
 
-    The goal is a lower bound from the links of a single switch, if there are no other baseline tables or if the
-    dependencies of the baseline are released.
+    The goal is a lower bound from the links of a single switch if the tables in force are the baseline tables, if there
+    is no baseline, or if the dependencies of the baseline are released.  Otherwise it comes from the baseline tables.
     """
     baseline = context.request.baseline
     own = baseline is None or baseline.routing is context.request.before.routing
@@ -108,7 +108,8 @@ def _goal(context: RerouteContext, progress: Progress) -> int:
 def _local(context: RerouteContext, progress: Progress, most: int, work: int = LEAST_WORK) -> Candidate | Refusal:
     """Move at most ``most`` entries off the most loaded channels.
 
-    A first search runs without the limit ``most``.  It shows whether the possible gain is worth any change of entries.
+    One search without the limit ``most`` shows whether the possible gain is worth a change.  If it moves more entries,
+    another search keeps the limit.
     """
     start, load = progress.tables, _load_in_force(context, progress)
     for budget in (start.lft.size, most):
@@ -170,7 +171,8 @@ def verified(context: RerouteContext, progress: Progress, kept: float | None) ->
 def _vacated(context: RerouteContext, in_use: Progress, most: int) -> Candidate | Refusal:
     """Vacate dependencies such that the next step can move entries off the most loaded channels.
 
-    At most ``most`` entries change.  The rate may fall a little, if the next step gains more.
+    At most ``most`` entries change.  The all-to-all rate may fall by up to :data:`LARGEST_LOSS`, if the next step gains
+    more.
     """
     request, numbering = context.request, in_use.numbering
     rules = context.service_levels(numbering, in_use.certificate, in_use.tables)
@@ -194,11 +196,12 @@ def _vacated(context: RerouteContext, in_use: Progress, most: int) -> Candidate 
 
 
 def _next_gains(context: RerouteContext, progress: Progress, load: npt.NDArray[np.int64], most: int) -> bool:
-    """Return whether the step that follows these tables reaches a higher rate than the tables in force.  The given
-    tables are not yet in force.
+    """Return whether the tables of ``progress``, which are not yet in force, let the next step improve the tables in
+    force.
 
-    A step without limit has to raise the rate by :data:`LEAST_GAIN`.  With ``most`` entries it must not leave the rate
-    lower or the load less even than before.  Otherwise a pair of steps could repeat without end.
+    A next step without limit must raise the all-to-all rate by :data:`LEAST_GAIN`.  A next step of ``most`` entries
+    must lower the highest utilisation, or make the load more even.  Otherwise two steps could undo each other without
+    end.
     """
     after = released(context, progress)
     if after is None:
@@ -213,7 +216,11 @@ def _next_gains(context: RerouteContext, progress: Progress, load: npt.NDArray[n
 
 
 def _unevenness(context: RerouteContext, progress: Progress, load: npt.NDArray[np.int64]) -> tuple[int, float]:
-    """Return the highest utilisation, and the sum of squares of the utilisation above the goal; less is better."""
+    """Return two measures of uneven load, in order of importance.
+
+    These are the highest utilisation, and the sum of squares of the utilisation above the goal.  Lower values are
+    better.
+    """
     utilisation = load * progress.numbering.repair_fabric.inverse_capacity
     over = np.maximum(utilisation - _goal(context, progress), 0).astype(np.float64)
     return int(utilisation.max(initial=0)), float((over**2).sum())

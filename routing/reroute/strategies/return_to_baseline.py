@@ -98,7 +98,8 @@ def _against(fabric: Fabric, order: npt.NDArray[np.int32]) -> npt.NDArray[np.uin
 def is_safe_change(fabric: Fabric, old: Routing, cdg: Proof, new: Routing, proof: Proof, *, threads: int) -> bool:
     """Return whether rounds exist in which new tables can replace old ones without a credit loop.
 
-    ``cdg`` is the proof of the old tables, which may be of another fabric, and ``proof`` is that of the new ones.
+    ``cdg`` is the proof of the old tables, which may have been made for another fabric.  ``proof`` is the proof of the
+    new tables.
     """
     known = None if cdg.cdg is None or proof.cdg is None else cdg.cdg.onto(fabric) | proof.cdg.onto(fabric)
     replies = proof.strength == "reversible"
@@ -115,7 +116,8 @@ def columns_of_baseline(before: Published, baseline: Published, most: int, *, th
     Returns
     -------
     VerifiedTables or None
-        None if no column can be changed safely, or if the SL tables of both have different shapes.
+        None if no column can be changed safely, or if the SL tables of ``before`` and ``baseline`` have different
+        shapes.
     """
     now, target, certificate = before.routing, baseline.routing, before.proof.certificate
     if certificate is None or target.sl.ndim > now.sl.ndim or len(target.sl) not in (len(now.sl), now.sl.shape[-1]):
