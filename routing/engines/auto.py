@@ -24,7 +24,8 @@ from routing.tables import Routing
 CANDIDATES = ("ftree", "updn", "dfsssp", "lash", "nue", "torus-2qos", "dragonfly", "slimfly", "mud", "smart", "segment")
 """Names of the engines that are tried.  Of equally good engines, the first one in this list is taken."""
 ON_TURNS = ("mud", "smart", "segment")
-"""Engines on allowed turns, which are tried on fabrics of moderate size that are not trees.
+"""Engines that forbid some turns (CDG edges), and route over the allowed turns on one VL.  They are tried on fabrics of
+moderate size that are not trees.
 
 With few VLs, their tables often carry more than those of the other engines.  The engines ``dnup`` and ``lturn`` are
 left out: in all fabrics of docs/engines.md, another engine carries more.

@@ -154,7 +154,9 @@ class _Part:
 def _assign(
     fabric: Fabric, destinations: Destinations, lft: npt.NDArray[np.uint8], inside: npt.NDArray[np.bool_], spare: int
 ) -> tuple[PairGroups, npt.NDArray[np.int64]]:
-    """Return the pairs of switches whose paths lead from part to part, and the VL of each among ``spare`` VLs.
+    """Return the pairs of switches whose paths lead from part to part, and the VL of each pair among ``spare`` VLs.
+
+    ``inside`` (bool[S, L]) marks the paths that stay within a part.
 
     Raises
     ------
@@ -172,7 +174,7 @@ def _assign(
 def _crossing(
     fabric: Fabric, destinations: Destinations, groups: PairGroups, vl: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Return int64[S, L], the number of the crossing VL by source switch and LID, -1 for traffic within a part."""
+    """Return int64[S, L], the VL for traffic between parts, by source switch and LID; -1 for traffic within a part."""
     pairs = np.full((fabric.switches, fabric.switches), -1, np.int64)
     pairs[groups.high, groups.low] = pairs[groups.low, groups.high] = vl
     found = np.full((fabric.switches, len(fabric.lids)), -1, np.int64)
@@ -183,7 +185,10 @@ def _crossing(
 def _tables(
     fabric: Fabric, parts: Sequence[_Part], inside: npt.NDArray[np.bool_], crossing: npt.NDArray[np.int64]
 ) -> VlTables:
-    """Return the SLs and the SL2VL tables.  SLs and VLs for traffic between parts follow those of all parts.
+    """Return the SLs and the SL2VL tables.  Traffic between parts gets the SLs and VLs after the highest ones of any
+    part.
+
+    ``crossing`` is the result of :func:`_crossing`.
 
     Raises
     ------

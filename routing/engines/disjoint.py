@@ -46,9 +46,10 @@ class Disjoint:
     All end ports of a switch have the same trees, one for each LID offset.  The end ports use parallel links in turn.
     The tree of offset 0 has balanced shortest paths.
 
-    Every other tree keeps some branches of the tree of offset 0.  Switches outside of these branches join them from the
-    side.  A local search then moves next hops until most pairs have the paths that they should have.  A path is at most
-    :data:`DETOUR` hops longer than the diameter wherever trees allow it.
+    Every other tree keeps some branches of the tree of offset 0.  All other switches join these branches, if possible
+    over links that no earlier tree uses for their paths.  A local search then moves next hops until most pairs have the
+    paths that they should have.  A path is at most :data:`DETOUR` hops longer than the diameter wherever trees allow
+    it.
 
     Each VL has an order of the switches, and its paths lead up and then down (:mod:`routing.engines.disjoint_orders`).
     If a path is allowed, its reverse is allowed too.  The search keeps for each pair and offset a VL that allows the
@@ -151,8 +152,8 @@ class _TreeSearch:
         raise NotEnoughVLs(DATA_VLS + 1, have)
 
     def _attempt(self, vls: int, count: int, initial: npt.NDArray[np.uint8] | None) -> Placement | None:
-        """Search for trees whose paths lead up and then down in ``count`` switch orders, with the VLs of the paths.
-        None if the paths do not fit into the VLs.
+        """Search for trees whose paths lead up and then down in one of ``count`` switch orders, and for the VLs of the
+        paths.  Returns None if the paths do not fit into ``vls`` VLs.
 
         ``initial`` is uint8[S, S], first trees to begin with, or None.
         """

@@ -9,8 +9,8 @@ from routing.engines.destinations import Destinations
 from routing.fabric import Fabric
 
 MOST_SLOTS = 1024
-"""Maximum number of slots that stand for the links between two switches.  If link speeds demand more slots, they are
-ignored.
+"""Maximum length of the list of the links between two switches, in which a link occurs as often as its rate demands.
+If the list would be longer, a link replaces only links of its own rate.
 """
 
 
@@ -55,8 +55,7 @@ def spread_over_bundles(
 def _turn(
     fabric: Fabric, bundle: npt.NDArray[np.int64], first: int, turned: npt.NDArray[np.uint8], *, by_rate: bool
 ) -> None:
-    """Choose replacements in a bundle of parallel channels: LIDs of each rank use another channel instead of a given
-    one.
+    """Choose replacements for the channels of a bundle of parallel channels, by the rank of an end port at its switch.
 
     ``bundle`` lists the bundle's channels, and ``first`` is the first channel of the switch.  The output ``turned`` is
     uint8[256, ranks]: by index of the given channel and by rank, the index of the channel that replaces it.

@@ -31,7 +31,7 @@ landmarks, each with a random factor.
 FIRST_SHORT, FIRST_RICH, SECOND_RICH = 10, 5, 1
 """Values by which switch orders are compared.  An order gets the first value for each pair of switches to which it is
 the first to give a shortest path.  It gets the second and third value for each pair to which it is the first or the
-second to give a rich choice of paths.
+second to give a rich choice of paths (:func:`_served`).
 """
 
 
@@ -145,6 +145,9 @@ def _served(
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return two arrays bool[S, S]: the pairs of switches to which a switch order gives a shortest path, and the pairs
     to which it also gives a rich choice of paths.
+
+    ``offer`` holds the paths that the order allows.  The choice is rich if paths can leave the source, and enter the
+    destination, by ``wanted`` different channels.  ``counted`` marks the pairs that matter.
     """
     short = counted & (offer.hops == distance)
     return short, short & (np.minimum(offer.degree, offer.degree.T) >= wanted)

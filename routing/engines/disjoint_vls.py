@@ -55,14 +55,16 @@ class Placement:
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Groups of paths that share a VL: all paths of two switches in one tree, or with ``shared`` in all trees.
+    """Groups of paths that share a VL: the paths between two switches, in both directions, in one tree.
+
+    If the request has ``shared``, a group has the paths between two switches in all trees.
 
     Attributes
     ----------
     high, low
         int64[G], the two switches.
     tree
-        int64[G], the tree, 0 with ``shared``.
+        int64[G], the tree; 0 if a group has the paths of all trees.
     exists
         bool[G, W], whether each of the W paths of a group exists.
     source, lid
@@ -81,11 +83,13 @@ class _Groups:
 
     @classmethod
     def of(cls, request: TreeRequest) -> _Groups:
-        """Return one group for each pair of connected switches and each tree; with ``shared``, one for each pair."""
+        """Return one group for each pair of connected switches and each tree, or one for each pair if the request has
+        ``shared``.
+        """
         trees, ends = request.trees, request.weight > 0
         high, low = np.nonzero(np.tril(request.distance != UNREACHED, -1))
         tree = np.arange(trees)
-        # The array has the shape [pairs, 1, 2] and holds the destination switch of both directions.
+        # A pair of switches has a path in each direction, so the array lists both switches of a pair as destinations.
         to = np.stack([high, low], axis=1)[:, None, :]
         exists = ((tree == 0)[None, :, None] | ends[to]) & np.ones((1, trees, 1), bool)
         lid = (to * trees + tree[None, :, None]).astype(np.int32)
@@ -115,8 +119,8 @@ def place(request: TreeRequest, trees: DisjointTrees, orders: VlOrders, vls: int
     """Assign a VL to every path: the VL of the order that allows it.  A path that no order allows gets any VL whose CDG
     stays acyclic.
 
-    A path that fits on no VL is replaced by the path in the first tree.  But if first trees were given
-    (``request.initial``), the attempt ends, because computed first trees lose fewer link-disjoint paths.
+    A path that fits on no VL is replaced by the path in the first tree.  If the request names first trees
+    (``request.initial``), the attempt ends instead, because computed first trees lose fewer link-disjoint paths.
 
     Returns
     -------

@@ -30,14 +30,14 @@ class DownUp:
     Notes
     -----
     The turn rule is the reverse of that of Up*/Down* (M. D. Schroeder et al., "Autonet: a high-speed, self-configuring
-    local area network using point-to-point links", IEEE J. Sel. Areas Commun. 9, 1991): a path leads away from the
+    local area network using point-to-point links", IEEE J. Sel.  Areas Commun. 9, 1991): a path leads away from the
     roots first, and then towards them.  So traffic does not meet at the roots, and end ports at the roots or above
     other switches have paths.  OpenSM's engine ``dnup`` has the same purpose.  Differences from OpenSM's engine:
 
     - Ranks alone leave some pairs of switches without a path, because no switch lies below both.  Here the switches
-      have an order: the switch farthest from the roots comes last, and every other switch has a neighbour after it.
-      So every pair has a path, and one VL is free of credit loops on every fabric.
-    - Paths balance the load, with a small cost per hop.  Without named roots, several are tried.
+      have an order: the switch farthest from the roots comes last, and every other switch has a neighbour after it.  So
+      every pair has a path, and one VL is free of credit loops on every fabric.
+    - Paths balance the load, with a small cost per hop.  If no root is named, several roots are tried.
 
     If several VLs are allowed, the destinations are spread over them, with one order.
     """
@@ -87,8 +87,8 @@ ENGINE = DownUp()
 def down_first(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
     """Return int32[S], an Up*/Down* order in which "up" leads away from the roots.
 
-    The switch farthest from the roots comes first.  Each further switch is a neighbour of an earlier one; the farthest
-    from the roots is taken.
+    The switch farthest from the roots comes first.  Next comes, again and again, the switch that is farthest from the
+    roots among the neighbours of all switches so far.
     """
     if fabric.switches == 0:
         return np.zeros(0, np.int32)

@@ -29,18 +29,18 @@ class DimensionOrder:
     Notes
     -----
     After W. J. Dally, C. L. Seitz, "Deadlock-free message routing in multiprocessor interconnection networks", IEEE
-    Trans. Computers 36, 1987.  Differences:
+    Trans.  Computers 36, 1987.  Differences:
 
     - The coordinates follow from the cables alone (:mod:`routing.grids.coordinates`).  Links and switches may be
       missing, and links that fit no coordinates are named.
     - Paths first use the dimension whose links carry the most traffic.
     - The load is balanced over parallel links, and over both sides of a ring where these are equally long.
-    - Where a ring is broken, paths take the other side.  Where a row does not connect two positions, paths take a
-      detour.
+    - Where a ring is broken, paths take the other side.  Where the links of a dimension do not connect two positions,
+      paths take a detour.
 
-    On meshes, HyperX and hypercubes one VL is enough.  On a torus one VL has credit loops, so paths are spread over
-    VLs on which they close no cycle.  If there are too few VLs, the provenance says so (``loop_free``), and the proof
-    names a loop.
+    On meshes, HyperX and hypercubes one VL is enough.  On a torus one VL has credit loops, so paths are spread over VLs
+    on which they close no cycle.  If there are too few VLs, the provenance says so (``loop_free``), and the proof names
+    a loop.
     """
 
     name = "dor"

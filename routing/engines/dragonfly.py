@@ -79,7 +79,7 @@ def _candidates(selector: PathSelector, group: npt.NDArray[np.int64], between: n
     """Return candidate sets of paths.  If there are more VLs than needed, the most balanced set comes first, otherwise
     the set with the most regular paths.
     """
-    # A path of three hops is regular if its first link is within the group.  Shorter paths are always regular.
+    # A path of three hops is regular if its first link is within the group. A shorter path is always regular.
     found = [selector.by_rank("local first", between.astype(np.int32), rank_from=LONGEST)]
     if selector.options.objective is Objective.ALLTOALL:
         one = over_one_link(selector, group)

@@ -24,7 +24,7 @@ class NotADragonfly(RoutingError):
 
 
 def groups_of(fabric: Fabric) -> npt.NDArray[np.int64]:
-    """Return the group of each switch, int64[S], numbered by their first switches.
+    """Return int64[S], the group of each switch.  Groups are numbered in the order of their first switches.
 
     Two switches of a group share nearly all neighbours within the group.  So the Jaccard similarity of their
     neighbourhoods exceeds that of two linked switches of different groups.  For each of several thresholds, the links

@@ -123,10 +123,11 @@ def better_by_descent(
     Notes
     -----
     Tables are compared by their utilisation above the ceilings of :func:`routing.trees.descent.ceilings`, relative to
-    these and summed over the channels: a thin leaf may exceed its ceiling in any tables.  The closed form is kept for
-    whole regular trees, for tables under the ceilings, and where the descent exceeds the effort.  It is also kept for
-    trees that are regular except for missing links, if its highest utilisation is near that of the leaf with the fewest
-    links: no tables carry notably more all-to-all traffic.
+    the ceiling and summed over the channels.  The highest utilisation alone would not do, because a leaf with few links
+    may exceed its ceiling in any tables.  The closed form is kept for whole regular trees, for tables under the
+    ceilings, and where the descent exceeds the effort.  It is also kept for trees that are regular except for missing
+    links, if its highest utilisation is near that of the leaf with the fewest links: no tables carry notably more
+    all-to-all traffic.
 
     Cost: O(S L) for the comparison; see :func:`routing.trees.descent.tree_tables`.
     """
@@ -142,7 +143,8 @@ def better_by_descent(
     ceiling = channel_ceilings(fabric, destinations, level, options)
     utilisation = load * inverse_rate
     given = np.maximum(utilisation / ceiling - 1.0, 0.0)
-    # The highest ceiling is that of the cut with the fewest links.
+    # No tables have a lower highest utilisation than the highest ceiling, which is that of the leaf with the fewest
+    # links.
     least_peak = ceiling.max(initial=0.0) if _has_equal_leaves(fabric) else 0.0
     if given.max(initial=0.0) <= TOLERANCE or utilisation.max() <= (1.0 + TOLERANCE) * least_peak:
         return None

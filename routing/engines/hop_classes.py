@@ -74,9 +74,9 @@ class HopClasses:
             return found
         for root, row in zip(self.destinations.root.tolist(), self.next_channel, strict=True):
             channel, to, first = _columns(channels, row)
-            fits_after = to == root  # The path may end after an advancing link ...
+            fits_after = to == root  # A path may end after an advancing link.
             last = first & (to == root)
-            fits_after = fits_after | (first & last[to])  # ... or continue with one more link.
+            fits_after = fits_after | (first & last[to])  # A path may also continue with one more link.
             own = self.advancing[channel] & first
             direct = own & fits_after | last
             fine = direct | (first & ~self.advancing[channel] & (own & fits_after)[to])
@@ -218,7 +218,8 @@ class PairGroups:
         lids = destinations.lid[by_root]
         count = np.bincount(destinations.root, minlength=fabric.switches)
         begin = np.cumsum(count) - count
-        ends = np.stack([high, low], axis=1).reshape(-1)  # This array holds the destination switch of both directions.
+        # The array holds the destination switches of a pair's two directions.
+        ends = np.stack([high, low], axis=1).reshape(-1)
         starts = np.stack([low, high], axis=1).reshape(-1)
         size = count[ends]
         offset = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)

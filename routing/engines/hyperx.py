@@ -162,9 +162,10 @@ class CliquePaths:
 
     @cached_property
     def _shape(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Whether each path is irregular, bool[D, S], and whether its first two hops lie in one dimension.
+        """Return bool[D, S], whether each path is irregular, and bool[D, S], whether its first two hops are in one
+        dimension.
 
-        A regular path has the dimensions in order, with at most two hops in each.
+        A regular path uses the dimensions in order, with at most two hops in each dimension.
         """
         channels, roots = self.fabric.channels, self.destinations.root.astype(np.int64)
         there = self.next_channel != NONE
@@ -205,12 +206,12 @@ class CliquePaths:
 
 
 def _check_rows(grid: Grid) -> None:
-    """Check that all switches of a row are linked.
+    """Check that all switches that differ in one coordinate only are linked with each other.
 
     Raises
     ------
     NotAGrid
-        A dimension consists of lines or rings.
+        In some dimension, these switches form a line or a ring.
     """
     for size, kind in zip(grid.size, grid.kind, strict=True):
         if kind is not Kind.CLIQUE and size > 2:
@@ -285,7 +286,8 @@ def _vl_tables(
 ) -> VlTables:
     """Return the SLs and the SL2VL tables.
 
-    SL ``first + k`` of the first ``copies`` SLs uses ``base`` VLs.  The SLs after them use one VL each, for detours.
+    The ``copies`` SLs from SL ``first`` on are for regular paths: each uses ``base`` VLs (1 or 2).  The SLs after these
+    are for detours: each uses one VL.  ``vl`` is the VL of each pair in ``groups``, from 0 on.
     """
     fabric, destinations, channels = paths.fabric, paths.destinations, paths.fabric.channels
     by_lid = round_robin_sls(destinations, len(fabric.lids), copies) + np.uint8(first)

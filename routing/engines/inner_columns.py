@@ -92,8 +92,8 @@ def of_vls(cdg: Cdg, mask: int) -> Cdg:
 
 
 def bases(fabric: Fabric) -> Iterator[npt.NDArray[np.int32]]:
-    """Yield orders of the channels, int32[C], that all paths up and then down follow.  The second order is derived from
-    the levels of a tree.
+    """Yield orders of the channels, int32[C], in which channels up precede channels down, so that paths up and then
+    down follow the order.  The second order is derived from the levels of a tree.
     """
     top = top_switches(fabric) or [central_switch(fabric)]
     yield is_increasing(fabric.channels, breadth_first(fabric, top))
@@ -103,10 +103,11 @@ def bases(fabric: Fabric) -> Iterator[npt.NDArray[np.int32]]:
 
 
 def columns_of(job: Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[Column] | None:
-    """Search for paths to the targets from all inner switches that need them.  None if such paths were not found.
+    """Search for LFT columns with paths to the inner switches ``targets`` from all inner switches that need a path.
 
-    Each path follows an order of the channels.  At first, it is the order of paths up and then down in a tree.  If a
-    path is missing, the order is changed, so that it allows one more path in addition to the paths found so far.
+    All paths follow one order of the channels, which agrees with the CDG ``own``.  The search begins with an order in
+    which paths lead up and then down.  If a path is missing, the order is changed, so that it allows one more path in
+    addition to the paths found so far.  Returns None if paths are missing after :data:`MOST_ORDERS` orders.
     """
     fabric, edges = job.fabric, job.fabric.channels.edges
     base = next(bases(fabric))
@@ -139,8 +140,9 @@ def _lacks_path(job: Inner, column: Column) -> npt.NDArray[np.bool_]:
 
 
 def _admit(fabric: Fabric, masks: npt.NDArray[np.uint16], column: Column, switch: int) -> bool:
-    """Add the CDG edges of a path to the existing edges ``masks``, unless they close a cycle.  The path leads from a
-    switch to the target of a column.
+    """Add the CDG edges of a path to the existing edges ``masks`` (bits of VLs), unless they close a cycle.
+
+    The path leads from ``switch`` to the target of ``column``.  Returns whether the edges were added.
     """
     channels, edges = fabric.channels, fabric.channels.edges
     choices = np.arange(channels.first[switch], channels.first[switch + 1])

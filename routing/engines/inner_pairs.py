@@ -78,7 +78,10 @@ def connect_inner_switches(
 
 
 def _on_one_vl(job: Inner, counted: Cdg) -> Routing | None:
-    """Return the tables with all paths between inner switches on one SL; None if no SL admits them."""
+    """Return the tables with all paths between inner switches on one SL; None if no SL admits them.
+
+    ``counted`` is the CDG of all other paths.
+    """
     for sl in np.unique(job.routing.sl).tolist():
         columns = columns_of(job, np.flatnonzero(job.inner), of_vls(counted, 1 << int(job.routing.sl2vl[sl])))
         if columns is not None:
@@ -88,6 +91,8 @@ def _on_one_vl(job: Inner, counted: Cdg) -> Routing | None:
 
 def _by_pair(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
     """Return the tables with a suitable SL for each path between inner switches; None if some path fits on no SL.
+
+    ``counted`` is the CDG of all other paths.
 
     With ``replies``, the paths of a pair in both directions have the same SL.  The paths are placed one after the
     other, in several sequences.
@@ -112,10 +117,11 @@ def _by_pair(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
 
 
 def _mirrored(job: Inner, columns: Mapping[int, Column], order: npt.NDArray[np.int32]) -> dict[int, Column]:
-    """Return the columns after paths were reversed where replies require it.  A path that counted traffic uses already
-    may violate the order of the channels.  Then the path in the other direction becomes its reverse.
+    """Return the LFT columns after some paths between inner switches were reversed, as replies require.
 
-    So the dependencies of both directions are on the VL of the path that counts.
+    A path between two inner switches may be fixed, because traffic between counted end ports uses its entries.  If such
+    a path does not follow the order of the channels, the path in the other direction becomes its reverse.  So the
+    dependencies of both directions are on the VL of the fixed path.
     """
     channels = job.fabric.channels
     preset: dict[int, dict[int, int]] = {target: {} for target in columns}
@@ -141,7 +147,7 @@ def _fit_pairs(
     Parameters
     ----------
     job, counted
-        The tables, and the edges of all other paths.
+        The tables, and the CDG of all other paths.
     columns
         The paths to each inner switch.
     bits, orders

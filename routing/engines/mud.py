@@ -95,10 +95,10 @@ ENGINE = MultipleUpDown()
 
 
 def _roots(fabric: Fabric, named: list[int], count: int) -> list[int]:
-    """Return a root for each virtual network: the named roots, or the most central switch followed by switches that are
-    farthest from all roots before.
+    """Return a root for each virtual network: the named roots, or central and distant switches.
 
-    There are fewer roots than ``count`` if fewer are named, or if the fabric has fewer switches.
+    If no root is named, the first root is the most central switch.  Each further root is a switch that is farthest from
+    all earlier roots.  There are fewer roots than ``count`` if fewer are named, or if the fabric has fewer switches.
     """
     if named or fabric.switches == 0:
         return named[:count]

@@ -70,7 +70,9 @@ def _row(fabric: Fabric, root: str) -> int:
 
 
 def _rows(fabric: Fabric, root: str) -> list[int]:
-    """Return the rows of the switches with the name ``root``.  If there are none, it is taken as a GUID."""
+    """Return the rows of the switches with the name ``root``.  If no switch has this name, look for ``root``
+    as a GUID.
+    """
     rows = [row for row, name in enumerate(fabric.switch_name) if name == root]
     if not rows and (guid := guid_in(root)) is not None:
         rows = [row for row, own in enumerate(fabric.switch_guid.tolist()) if own == guid]

@@ -173,7 +173,7 @@ class _Partition:
     graph
         The bundles of the fabric.
     key
-        Ties between switches: lower values first.
+        Key of each switch: among switches that suit equally well, the one with the lowest key is taken.
     seen, links, earliest
         Whether each switch is in a segment; number of bundles from each switch to switches in segments; and the index
         in ``order`` of the earliest of these switches.
@@ -202,8 +202,9 @@ class _Partition:
             self.earliest[neighbour] = min(self.earliest[neighbour], len(self.order))
 
     def take(self, part: list[int], *, closed: bool = True) -> None:
-        """Add a segment with its switches.  If ``closed`` is false, the links are on no cycle, and only the switches
-        are added.
+        """Add a segment (``part``, a list of bundles) with its switches.
+
+        If ``closed`` is false, the links are on no cycle.  In this case only the switches are added.
         """
         for bundle in part:
             self.used[bundle] = self.used[int(self.graph.reverse[bundle])] = True

@@ -96,6 +96,9 @@ class TorusTwoQos:
     def _codes(routes: GridRoutes, datelines: int, base: int, vls: int) -> tuple[npt.NDArray[np.uint8], int]:
         """Return the SL of each path, uint8[2, S, S], and the number of VLs for detours.
 
+        ``datelines`` is the number of SLs that encode which datelines a path crosses, ``base`` the number of VLs of
+        these SLs, and ``vls`` the number of allowed VLs.
+
         Raises
         ------
         NotEnoughVLs

@@ -94,7 +94,7 @@ class TurnGraph:
 
     @cached_property
     def turn_of(self) -> npt.NDArray[np.int64]:
-        """Number of the turn between bundles to which each CDG edge of the fabric belongs."""
+        """For each CDG edge of the fabric, the number of the turn between bundles to which it belongs."""
         before, after = self.fabric.channels.edges.channels()
         start = np.cumsum(self.edges.degree, dtype=np.int64) - self.edges.degree
         first, second = self.of[before], self.of[after]

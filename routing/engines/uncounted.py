@@ -69,8 +69,8 @@ class Uncounted:
         return np.asarray(found & (self.fabric.terminals_at == 0))
 
     def complete(self, fabric: Fabric, routing: Routing) -> Routing:
-        """Add routes to the uncounted end ports to the tables of the fabric without them (``routing``), and return the
-        complete tables.
+        """Add routes to the uncounted end ports to ``routing``, the tables of the fabric without these end ports.
+        Return the complete tables.
         """
         lft, sl = routing.lft.copy(), routing.sl.copy()
         lft[:, self.lid] = lft[:, self.model]
