@@ -16,7 +16,7 @@ def start() -> None:
     main()
 
 
-# The condition is false in the worker processes of MPI.  They import the main module of rank 0, and must not run the
+# Worker processes of MPI import the main module of rank 0 under another name, so that they do not run the command.
 # command.
 if __name__ == "__main__":
     start()

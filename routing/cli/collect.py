@@ -60,7 +60,8 @@ def collect(
         write_text_atomically(folder / MANIFEST, manifest_text(manifest))
     if as_json:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputWarning)  # The collection has already printed these warnings.
+            # Collecting the snapshot has already printed the warnings of its files.
+            warnings.simplefilter("ignore", InputWarning)
             subnet = fabric_object(read_fabric(output), str(output))
         print_json("ibnue-collect/1", {"fabric": subnet, "snapshot": str(output), **manifest.as_object()})
         return 0

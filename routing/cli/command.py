@@ -179,7 +179,7 @@ def stdout_has_reader() -> bool:
     """
     try:
         folder = sys.stdout.fileno()
-    except (OSError, ValueError):  # standard output has no file descriptor
+    except (OSError, ValueError):  # Standard output is an object without file descriptor, which has no pipe.
         return True
     watched = select.poll()
     watched.register(folder, 0)
@@ -201,7 +201,7 @@ def install_signal_handlers() -> None:
 
     def end(number: int, _: object) -> None:
         for each in heeded:
-            signal.signal(each, signal.SIG_IGN)  # a second signal must not interrupt the cleanup
+            signal.signal(each, signal.SIG_IGN)  # A second signal must not interrupt the cleanup.
         raise Terminated(number)
 
     heeded = [number for number in TERMINATION_SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
@@ -251,7 +251,7 @@ def report_error(error: BaseException, *, as_json: bool) -> int:
     too, so that standard output always has one JSON object.
     """
     explained = explain(error)
-    if explained is None:  # Without this clause, Python would exit with status 1, which means a finding.
+    if explained is None:  # Left to Python, an unknown exception would give exit status 1, which means a finding.
         traceback.print_exception(error)
         explained = Complaint(f"this is a bug: {one_line(repr(error))}"), BUG
     else:
@@ -286,7 +286,8 @@ class CommandGroup(click.Group):
         """Run the command that the user called."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError as error:  # Without this clause, click would exit with status 1, which means a finding.
+        # Left to click, a broken pipe would give exit status 1, which means a finding.
+        except BrokenPipeError as error:
             if stdout_has_reader():
                 raise
             raise OutputClosed from error

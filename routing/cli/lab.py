@@ -118,7 +118,7 @@ def lab(
     if policies is not None:
         from routing.policy import read_policy
 
-        read_policy(policies)  # Errors in the file are reported before anything is started.
+        read_policy(policies)  # The policy is read before the lab starts, so that its errors are reported at once.
     states: list[LabState] = []
 
     def run(engine: str | None, wanted: Iterator[str], headline: str) -> None:

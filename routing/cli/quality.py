@@ -88,7 +88,7 @@ def summary(fabric: Fabric, figures: Quality) -> list[tuple[str, str]]:
 
 
 def report_of(fabric: Fabric, routing: Routing, figures: Quality, threads: int = 2) -> Report:
-    """Return the report on the quality of tables: the figures, the channels by load, and the picture."""
+    """Return the report on the quality of tables: the figures, the channels by load, and a picture of the fabric."""
     from routing.draw.fabric_report import channel_table
     from routing.draw.picture import picture_of
     from routing.draw.report import Report

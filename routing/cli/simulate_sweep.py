@@ -189,7 +189,8 @@ def make_curves(fabric: Fabric, options: dict[str, Any]) -> list[Curve]:
         network = build_network(fabric, escape, timing, vls=vls)
         networks += [(f"adaptive, {scheme}", network, scheme) for scheme in options["schemes"]]
     for pattern in options["patterns"]:
-        pattern_traffic(networks[0][1], pattern, 0.5)  # This call reports a wrong pattern before the first run.
+        # The result is not used: an unsuitable pattern raises its error here, before the first run.
+        pattern_traffic(networks[0][1], pattern, 0.5)
     return [Curve(*network, pattern) for pattern in options["patterns"] for network in networks]
 
 

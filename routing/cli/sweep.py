@@ -333,7 +333,9 @@ def run(
 
 
 def prepared(stack: ExitStack) -> tuple[tuple[str, str], ...]:
-    """Build the plugin for cases with a real OpenSM in a temporary folder, and return the settings for the workers."""
+    """Build the plugin in a temporary folder, and return the settings that workers need for cases with a real
+    OpenSM.
+    """
     from routing.cli.sweep_lab import prepare
 
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ibnue-sweep-"))

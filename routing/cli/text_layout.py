@@ -16,7 +16,8 @@ GAP = 2
 
 def terminal_width() -> int | None:
     """Return the width of the terminal on standard output in columns; None if standard output is not a terminal."""
-    if not sys.stdout.isatty() and not os.environ.get("FORCE_COLOR"):  # rich heeds it too
+    # With FORCE_COLOR, the library rich treats any output as a terminal with a width.
+    if not sys.stdout.isatty() and not os.environ.get("FORCE_COLOR"):
         return None
     from rich.console import Console
 

@@ -305,7 +305,7 @@ def first_of(every: Sequence[str]) -> str:
 
 
 def repairs(baseline: Baseline, tables: Path) -> str:
-    """Describe whose repairs of the given tables are reported."""
+    """Describe which engine and stability the repairs have, and which tables they start from."""
     maker = reroute_options.engine_of(baseline.published.routing) or "another program"
     by = f"by ibnue's engine {baseline.engine.name}, {baseline.stability.value}"
     return f"{by}, of {tables} (made by {maker}); another subnet manager may choose other paths"
@@ -370,8 +370,8 @@ def as_object(baseline: Baseline, tables: Path | None, effects: Sequence[Effect]
 
 
 def report_of(baseline: Baseline, effects: Sequence[Effect], tables: Path | None = None) -> Report:
-    """Return the report on fault scenarios: their summary, a table of all effects (the worst effect first), and the
-    picture.
+    """Return the report on fault scenarios: their summary, a table of all effects (the worst effect first), and a
+    picture of the fabric with the loss at each cable.
     """
     from routing.draw.fabric_report import effect_table, loss_picture
     from routing.draw.report import Report
