@@ -166,7 +166,7 @@ def _exchange(part: Path, target: Path) -> None:
     names = os.fsencode(part), os.fsencode(target)
     if swap is not None and swap(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
         return
-    # Other systems and file systems cannot exchange two names. Between the two renames there is no folder of this name.
+    # Not every system can exchange two names at once. With the two renames below, no folder has this name for a moment.
     aside = part.with_name(part.name + ".old")
     target.rename(aside)
     try:

@@ -248,7 +248,7 @@ def _guid(text: str, path: str | Path, line: int) -> int:
 
 
 def _number(text: str) -> int:
-    """Parse a number that the patterns above matched.
+    """Parse a number that a pattern of this module has matched.
 
     A number with too many digits becomes 2^64, which every later check rejects.
     """

@@ -32,9 +32,9 @@ _PORT = re.compile(
 )
 _PASSED_OVER = re.compile(
     r"(?:vendid|(devid)|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-fA-F]+)(?:\([0-9a-fA-F]+\))?(?:\s*#.*)?\s*$"
-    # including lines that a copy from a terminal contains
+    # The next line matches text that a copy from a terminal may contain.
     r"|Chassis \d+|Non-Chassis Nodes|Hostname: |ibwarn: |=~=~=|\s*$"
-    r"|(?:\r|\[?[\w.-]{1,64}@)[^\r]{0,200}[#$>%] ?(?:ibnetdiscover\b.*)?$"  # the prompt of a terminal
+    r"|(?:\r|\[?[\w.-]{1,64}@)[^\r]{0,200}[#$>%] ?(?:ibnetdiscover\b.*)?$"  # The line matches the prompt of a terminal.
 )
 _START = re.compile(r"^# Initiated from node ([0-9a-fA-F]{16})", re.MULTILINE)
 _MAX_LINE = 1000

@@ -272,7 +272,8 @@ class _Reader:
         path = Path(self.path).parent / found[1]
         try:
             real, there = path.resolve(), path.is_file()
-        # The name contains a NUL, is too long, or leads to a cycle of symbolic links.
+        # resolve and is_file raise these exceptions if the name contains a NUL, is too long, or leads to a cycle of
+        # links.
         except (OSError, ValueError, RuntimeError):
             real, there = path, False
         if real in self.open_files:

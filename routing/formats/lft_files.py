@@ -35,7 +35,7 @@ def read_lft_file(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
         with Path(path).open("rb") as file:
             head = file.read(HEAD).decode("utf-8-sig", "backslashreplace")
     except OSError:
-        head = ""  # The reader of LFTs reports the reason.
+        head = ""  # If the file cannot be read, read_lfts reports the reason.
     kind = kind_of(head)
     if kind is not None and kind.as_tables is not None:
         raise ParseError(f"this is {kind.name}, and no file of LFTs", path=path, remedy=kind.as_tables)

@@ -80,7 +80,7 @@ class PathReader:
         """
         whole, (all_lid, all_sl) = np.zeros(len(piece.start), bool), np.zeros((2, len(piece.start)), np.int64)
         length = piece.end - piece.start
-        # These are the lengths of lines with MTU and rate, and of lines without both.
+        # A path record has 24 characters with MTU and rate, and 10 or 11 characters without both.
         lines = np.flatnonzero((length == 24) | (length == 10) | (length == 11))
         lines = lines[piece.has(lines, 6, b" : ")]
         short = length[lines] < 24
@@ -103,7 +103,10 @@ class PathReader:
     def _pairs(self, piece: Piece) -> npt.NDArray[np.bool_]:
         """Store the SLs of all lines that have exactly the form ``0xGUID LID SL``.
 
-        Whether each line has this form, bool[n].
+        Returns
+        -------
+        bool[n]
+            Whether each line has this form.
         """
         whole = np.zeros(len(piece.start), bool)
         lines = np.arange(len(piece.start))

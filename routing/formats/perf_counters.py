@@ -14,8 +14,8 @@ _HEAD = re.compile(r"^#.*\bport (\d+)(?: \(CapMask: (0x[0-9a-fA-F]+))?.*$", re.M
 def parse_counters(text: str, ports: Iterable[int], *names: str) -> dict[int, Mapping[str, int]]:
     """Parse the counters that ``perfquery`` prints for ports of one switch.
 
-    The result has the value of each counter by port and name.  ``CapMask``, the capability mask in the port's PerfMgt
-    ClassPortInfo, is included if perfquery prints it.
+    Each of ``ports`` must have the counters ``names``.  The result has the value of each counter by port and name.
+    ``CapMask``, the capability mask in the port's PerfMgt ClassPortInfo, is included if perfquery prints it.
 
     Raises
     ------

@@ -29,7 +29,7 @@ def is_saquery(path: str | Path) -> bool:
         with Path(path).open("rb") as file:
             return file.read(256).lstrip().startswith(HEAD.encode())
     except OSError:
-        return False  # The reader of the other formats reports the error.
+        return False  # If the file cannot be read, the reader of the other formats reports the reason.
 
 
 def read_saquery(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:

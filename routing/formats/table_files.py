@@ -260,7 +260,7 @@ def _is_zip(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(2) == b"PK"
     except OSError:
-        return False  # The reader of LFTs reports the reason.
+        return False  # If the file cannot be read, the reader of LFTs reports the reason.
 
 
 def _from_bundle(path: Path, fabric: Fabric, given: SlFiles) -> Routing:
