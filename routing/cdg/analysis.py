@@ -106,7 +106,8 @@ def _analyse_fixed_vls(
     certificate: Certificate | None
     cdg: AcyclicCdg | None
     if union is not None:
-        # The order of the union is valid for all traffic, replies included, on each VL: no certificate is stronger.
+        # The topological order of all VLs together is valid for all traffic, replies included. No certificate is
+        # stronger.
         found, cdg, vls = union.found, union.cdg, len(union.cdg.order)
         certificate = Certificate(union.cdg.order, "reversible", "all")
         loop = reply_loop = switch_loop = None
@@ -152,8 +153,8 @@ def _analyse_changing_vls(fabric: Fabric, routing: Routing, threads: int, explai
 def judge(graphs: Graphs, explain: bool) -> tuple[Certificate | None, Cycle | None, Cycle | None, Cycle | None]:
     """Return the strongest certificate that the tables allow, and the three cycles of :class:`Findings`.
 
-    A certificate for requests and replies is tried before one for requests only.  For each of them, all traffic is
-    tried before traffic from or to CAs and routers only.
+    A certificate for requests and replies is tried before one for requests only.  Within each of these strengths, a
+    certificate for all traffic is tried before one without switch-to-switch traffic.
     """
     cycles: dict[bool, Cycle] = {}
     for replies, strength in _STRENGTHS:

@@ -15,8 +15,8 @@ from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing, identity_sl2vl
 
 REPLIES = 16
-"""First bit of an edge mask that stands for "requests or replies".  The bits below it, 0 to 15, hold the VLs of
-requests alone.
+"""Number of the first of 16 bits in an edge mask that hold the VLs of requests and replies together.  Bits 0 to 15 hold
+the VLs of requests alone.
 """
 
 

@@ -21,8 +21,9 @@ def clique_trees(
     """Return a tree towards each destination in a grid whose dimensions are cliques or have two positions.
 
     A tree uses the dimensions in the given order, with at most two hops in each.  A minimal tree has two hops only
-    where the link to the destination's coordinate is missing.  Every other tree has a *middle* in each row: all
-    switches of the row send over the middle, if they have a link to it.
+    where the link to the destination's coordinate is missing.  Every other tree has a *middle* in each row (the
+    switches that differ only in the coordinate of one dimension).  All switches of the row send over the middle, if
+    they have a link to it.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ def clique_trees(
 
 
 class _Rows:
-    """Rows of one dimension of a grid.
+    """Rows of one dimension of a grid: sets of switches that differ only in the coordinate of this dimension.
 
     Attributes
     ----------

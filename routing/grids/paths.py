@@ -79,8 +79,8 @@ def _mean_inverse_capacity(grid: Grid, axis: int, fabric: Fabric, bundles: LinkB
 def grid_paths(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles) -> GridPaths:
     """Return dimension-ordered paths between all switches of each component.
 
-    Where a ring is broken, the path takes the other side of the ring.  Where a row does not connect two positions, the
-    path takes a detour (:func:`routing.grids.detours.add_detours`).
+    Where a ring is broken, the path takes the other side of the ring.  Where missing links of a dimension leave no path
+    along it, the path takes a detour (:func:`routing.grids.detours.add_detours`).
 
     Cost: O(S^2 D), and O(S degree) for each destination with detours.
     """
@@ -192,12 +192,14 @@ def _whole_paths(grid: Grid, order: Sequence[int], tables: Sequence[tuple[Hops, 
     """
     count, position = len(grid.switches), grid.position
     hop, crossing = np.full((2, count, count), NONE, np.uint8), np.zeros((2, count, count), np.uint8)
-    # For each pair of switches, the parity of the sum of the coordinates in the dimensions that the path uses later.
+    # This mask has the parity of the sum of the coordinates in the dimensions that a path uses later, by pair of
+    # switches.
     later = np.zeros((count, count), bool)
     bit = sum(grid.kind[axis] is Kind.RING for axis in order)
     for axis, (nearest, farther) in reversed(list(zip(order, tables, strict=True))):
         size, own = grid.size[axis], position[:, axis]
-        here, goal = np.arange(size)[None, :], np.arange(size)[:, None]  # Arrays of coordinates: goal, here.
+        # Both arrays hold coordinates. They span a matrix whose rows are goals and whose columns are starts.
+        here, goal = np.arange(size)[None, :], np.arange(size)[:, None]
         moves, towards = (here != goal)[own][:, own], nearest.T[own]
         np.copyto(hop, towards, where=moves)
         if grid.kind[axis] is Kind.RING:

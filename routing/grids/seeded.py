@@ -74,7 +74,7 @@ def _arranged(grid: Grid, conf: TorusConf, seed: TorusSeed, row_of: dict[int, in
 def _axes_of(grid: Grid, conf: TorusConf, seed: TorusSeed, axis: int, row_of: dict[int, int]) -> list[tuple[int, int]]:
     """Return the dimensions of the grid that are one dimension of the file, each with its step in positive direction.
 
-    There are two for a ring of four, which counts as two dimensions of two.
+    A ring of four in the file is two dimensions of the grid, of size two each.
     """
     links = {step: link for (one, step), link in seed.links.items() if one == axis}
     is_four = conf.is_ring[axis] and conf.radix[axis] == RING_OF_FOUR
@@ -106,7 +106,7 @@ def _check_form(grid: Grid, conf: TorusConf, axis: int, own: list[int]) -> None:
     Raises
     ------
     InputError
-        They have not.
+        The dimensions have another size or form.
     """
     radix, is_ring = conf.radix[axis], conf.is_ring[axis]
     size, kind = grid.size[own[0]], grid.kind[own[0]]

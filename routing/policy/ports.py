@@ -177,7 +177,7 @@ def _check_lifetimes(found: PortPolicies, fabric: Fabric, facts: PortFacts) -> N
     At each port with a deadlock breaker, the head-of-queue lifetime must be longer than the breaker's detection time.
     """
     breakers = [dict(rule.values).get("breaker") for rule in found.policy.rules]
-    # The last element belongs to the index -1, which means that no rule sets a breaker.
+    # The index -1, for ports whose breaker no rule sets, selects the last element.
     detect = np.array([b.detect_time if isinstance(b, Breaker) else 0.0 for b in breakers] + [0.0])
     attempts = np.array([hoq_seconds(code) for code in range(HOQ_MOST + 1)])
     life = attempts[np.where(found.hoq_life < 0, facts.opensm_hoq, found.hoq_life)]

@@ -260,7 +260,7 @@ def _parse(arg: str, topology: Topology) -> list[int]:
     parts = re.split("[x,]", arg.strip())
     if not all(re.fullmatch("[0-9]+", part, re.ASCII) for part in parts):
         raise _usage(topology, f"{arg!r} is not a list of whole numbers")
-    # Longer numbers need not be parsed: a number of nine digits exceeds the limit below in any case.
+    # Nine digits are enough to see that a number is too large, so further digits are ignored.
     numbers = [int(part.lstrip("0")[:9] or "0") for part in parts]
     if max(numbers) > LARGEST_ARGUMENT:
         raise _usage(topology, f"{max(numbers)} is more than any subnet holds")

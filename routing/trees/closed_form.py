@@ -140,13 +140,14 @@ def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
     At each switch, the LIDs of compute nodes come first, then those of other end ports, those of aggregation nodes, and
     that of the switch.  The last two kinds have no flow.
 
-    The end ports of each kind are numbered by switch and port; the number is the digit of the first LID.  Each further
-    LID of a port has the next higher digit, so that the LIDs of a port take different channels.
+    Each LID has a digit, the number from which its top switch follows.  The end ports of each kind are numbered by
+    switch and port.  The digit of a port's first LID is the port's number.  Each further LID of the port has the next
+    higher digit, so that the LIDs of a port take different channels.
     """
     table = fabric.lids
     lid = np.flatnonzero(table.switch >= 0)
     owner, switch, port = table.endport[lid], table.switch[lid], table.port[lid]
-    # The owner -1 stands for a switch.
+    # The owner is -1 for the LID of a switch, and selects the last element.
     kinds = np.append(np.where(fabric.aggregation, 2, np.where(leaves.compute, 0, 1)), 3)
     kind = kinds[owner]
     offset = np.where(owner < 0, 0, lid - fabric.endport_lid[owner].astype(np.int64) if fabric.endports else 0)

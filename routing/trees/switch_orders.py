@@ -106,9 +106,9 @@ def _order(
     """Return int32[S], positions of the switches.  First come the hubs with the switches above them, from the bottom
     up; then all other switches, from the top down.
 
-    Every switch needs a path up to one of these first switches.  If some switch has none, more switches are placed
-    after the first ones: the highest switch that is linked to it and has such a path, with the switches above that
-    switch, also from the bottom up.
+    Every switch needs a path up to one of these first switches.  If a switch has no such path, more switches are placed
+    after the first ones.  These are the highest switch that has such a path and is linked to a switch without one, and
+    the switches above it, also from the bottom up.
     """
     channels, switches = fabric.channels, fabric.switches
     placed: npt.NDArray[np.bool_] = np.zeros(switches, np.bool_)
@@ -125,7 +125,7 @@ def _order(
     while True:
         joined: npt.NDArray[np.bool_] = np.logical_or.reduce(
             below[placed]
-        )  # A switch is joined if a path up leads from it to one of the switches placed so far.
+        )  # A switch is joined if a path that only goes up leads from it to a switch that has its place in the order.
         apart = ~joined
         if not apart.any():
             break
