@@ -1,4 +1,4 @@
-"""``ibnue`` as it is typed, in this process."""
+"""Helpers that run the ``ibnue`` command in this process, and check its output."""
 
 import json
 import os
@@ -23,12 +23,15 @@ def collect(ibsim, folder, *words):
 
 
 def parts_of(manifest):
-    """The parts of a snapshot by name, from what :func:`collect` returns."""
+    """Return the parts of a snapshot by name, given the manifest that :func:`collect` returns."""
     return {part["part"]: part for part in manifest["collected"]}
 
 
 def assert_refused(result, *expected, status=2):
-    """No result on standard output, and on standard error one line that holds these words."""
+    """Check that a command refused its input: its exit status, no result on standard output, and a one-line error.
+
+    The error must contain each of the texts ``expected``.
+    """
     assert result.exit_code == status, result.output
     assert result.stdout == "" or json.loads(result.stdout)["schema"] == "ibnue-error/1"
     assert result.stderr.startswith("ibnue: ")

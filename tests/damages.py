@@ -1,4 +1,4 @@
-"""Damages to the bytes of a file, for tests of readers."""
+"""Damage the bytes of a file, for tests in which a reader gets a damaged file."""
 
 SNIPPETS = [
     *(bytes([c]) for c in b'"#[]{}<>&@=-\n\t\x00\xff'),

@@ -1,4 +1,6 @@
-"""How many examples hypothesis takes: always the same ones, and fewer of them where ``IBNUE_EXAMPLES`` is a share."""
+"""Settings of Hypothesis for all tests: fixed examples, whose number the environment variable ``IBNUE_EXAMPLES``
+scales.
+"""
 
 import os
 
@@ -8,5 +10,5 @@ SHARE = float(os.environ.get("IBNUE_EXAMPLES", "1"))
 
 
 def examples(count, **more):
-    """The settings of a test, as its decorator."""
+    """Return the decorator that limits a Hypothesis test to ``count`` examples, times the share ``IBNUE_EXAMPLES``."""
     return settings(deadline=None, derandomize=True, max_examples=max(5, round(count * SHARE)), **more)

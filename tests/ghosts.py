@@ -1,4 +1,7 @@
-"""The smallest case of ghost dependencies (Pinkston, Pang and Duato, 2003): root 0 of Up*/Down* is lost, 2 is next."""
+"""The smallest fabric with ghost dependencies (Pinkston, Pang and Duato, 2003).
+
+Five switches are routed by Up*/Down*.  The root, switch 0, is lost, and switch 2 becomes the new root.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,13 @@ from routing.fabric_builder import FabricBuilder
 from routing.tables import Provenance, Routing, identity_sl2vl
 
 OLD_ORDER, NEW_ORDER = {1: 1, 2: 2, 3: 3, 4: 4}, {2: 0, 1: 1, 4: 4, 3: 5}
-"""Ranks for Up*/Down*, by switch: what root 0 left behind, and from the new root 2."""
+"""Rank of each switch in the Up*/Down* order: before the loss of root 0, and from the new root 2."""
 
 
 def ring(lmc):
-    """What is left of switches 0 to 4 with links 01, 12, 13, 24, 34 when switch 0 is gone; one CA each."""
+    """Return the fabric after the loss of switch 0: switches 1 to 4 with links 1-2, 1-3, 2-4 and 3-4, and one
+    CA each.
+    """
     builder = FabricBuilder("ghosts")
     switches = {n: builder.add_device(NodeKind.SWITCH, 0x200 + n, f"sw{n}", 4) for n in (1, 2, 3, 4)}
     for n, switch in switches.items():
@@ -29,7 +34,10 @@ def ring(lmc):
 
 
 def up_down(fabric, rank):
-    """Shortest paths that go up first, then down; where there are two, each of the LIDs of a CA gets another one."""
+    """Return tables of shortest paths that lead up and then down by the ``rank`` of each switch.
+
+    Where there are two first hops, the LIDs of a CA alternate between them.
+    """
     names = [int(name[2:]) for name in fabric.switch_name]
     channels, lids = fabric.channels, fabric.lids
     lft = np.full((4, len(lids)), 255, np.uint8)

@@ -1,4 +1,7 @@
-"""Histories of OpenSMs on one fabric, and what their logs say of each change compared with the switches themselves."""
+"""Run a sequence of OpenSM processes on one fabric, and compare their log with the tables in the switches.
+
+For each change of tables, the log states the number of changed entries, and whether any order of writing is safe.
+"""
 
 import contextlib
 import random
@@ -29,14 +32,14 @@ ANY_ORDER = "safe to write in any order"
 
 
 class History:
-    """OpenSMs on two hosts of one fabric, one after the other or one as the other's standby.
+    """OpenSM processes on two hosts of one fabric, which run one after the other, or as master and standby.
 
     Attributes
     ----------
     counts
-        Steps, changes, and what was reported about them.
+        Numbers of steps and of changes, and of the statements in the log about them.
     complaints
-        Statements that are not true of the switches.
+        Statements in the log that the tables in the switches contradict.
     """
 
     def __init__(self, net, plugin_folder, folder, *, engine="updn", vls=1, seed=0):
@@ -52,7 +55,7 @@ class History:
         channels, self._pulled = fabric.channels, []
         first = [int(np.flatnonzero(channels.link == link)[0]) for link in np.unique(channels.link)]
         self._cables = [(fabric.switch_name[channels.src[c]], int(channels.port[c])) for c in first]
-        # A CA that is lost leaves entries towards a LID that nobody has.
+        # The loss of a CA leaves entries towards a LID that no port has any more.
         self._cables += [(name, 1) for name in fabric.terminal_name if name not in self._hosts]
         self._sls = None
 
@@ -65,76 +68,87 @@ class History:
 
     @property
     def log(self):
-        """OpenSM's log so far."""
+        """Text of the log that the current OpenSM has written so far."""
         return self._opensm.log_path.read_text() if self._opensm.log_path.exists() else ""
 
     @property
     def state_path(self):
-        """The state file of the OpenSM that runs."""
+        """Path of the state file of the current OpenSM."""
         return self.folder / f"state{self._host}.npz"
 
-    # What can happen
+    # Methods that cause the events of a history.
 
     def configure(self, *, roots=None, state=True, broken=False):
-        """Write the configuration of a host's OpenSM; ``broken``: the engine cannot obey it."""
+        """Write the plugin's configuration for the current host.
+
+        Parameters
+        ----------
+        roots
+            Name of the root switch, or a text that determines the seed of an engine without roots.
+        state
+            Whether the plugin keeps a state file.
+        broken
+            Whether to add an option with which the engine cannot route the fabric.
+        """
         host = self._host
         name = f"'{self.folder}/state{host}.npz'" if state else "false"
-        # Engines without roots make other tables of another seed.
+        # Engines without roots compute other tables if they get another seed.
         other = f"roots = ['{roots}']" if self.engine == "updn" else f"seed = {sum(map(ord, roots or ''))}"
         options = [other] * bool(roots) + ["vls = 15"] * broken
         text = [f"state_file = {name}", "round_wait = 0.02", f"[engine.{self.engine}]", *options]
         (self.folder / f"ibnue{host}.toml").write_text(ample_timeouts("\n".join(text) + "\n"))
 
     def start(self, *, routing_engine=None, **options):
-        """Start an OpenSM on the host, or give the one that runs another configuration; a sweep follows."""
+        """Start OpenSM on the current host with a new configuration, and wait for its sweep."""
         self.configure(**options)
         self._priority = 14
         with self.judged("start"):
             self._opensm = self._stack.enter_context(self._made(routing_engine))
 
     def start_unheard(self, **options):
-        """Start an OpenSM that cannot finish a sweep."""
+        """Start OpenSM without waiting for the end of its sweep, because its configuration lets no sweep end."""
         self.configure(**options)
         self._opensm = self._stack.enter_context(self._made(None, wait=False))
 
     def end(self, *, kill=False):
-        """End OpenSM."""
+        """End OpenSM, by SIGKILL if ``kill``, otherwise by SIGTERM."""
         self._opensm.signal(signal.SIGKILL if kill else signal.SIGTERM)
         self._opensm.wait_for_exit()
         self._opensm.stop()
 
     def restart(self, *, kill=False, fault=False, **options):
-        """End OpenSM, pull a cable or not, and start another one on the same host."""
+        """End OpenSM and start it again on the same host.  If ``fault``, pull a cable in between."""
         self.end(kill=kill)
         if fault:
             self.pull()
         self.start(**options)
 
     def sweep(self, what="sweep", change=None):
-        """Have OpenSM sweep after a change."""
+        """Call ``change``, let OpenSM sweep, and check the statements in its log."""
         with self.judged(what):
             if change is not None:
                 change()
             self._opensm.resweep()
 
     def pull(self):
-        """Pull a cable between switches, or that of a CA."""
+        """Pull a random cable, either between two switches or at a CA, unless three cables are out already."""
         if len(self._pulled) < 3:
             cable = self.random.choice([each for each in self._cables if each not in self._pulled])
             self._pulled.append(cable)
             self.ibsim.unlink(*cable)
 
     def put_back(self):
-        """Put a cable back."""
+        """Put back a random cable that was pulled."""
         if self._pulled:
             self.ibsim.relink(*self._pulled.pop(self.random.randrange(len(self._pulled))))
 
     def hand_over(self, *, kill=False, fault=False, **options):
-        """Start a standby on the other host, and end the master."""
+        """Start a standby OpenSM on the other host, end the master, and wait until the standby has taken over."""
         master, self._host = self._opensm, 1 - self._host
         self.configure(**options)
-        self._priority -= 1  # so that it stands by until the master ends
-        # On ibsim nothing times out: neither asks the other while that one starts or ends.
+        self._priority -= 1  # The lower priority makes the new OpenSM a standby until the master ends.
+        # Queries never time out on ibsim. Each OpenSM is paused while the other one starts or ends, so that no query
+        # stays unanswered.
         standby = self._stack.enter_context(self._made(None, wait=False))
         with master.paused():
             standby.wait_for(lambda events: any(e.kind is EventKind.HEAVY_SWEEP for e in events), what="a sweep")
@@ -143,7 +157,9 @@ class History:
         position = standby.mark()
         with self.judged("hand over"):
             with standby.paused():
-                self.ibsim.run("sminfo")  # the master answers in turn, so it has answered the standby, too
+                # The master answers queries in their order. Once it has answered this query, it has answered the
+                # standby, too.
+                self.ibsim.run("sminfo")
                 if kill:
                     master.signal(signal.SIGKILL)
                     master.wait_for_exit()
@@ -153,7 +169,7 @@ class History:
             standby.wait_for_subnet_up(after=position)
 
     def keep_state(self, path):
-        """Copy the state file, once it is there."""
+        """Copy the state file to ``path`` as soon as it exists."""
         until(self.state_path.exists)
         shutil.copyfile(self.state_path, path)
 
@@ -168,11 +184,14 @@ class History:
         host, engine = self._hosts[self._host], routing_engine or f"ibnue-{self.engine},no_fallback"
         return OpenSM(self.ibsim, routing_engine=engine, plugin=plugin, config=config, host=host, wait=wait)
 
-    # What is reported, and what is so
+    # Methods that compare the statements in the log with the tables in the switches.
 
     @contextlib.contextmanager
     def judged(self, what):
-        """Hold what the log says of the sweeps in the body against tables read before and after from the switches."""
+        """Check the log lines that OpenSM writes in the body of this context.
+
+        The lines are compared with the tables that the switches hold before and after the body.
+        """
         before, sls = switch_lfts(self.ibsim), self._sls
         known = len(self.log) if self._opensm is not None and what != "start" else 0
         yield
@@ -240,7 +259,7 @@ class History:
                 for lid, port in tables.get(guid, {}).items():
                     if lid < size:
                         lft[row, lid] = port
-            # A sender that had no path before has the SL of the path that it is given now.
+            # If a sender had no path in one of the two sets of tables, the SL of its path in the other set is taken.
             table = np.where(sl != UNKNOWN, sl, np.where(other != UNKNOWN, other, np.uint8(0)))
             yield Routing(lft, table, (np.arange(16) % self.vls).astype(np.uint8), self.vls, 1, Provenance("read"))
 

@@ -1,4 +1,4 @@
-"""A folder that programs may be started in and that must not have a part in what they do."""
+"""A working directory with packages that must never be imported, to test that ibnue ignores them."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ NAMES = ("ibnue", "routing", "osm_plugin", "ibsim_fixtures", "multiprocessing", 
 
 
 def hostile(folder, names=NAMES):
-    """Put packages into a folder that leave a file behind when they are imported, and fail."""
+    """Put packages into a folder that record their name in a file and fail when they are imported."""
     for name in names:
         (folder / name).mkdir()
         mark = f"open({str(folder / 'imported')!r}, 'a').write(__name__ + '\\n')\nraise ImportError('hostile')\n"
@@ -20,18 +20,18 @@ def hostile(folder, names=NAMES):
 
 
 def imported(folder):
-    """Names of the packages of such a folder that were imported."""
+    """Return the names of the packages that were imported from a folder that :func:`hostile` has filled."""
     path = folder / "imported"
     return path.read_text().split() if path.exists() else []
 
 
 def program(folder):
-    """Write what pip installs as ``ibnue``; the folder that holds it comes first on the import path."""
+    """Write the script that pip installs as ``ibnue`` into a folder, and return the command that runs the script."""
     path = folder / "ibnue"
     path.write_text("from routing.cli.__main__ import start\nif __name__ == '__main__':\n    start()\n")
     return [sys.executable, str(path)]
 
 
 def environment():
-    """Return an environment in which our packages are installed, as far as Python can tell."""
+    """Return environment variables by which Python finds ibnue as if it were installed."""
     return {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -1,4 +1,4 @@
-"""What every JSON document of ibnue has to fulfil: it is the only thing on standard output, and fits its schema."""
+"""Check each JSON document that a command prints: it is the only text on standard output, and fits its schema."""
 
 import functools
 import json
@@ -9,7 +9,7 @@ from routing.cli.json_schemas import load_schema, schema_name
 
 try:
     from jsonschema import Draft202012Validator
-except ImportError:  # an environment from before the test extra had it
+except ImportError:  # The environment lacks the optional packages for tests, so no schema can be checked.
     Draft202012Validator = None
 
 
@@ -19,23 +19,23 @@ def validator(name):
 
 
 def assert_fits(name, document):
-    """A document fits a schema."""
+    """Check that a document fits the schema with the given name."""
     for error in validator(name).iter_errors(document):
         raise AssertionError(f"{name}: {error.json_path}: {error.message[:300]}")
 
 
 def assert_valid(document):
-    """A document fits the schema that it names."""
+    """Check that a document fits the schema that its key ``schema`` names."""
     assert_fits(schema_name(document["schema"]), document)
 
 
 def assert_one_document(output):
-    """Standard output is one document that fits its schema."""
+    """Check that a text is a single JSON document that fits its schema."""
     assert_valid(json.loads(output))
 
 
 def check_every_run(patch):
-    """Check the standard output of every command that a test runs with ``--json``, errors included."""
+    """Patch click's test runner such that it checks the output of each command with ``--json``, including errors."""
     if Draft202012Validator is None:
         return
     invoke = CliRunner.invoke

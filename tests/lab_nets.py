@@ -1,8 +1,11 @@
-"""Tiny fabrics as ibsim net files, for tests of the lab itself."""
+"""Write small fabrics as ibsim net files, for tests of the lab."""
 
 
 def net_text(switches, links, cas=1, *, ports=12):
-    """A net file: switches sw0.., CAs h0.. (cas of them at ports 1.. of each switch), links in order."""
+    """Return the text of a net file with switches sw0, sw1, ... and CAs h0, h1, ...
+
+    Each switch has ``cas`` CAs at its first ports.  Links are pairs of switch numbers, and take the next free ports.
+    """
     used = [cas] * switches
     lines = {s: [f'[{1 + c}] "h{s * cas + c}"[1]' for c in range(cas)] for s in range(switches)}
     for a, b in links:

@@ -1,19 +1,28 @@
-"""An obvious second look at live tables: networkx on what ibsim and the switches say, and none of our own readers."""
+"""Search for credit loops in a running lab with networkx, without any reader or proof of ibnue.
+
+Cables come from ibsim, and tables from the switches.
+"""
 
 import networkx as nx
 
 
 def cables(lab):
-    """(device, port) at the other end of each cable, by (GUID, port)."""
+    """Return the cables of the lab: the device and port at the other end, by GUID and port."""
     devices = {device.id: device for device in lab.ibsim.devices}
     ports = [port for port in lab.ibsim.ports() if port.peer is not None]
     return {(devices[port.device].guid, port.port): (devices[port.peer[0]], port.peer[1]) for port in ports}
 
 
 def walk_everything(lab, lmc=0):
-    """(dependency graphs of channels, paths that do not arrive) for traffic from every switch to every LID.
+    """Follow the path from every switch to every LID.
 
-    The graphs: "all"; "endports", without what switches send to switches; "cas", from CA to CA only.
+    Returns
+    -------
+    graphs : dict
+        A graph of dependencies between channels for each kind of traffic.  "all": all traffic.  "endports": all but
+        traffic between switches.  "cas": traffic between CAs.
+    lost : list
+        A description of each path that does not reach its LID.
     """
     cable = cables(lab)
     tables = lab.switch_lfts()
@@ -36,12 +45,14 @@ def walk_everything(lab, lmc=0):
 
 
 def _near(cable, owner):
-    """GUID of the switch at which something sends."""
+    """Return the GUID of the switch at which packets of a LID's owner enter the fabric."""
     return owner.guid if owner.kind == "SW" else cable[owner.guid, owner.port][0].guid
 
 
 def _follow(cable, tables, switch, lid, owner):
-    """(channels on the path, what is wrong with it or None)."""
+    """Return the channels of a path, and a description of its fault, or None if the path reaches the owner of
+    the LID.
+    """
     channels, here, seen = [], switch, set()
     while here not in seen:
         seen.add(here)
@@ -61,9 +72,11 @@ def _follow(cable, tables, switch, lid, owner):
 
 
 def walk_layers(lab, sls, rows=None):
-    """Dependency graph of (channel, VL) for traffic from every CA to every other, on the SLs that the SA gives out.
+    """Return the graph of dependencies between virtual channels for traffic between CAs, on the SLs that the SA
+    returns.
 
-    ``rows``: the SL2VL rows, where they were read before some switches could not be reached any more.
+    ``sls`` is the SL by GUID of the sender and destination LID.  ``rows`` gives the SL2VL tables if they were read
+    before some switches became unreachable.
     """
     cable, tables, rows = cables(lab), lab.switch_lfts(), lab.switch_sl2vl() if rows is None else rows
     ports = {(owner.guid, owner.port) for owner in lab.owners() if owner.kind == "CA"}

@@ -1,4 +1,4 @@
-"""A lab on paper: what :mod:`loop_check` asks of a live lab, answered from a fabric and its tables."""
+"""An object that answers the queries of :mod:`loop_check` from a fabric and its tables, without a running lab."""
 
 from collections import namedtuple
 from types import SimpleNamespace
@@ -11,7 +11,7 @@ KINDS = {1: "CA", 2: "Switch", 3: "Router"}
 
 
 class PaperLab:
-    """Devices, cables, owners of LIDs and the tables of every switch."""
+    """The devices, cables, owners of LIDs and tables of a fabric, with the methods of a running lab."""
 
     def __init__(self, fabric, routing):
         self._fabric, self._routing = fabric, routing
@@ -56,7 +56,10 @@ class PaperLab:
         }
 
     def requests(self):
-        """(sender, switch, LIDs of the sender, LID, offset, SL) of each request from end port to end port."""
+        """Yield each request between end ports of one connected component.
+
+        A request is (row of the sender, row of the receiver, destination LID, offset of this LID, SL).
+        """
         fabric, sl = self._fabric, self._routing.sl
         rows = [row for row in range(fabric.endports) if fabric.endport_switch[row] >= 0]
         for source in rows:
@@ -70,11 +73,15 @@ class PaperLab:
                     yield source, target, lid, offset, int(sl[at, lid])
 
     def requested_sls(self):
-        """The SL of each request by GUID of the sender and LID, as the SA gives it out."""
+        """Return the SL of each request, by GUID of the sender and destination LID, as the SA returns it."""
         return {(self._guid(source), lid): sl for source, _, lid, _, sl in self.requests()}
 
     def reply_sls(self, shift):
-        """The SL of each reply: from the receiver to the sender's LID at the request's offset plus ``shift``."""
+        """Return the SL of each reply, by GUID of the sender and destination LID.
+
+        A reply goes to the LID of the requester with the offset of the request plus ``shift``, and has the request's
+        SL.
+        """
         fabric, found = self._fabric, {}
         for source, target, _, offset, sl in self.requests():
             count = 1 << int(fabric.endport_lmc[source])

@@ -1,4 +1,4 @@
-"""What tests of the plugin in a running OpenSM look at."""
+"""Helpers for tests of the plugin in a running OpenSM: its worker process, its log, and the tables in the switches."""
 
 import contextlib
 import os
@@ -14,29 +14,36 @@ from routing.engines.base import EngineOptions
 
 
 def children(pid):
-    """Processes whose parent is ``pid``, zombies too."""
+    """Return the numbers of the child processes of process ``pid``, including zombies."""
     found = []
     for task in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):  # threads come and go
+        with contextlib.suppress(OSError):  # A thread may end while its list of children is read.
             found += [int(child) for child in (task / "children").read_text().split()]
     return found
 
 
 def worker_of(lab):
-    """Process number of the one worker."""
+    """Return the process number of the plugin's worker, which must be the only child of OpenSM."""
     (pid,) = children(lab.opensm.pid)
     return pid
 
 
 def gone(pid):
-    """Wait for the end of a process (and for whoever has to collect it)."""
+    """Wait until a process has ended and its parent has collected its exit status."""
     return until(lambda: not Path(f"/proc/{pid}").exists())
 
 
 def sweep_with_stopped_worker(lab, *cable):
-    """Begin a sweep whose worker does not answer; the place in the log, once OpenSM waits for it, and the worker.
+    """Stop the worker by a signal, and begin a sweep, in which OpenSM waits for the worker.
 
-    The fabric is as it was, unless a cable is named that is to be pulled.
+    If a cable is named, it is pulled before the sweep.
+
+    Returns
+    -------
+    position
+        Position in OpenSM's log at which the sweep begins.
+    worker : int
+        Process number of the worker.
     """
     worker, position = worker_of(lab), lab.opensm.mark()
     os.kill(worker, signal.SIGSTOP)
@@ -50,24 +57,30 @@ def sweep_with_stopped_worker(lab, *cable):
 
 
 def logged(lab, pattern):
-    """Every match in OpenSM's log."""
+    """Return all matches of a pattern in OpenSM's log."""
     return re.findall(pattern, lab.opensm.log_path.read_text())
 
 
 def ample_timeouts(toml):
-    """A configuration in which a worker may take its time, and asks for no sweep, unless it says otherwise."""
+    """Return a configuration of the plugin with deadlines that never expire and without rebalancing.
+
+    Values that ``toml`` sets take precedence.
+    """
     usual = {"start_deadline": AMPLE, "deadline": AMPLE, "rebalance": 0}
     reported = [f"{key} = {value}\n" for key, value in usual.items() if not re.search(rf"^{key}\b", toml, re.M)]
     return "".join(reported) + toml
 
 
 def comes_up(lab, pattern):
-    """Wait for what the worker says when it has thought about it, and OpenSM logs as a sweep begins or ends."""
+    """Wait until a pattern occurs in OpenSM's log, and return its matches.
+
+    OpenSM logs remarks of the worker when a sweep begins or ends, so sweeps are requested until the pattern occurs.
+    """
     return until(lambda: logged(lab, pattern) or (lab.opensm.resweep() and logged(lab, pattern)))
 
 
 def expected_lfts(fabric, routing):
-    """The form in which the lab reads tables back."""
+    """Return the forwarding tables in the form in which the lab reads them from the switches: port by GUID and LID."""
     return {
         int(guid): {lid: int(port) for lid, port in enumerate(routing.lft[row].tolist()) if port != 255}
         for row, guid in enumerate(fabric.switch_guid.tolist())
@@ -75,5 +88,5 @@ def expected_lfts(fabric, routing):
 
 
 def sweep_options(**options):
-    """The options that the worker runs an engine with."""
+    """Return the options with which the worker runs an engine during a sweep."""
     return EngineOptions(**{"vls": 1, "effort": SWEEP_EFFORT, **options})

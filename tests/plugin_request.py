@@ -1,4 +1,4 @@
-"""Requests to the worker, arranged as the shim arranges them."""
+"""Write requests to the plugin's worker in the format of the C part of the plugin."""
 
 import numpy as np
 
@@ -8,7 +8,9 @@ from osm_plugin.snapshot import CABLE, DEVICE, ENDPORT, PAGE, REQUEST, REQUEST_M
 
 
 def arrays_of(fabric):
-    """What the shim would write of a fabric."""
+    """Return the arrays of devices, end ports and cables that the C part writes for a fabric, and the number of
+    switches.
+    """
     switches, terminals = fabric.switches, fabric.terminals
     device = np.zeros(switches + terminals, DEVICE)
     device["guid"] = np.concatenate([fabric.switch_guid, fabric.terminal_guid])
@@ -27,8 +29,18 @@ def arrays_of(fabric):
 
 
 def write_request(fabric, memory, *, sequence=7, conf="", data_vls=8, throttled=(), sick=(), installed=None):
-    """Write a request as the shim does; where the answer may begin.  ``installed``: tables of the switches that it
-    names.
+    """Write a request for a fabric into shared memory, and return the offset at which the answer may begin.
+
+    Parameters
+    ----------
+    fabric, memory
+        The fabric, and the shared memory.
+    sequence, conf, data_vls
+        Number of the request, text of the configuration, and number of data VLs.
+    throttled, sick
+        Indices of cables with these flags.
+    installed
+        Tables that the switches hold; None: the request has no tables.
     """
     device, endport, cable, switches = arrays_of(fabric)
     head = np.zeros(1, REQUEST)
@@ -61,7 +73,7 @@ def write_request(fabric, memory, *, sequence=7, conf="", data_vls=8, throttled=
 
 
 def write_request_with_tables(fabric, lft, memory, **request):
-    """A request with forwarding tables behind it, as policies.c writes it."""
+    """Write a request with the LFTs ``lft`` (uint8[S, L]) after it, as policies.c writes the tables of OpenSM."""
     write_request(fabric, memory, **request)
     head = np.frombuffer(memory.view()[: REQUEST.itemsize], REQUEST)[0]
     at = -(-(int(head["conf_at"]) + int(head["conf_bytes"])) // 8) * 8

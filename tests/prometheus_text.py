@@ -1,4 +1,4 @@
-"""Reads Prometheus' text format, as strictly as it is written down."""
+"""Read Prometheus' text format, and reject every text that does not follow the format strictly."""
 
 import re
 
@@ -8,7 +8,9 @@ SAMPLE = re.compile(rf"({NAME})(?:\{{({LABEL}(?:,{LABEL})*)\}})? (-?[0-9.]+(?:e[
 
 
 def parsed(text):
-    """Samples by name and labels, as Prometheus' text format has them; anything else is an error."""
+    """Return the value of each sample by name and labels.  A line that does not follow the format fails an
+    assertion.
+    """
     samples, kinds, helped = {}, {}, set()
     assert text.endswith("\n")
     for line in text.splitlines():

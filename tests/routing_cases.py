@@ -1,4 +1,4 @@
-"""Tables for tests of formats: shortest paths, random SLs, and a proof-like object; nothing here is clever."""
+"""Make tables for tests of file formats: random shortest paths, random SLs, and a stand-in for a proof."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from routing.tables import Provenance, Routing, identity_sl2vl
 
 SOME_FABRICS = ("ftree", "dor", "torus-2qos", "dragonfly", "slimfly", "hyperx", "chain")
 ANY_FABRIC = tuple(name for name in ENGINES if name not in SOME_FABRICS)
-"""Engines that route every fabric."""
+"""Names of the engines that route every fabric."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class FakeProof:
 
 
 def shortest(fabric: Fabric, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """LFT and hops of random shortest paths."""
+    """Return LFTs of random shortest paths and the hops of each path, uint8[S, L] each."""
     rng = random.Random(seed)
     lids, channels = fabric.lids, fabric.channels
     lft = np.full((fabric.switches, len(lids)), NO_PORT, np.uint8)
@@ -64,7 +64,7 @@ def tables(
     certified: bool = True,
     scope: str = "all",
 ):
-    """A routing with random SLs and a proof to go with it."""
+    """Return a routing of random shortest paths and random SLs, with a stand-in for its proof."""
     rng = np.random.default_rng(seed)
     lft, hops = shortest(fabric, seed)
     lids = len(fabric.lids)

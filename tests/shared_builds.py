@@ -1,4 +1,4 @@
-"""What tests compile once, for all processes of one run of pytest."""
+"""Compile the plugin once for all processes of a run of pytest."""
 
 import fcntl
 import os
@@ -7,9 +7,9 @@ from osm_plugin.install import LIBRARY, install
 
 
 def plugin_build(tmp_path_factory):
-    """Return the folder of ``libibnue.so`` for the OpenSM that is installed; the first test that asks compiles it."""
+    """Return the folder with ``libibnue.so`` for the installed OpenSM.  The first call compiles the library."""
     base = tmp_path_factory.getbasetemp()
-    # Under pytest-xdist each process has a folder of its own in that of the run.
+    # Under pytest-xdist, each process has its own folder inside the folder of the run.
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder = base / "plugin"
     folder.mkdir(exist_ok=True)

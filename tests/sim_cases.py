@@ -1,4 +1,4 @@
-"""Small networks for the tests of the simulator: ticks are cycles, a block of 64 bytes takes one."""
+"""Small networks for the tests of the simulator.  A tick is a cycle, in which a link transmits a block of 64 bytes."""
 
 from dataclasses import replace
 
@@ -13,9 +13,10 @@ from routing.simulate.traffic import Flow, Traffic
 from routing.topologies import generate
 
 PACKET = 32
-"""Blocks, and cycles on a wire, of a packet of 2048 bytes."""
+"""Length of a packet of 2048 bytes in blocks, which is also its transmission time in cycles."""
 RING = ("11", "23", "12", "22")
-PLAIN, NOTHING = Switching(speedup=2), Remedies()  # the sources of the rings do not limit the crossbars
+# With a speedup of 2, a crossbar never limits the flows of these rings.
+PLAIN, NOTHING = Switching(speedup=2), Remedies()
 
 
 def cycles(buffer, *, wire=1, switch=0):
@@ -30,9 +31,13 @@ def flows_along(fabric, paths, **how):
 
 
 def fig4(extra):
-    """The ring of four with a host each: fabric, routing, paths."""
+    """Return the fabric, tables and paths of a ring of four switches with a host each.
+
+    With ``extra``, a second host at switch 22 sends to the host at switch 23.
+    """
     cas = {f"h{name}": name for name in RING} | ({"x": "22"} if extra else {})
-    # The order of ports decides whose turn is first: at 22 its host's, the ring's, that of the second host.
+    # The order of the ports determines which input is served first. At switch 22 it is the first host, then the ring,
+    # then the second host.
     cables = [("h22", "22"), *((RING[n], RING[(n + 1) % 4]) for n in range(4))]
     fabric = literal_fabric("ring", RING, cables, cas)
     paths = [(f"h{RING[n]}", RING[n], RING[(n + 1) % 4], RING[(n + 2) % 4], f"h{RING[(n + 2) % 4]}") for n in range(4)]
@@ -44,28 +49,33 @@ def fig4(extra):
 def fig4_simulation(extra, packets, *, switching=PLAIN, remedies=NOTHING, wire=1, **how):
     fabric, routing, paths = fig4(extra)
     network = build_network(fabric, routing, cycles(PACKET, wire=wire))
-    room = np.full_like(network.arrays.buffer, packets * PACKET)  # more than InfiniBand's 2048 blocks, too
+    # The buffer may have more than the 2048 blocks that InfiniBand allows.
+    room = np.full_like(network.arrays.buffer, packets * PACKET)
     network = replace(network, arrays=replace(network.arrays, buffer=room))
     return simulate(network, flows_along(fabric, paths, **how), switching=switching, remedies=remedies)
 
 
 def pause_ring(flows, room, *, wire=16, switch=1, **how):
-    """The ring of four of scenario 4 (two flows) or 5 (three), with buffers of so many blocks: network and traffic."""
+    """Return the network and the traffic of a ring of four switches, as in scenario 4 (two flows) or 5 (three flows).
+
+    ``room`` is the size of each buffer in blocks.
+    """
     switches = ("S1", "S2", "S3", "S4")
     cas = {"a": "S1", "c": "S3", "e": "S2", "to_f": "S4", "to_g": "S2", "to_b": "S3"}
     paths = [("a", *switches, "to_f"), ("c", "S3", "S4", "S1", "S2", "to_g"), ("e", "S2", "S3", "to_b")][:flows]
     fabric = literal_fabric("ring", switches, [(switches[n], switches[(n + 1) % 4]) for n in range(4)], cas)
     network = build_network(fabric, tables_from_paths(fabric, paths), cycles(PACKET, wire=wire, switch=switch))
-    room = np.full_like(network.arrays.buffer, room)  # more than InfiniBand's 2048 blocks, too
+    # The buffer may have more than the 2048 blocks that InfiniBand allows.
+    room = np.full_like(network.arrays.buffer, room)
     return replace(network, arrays=replace(network.arrays, buffer=room)), flows_along(fabric, paths, **how)
 
 
 PAUSE_LINKS = (("S1", "S2"), ("S2", "S3"), ("S3", "S4"), ("S4", "S1"), ("a", "S1"), ("c", "S3"))
-"""l1 to l6 of the source."""
+"""Links l1 to l6 in the paper whose example :func:`pause_ring` builds."""
 
 
 def star(sources):
-    """Some CAs that send to one, over one switch."""
+    """Return the fabric, tables and paths of ``sources`` CAs that all send to one CA over a single switch."""
     cas = {f"s{n}": "sw" for n in range(sources)} | {"sink": "sw"}
     fabric = literal_fabric("star", ["sw"], [], cas)
     paths = [(f"s{n}", "sw", "sink") for n in range(sources)]
@@ -73,13 +83,19 @@ def star(sources):
 
 
 def torus_dor(k):
-    """A k x k torus with a CA each, by dimension order, paths over the dateline of a dimension on a VL of their own."""
+    """Return a torus of k x k switches with a CA each, and its dimension-ordered tables.
+
+    Paths that cross the dateline of a dimension use a separate VL.
+    """
     fabric = generate("torus", [f"{k}x{k}"], cas=1)
     return fabric, dimension_order(fabric)
 
 
 def fat_tree(down, spines):
-    """Leaves with as many CAs as spines; up by the number of the destination modulo the number of spines."""
+    """Return a tree of ``down`` leaves, with as many CAs per leaf as spines, and its tables.
+
+    A path leads over the spine whose number is the number of the destination modulo the number of spines.
+    """
     cas = {f"h{n}": f"l{n // spines}" for n in range(down * spines)}
     switches = [*(f"l{n}" for n in range(down)), *(f"s{n}" for n in range(spines))]
     fabric = literal_fabric("tree", switches, [(f"l{a}", f"s{b}") for a in range(down) for b in range(spines)], cas)
@@ -114,4 +130,4 @@ loads = [0.2, 0.4]
 adaptive = { schemes = ["tables", "escape", "bubble"] }
 expect = { deadlocked = [] }
 """
-"""A scenario with one case of adaptive routing."""
+"""Text of a scenario with one case of adaptive routing."""

@@ -1,4 +1,4 @@
-"""Scenario files that are refused."""
+"""Check the errors for scenario files that the simulator refuses."""
 
 import re
 
@@ -17,11 +17,14 @@ cas = { x = "a", y = "b" }
 [[flow]]
 path = ["x", "a", "b", "y"]
 """
-"""A scenario up to its cases: one flow over one cable; keys put behind it are the flow's."""
+"""Text of a scenario with one flow over one cable, without cases.  Keys appended to the text are keys of the flow."""
 
 
 def refusal(folder, text, expected=""):
-    """The error that reading and playing a scenario ends with: one line that names the file and a line of it."""
+    """Read a scenario and run its cases, and return the error, which must occur.
+
+    The error must be one line that names the file and a line in it, and matches the pattern ``expected``.
+    """
     path = folder / "mine.toml"
     path.write_text(text)
     with pytest.raises(InputError) as caught:

@@ -1,7 +1,7 @@
-"""The simulator with adaptive routing once more: plain Python, every device looked at in every tick with an event.
+"""A slow reference for the simulator with adaptive routing, in plain Python.
 
-It takes what the kernel takes, and has to come to the same counters at every stop, in whatever order the events of a
-tick are handled that do not depend on one another.
+It takes the arguments of the kernel, and must reach equal counters at each stop.  In each tick with an event it
+examines every device.  It handles independent events of a tick in random order.
 """
 
 import random
@@ -56,7 +56,8 @@ class SlowAdaptive(Sources):
         if options.scheme == BUBBLE:
             self.later(0, (3, 0, 0), self.sample)
 
-    # Events: those of one tick in any order, then the late ones sorted.
+    # Methods for events. The events of one tick are handled in random order, and after these the late events in sorted
+    # order.
 
     def at(self, time, kind, f):
         assert kind == INJECT
@@ -124,7 +125,7 @@ class SlowAdaptive(Sources):
         self.not_in_flight(flow)
         self.totals["delivered"] += 1
 
-    # What is where.
+    # Methods that return the places of packets.
 
     def shown(self, vc):
         return None if self.vc[vc].leaving or not self.vc[vc].queue else self.vc[vc].queue[0]
@@ -133,7 +134,9 @@ class SlowAdaptive(Sources):
         return range(channel * self.vls, channel * self.vls + (self.vls if vls is None else vls))
 
     def vcs_for(self, channel, packet, vls=None):
-        """The VLs of a channel that a packet may take: all of the first, or only its own."""
+        """Return the VLs of a channel that a packet may use: its own VL with port groups, else the first
+        ``vls`` VLs.
+        """
         vcs = self.vcs_of(channel, vls)
         return [vcs[int(self.net.sl2vl[packet.sl])]] if self.opt.scheme == GROUPS else vcs
 
@@ -158,7 +161,7 @@ class SlowAdaptive(Sources):
         mark = self.marked(channel)
         return mark is not None and mark.packet is not packet
 
-    # Choice.
+    # Methods that choose the next virtual channel of a packet.
 
     def on_escape(self, vc):
         return (
@@ -180,7 +183,11 @@ class SlowAdaptive(Sources):
         return self.busy[vc // self.vls] <= self.now and self.vc[vc].credits >= packet.blocks
 
     def choose(self, packet, vc, switch):
-        """The VL to take and whether it is an escape VL, or None."""
+        """Return the virtual channel that a packet at a switch takes next, and the SL on it; None if the packet has to
+        wait.
+
+        The SL is None if the virtual channel is not an escape channel.
+        """
         if self.destination_switch(packet) == switch:
             vcs = list(self.vcs_for(int(self.opt.lid_channel[packet.lid]), packet))
         else:
@@ -207,7 +214,7 @@ class SlowAdaptive(Sources):
             candidate = [c for c in candidate[start:] + candidate[:start] if self.spare_state[self.dst[c]] == "free"]
         return next((c for c in candidate if self.busy[c] <= self.now), None)
 
-    # Moves.
+    # Methods that move packets.
 
     def take(self, vc, end):
         at = self.vc[vc]
@@ -312,7 +319,7 @@ class SlowAdaptive(Sources):
             flow.head, flow.packet = False, None
             self.prepare(flow)
 
-    # What frees packets.
+    # Methods that release packets from a deadlock.
 
     def stuck(self, vc):
         return self.shown(vc) is not None and self.now - self.vc[vc].since >= self.opt.detect
@@ -400,7 +407,7 @@ class SlowAdaptive(Sources):
         self.spare[switch], self.spare_state[switch] = packet, "ready"
         self.totals["bubbles"] += 1
 
-    # What is reported.
+    # Methods that return the counters in the form of the kernel.
 
     def channel_rows(self):
         return list(zip(self.bytes, self.packets, self.saved, strict=True))
@@ -415,7 +422,10 @@ class SlowAdaptive(Sources):
         ]
 
     def wait_graph(self):
-        """(vertex, VL) pairs, and the vertices that can move: VLs, then switches' spares."""
+        """Return the wait-for graph: pairs of vertex and virtual channel, and for each vertex whether it can move.
+
+        Vertices are the virtual channels, followed by the spare buffer of each switch.
+        """
         pairs, moves = set(), []
         positions = [(vc, self.shown(vc), vc, self.dst[vc // self.vls]) for vc in range(len(self.vc))]
         for s in range(self.net.switches):

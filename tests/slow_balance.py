@@ -1,7 +1,7 @@
-"""A slow and obvious twin of the balancing kernel, for exact comparison.
+"""A slow reference for the balancing kernel, for exact comparison.
 
-It follows the kernel's arithmetic operation by operation, so that results are equal to the last bit, and takes none of
-its shortcuts: no scratch space, no shared surveys, no threads.  Names follow the kernel's.
+It repeats the kernel's arithmetic operation by operation, so that results are equal to the last bit.  It has none of
+the kernel's optimisations: no scratch space, no shared tables, no threads.  Names are those of the kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WORD = 2**64
 
 
 class Random:
-    """SplitMix64."""
+    """Random number generator SplitMix64."""
 
     def __init__(self, state):
         self.state = state % WORD
@@ -37,7 +37,7 @@ class Random:
 
 @dataclass
 class LoadAccount:
-    """Loads of its own, and what they make each channel worth avoiding."""
+    """Load of each channel as one thread of the kernel knows it, and the cost of each channel at this load."""
 
     load: list[float]
     weight: list[float]
@@ -49,7 +49,7 @@ class LoadAccount:
 
 
 class SlowBalance:
-    """The same arguments as the kernel's wrapper, as plain lists."""
+    """Balanced trees, computed from the arguments of the kernel's wrapper."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class SlowBalance:
         self.accounts = [LoadAccount([0.0] * self.channels, [0.0] * self.channels) for _ in range(LANES)]
 
     def run(self):
-        """Trees and loads of the best pass, and the fullest channel after each."""
+        """Return the trees and the loads of the best pass, and the highest utilisation after each pass."""
         worst, best = [], None
         for number in range(self.passes + 1):
             self.number = number
@@ -95,7 +95,7 @@ class SlowBalance:
                 best = (worst[-1], [list(tree) for tree in self.next], list(self.load))
         return best[1], best[2], worst
 
-    # What a channel weighs, and flows on it
+    # Methods that compute the costs of channels, and the flows on them.
 
     def peak(self, load):
         return max((x * y for x, y in zip(load, self.inverse_capacity, strict=True)), default=0.0)
@@ -119,7 +119,7 @@ class SlowBalance:
         return u == self.root[target] or self.next[target][u] != NO_CHANNEL
 
     def path(self, target, u):
-        """Channels from a switch to the root."""
+        """Return the channels of the path from a switch to the root of a tree."""
         found = []
         while u != self.root[target]:
             found.append(self.chosen(target, u))
@@ -127,7 +127,11 @@ class SlowBalance:
         return found
 
     def path_cost(self, account, target, u):
-        """For bisection, what the tree carries already is free; else only the first hops are added up again."""
+        """Return the cost of the path from a switch to the root of a tree.
+
+        For bisection, the part of the path that the tree uses already costs nothing.  Otherwise the costs of the first
+        hops are added up, and the cost of the rest is the stored one.
+        """
         cost = 0.0
         for hops, channel in enumerate(self.path(target, u)):
             if self.bisection and self.src[channel] in account.carries:
@@ -147,7 +151,10 @@ class SlowBalance:
             account.cost[self.src[channel]] = cost
 
     def move_tree(self, account, target, sign):
-        """Take a tree's flow away, or bring it back: leaves first, in the order in which they become leaves."""
+        """Add the flow of a tree to all loads, or subtract it (``sign`` 1 or -1).
+
+        Switches are processed from the leaves on, in the order in which all their children have been processed.
+        """
         tree, through = self.next[target], [flow * self.share[target] * sign for flow in self.sources]
         children = [0] * self.switches
         for u in range(self.switches):
@@ -165,16 +172,22 @@ class SlowBalance:
             if children[v] == 0 and v != self.root[target]:
                 ready.append(v)
 
-    # The choice of a channel
+    # Methods that choose a channel.
 
     def taken(self, target, u, channel):
-        """How many other LIDs of the same port leave this switch for the same next switch."""
+        """Return the number of other LIDs of the port whose paths lead from switch ``u`` to the switch at the end of
+        ``channel``.
+        """
         lmc_group = next(lmc_group for lmc_group in self.families if target in lmc_group)
         routed = [other for other in lmc_group if other != target and self.next[other][u] != NO_CHANNEL]
         return sum(self.dst[self.chosen(other, u)] == self.dst[channel] for other in routed)
 
     def cheapest(self, target, u, costs):
-        """(cost, channel): taken by the fewest siblings, then the cheapest, then the first."""
+        """Return the cost and the number of the best channel of switch ``u``.
+
+        The best channel is the one that the fewest other LIDs of the port take; among several, the cheapest; among
+        several, the first.
+        """
         ranked = [(self.taken(target, u, channel), cost, channel) for channel, cost in costs.items()]
         return min(ranked)[1:] if ranked else (math.inf, None)
 
@@ -182,10 +195,10 @@ class SlowBalance:
         self.next[target][u] = channel - self.first[u]
         account.cost[u] = cost
 
-    # Rule "all shortest paths"
+    # Methods for the rule "all shortest paths".
 
     def distances(self, root):
-        """Switches that reach the root, nearest first, and their distances."""
+        """Return the hops to ``root`` by switch, for all switches that reach it, the nearest switch first."""
         distance, waiting = {root: 0}, deque([root])
         while waiting:
             v = waiting.popleft()
@@ -196,7 +209,10 @@ class SlowBalance:
         return distance
 
     def tree_shortest(self, account, target):
-        """Nearest first; for bisection a switch without end ports chooses when the first flow comes to it."""
+        """Compute a tree of shortest paths, beginning with the switches nearest to the destination.
+
+        For bisection, a switch without end ports chooses its next hop when the first flow passes it.
+        """
         distance, share = self.distances(self.root[target]), self.share[target]
         self.next[target], account.carries = [NO_CHANNEL] * self.switches, set()
         estimate = self.estimate(account, distance)
@@ -217,7 +233,7 @@ class SlowBalance:
                 self.choose_shortest(account, target, u, distance, estimate)
 
     def estimate(self, account, distance):
-        """Cost of the cheapest path of each switch, as long as the tree has none."""
+        """Return the cost of the cheapest path of each switch while the tree is empty."""
         estimate = {}
         for u in distance:
             nearer = self.nearer(distance, u)
@@ -225,7 +241,9 @@ class SlowBalance:
         return estimate
 
     def nearer(self, distance, u):
-        """Channels to switches one hop nearer, of the lowest rank among them."""
+        """Return the channels of a switch that lead one hop nearer to the root, and among these the ones of the lowest
+        rank.
+        """
         nearer = [c for c in self.out[u] if distance[u] > 0 and distance[self.dst[c]] == distance[u] - 1]
         return [c for c in nearer if self.rank[c] == min(self.rank[d] for d in nearer)]
 
@@ -240,7 +258,11 @@ class SlowBalance:
         return self.dst[channel]
 
     def update_upstream(self, account, target, start, distance, estimate):
-        """The rest of the path is free now for all who can come to this switch over switches without end ports."""
+        """Lower the estimated cost of switches upstream of switch ``start``, whose path to the root is now part of the
+        tree.
+
+        Only switches that reach ``start`` over switches without end ports are updated.
+        """
         estimate[start] = 0.0
         reported = [start]
         for v in reported:
@@ -251,7 +273,7 @@ class SlowBalance:
                     if self.sources[u] == 0.0 and len(reported) < self.switches:
                         reported.append(u)
 
-    # Rule "up, then down"
+    # Methods for the rule "up and then down".
 
     def tree_updown(self, account, target):
         position, root = self.positions[self.layer[target]], self.root[target]
@@ -278,7 +300,7 @@ class SlowBalance:
                 self.add_along(account, target, u, self.sources[u] * self.share[target])
 
     def paths_down(self, account, sequence, position, root):
-        """Cost of the cheapest path that only goes down, from each switch."""
+        """Return the cost of the cheapest path from each switch that leads only down."""
         down = [math.inf] * self.switches
         down[root] = 0.0
         for u in reversed(sequence[: position[root]]):
@@ -298,7 +320,7 @@ class SlowBalance:
             self.take(account, target, u, channel, cost)
             u = self.dst[channel]
 
-    # Passes
+    # Methods that run the passes.
 
     def route(self, account, target):
         if self.positions is None:
@@ -350,7 +372,7 @@ class SlowBalance:
             account.weight = [self.weigh(account, channel, self.load[channel]) for channel in range(self.channels)]
             account.potential = 0.0
 
-    # The last touch
+    # Methods of the local search at the end of a pass.
 
     def polish(self, account):
         for _ in range(ROUNDS):
@@ -395,7 +417,7 @@ class SlowBalance:
         return w == u or any(self.dst[channel] == u for channel in self.path(target, w))
 
     def allowed(self, target, u, channel):
-        """May this switch change over without anyone else having to?"""
+        """Return whether a switch can take another channel without a change at any other switch."""
         v = self.dst[channel]
         if self.positions is None:
             distance = self.distances(self.root[target])

@@ -1,4 +1,4 @@
-"""A simulation with mechanisms beside its slow twin."""
+"""Compare a simulation that has mechanisms with the slow reference simulator."""
 
 import numpy as np
 from slow_simulate import Slow
@@ -10,13 +10,13 @@ from routing.simulate.traffic import traffic_arrays
 
 
 def slow_twin(network, traffic, switching, remedies, mechanisms):
-    """Return the slow twin of a simulation."""
+    """Return the slow reference for a simulation, from the arguments of the simulation."""
     options = with_mechanisms(option_arrays(network, switching, remedies, traffic.mtu), mechanisms, network, traffic)
     return Slow(network.arrays, options, traffic_arrays(network, traffic))
 
 
 def assert_equal(fast, slow):
-    """Compare all counters of a simulation with those of its slow twin."""
+    """Check that all counters of a simulation equal those of its slow reference."""
     handle = fast._handle
     np.testing.assert_array_equal(handle.channels(), np.array(slow.channel_rows()))
     np.testing.assert_array_equal(handle.virtual_channels().reshape(-1, len(VC_FIELDS)), np.array(slow.vc_rows()))

@@ -1,4 +1,4 @@
-"""A slow and obvious twin of the layering kernel: networkx graphs, and no memory of searches."""
+"""A slow reference for the layering kernel.  It uses networkx graphs, and repeats every search from the beginning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NO_CHANNEL = 255
 
 
 def find_path(channels, tree, start, root):
-    """Channels from a switch to the root of a tree; None if there is no path."""
+    """Return the channels of the path from a switch to the root of a tree; None if there is no path."""
     found, at = [], start
     while at != root:
         if tree[at] == NO_CHANNEL or len(found) > len(tree):
@@ -22,7 +22,7 @@ def find_path(channels, tree, start, root):
 
 
 def loads(channels, trees, roots, share, sources):
-    """Flow on each channel."""
+    """Return the flow on each channel."""
     load = np.zeros(len(channels))
     for target, root in enumerate(roots):
         for start in range(len(sources)):
@@ -32,7 +32,7 @@ def loads(channels, trees, roots, share, sources):
 
 
 class SlowLayers:
-    """The same arguments as the kernel's wrapper, without choosing paths again."""
+    """Layers of given paths, computed from the arguments of the kernel's wrapper."""
 
     def __init__(
         self, channels, sources, root, share, trees, *, counted, avoid=None, most=32, have=1, mutual=False, region=None
@@ -47,7 +47,16 @@ class SlowLayers:
         self.tried, self.layer = 0, {}
 
     def run(self):
-        """(layer, needed, used, left, left of those that do not count)."""
+        """Assign all paths to layers.
+
+        Returns
+        -------
+        layer, needed, used
+            The layer of each path (None if a path fits into no layer), and the numbers of layers that are needed and
+            used.
+        left, uncounted
+            Number of paths without a layer, among those that count and among all others.
+        """
         units = self.units()
         if self.avoid is not None:
             self.place([unit for unit in units if unit["counted"]], self.most, avoid=True)
@@ -58,7 +67,7 @@ class SlowLayers:
         vls = max(self.tried, 1)
         return (None if left else self.even_out(vls, used)), needed, used, left, uncounted
 
-    # What is to be placed, the longest paths first
+    # Methods that list the paths or pairs of paths to assign, the longest first.
 
     def turns(self, target, start):
         found = find_path(self.channels, self.trees[target], start, self.root[target])
@@ -98,7 +107,7 @@ class SlowLayers:
                         "flow": sum(self.sources[s] * self.share[t] for t, s in paths),
                     }
 
-    # Into the first layer that takes it
+    # Methods that assign each path to the first layer without a cycle.
 
     def place(self, units, most, *, avoid=False):
         left = 0
@@ -130,7 +139,9 @@ class SlowLayers:
                 for c, d in turns
                 if self.graphs[vl].has_node(d) and not self.graphs[vl].has_edge(c, d)
             ):
-                continue  # closes a cycle with what is there: remembered by the kernel, which does not try again
+                # The path closes a cycle with the dependencies of the layer. The kernel remembers this cycle instead of
+                # searching again.
+                continue
             self.tried = max(self.tried, vl + 1)
             together = self.graphs[vl].copy()
             together.add_edges_from(turns)
@@ -143,10 +154,14 @@ class SlowLayers:
         number = self.numbers[first] + second - self.channels.first[self.channels.dst[first]]
         return bool(self.avoid[number] >> np.uint32(vl) & 1)
 
-    # Every path where least is carried
+    # Methods that move each path to the least loaded layer.
 
     def even_out(self, vls, used):
-        """Further layers take the turns of the ones that carry most, as a first round without them shows."""
+        """Distribute the paths over all layers so that their loads are even, and return the layer of each path.
+
+        Each additional layer allows the dependencies of the layer with the highest load, as a first distribution shows
+        it.
+        """
         base = list(range(vls))
         _, carried = self.spread(base)
         for _ in range(vls, used):

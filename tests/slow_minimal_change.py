@@ -1,5 +1,6 @@
-"""The fewest entries that can change, slow and obvious: a search from every missing entry, each time that one is
-filled.
+"""A slow reference for filling missing LFT entries with the fewest changes.
+
+After each filled entry, a search starts again from every missing entry.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from routing.reroute.minimal_change import remote_pairs
 
 
 def fill_with_fewest_changes(fabric: Fabric, installed: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Tables (uint8[S, L]) without the missing entries of ``installed`` (255 where a LID of the same part has no
-    route).
+    """Return the LFTs (uint8[S, L]) with every missing entry filled and few other entries changed.
 
-    A switch without a path takes one on which the fewest entries change, and of those the one with the fewest hops.
-    For one missing entry in a column there is no lesser change; several are filled one after the other, the nearest
-    first.  What leads in a cycle is left as it is where no missing entry needs it.
+    An entry of ``installed`` is missing if it is 255 although the switch can reach the LID.  A switch with a missing
+    entry takes the path that changes the fewest entries, and among these paths one with the fewest hops.  Several
+    missing entries of a column are filled one after the other, the nearest to the LID first.  A forwarding loop stays
+    unless a missing entry needs a switch of the loop.
     """
     lft, lids = installed.copy(), fabric.lids
     missing = (installed == NO_PORT) & remote_pairs(fabric)
@@ -36,7 +37,11 @@ def fill_with_fewest_changes(fabric: Fabric, installed: npt.NDArray[np.uint8]) -
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """What leads to one LID: the channel that each switch takes, -1 where none, and its hops, -1 if it is cut off."""
+    """The paths to one LID.
+
+    ``channel`` is the channel that each switch takes (-1: none), and ``hops`` the hops to the LID (-1: the path does
+    not arrive).
+    """
 
     fabric: Fabric
     channel: npt.NDArray[np.int32]
@@ -54,7 +59,10 @@ class _Column:
         return cls(fabric, channel, hops)
 
     def channel_into(self, root: int) -> tuple[int, int, list[int]]:
-        """Entries that change, hops, and the channels up to a switch that is not cut off."""
+        """Return the best path from switch ``root`` to the LID.
+
+        The result is the number of changed entries, the hops to the LID, and the channels up to a switch with a path.
+        """
         channels = self.fabric.channels
         queue: list[tuple[int, int, list[int], int]] = [(0, 0, [], root)]
         done, found = set[int](), list[tuple[int, int, list[int]]]()

@@ -1,4 +1,4 @@
-"""What mixed tables can make wait for what, slow and obvious: every packet, every choice it may meet, one by one."""
+"""A slow reference for the dependencies of mixed tables.  Every packet takes every choice of entries at each hop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from routing.tables import Routing
 
 
 class MixedWalker:
-    """Packets that meet old and new entries, VLs and SLs in any order."""
+    """Packets that may meet old and new entries, VLs and SLs in any order."""
 
     def __init__(self, fabric: Fabric, old: Routing, new: Routing) -> None:
         self.fabric, self.both, self.plugs = fabric, (old, new), plugs(fabric)
@@ -20,7 +20,9 @@ class MixedWalker:
         self.receivers = list(self.walkers[0].receivers())
 
     def steps(self, switch, in_port, sl, lid):
-        """(out-port, VL) of all channels that a switch may send a packet to, by whichever entry and whichever VL."""
+        """Yield the out-port and VL of each channel to which a switch may send a packet, by old or new entries and
+        SL2VL tables.
+        """
         for routing in self.both:
             out = int(routing.lft[switch, lid])
             far = self.plugs.get((switch, out))
@@ -32,7 +34,7 @@ class MixedWalker:
                     yield out, vl
 
     def dependencies(self, switch, in_port, sl, lid, graph):
-        """All turns of a packet that enters at a port, over every mixture."""
+        """Add to ``graph`` all dependencies of a packet that enters at a port, over every mixture of entries."""
         begin = [(switch, *step) for step in self.steps(switch, in_port, sl, lid)]
         seen, left = set(begin), list(begin)
         while left:
@@ -46,7 +48,7 @@ class MixedWalker:
                     left.append(following)
 
     def forwarding_loops(self, lid):
-        """Whether a packet for a LID may come back to a switch."""
+        """Return whether mixed entries can lead a packet for a LID back to a switch that it has left."""
         graph = nx.DiGraph()
         for routing in self.both:
             for switch in range(self.fabric.switches):
@@ -57,7 +59,7 @@ class MixedWalker:
 
 
 def transition_slowly(fabric: Fabric, old: Routing, new: Routing, *, replies: bool, scope: str) -> nx.DiGraph:
-    """(switch, port, VL) and what each can wait for."""
+    """Return the graph of dependencies between virtual channels (switch, port, VL) during a transition."""
     walker, graph, done = MixedWalker(fabric, old, new), nx.DiGraph(), set()
 
     def follow(switch, port, sl, lid):
@@ -71,7 +73,11 @@ def transition_slowly(fabric: Fabric, old: Routing, new: Routing, *, replies: bo
 
 
 def starts_slowly(fabric, old, new, *, replies, scope):
-    """(switch, in-port, SL, LID) of all that is sent: old SLs to every LID, new ones where a path can be asked for."""
+    """Yield (switch, in-port, SL, LID) for all packets that may be sent during a transition.
+
+    Packets to every LID may have the SL of the old tables.  Packets to a LID that the switch can reach may have the SL
+    of the new tables.
+    """
     walker = MixedWalker(fabric, old, new)
     parts = nx.Graph()
     parts.add_nodes_from(range(fabric.switches))
@@ -95,13 +101,13 @@ def starts_slowly(fabric, old, new, *, replies, scope):
                 if (scope == "all" or asker_port or port) and (near or routing is old):
                     yield switch, port, request_sl(fabric, routing, asker_switch, asker, lid), asker
             for asker in gone if routing is old else ():
-                for asker_switch in range(fabric.switches):  # it may have been at any of them
+                for asker_switch in range(fabric.switches):  # The former owner of the LID may have been at any switch.
                     yield switch, port, request_sl(fabric, routing, asker_switch, asker, lid), asker
 
 
 @st.composite
 def transitions(draw, **options):
-    """Strategy: a fabric and two routings of it, which differ in little or in much."""
+    """Hypothesis strategy: a fabric and two routings of the fabric, which differ in few or in many entries."""
     fabric, old = draw(routed(**options))
     rng = np.random.default_rng(draw(st.integers(0, 10_000), label="new table seed"))
     kind = draw(st.sampled_from(["entries", "paths", "all"]), label="what changes")

@@ -1,7 +1,7 @@
-"""Nue's first pass once more, slow and obvious: a networkx graph of dependencies, a search for each question.
+"""A slow reference for the first pass of the engine Nue, with a networkx graph of dependencies.
 
-The choices are those of the kernel (order of destinations and switches, costs along the whole path, flow added at once,
-local backtracking, partial escape), so that both have to come to the same trees.
+It makes the choices of the kernel, so that both return equal trees.  These are the order of destinations and switches,
+costs along the whole path, flow that is added at once, local backtracking, and partial use of the escape tree.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BLOCK, LANES, SQUARINGS = 16, 2, 2
 
 
 class Dice:
-    """The generator of the kernels."""
+    """Random number generator of the kernels."""
 
     def __init__(self, state):
         self.state = state & MASK
@@ -35,7 +35,7 @@ class Dice:
 
 
 class Layer:
-    """Dependencies in use, how often, and those that closed a cycle."""
+    """The dependencies of one layer: how often each is used, and which ones are blocked because they closed a cycle."""
 
     def __init__(self, nue, number):
         self.used, self.graph, self.blocked = Counter(), nx.DiGraph(), set()
@@ -74,7 +74,7 @@ class Layer:
 
 
 class SlowNue:
-    """Takes what the kernel takes; ``families`` are lists of destinations."""
+    """Trees of Nue, computed from the arguments of the kernel.  ``families`` has the destinations of each port."""
 
     def __init__(self, channels, inverse_capacity, sources, targets, parents, *, seed):
         self.src, self.dst = channels.src.tolist(), channels.dst.tolist()
@@ -131,7 +131,7 @@ class VlLoad:
 
 
 class Tree:
-    """The growth of one tree; ``next`` is the channel of each switch that has joined."""
+    """A tree while switches are added to it.  ``next`` is the channel of each switch in the tree."""
 
     def __init__(self, vl_load, target, elders, dice):
         self.nue, self.vl_load, self.target, self.elders, self.dice = vl_load.nue, vl_load, target, elders, dice
@@ -200,7 +200,11 @@ class Tree:
         return flow * self.share
 
     def rehang(self, v, c):
-        """New next hop of a switch in the tree, if all dependencies allow it; without the flow."""
+        """Give a switch of the tree another next hop, if no dependency closes a cycle.  Return whether that was
+        possible.
+
+        The flow is not moved.
+        """
         w, old = self.nue.dst[c], self.next[v]
         if c == old or v in [w, *(self.nue.dst[d] for d in self.path(w))]:
             return False

@@ -1,4 +1,4 @@
-"""The simulator's random numbers: the n-th of a stream, which a seed, a kind and a number choose."""
+"""The random numbers of the simulator.  Seed, kind and number of a stream determine all its numbers."""
 
 MASK = (1 << 64) - 1
 

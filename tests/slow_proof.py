@@ -1,6 +1,6 @@
-"""The proof once more, slow and obvious: every packet is walked on its own, and networkx looks at what waits for what.
+"""A slow reference for the proof.  It follows every packet hop by hop, and builds the dependency graph with networkx.
 
-Also strategies for tables, right and wrong, to hold the two together.
+The module also has Hypothesis strategies for tables with and without errors.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from routing.tables import Provenance, Routing
 
 @dataclass(frozen=True)
 class Walk:
-    """Way of a packet: (switch, out-port, VL) of each hop to another switch, and its end."""
+    """Path of a packet: (switch, out-port, VL) for each hop to another switch, and what happens to the packet at the
+    end.
+    """
 
     hops: tuple[tuple[int, int, int], ...]
     end: str
 
 
 def plugs(fabric: Fabric) -> dict[tuple[int, int], tuple[int, int]]:
-    """Which (device, port) is at the other end of the cable."""
+    """Return the device and port at the other end of each cable, by device and port."""
     other = {}
     for (a, b), (p, q) in zip(fabric.link_device.tolist(), fabric.link_port.tolist(), strict=True):
         other[a, p], other[b, q] = (b, q), (a, p)
@@ -47,7 +49,7 @@ class Walker:
             self.destination_switch[int(fabric.switch_lid[s])] = (s, 0)
 
     def senders(self):
-        """(switch, in-port, LIDs) of all that send."""
+        """Yield the switch, the in-port and the LIDs of each sender."""
         for s in range(self.fabric.switches):
             yield s, 0, [int(self.fabric.switch_lid[s])]
         for e in range(self.fabric.endports):
@@ -58,7 +60,7 @@ class Walker:
                 yield switch, port, list(range(base, base + (1 << int(self.fabric.endport_lmc[e]))))
 
     def receivers(self):
-        """LID and where its packets enter and leave: (switch, port)."""
+        """Yield each LID, with the switch and the port by which the LID is delivered."""
         for lid, (device, port) in sorted(self.destination_switch.items()):
             if device < self.fabric.switches:
                 yield lid, device, 0
@@ -88,14 +90,14 @@ class Walker:
                 return Walk(hops, "dropped")
             if (switch, in_port, hops[-1:]) in seen or far[
                 0
-            ] == switch:  # a loop-back cable is not a channel of the fabric
+            ] == switch:  # A cable from a switch to itself is not a channel of the fabric.
                 return Walk(hops, "circle")
             seen.add((switch, in_port, hops[-1:]))
             hops = (*hops, (switch, out, vl))
             switch, in_port = far
 
     def reach(self, switch, lid):
-        """Hops by the LFT alone, or "lost" or "cycle"."""
+        """Return the number of hops of a route by the LFT alone, or "lost" or "circle" if the route does not arrive."""
         seen: list[int] = []
         while switch not in seen:
             seen.append(switch)
@@ -118,7 +120,7 @@ def request_sl(fabric, routing, switch, source_lid, lid):
 
 
 def all_walks(walker: Walker, *, replies: bool, scope: str = "all"):
-    """Every request, or every reply, as ((switch, LID), walk)."""
+    """Yield ((switch, LID), walk) for every request, or for every reply if ``replies``."""
     fabric, routing = walker.fabric, walker.routing
     receivers = list(walker.receivers())
 
@@ -145,7 +147,9 @@ SCOPES = ("all", "endports")
 
 @dataclass(frozen=True)
 class SlowProof:
-    """What waits for what by scope, for requests alone and with replies; the rest as in the proof."""
+    """The dependency graphs by scope, for requests alone and for requests with replies, and the figures of
+    the proof.
+    """
 
     requests: dict[str, nx.DiGraph]
     both: dict[str, nx.DiGraph]
@@ -183,7 +187,7 @@ def prove_slowly(fabric: Fabric, routing: Routing) -> SlowProof:
 
 
 def shortest_cycle(graph: nx.DiGraph) -> int:
-    """Length of a shortest cycle, 0 if there is none."""
+    """Return the length of a shortest cycle of a graph, or 0 if there is no cycle."""
     best = 0
     for a, b in graph.edges:
         if nx.has_path(graph, b, a):
@@ -193,7 +197,10 @@ def shortest_cycle(graph: nx.DiGraph) -> int:
 
 
 def shortest_path_tables(fabric: Fabric, rng: np.random.Generator, *, tree: bool = False) -> np.ndarray:
-    """A random LFT of shortest paths; or of the paths along one spanning tree in each part, which close no loop."""
+    """Return random LFTs (uint8[S, L]) of shortest paths.
+
+    With ``tree``, all paths follow one spanning tree of each connected component, so that they close no credit loop.
+    """
     graph = nx.MultiGraph()
     graph.add_nodes_from(range(fabric.switches))
     for (a, b), (p, q) in zip(fabric.link_device.tolist(), fabric.link_port.tolist(), strict=True):
@@ -220,7 +227,7 @@ def shortest_path_tables(fabric: Fabric, rng: np.random.Generator, *, tree: bool
 
 @st.composite
 def routed(draw, *, wrong: bool = True, max_switches: int = 7, max_cas: int = 2):
-    """Strategy: a fabric and a routing of it, of every shape of SL and SL2VL tables, with errors or without."""
+    """Hypothesis strategy: a fabric and a routing, with SL and SL2VL tables of every shape, with or without errors."""
     fabric = draw(fabrics(max_switches=max_switches, max_cas=max_cas, max_lmc=1, connected=draw(st.booleans())))
     rng = np.random.default_rng(draw(st.integers(0, 10_000), label="table seed"))
     lft = shortest_path_tables(fabric, rng, tree=draw(st.booleans(), label="tree"))

@@ -1,6 +1,6 @@
-"""What traffic can wait for while tables are replaced after a fault: by GUIDs, every packet, both entries at each hop.
+"""A slow reference for transitions after a fault.  It follows every packet, and takes both entries at each hop.
 
-Nothing here looks at how :mod:`routing.reroute.installed` puts tables side by side.
+It matches switches and ports by GUID, independently of :mod:`routing.reroute.installed`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ from routing.topologies import generate
 
 @dataclass(frozen=True)
 class Owner:
-    """Who has a LID: GUID of the port, row of the switch that delivers it (None: none does), whether it is a switch."""
+    """Owner of a LID.
+
+    ``guid`` is the GUID of the port, and ``at`` the row of the switch that delivers the LID (None: no switch does).
+    """
 
     guid: int
     at: int | None
@@ -50,7 +53,7 @@ def owners(fabric: Fabric) -> dict[int, Owner]:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Tables with the fabric that they were made for."""
+    """Tables with the fabric for which they were made: one side of a transition."""
 
     fabric: Fabric
     routing: Routing
@@ -65,13 +68,25 @@ class Side:
         object.__setattr__(self, "lids_of", lids_of)
 
     def entry(self, switch: int, lid: int) -> int:
-        """The port to which a switch, by GUID, sends packets for a LID."""
+        """Return the port to which the switch with GUID ``switch`` sends packets for a LID; 255 if there is
+        no entry.
+        """
         lft = self.routing.lft
         row = self.rows.get(switch)
         return 255 if row is None or lid >= lft.shape[1] else int(lft[row, lid])
 
     def sls(self, sender: int, switch: int, lid: int, source: int | None = None) -> set[int]:
-        """SLs on which a port sends to a LID; ``sender``, ``switch``: GUIDs, now; ``source``: which of its LIDs."""
+        """Return the SLs on which a port sends to a LID.
+
+        Parameters
+        ----------
+        sender, switch
+            GUID of the sending port, and GUID of the switch to which the port is cabled in the new fabric.
+        lid
+            The destination.
+        source
+            Offset of the sender's LID; None: any LID of the sender.
+        """
         sl = self.routing.sl
         if lid not in self.owners:
             return set()
@@ -95,7 +110,7 @@ class Side:
 
 
 class Oracle:
-    """Both sides of a transition, on the fabric of the new one."""
+    """The traffic of a transition from old to new tables, on the new fabric."""
 
     def __init__(self, old: Side, new: Side, *, replies: bool) -> None:
         self.old, self.new, self.fabric = old, new, new.fabric
@@ -112,18 +127,20 @@ class Oracle:
         self.starts = set(self._starts(replies=replies))
 
     def width(self) -> int:
-        """Columns up to the last LID for which there is an entry, or an owner."""
+        """Return the number of LFT columns up to the last LID that has an entry or an owner."""
         used = [len(self.fabric.lids) - 1]
         for guid in self.guids:
             used += [lid for lid in range(self.old.routing.lft.shape[1]) if self.old.entry(guid, lid) != 255]
         return 1 + max(used)
 
     def held(self, side: Side) -> np.ndarray:
-        """uint8[S, L], the tables of a side in the switches of now."""
+        """Return uint8[S, L], the LFTs of one side of the transition in the rows of the new fabric."""
         return np.array([[side.entry(guid, lid) for lid in range(self.width())] for guid in self.guids], np.uint8)
 
     def senders(self):
-        """(GUID, row of the switch, in-port, whether it is a switch) of all that sends now."""
+        """Yield the GUID, the switch row and the in-port of each sender in the new fabric, and whether it is
+        a switch.
+        """
         for row, guid in enumerate(self.guids):
             yield guid, row, 0, True
         for e in range(self.fabric.endports):
@@ -135,12 +152,12 @@ class Oracle:
         return (self.new.owners.get(lid) or self.old.owners[lid]).is_switch
 
     def near(self, row: int, lid: int) -> bool:
-        """Whether a switch may reach the port that has a LID now."""
+        """Return whether a switch is in the connected component of the port that owns a LID in the new fabric."""
         owner = self.new.owners.get(lid)
         return owner is not None and self.part[owner.at] == self.part[row]
 
     def _starts(self, *, replies: bool):
-        """(row, in-port, SL, LID) of all that is sent between ports of which one at least is not a switch's."""
+        """Yield (switch row, in-port, SL, LID) for all packets that are sent, except packets between two switches."""
         for sender, row, port, is_switch in self.senders():
             for lid in self.lids:
                 if is_switch and self.is_switch(lid):
@@ -154,7 +171,10 @@ class Oracle:
                         yield row, port, sl, lid
 
     def reply_sls(self, row: int, lid: int, own: int) -> set[int]:
-        """SLs on which a port, asked at its LID ``own``, answers to the port that has or had a LID: of the request."""
+        """Return the SLs of the replies that a port sends to the owner or former owner of ``lid``.
+
+        A reply has the SL of its request, which went to the LID ``own`` of the port.
+        """
         side = self.new if lid in self.new.owners else self.old
         asker = side.owners[lid]
         number, at = side.lids_of[asker.guid].index(lid), int(side.fabric.switch_guid[asker.at])
@@ -162,7 +182,9 @@ class Oracle:
         return found | self.new.sls(asker.guid, at, own, number) if self.near(row, lid) else found
 
     def steps(self, lft: tuple[np.ndarray, np.ndarray], row: int, in_port: int, sl: int, lid: int):
-        """(row, out-port, VL) of all channels to which a switch may send a packet."""
+        """Yield (switch row, out-port, VL) of all channels to which a switch may send a packet, by either of
+        two LFTs.
+        """
         for out in {int(tables[row, lid]) for tables in lft}:
             if (row, out) in self.plugs:
                 for side in (self.old, self.new):
@@ -170,10 +192,17 @@ class Oracle:
                         yield row, out, vl
 
     def graphs(self, states: list[np.ndarray], first_draining_round: int | None = None) -> list[nx.DiGraph]:
-        """What can wait for what, one graph for each time that all packets leave, while tables go through some states.
+        """Return the dependency graphs of an update that takes the tables through some states.
 
-        ``first_draining_round``: the first round before which they leave; 0: never; None: before each.  What has got to
-        a channel stays there while rounds go on without that.
+        Packets leave the fabric before some rounds, and each graph covers the rounds between two such moments.  In
+        these rounds a packet may still be on any channel that it could reach earlier.
+
+        Parameters
+        ----------
+        states
+            The LFTs before the first round and after each round.
+        first_draining_round
+            First round that waits until packets have left.  0: no round does; None: every round does.
         """
         rounds = list(pairwise(states))
         waited = [
@@ -198,14 +227,14 @@ class Oracle:
         return graphs
 
     def free(self, *states: np.ndarray, first_draining_round: int | None = None) -> bool:
-        """Whether nothing can wait for itself meanwhile."""
+        """Return whether no dependency graph of an update has a cycle.  For the arguments see :meth:`graphs`."""
         return all(nx.is_directed_acyclic_graph(graph) for graph in self.graphs(list(states), first_draining_round))
 
 
 def rebuilt(fabric: Fabric, *, without: set[int] = frozenset(), moved: dict[int, int] | None = None) -> Fabric:
-    """The fabric that is discovered without some devices, by GUID; LIDs stay.
+    """Return the fabric without some devices (GUIDs).  All LIDs stay.
 
-    ``moved``: CAs, by GUID, that are cabled to another switch, by GUID, at a port of its own that was empty.
+    ``moved`` maps the GUID of a CA to the GUID of a switch: the CA is cabled to a free port of this switch instead.
     """
     builder, handle, free = FabricBuilder(fabric.name), {}, {}
     device_guid = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]
@@ -246,7 +275,7 @@ ENGINE_NAMES = ("updn", "nue", "dfsssp", "lash", "sssp")
 
 
 def base_fabric(rng: random.Random) -> Fabric:
-    """A small fabric, mostly one in which routes go around."""
+    """Return a small random fabric, in most cases with a cycle of links."""
     kind = rng.choice(["random", "random", "torus", "ring", "mesh"])
     if kind == "random":
         return random_fabric(
@@ -267,7 +296,9 @@ def base_fabric(rng: random.Random) -> Fabric:
 
 
 def fault(rng: random.Random, fabric: Fabric) -> Fabric:
-    """The fabric after CAs and switches died, cables were pulled, a split, or a CA that moved."""
+    """Return the fabric after random faults: lost CAs and switches, pulled cables, a split, or a CA at
+    another switch.
+    """
     dead: set[int] = set()
     cas, switches = fabric.terminal_guid.tolist(), fabric.switch_guid.tolist()
     for _ in range(rng.choice([0, 1, 1, 2])):
@@ -287,7 +318,7 @@ def fault(rng: random.Random, fabric: Fabric) -> Fabric:
 
 
 def random_tables(rng: random.Random, fabric: Fabric, shape: str, vls: int, *, by_port: bool) -> Routing:
-    """Shortest paths, mostly along a tree, with any SLs."""
+    """Return random shortest paths, mostly along a tree, with random SLs and SL2VL tables."""
     numbers = np.random.default_rng(rng.randrange(1 << 30))
     lft = shortest_path_tables(fabric, numbers, tree=rng.random() < 0.7)
     switches, lids = lft.shape
@@ -299,7 +330,7 @@ def random_tables(rng: random.Random, fabric: Fabric, shape: str, vls: int, *, b
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A transition after a fault."""
+    """A transition after a fault, with the seed and a description of its kind."""
 
     seed: int
     kind: str
@@ -308,7 +339,7 @@ class Case:
 
 
 def case_of(seed: int) -> Case:
-    """The transition of a seed; the same on every machine."""
+    """Return the transition that belongs to a seed.  The result is the same on every machine."""
     rng = random.Random(seed)
     fabric = base_fabric(rng)
     now = fault(rng, fabric)
@@ -334,7 +365,9 @@ def case_of(seed: int) -> Case:
 
 
 def check(case: Case, *, replies: bool = False) -> str:
-    """Hold the verdict, the plan and the rounds of a sweep against walking every packet; returns what they were."""
+    """Compare the verdict, the plan and the update schedule of a transition with the reference, and return them as
+    text.
+    """
     oracle = Oracle(case.old, case.new, replies=replies)
     sides = installed(case.old.routing, case.old.fabric, case.new.routing, case.new.fabric)
     before, after = oracle.held(case.old), oracle.held(case.new)

@@ -1,7 +1,7 @@
-"""Random fabrics for tests: plain helpers that take a seed, and hypothesis strategies on top of them.
+"""Random fabrics for tests: functions that take a seed, and Hypothesis strategies that draw the arguments of these.
 
-Everything here is a pure function of its arguments, so a failing seed can be pasted into a test.  The options of
-:func:`random_fabric` are the same as those of the strategy :func:`fabrics`, which draws them all.
+Each function depends on its arguments alone, so a failing seed can be copied into a test.  The strategy :func:`fabrics`
+draws every option of :func:`random_fabric`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from routing.fabric_builder import FabricBuilder
 
 FIRST_GUID = {NodeKind.CA: 0x100000, NodeKind.SWITCH: 0x200000, NodeKind.ROUTER: 0x300000}
 SPEEDS = (2.5, 5.0, 10.0)
-"""What every ibsim knows: SDR, DDR, QDR (Gb/s of one lane)."""
+"""Link speeds that every version of ibsim supports: SDR, DDR and QDR, in Gb/s of one physical lane."""
 WIDTHS = (1, 4, 8, 12)
 
 
 @dataclass
 class Sketch:
-    """Devices and cables on paper; ports are given out in the order of the cables, and counted at the end."""
+    """A list of devices and cables, from which a fabric is built.
+
+    Ports are numbered in the order of the cables.  A device gets as many ports as it needs.
+    """
 
     name: str = "sketch"
     kinds: list[NodeKind] = field(default_factory=list)
@@ -38,7 +41,9 @@ class Sketch:
         self.cables.append((a, b, width, speed))
 
     def build(self, *, lmc: int = 0, spare: int = 0, guid_order: random.Random | None = None) -> Fabric:
-        """The fabric; with ``guid_order`` GUIDs are handed out in a random order instead of that of the devices."""
+        """Return the fabric.  With ``guid_order``, GUIDs are assigned in a random order instead of the order of the
+        devices.
+        """
         used, cabled = [0] * len(self.kinds), []
         for a, b, width, speed in self.cables:
             used[a] += 1
@@ -63,7 +68,7 @@ class Sketch:
 
 
 def tree_and_torus(lmc=0):
-    """A 7x3 torus (sw0 to sw20), and a tree of four leaves and two spines; three cables between them."""
+    """Return a fabric of a 7x3 torus (sw0 to sw20) and a tree of four leaves and two spines, joined by three cables."""
     sketch = Sketch("gateways")
     torus = [[sketch.add(NodeKind.SWITCH) for _ in range(3)] for _ in range(7)]
     for x in range(7):
@@ -99,34 +104,37 @@ def random_fabric(
     spare_ports: int = 0,
     shuffled_guids: bool = False,
 ) -> Fabric:
-    """A random fabric whose switches are connected (in each of its ``parts``).
+    """Return a random fabric whose switches are connected, or form ``parts`` connected components.
 
     Parameters
     ----------
     seed
-        Same seed and options, same fabric.
-    switches, degree, cas
-        Number of switches; about how many other switches each is cabled to (a random tree first, then random links
-        until ``switches * degree / 2`` pairs are cabled or none is left); CAs on each switch.
+        Random seed.  Equal seeds and options give equal fabrics.
+    switches
+        Number of switches.
+    degree
+        Mean number of neighbours of a switch.  A random tree comes first; random links follow until the mean is
+        reached.
+    cas
+        Number of CAs on each switch.
     parts
-        Into how many unconnected parts the switches are split (1: connected).
+        Number of connected components.
     parallel
-        Each cabled pair of switches gets 1 to ``parallel`` cables.
+        Largest number of cables between two linked switches.  The number is random, from 1 on.
     uneven_cas
-        0 to ``2 * cas`` CAs on each switch instead of ``cas``.
+        Whether a switch has 0 to ``2 * cas`` CAs instead of ``cas``.
     mixed_speeds
-        Every cable has a random width and speed instead of 4x SDR.
+        Whether each cable has a random width and speed instead of 4x SDR.
     lmc
         LMC of all end ports.
     dual_port_cas, routers
-        So many more CAs with two ports, each at a random switch (now and then the same one, or one of another part);
-        so many routers.
+        Number of additional CAs with two ports at random switches, and number of routers.
     loop_cables, back_to_back
-        So many cables from a switch to itself; so many pairs of CAs cabled to each other.
+        Number of cables from a switch to itself, and number of pairs of CAs that are cabled to each other.
     spare_ports
-        Ports of each switch that stay empty.
+        Number of ports of each switch that stay empty.
     shuffled_guids
-        Hand GUIDs out in random order, so that rows are not in the order in which the fabric was built.
+        Whether GUIDs are assigned in random order, so that rows differ from the order in which devices were added.
     """
     rng = random.Random(f"fabric {seed}")
     sketch = Sketch(f"random-{seed}")
@@ -157,7 +165,7 @@ def random_fabric(
 
 
 def _connected_pairs(rng: random.Random, rows: list[int], degree: int) -> list[tuple[int, int]]:
-    """Random pairs that hold ``rows`` together, about ``len(rows) * degree / 2`` of them."""
+    """Return random pairs of switches, about ``len(rows) * degree / 2``, that connect all switches in ``rows``."""
     pairs = {(rows[rng.randrange(i)], rows[i]) for i in range(1, len(rows))}
     others = [(a, b) for i, a in enumerate(rows) for b in rows[i + 1 :] if (a, b) not in pairs]
     rng.shuffle(others)
@@ -166,9 +174,9 @@ def _connected_pairs(rng: random.Random, rows: list[int], degree: int) -> list[t
 
 
 def pull_links(fabric: Fabric, seed: int, share: float = 0.3, *, keep_connected: bool = True) -> Fabric:
-    """The fabric with ``share`` of its cables between switches pulled at random.
+    """Return the fabric without a random ``share`` of its cables between switches.
 
-    With ``keep_connected`` a cable whose loss would split a part stays; so fewer may go.
+    With ``keep_connected``, cables that keep a component connected stay, so that fewer cables may be removed.
     """
     rng = random.Random(f"pull {seed}")
     cables = np.unique(fabric.channels.link).tolist()
@@ -194,7 +202,10 @@ def pull_links(fabric: Fabric, seed: int, share: float = 0.3, *, keep_connected:
 
 
 def ring_fabric(switches: int, cas: int = 1, *, lmc: int = 0) -> Fabric:
-    """A ring (of two switches: two cables): the smallest fabric on which shortest paths close a credit loop."""
+    """Return a ring of switches, the smallest fabric in which shortest paths form a credit loop.
+
+    A ring of two switches has two cables.
+    """
     sketch = Sketch(f"ring-{switches}")
     rows = [sketch.add(NodeKind.SWITCH) for _ in range(switches)]
     for row in rows:
@@ -206,7 +217,7 @@ def ring_fabric(switches: int, cas: int = 1, *, lmc: int = 0) -> Fabric:
 
 
 def pair_of_switches(links: Sequence[tuple[int, float]], cas: int) -> Fabric:
-    """Two switches with so many CAs each, and links of these widths and speeds between them."""
+    """Return two switches with ``cas`` CAs each, and links of the given widths and speeds between the two."""
     sketch = Sketch("pair")
     a, b = sketch.add(NodeKind.SWITCH), sketch.add(NodeKind.SWITCH)
     for width, speed in links:
@@ -230,16 +241,21 @@ def fabrics(
     faults: bool = True,
     oddities: bool = True,
 ) -> Fabric:
-    """Strategy: all that :func:`random_fabric` can do, with up to 30 % of the cables between switches pulled.
+    """Hypothesis strategy: a random fabric of :func:`random_fabric`, with up to 30 % of the cables between switches
+    removed.
 
     Parameters
     ----------
+    min_switches, max_switches, max_degree, max_cas, max_lmc
+        Bounds of the options of :func:`random_fabric`.
     connected
-        All switches are connected.  Otherwise 1 to 3 parts, and pulled cables may split them further.
+        Whether all switches are connected.  Otherwise there are 1 to 3 components, which removed cables may split
+        further.
     faults
-        Pull cables at all.
+        Whether cables are removed.
     oddities
-        Also loop-back cables, CAs cabled back to back, dual-port CAs, routers, GUIDs out of order, empty ports.
+        Whether there may be loop-back cables, CAs cabled to each other, dual-port CAs, routers, GUIDs out of order and
+        empty ports.
     """
     odd = st.integers(0, 2) if oddities else st.just(0)
     fabric = random_fabric(
@@ -266,7 +282,7 @@ def fabrics(
 
 
 def split_fabrics(**options: int | bool) -> st.SearchStrategy[Fabric]:
-    """Strategy: fabrics of two or more unconnected parts."""
+    """Hypothesis strategy: a fabric of two or more connected components."""
     return fabrics(connected=False, **{"min_switches": 2, **options}).filter(
         lambda fabric: len(np.unique(fabric.component)) > 1
     )

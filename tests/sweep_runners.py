@@ -1,4 +1,4 @@
-"""Task runners for tests of the sweep: what a worker does besides, such as die or hang, and what became of it."""
+"""Task runners for tests of a sweep, whose workers crash, hang or report what they do."""
 
 import ctypes
 import importlib
@@ -15,22 +15,22 @@ from routing.sweep.run import Run
 from routing.sweep.work import offline
 
 HUNG = 5.0
-"""Seconds that a task which hangs is given; it does so at once."""
+"""Time limit in seconds of a task that hangs.  The task hangs at once, so that the limit need not be long."""
 
 
 def finish(ledger, plan, crew, pack, watch=lambda pairs: None):
-    """Do what the ledger does not have."""
+    """Run all tasks of a plan that have no result in the ledger."""
     done = ledger.done()
     Run(ledger, ledger.begin(""), crew, pack, watch).finish([task for task in plan.tasks if task.id not in done])
 
 
 def begun(folder):
-    """Ids of the tasks that were begun, each as often as it was."""
+    """Return the ids of all tasks that were started, once for each start."""
     return (folder / "begun").read_text().split()
 
 
 def _mark(settings, task):
-    """Leave a trace of each time that a task is begun."""
+    """Append the id of a task to the file that records each start of a task."""
     with (Path(settings["folder"]) / "begun").open("a") as trace:
         trace.write(f"{task.id}\n")
 
@@ -42,7 +42,7 @@ def traced(fabric, tasks, settings):
 
 
 def dies_once(fabric, tasks, settings):
-    """The worker is killed over one certain task, the first time."""
+    """Kill the worker at the first start of the task with the fault ``settings["fatal"]``; run all other tasks."""
     for task in tasks:
         _mark(settings, task)
         once = Path(settings["folder"]) / "died"
@@ -61,7 +61,7 @@ def dies_always(fabric, tasks, settings):
 
 
 def crashes(fabric, tasks, settings):
-    """As a kernel does that writes where it must not."""
+    """End the worker by SIGSEGV at one task, as a kernel with an invalid memory access does."""
     for task in tasks:
         if task.fault == settings["fatal"]:
             os.kill(os.getpid(), signal.SIGSEGV)
@@ -77,7 +77,7 @@ def dies(fabric, tasks, settings):
 
 
 def slow(fabric, tasks, settings):
-    """Takes long enough for somebody to come and kill what hands out the work."""
+    """Take long enough for each task that a test can kill the process that distributes the tasks."""
     results = []
     for task in tasks:
         _mark(settings, task)
@@ -87,12 +87,12 @@ def slow(fabric, tasks, settings):
 
 
 def victim(folder):
-    """The process that waits to be killed, once there is one."""
+    """Wait until a worker has written its process number, and return the number."""
     return int(until(lambda: (folder / "victim").exists() and (folder / "victim").read_text()))
 
 
 def waits_for_death(fabric, tasks, settings):
-    """The first worker that gets here says which it is, and goes no further."""
+    """Let the first worker write its process number and wait for a signal, while the other workers run their tasks."""
     for task in tasks:
         _mark(settings, task)
         try:
@@ -109,7 +109,7 @@ def raises(fabric, tasks, settings):
 
 
 def hangs(fabric, tasks, settings):
-    """One certain task never comes back from C, with Python's lock or without."""
+    """Hang in a C function at one task, with or without Python's global lock."""
     for task in tasks:
         _mark(settings, task)
         if task.fault == settings["fatal"]:
@@ -120,5 +120,5 @@ def hangs(fabric, tasks, settings):
 
 
 def which(fabric, tasks, settings):
-    """Say in which process and folder a task is done."""
+    """Return the process number and the temporary folder of the worker as the error text of each result."""
     return [Result(task.id, "certified", error=f"{os.getpid()} {tempfile.gettempdir()}") for task in tasks]

@@ -1,4 +1,4 @@
-"""What switches hold, as OpenSM passes it to the worker, made of tables in tests."""
+"""Make tables that switches hold, in the form in which OpenSM passes them to the plugin's worker."""
 
 import numpy as np
 
@@ -8,7 +8,10 @@ from osm_plugin.staged_update import stage_update
 
 
 def holding(kept, fabric, *, served="ours"):
-    """The tables ``kept`` in switches of a later fabric; rounds that it holds back are not written yet."""
+    """Return the tables that the switches of ``fabric`` hold if ``kept`` was published for an earlier fabric.
+
+    Entries whose round has not been written yet have their old ports.
+    """
     lft = np.full((fabric.switches, max(len(fabric.lids), kept.routing.lft.shape[1])), 255, np.uint8)
     rows = {guid: row for row, guid in enumerate(kept.fabric.switch_guid.tolist())}
     for row, guid in enumerate(fabric.switch_guid.tolist()):
@@ -23,11 +26,13 @@ def holding(kept, fabric, *, served="ours"):
 
 
 def base_for(before, after, tables=None):
-    """The base of a change from tables that the switches hold, and whose SLs are in use."""
+    """Return the base of a change: the tables that the switches hold, and the SLs in use, which are those of
+    ``before``.
+    """
     tables = holding(before, after.fabric) if tables is None else tables
     return base_of(after.fabric, tables, after.routing, [(before, True)])
 
 
 def change_of(before, after, *, wanted=True):
-    """The change between two tables."""
+    """Return the update that leads from the tables ``before`` to the tables ``after``."""
     return stage_update(base_for(before, after), after, wanted=wanted)

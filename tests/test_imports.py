@@ -1,4 +1,4 @@
-"""No module needs itself: imports make no cycle, those inside of functions included."""
+"""No module imports itself through other modules, also not by imports inside functions."""
 
 import ast
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def for_types_only(node: ast.AST) -> bool:
 
 
 def imported(node: ast.AST, modules: set[str]) -> Iterator[str]:
-    """Modules that are imported anywhere in `node` when it runs."""
+    """Yield the modules that are imported anywhere in the syntax tree ``node``, without imports for type checkers."""
     if for_types_only(node):
         return
     if isinstance(node, ast.Import):
@@ -54,7 +54,7 @@ def test_no_module_imports_itself_through_others():
 
 
 def test_no_folder_imports_itself_through_others():
-    """Types count as well: whoever reads a folder needs the folders below it only."""
+    """Imports for type checkers count here as well: a reader of a folder needs only the folders below it."""
     folders = nx.DiGraph()
     for path in sorted((ROOT / "routing").rglob("*.py")):
         here = module_name(path).split(".")[1:2]

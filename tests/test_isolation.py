@@ -1,4 +1,4 @@
-"""Nothing in the working directory is imported, neither by the command nor by a process that it starts."""
+"""Neither the ``ibnue`` command nor a process that it starts imports a file of the working directory."""
 
 import subprocess
 import sys
@@ -12,7 +12,10 @@ from routing.isolation import import_path
 
 @pytest.fixture
 def run(tmp_path):
-    """Run the installed command in a hostile folder; its exit status, output and errors."""
+    """Return a function that runs the installed command in a folder with packages that must not be imported.
+
+    The function returns exit status, standard output and standard error.
+    """
     (tmp_path / "bin").mkdir()
     (tmp_path / "here").mkdir()
     command, here = program(tmp_path / "bin"), hostile(tmp_path / "here")
@@ -53,7 +56,7 @@ def test_processes_of_the_lab(run, words):
 
 
 def test_benchmarks(run):
-    # As "python -P" does, which Python 3.10 does not have.
+    # The option "-P" of Python has this effect, but Python 3.10 does not have it.
     first = f"import sys; sys.path[0] = {str(ROOT)!r}; import benchmarks.__main__ as program; "
     only = "program.BENCHMARKS = {'published_fabrics': program.Benchmark('nue.md')}; "
     code = first + only + "sys.exit(program.run_all(['published_fabrics'])['published_fabrics'].exit_status)"
@@ -67,9 +70,10 @@ def test_the_import_path(monkeypatch, tmp_path):
     for first in ("", ".", "x", str(tmp_path)):
         monkeypatch.setattr(sys, "path", [first, *usual])
         assert import_path() == usual
-    monkeypatch.setattr(sys, "path", ["/usr/bin", str(tmp_path), *usual])  # PYTHONPATH names it
+    # The working directory stays on the path if PYTHONPATH names it.
+    monkeypatch.setattr(sys, "path", ["/usr/bin", str(tmp_path), *usual])
     assert import_path() == sys.path
-    monkeypatch.setattr(sys, "path", ["", "/usr/lib/python"])  # sources that are not installed
+    monkeypatch.setattr(sys, "path", ["", "/usr/lib/python"])  # Sources that are not installed are put on the path.
     assert import_path() == ["/usr/lib/python", str(ROOT)]
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(sys, "path", usual)

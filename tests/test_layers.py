@@ -1,4 +1,4 @@
-"""A package imports only packages of lower layers, and the layers are at most ten."""
+"""A package imports only packages of lower layers, and there are at most ten layers."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ MOST_LAYERS = 10
 
 
 def imported(path):
-    """Full names of all modules that a file imports, inside functions too."""
+    """Yield the full names of all modules that a file imports, including imports inside functions."""
     for part in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(part, ast.Import):
             yield from (name.name for name in part.names)
@@ -23,7 +23,7 @@ def imported(path):
 
 
 def refused(path):
-    """What a file must not import."""
+    """Return the modules that a file must not import."""
     package, *inside = path.relative_to(ROOT).parts
     if package == "ibnue":
         return {"osm_plugin", "ibsim_fixtures"}
@@ -42,13 +42,13 @@ def page():
 
 
 def layers():
-    """Layer of each package and of each single module of `routing`, as the page on the architecture draws them."""
+    """Return the layer of each package and of each single module of ``routing``, as docs/architecture.md draws them."""
     rows = re.findall(r"^ +(\d+)  ([a-z_ ]+)$", page(), re.MULTILINE)
     return [(name, int(number)) for number, names in rows for name in names.split()]
 
 
 def members():
-    """Files of each package and of each single module of `routing`."""
+    """Return the files of each package and of each single module of ``routing``."""
     found = {name: sorted((ROOT / name).rglob("*.py")) for name in PACKAGES if name != "routing"}
     for path in (ROOT / "routing").rglob("*.py"):
         name = path.relative_to(ROOT / "routing").parts[0].removesuffix(".py")
@@ -58,7 +58,9 @@ def members():
 
 
 def package_of(name):
-    """The package, or the single module of `routing`, to which a module belongs; None for other distributions."""
+    """Return the package, or the single module of ``routing``, to which a module belongs; None for other
+    distributions.
+    """
     first, *rest = name.split(".")
     if first == "routing":
         return rest[0] if rest else None
@@ -69,7 +71,7 @@ def test_packages_import_only_packages_of_lower_layers():
     layer, files = dict(layers()), members()
     assert sorted(name for name, _ in layers()) == sorted(files)
     for name, paths in files.items():
-        lower = range(1, max(layer[name], 2))  # modules of layer 1 may import each other
+        lower = range(1, max(layer[name], 2))  # Modules of layer 1 may import each other.
         for path in paths:
             others = {package_of(module) for module in imported(path)} - {name, None}
             wrong = {other for other in others & set(layer) if layer[other] not in lower}

@@ -1,4 +1,4 @@
-"""Replays the console sessions of the pages: what they show is what a reader gets."""
+"""Run the console sessions of README.md and docs/, and compare the output with the output on the page."""
 
 import os
 import re
@@ -19,7 +19,9 @@ PROLOGUE = f'ibnue() {{ {shlex.quote(sys.executable)} -m routing.cli "$@"; }}\n'
 
 
 def steps(page):
-    """Every command of a page with the output that it shows; lines behind ``> `` go on with the command."""
+    """Yield every command of a page with the output that the page shows.  A line that begins with ``> `` continues a
+    command.
+    """
     for block in FENCE.findall(page.read_text()):
         for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = step.partition("\n")
@@ -33,13 +35,13 @@ def steps(page):
 
 
 def pattern(shown):
-    """``...`` stands for anything."""
+    """Return a pattern for the output on a page, in which ``...`` stands for any text."""
     return re.compile(".*?".join(re.escape(part) for part in shown.split("...")), re.DOTALL)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_sessions(page, tmp_path):
-    """Run the commands of a page one after the other, in the folder to which the last ``cd`` of the page led."""
+    """Run the commands of a page one after the other.  A ``cd`` has an effect on the commands after it."""
     environment = {**os.environ, "PYTHONPATH": str(Path(routing.__file__).parents[1])}
     folder, here = tmp_path, tmp_path / "folder-of-the-session"
     shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")

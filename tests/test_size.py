@@ -1,4 +1,4 @@
-"""The code stays small: functions fit a screen, modules stay short, and the total is counted."""
+"""The code stays small: functions fit a screen, and the number of lines is limited."""
 
 import ast
 import io
@@ -12,17 +12,19 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("routing", "osm_plugin", "ibsim_fixtures", "ibnue")
 MOST_LINES_OF_A_FUNCTION = 60
 MOST_LINES = 66_000
-"""Upper bound of the lines of product code.  Raise it only for a feature, and delete before that."""
+"""Upper bound of the number of lines of product code.  Raise it only for a new feature, and delete unused
+code first.
+"""
 
 
 def product(*suffixes):
-    """Source files of the product."""
+    """Return the source files of the product that have one of the suffixes."""
     found = (path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.suffix in suffixes)
     return sorted(path for path in found if path.name != "_native.c")
 
 
 def python_functions(path):
-    """Name and number of lines of each function, without its docstring."""
+    """Yield the name and the number of lines of each Python function, without its docstring."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first, lines = node.body[0], node.end_lineno - node.lineno + 1
@@ -32,7 +34,7 @@ def python_functions(path):
 
 
 def c_functions(path):
-    """Line and number of lines of each function, from the brace that opens it to the one that closes it."""
+    """Yield the first line and the number of lines of each C function, from its opening to its closing brace."""
     opened = 0
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if line.startswith("{"):
@@ -43,7 +45,7 @@ def c_functions(path):
 
 
 def python_lines(source):
-    """Number of lines with code: without blank lines, comments and docstrings."""
+    """Return the number of lines with code, without blank lines, comments and docstrings."""
     left_out = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
     lines = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -56,7 +58,7 @@ def python_lines(source):
 
 
 def c_lines(source):
-    """Number of lines with code: without blank lines and comments."""
+    """Return the number of lines with code, without blank lines and comments."""
     code = re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
     return sum(bool(line.strip()) for line in code.splitlines())
 

@@ -1,4 +1,4 @@
-"""The random fabrics that the other tests stand on are what they say."""
+"""The random fabrics for tests have the properties that their options state."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""The wheel: the same bytes from any folder, for every Python from 3.10 on, with all that a page needs."""
+"""The wheel has the same bytes whichever folder it is built in, fits every Python from 3.10 on, and contains the
+schemas and the files of web pages.
+"""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Names and texts keep to the words of docs/glossary.md: those of an older dialect do not come back."""
+"""Names and texts use the words of docs/glossary.md, and none of the retired words."""
 
 import ast
 import io
@@ -25,13 +25,13 @@ PLAIN = re.compile(
     r"|\b(virtual|physical|per|fewer|\d+) lanes?\b|\blanes? wide|\ba lane's speed",
     re.I,
 )
-"""Phrases that have such a word in its plain sense; lanes are physical lanes of a link, or part of "virtual lane"."""
+"""Phrases in which a retired word is allowed, such as "lane" for a physical lane of a link or in "virtual lane"."""
 
 RETIRED_NAME = re.compile(
     r"mend(s|ed)?|anew|afresh|climb(s|ing)?|rides|ways?|lays?|laid|heal(s|ed)?|homes?|deeds?|tells?|told|slowness|fullness"
     r"|foreseen?|looks|hopeless|patience|strays|steep|circling|unjudged|obituary|heed|easing|ringed"
 )
-"""Parts of names, as in ``lay_block`` or ``CreditLoop``."""
+"""Retired words as parts of names, as in ``lay_block`` or ``CreditLoop``."""
 
 
 def files(folders, *suffixes):

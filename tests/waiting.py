@@ -1,13 +1,13 @@
-"""How tests wait: for a state, for as long as pytest lets them (``--timeout``)."""
+"""Wait for a state in tests.  The time limit is that of pytest (``--timeout``)."""
 
 import time
 
 AMPLE = 3600.0
-"""Seconds for what has a limit by its nature, in a test where nothing is to reach it."""
+"""Time limit in seconds for operations that need a limit, in tests where the limit must never expire."""
 
 
 def until(ready):
-    """Look until something is there; what was found."""
+    """Call ``ready`` until it returns a true value, and return the value."""
     while not (found := ready()):
         time.sleep(0.005)
     return found
