@@ -1,4 +1,4 @@
-"""Build of the C kernels; everything else about the distribution stands in pyproject.toml."""
+"""Build of the C kernels.  The file pyproject.toml describes everything else about the distribution."""
 
 import os
 import runpy
@@ -18,21 +18,21 @@ KERNEL_BUILD = runpy.run_path(str(KERNELS / "build.py"))
 
 
 def are_of_other_flags() -> bool:
-    """Whether kernels stand in the clone that say they were built with other flags than would be taken now.
+    """Return whether the built kernels in the sources have compiler flags that differ from the current ones.
 
-    Those in a build folder follow its C file, which holds the flags too.
+    A build folder needs no such check: its generated C file contains the flags, so it changes with them.
     """
     return BUILT.exists() and KERNEL_BUILD["built_with"]().encode() not in BUILT.read_bytes()
 
 
 def are_built() -> bool:
-    """Whether kernels stand in the clone that are newer than all that they are made of."""
+    """Return whether the built kernels in the sources are newer than all files from which they are built."""
     sources = [Path(__file__), KERNELS / "build.py", *(KERNELS / "csrc").rglob("*.[ch]")]
     return BUILT.exists() and BUILT.stat().st_mtime > max(source.stat().st_mtime for source in sources)
 
 
 class BuildWithAllCores(build_ext):
-    """Build of extension modules that compiles as many C files at a time as the machine has cores."""
+    """Build of extension modules that compiles several C files at once, as many as the machine has cores."""
 
     def build_extension(self, extension: Extension) -> None:
         """Compile and link an extension module."""
@@ -47,12 +47,13 @@ class BuildWithAllCores(build_ext):
         super().build_extension(extension)
 
 
-# Debug information names files without the folder of the build, so that the same sources give the same bytes anywhere.
+# The flag keeps the path of the build folder out of debug information, so that equal sources give equal bytes anywhere.
 PREFIX_MAP = shlex.quote(f"-ffile-prefix-map={Path.cwd()}=.")
 os.environ["CFLAGS"] = f"{os.environ.get('CFLAGS', '')} {PREFIX_MAP}".strip()
 tag = KERNEL_BUILD["wheel_tag"]()
 others = are_of_other_flags()
-# For environments that install the clone as editable one after the other: any Python takes the kernels of another.
+# Several environments may install these sources as editable, one after the other. The kernels fit any Python, so the
+# environments can share them.
 keep = os.environ.get("IBNUE_KERNELS") == "keep" and are_built() and not others
 setup(
     cmdclass={"build_ext": BuildWithAllCores},

@@ -18,7 +18,9 @@ NO_EDGES = 256
 a branch.
 """
 GAP = 2
-"""Number of unused edge numbers after the edges of each channel (see csrc/cdg/trace.h)."""
+"""Number of unused edge numbers after the edges of each channel.  A kernel marks such a number when a packet is dropped
+or returns over a loop-back cable, to save a branch.
+"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -110,7 +110,8 @@ def bisection_bound(fabric: Fabric) -> float | None:
     if not pairs:
         return None
     capacity = float(channels.capacity[half[channels.src] & ~half[channels.dst]].sum()) / pairs
-    # All end ports of a switch are on one side of some pair of halves, if they are at most half of all end ports.
+    # If a switch has at most half of all end ports, some two halves of the fabric have all of its end ports on one
+    # side. Traffic between these halves crosses the links of the switch.
     alone = (endports > 0) & (2 * endports <= len(rows))
     out = np.bincount(channels.src, weights=channels.capacity, minlength=fabric.switches)
     capacity = float(min(capacity, np.min(out[alone] / endports[alone], initial=np.inf)))

@@ -47,7 +47,9 @@ class PendingFutures(Generic[Work, Value]):
     def wait(self) -> list[tuple[Future[Value], Work]]:
         """Wait until at least one work item has finished, then remove and return all finished items."""
         with self.signals.delivered():
-            found = [self._finished.get()]  # Unlike the wait function of concurrent.futures, this is atomic.
+            # A signal cannot interrupt get of a SimpleQueue halfway, in contrast to the wait function of
+            # concurrent.futures.
+            found = [self._finished.get()]
         while not self._finished.empty():
             found.append(self._finished.get())
         return [(future, self._work.pop(future)) for future in found]
