@@ -14,8 +14,8 @@ import numpy.typing as npt
 from routing.errors import TableError
 
 NO_EDGES = 256
-"""Number of unused edge numbers at the front.  A kernel marks such a number when a packet leaves the switches, to save
-a branch.
+"""Edge numbers below this one are unused.  A kernel marks one of these when a packet leaves the switches, to save a
+branch.
 """
 GAP = 2
 """Number of unused edge numbers after the edges of each channel.  A kernel marks such a number when a packet is dropped

@@ -36,7 +36,7 @@ NO_PORT = 255
 
 
 class NodeKind(enum.IntEnum):
-    """Kind of a device."""
+    """Kind of a device: switch, channel adapter or router."""
 
     SWITCH = 0
     CA = 1

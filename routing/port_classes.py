@@ -137,7 +137,7 @@ def _set(found: npt.NDArray[np.uint8], guids: npt.NDArray[np.uint64], classes: I
 
 
 def detected(name: str, device_id: int = 0) -> PortClass:
-    """Return the class that :data:`DETECTIONS` give to a device; compute if no rule fits."""
+    """Return the class that :data:`DETECTIONS` give to a device, or the class "compute" if no rule fits."""
     for rule in DETECTIONS:
         if rule.description in name or device_id in rule.device_ids:
             return rule.port_class

@@ -184,7 +184,8 @@ def multicast_text(groups: MulticastVerdict) -> str:
 
 
 def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
-    """Return the number of VLs that are needed if each of ``types`` message types uses separate VLs and equal paths.
+    """Return the number of VLs that are needed for ``types`` message types, if each type uses the paths of the tables
+    on separate VLs.
 
     Keys of the result are:
     - ``types``: number of message types.
@@ -193,7 +194,7 @@ def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
     - ``port_vls``: the smallest number of data VLs that a port can have and that is at least ``vls_needed``; None if
       there is no such number.
     - ``strict`` and ``wide``, for adaptive switches: the smallest number of VLs that a message of some type can choose
-      from, or None. See :mod:`routing.deadlock.message_classes`.
+      from, or None.  See :mod:`routing.deadlock.message_classes`.
     """
     from routing.deadlock.message_classes import AVOIDANCES, channel_budget, channels_needed
 

@@ -149,7 +149,9 @@ def broken(fabric: Fabric, failed: Sequence[str], lists: Sequence[Path]) -> Fabr
 
 
 def sl_options(command: Command) -> Command:
-    """Add ``--sl`` and ``--sl2vl`` to a command.  :func:`tables` then reads these files with the argument TABLES."""
+    """Add ``--sl`` and ``--sl2vl`` to a command.  The function :func:`tables` reads the files of these options together
+    with the argument TABLES.
+    """
 
     def keep(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
         if path is not None:

@@ -271,7 +271,7 @@ def summary(fabric: Fabric, seeds: int, settings: Settings) -> list[tuple[str, s
 
 
 def show_points(fabric: Fabric, rows: Sequence[dict[str, Any]], seeds: int, settings: Settings) -> None:
-    """Print the points as a table."""
+    """Print a table with a row for each curve and offered load: accepted load, latency, and a verdict."""
     print_rows(summary(fabric, seeds, settings))
     print_table(
         ["routing", "pattern", "load", "accepted", "latency us", "median", "p99", "message p99", ""],

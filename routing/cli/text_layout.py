@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 PIPE_WIDTH = 200
 """Width in columns of a table that is not printed on a terminal."""
 GAP = 2
-"""Blanks between the columns of a stacked table."""
+"""Number of blanks between the columns of a table in which each row takes two lines."""
 
 
 def terminal_width() -> int | None:

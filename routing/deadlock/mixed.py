@@ -168,7 +168,10 @@ class Mixture:
         return enter
 
     def plain(self) -> Routing:
-        """Return the old forwarding tables as one routing, with the first of the SL tables and of the SL2VL tables."""
+        """Return the old forwarding tables as one routing.
+
+        The routing has the first of the SL tables and of the SL2VL tables, which are those of the old tables.
+        """
         return Routing(self.before, self.sl[0].table, self.sl2vl[0], 1, 1, Provenance("before"))
 
     def without(self, lids: npt.NDArray[np.int64]) -> Mixture:

@@ -33,8 +33,9 @@ class FatTree:
     Notes
     -----
     On whole k-ary n-trees and XGFTs this is D-mod-K (E. Zahavi, 2010), which carries every cyclic shift of the end
-    ports at full rate.  Where links are missing, the tops follow from counts, as in J. Gliksberg et al., "High-Quality
-    Fault Resiliency in Fat Trees", 2019 (Dmodc).  Entries without a path to their top take the least loaded path.
+    ports at full rate.  Where links are missing, the top switch of each LID follows from the numbers of LIDs and links,
+    as in J. Gliksberg et al., "High-Quality Fault Resiliency in Fat Trees", 2019 (Dmodc).  Entries without a path to
+    that top switch take the least loaded path.
 
     On trees that are not regular, balancing by counts loads some channels more than necessary.  Such trees have leaves
     with different numbers of end ports, or links of different speeds.  For these, tables are also computed by descent

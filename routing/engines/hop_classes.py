@@ -3,9 +3,9 @@
 A packet begins in the first class.  Some links are *advancing*: after such a link, a packet is in the second class.
 SL2VL distinguishes the classes by the in-port.
 
-A path is regular if it has at most one link that is not advancing, then at most one that is, and then at most one of
-any kind.  Dependencies of regular paths lead from links that are not advancing to advancing ones, and from the first
-class to the second.  So they close no cycle.
+A path is regular if it has at most three links, in this order: at most one link that is not advancing, at most one
+advancing link, and at most one link of any kind.  Dependencies of regular paths lead from links that are not advancing
+to advancing ones, and from the first class to the second.  So they close no cycle.
 """
 
 from __future__ import annotations

@@ -28,7 +28,9 @@ SLS = 16
 """Number of SLs of InfiniBand."""
 
 VISITS_PER_SECOND = 25_000_000
-"""Number of channels that the cycle searches of all attempts together may visit, at effort 1 (one second)."""
+"""Number of channels that the cycle searches of all attempts together may visit at effort 1, which takes about a second
+on one core.
+"""
 
 LEAST_EFFORT = 1.0
 """Least effort that is assumed for the limit of visits; with a lower one, paths that fit would be missed."""

@@ -351,7 +351,7 @@ class _Job:
         return 1 if self.layers > 1 else PASSES_ON_ONE_VL
 
     def visits(self) -> float:
-        """Return the number of channel visits per pass, divided by the effort; infinite for effort 0."""
+        """Return the number of channel visits of a pass, divided by the effort of the run; infinite for effort 0."""
         return visits_per_pass(self.fabric) / self.options.effort if self.options.effort > 0.0 else np.inf
 
 

@@ -42,7 +42,8 @@ def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
     u, v, x, w = _squares(*corners, switches).T
     opposite = np.concatenate([_pairs(link(u, v), link(w, x)), _pairs(link(u, w), link(v, x))])
     slab = _joined(len(links), opposite)
-    # If parallel links of two classes meet at a switch but span no square, the two classes belong to one ring.
+    # Links of two directions so far may meet at a switch without spanning a square. Such links follow each other along
+    # a ring, so the two directions are one.
     middle, v_, w_ = corners
     meeting = _pairs(slab[link(middle, v_)], slab[link(middle, w_)])
     spanning = _pairs(slab[link(u, v)], slab[link(u, w)])

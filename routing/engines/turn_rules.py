@@ -40,7 +40,7 @@ an order of the switches.
 
 
 TRIAL_TURNS = 1_500_000
-"""Total number of turns in all trials at effort 1."""
+"""Number of turns that all tried sets of turns may have together, at effort 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class TurnGraph:
 
     @cached_property
     def edges(self) -> Edges:
-        """Numbers of the turns."""
+        """Numbers of the turns: the possible edges between bundles."""
         return Edges.of(self.first, self.dst)
 
     @cached_property

@@ -54,7 +54,7 @@ def is_ibdiagnet_csv(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One row of a section."""
+    """One row of a section of the database."""
 
     cells: dict[str, str]
     path: str | Path

@@ -239,7 +239,7 @@ class _Reader:
         if "=" in rest:
             comment = rest.find("#")
             for option in _OPTION.finditer(rest):
-                # ibsim reads these three options even in comments.
+                # ibsim reads the options w=, s= and e= even in comments.
                 if option[1] in "wse" or option.start() < comment or comment < 0:
                     enabled = self._enable(enabled, option[1], option[2] or "")
         rate = _FAR_RATE.search(rest) if "lid" in rest else _OUR_RATE.search(rest)

@@ -65,7 +65,7 @@ _KINDS = (
     _kind(r"\{ \S+ Ports:", "a fabric", None, _AS_FABRIC),
     _kind("START_NODES", "ibdiagnet2.db_csv, a fabric", None, "the tables are in ibdiagnet2.fdbs"),
 )
-"""Kinds in the order in which they are tried."""
+"""Kinds of files, in the order in which a text is compared with them."""
 
 
 def kind_of(text: str) -> KnownKind | None:

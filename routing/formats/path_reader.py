@@ -93,7 +93,7 @@ class PathReader:
         sl = np.where(two, 10 * sl + units, sl)
         good &= has_sl & piece.has(lines, 0, b"0x") & (two | (length[lines] == 10) | piece.has(lines, 10, b" "))
         good &= (lid > 0) & (lid < self._sl.shape[1]) & (sl < SLS)
-        for column, width in ((14, 3), (20, 4)):  # columns of the MTU and of the rate
+        for column, width in ((14, 3), (20, 4)):  # These columns hold the MTU and the rate.
             good &= short | piece.number(lines, column, 1, 10)[1]
             for position in range(column + 1, column + width):
                 good &= short | piece.number(lines, position, 1, 10)[1] | piece.has(lines, position, b" ")

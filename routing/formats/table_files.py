@@ -248,7 +248,7 @@ def read_tables(path: str | Path, fabric: Fabric, given: SlFiles | None = None) 
         for remark in () if manifest is None else manifest.remarks:
             warnings.warn(f"{path}: {remark}", InputWarning, stacklevel=2)
         return _from_dumps(dump, path, fabric, given, manifest)
-    if not path.is_file():  # a pipe could not be read twice
+    if not path.is_file():  # The tables are read more than once, which a pipe does not allow.
         raise InputError("is not a regular file", path=path, remedy="copy it into a regular file")
     if _is_zip(path):
         return _from_bundle(path, fabric, given)

@@ -155,7 +155,8 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
     best: tuple[tuple[bool, int], Growth] | None = None
     seen = 0
     for attempt in range(starts + min(MOST_RANDOM, most) if from_these else 0):
-        # Attempts after one at each start take doubtful positions at random, which helps where many links are missing.
+        # Once every start has been tried, further attempts take doubtful positions at random. Random choices help where
+        # many links are missing.
         chance = random.Random(attempt) if attempt >= starts else None
         grown = Growth.of(near, from_these[attempt % len(from_these)], chance)
         if attempt >= FIRST_ATTEMPTS and (best is None or len(best[1].misfits()) > 2 + BAD * links):

@@ -110,8 +110,9 @@ class BlockedMoves:
                 yield self._room(chosen)
 
     def _cuts(self) -> list[Cut]:
-        """Return a minimum cut for each of the blocked moves with the most flow.  The cuts are sorted by the flow of
-        their moves per entry of the cut.
+        """Return a minimum cut for each of the blocked moves with the most flow.
+
+        The cuts are sorted by the flow of their moves, divided by the number of entries that use the cut.
         """
         wanted = sorted(self._wanted().items(), key=lambda item: (-item[1], item[0]))
         edges, graphs, found = (

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 ROWS = 64
-"""Number of rows that are compared at once."""
+"""Number of LFT rows that are compared at once."""
 
 
 def count_changed(new: npt.NDArray[np.uint8], old: npt.NDArray[np.uint8]) -> int:

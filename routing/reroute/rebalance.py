@@ -133,7 +133,7 @@ def cut_bound(repair_fabric: RepairFabric) -> int:
 
 @dataclass(frozen=True)
 class Repaired:
-    """Number of entries that a repair filled and changed, which limits the moves for balance after it.
+    """Numbers of entries of a repair.  The number of moves for balance after the repair depends on these.
 
     Attributes
     ----------

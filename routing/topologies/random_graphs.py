@@ -1,4 +1,4 @@
-"""Random regular topologies."""
+"""Random topologies in which all switches have equally many links to other switches."""
 
 from __future__ import annotations
 

@@ -84,13 +84,13 @@ def tree_tables(
     seed
         Random seed.
     start
-        uint8[S, L], tables from which fewer than :data:`FEW_SWEEPS` sweeps begin.  None: they begin from slots, which
-        few sweeps balance only on trees without missing links.
+        uint8[S, L], tables from which a descent of fewer than :data:`FEW_SWEEPS` sweeps begins.  None: such a descent
+        begins from slots (:func:`tree_slots`), which suits only trees without missing links.
 
     Notes
     -----
-    In a random bisection, a flow gets half of its rate where it meets another flow with another source and
-    destination.  So the number of pairs of flows that meet, each pair counted once, determines the bisection bandwidth.
+    In a random bisection, a flow gets half of its rate where it meets another flow with another source and destination.
+    So the number of pairs of flows that meet, each pair counted once, determines the bisection bandwidth.
     """
     mass = np.bincount(targets.root, weights=targets.share, minlength=fabric.switches).astype(np.float64)
     meet_source, meet_target = _meeting_weights(fabric, lid)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from routing.fabric import Fabric
 
 MOST_HUBS = 6
-"""Maximum number of orders that are compared."""
+"""Maximum number of orders with different hubs that are compared."""
 
 
 def torn_leaves(fabric: Fabric, level: npt.NDArray[np.int32], position: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
