@@ -181,15 +181,15 @@ class Offers:
     Attributes
     ----------
     options
-        Names of the supported options among those that not every engine supports (:attr:`Option.refusal`).
+        Names of the options that the engine supports although some other engines do not (:attr:`Option.refusal`).
     refusals
         Problem and remedy in the error for an unsupported option, where the option's own text does not suit the engine.
     up_down
-        Whether the paths follow Up*/Down*.  Then a repair may use every dependency that leads up and then down.
+        Whether the paths follow Up*/Down*.  If so, a repair may use every dependency that leads up and then down.
     needs_vls
         Whether the engine's tables usually need more than one VL.
     opensm_options
-        Options of opensm.conf that the engine reads, among those that only some engines read.
+        Options of opensm.conf that the engine reads although some other engines do not.
     recomputes
         Whether the engine computes tables from fabric and options, so that tables are worth keeping and repairing.
     chooses

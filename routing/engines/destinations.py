@@ -63,7 +63,8 @@ class Destinations:
 def inverse_capacity(fabric: Fabric, link_weights: Sequence[tuple[int, int, float]] = ()) -> npt.NDArray[np.float64]:
     """Return float64[C], the inverse capacity of each channel: 1 on the slowest kind of link, less on faster ones.
 
-    If ``link_weights`` names the switch (by GUID) and out-port of a channel, its value is multiplied by that weight.
+    ``link_weights`` has weights of channels by GUID of the switch and out-port.  The values of these channels are
+    multiplied by their weights.
     """
     channels = fabric.channels
     capacity = channels.capacity

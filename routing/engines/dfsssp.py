@@ -54,7 +54,7 @@ def route_in_layers(engine: Engine, fabric: Fabric, options: EngineOptions, *, m
 
 
 def tree_tables(engine: Engine, search: LayerSearch, start: float, **found: str) -> Routing:
-    """Return the tables of a tree on one VL, spread over all VLs that may be used.
+    """Return the tables of a tree, whose paths need only one VL but are spread over all allowed VLs.
 
     Parameters
     ----------

@@ -30,8 +30,8 @@ def spread_over_bundles(
     next_channel
         uint8[D, S], index of the next channel of each switch, 255: none.
     by_rate
-        Whether all links between two switches take part, as often as their rates demand.  That may let two LIDs of an
-        end port share a link.  Otherwise, links of one rate replace one another.
+        Whether a link may be replaced by a link of another rate.  If so, links are used in proportion to their rates,
+        and two LIDs of an end port may share a link.
 
     Notes
     -----

@@ -16,7 +16,7 @@ from routing._kernels.up_down import is_increasing
 from routing.engines.disjoint_orders import VlOrders
 
 MOST_LEFT = 0.05
-"""Share of groups whose paths have no order, above which the search for their VLs is not worth its time."""
+"""If a larger share of the groups has paths that no order allows, the attempt ends without a search for their VLs."""
 
 ROUNDS = 8
 """Number of rounds in which paths without a VL are replaced by those of the first tree."""
@@ -125,7 +125,8 @@ def place(request: TreeRequest, trees: DisjointTrees, orders: VlOrders, vls: int
     Returns
     -------
     Placement or None
-        None if some of the first trees' paths fit nowhere, or any with given first trees.
+        None if a path of the first trees fits on no VL.  If the request names first trees, None if any path fits on no
+        VL.
     """
     groups = _Groups.of(request)
     start = trees.order[groups.high, groups.tree, groups.low]

@@ -29,7 +29,7 @@ class DimensionOrder:
     Notes
     -----
     After W. J. Dally, C. L. Seitz, "Deadlock-free message routing in multiprocessor interconnection networks", IEEE
-    Trans.  Computers 36, 1987.  Differences:
+    Trans. Computers 36, 1987.  Differences:
 
     - The coordinates follow from the cables alone (:mod:`routing.grids.coordinates`).  Links and switches may be
       missing, and links that fit no coordinates are named.

@@ -189,7 +189,10 @@ def _has_equal_leaves(fabric: Fabric) -> bool:
 
 
 def compute_nodes(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np.bool_]:
-    """Return bool[E], the end ports that are compute nodes: those of ``cn_guid_file``, or all but ``io_guid_file``.
+    """Return bool[E], the end ports that are compute nodes.
+
+    These are the end ports in the option ``cn_guid_file``.  Without this option, they are all end ports that are not in
+    ``io_guid_file``.
 
     The files list port GUIDs or node GUIDs.  GUIDs that no end port has are ignored.
 

@@ -111,8 +111,8 @@ def hop_routing(engine: Engine, paths: HopClasses, options: EngineOptions, start
     """Return the tables of an engine for paths in hop classes.
 
     Pairs of switches with regular paths share SLs that change from a VL of the first class to one of the second.  If
-    there are more VLs than two, there are several such SLs.  The packets of all other pairs keep the VL of their SL,
-    one on which dependencies close no cycle, for both directions together.  So replies are safe.
+    there are more VLs than two, there are several such SLs.  The packets of all other pairs keep the VL of their SL.
+    On this VL, the dependencies of both directions together close no cycle.  So replies are safe.
 
     Parameters
     ----------

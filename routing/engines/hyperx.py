@@ -245,7 +245,7 @@ def _minimal_trees(
     rows: npt.NDArray[np.int64],
     rank: npt.NDArray[np.int32],
 ) -> npt.NDArray[np.uint8]:
-    """Return balanced shortest paths to some of the destinations, uint8[R, S].
+    """Return balanced shortest paths to the R destinations with the numbers ``rows``, uint8[R, S].
 
     The paths take the dimensions in order.  If a missing link makes another order of the dimensions shorter, the paths
     take this order.

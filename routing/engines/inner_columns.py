@@ -21,8 +21,8 @@ MOST_ORDERS = 8
 """Number of orders of the channels that are tried for one VL."""
 
 MOST_TRIALS = 200
-"""Limit of the number of paths that are tried in each order of the channels, and of the number of paths that get a
-separate order.
+"""Maximum number of missing paths for which one order of the channels is changed.  Also the maximum number of pairs of
+switches whose paths may need a cycle search.
 """
 
 _AT_TARGET = np.iinfo(np.int32).max
@@ -64,8 +64,8 @@ class Column:
     fixed
         bool[S], switches whose entries stay, because paths between end ports that count use them.
     first
-        int64[S], for each switch whose path follows the order of the channels, the position of the path's first channel
-        in this order; -1 for other switches.
+        int64[S], position of the first channel of each switch's path in the order of the channels.  It is -1 if the
+        path does not follow this order.
     """
 
     target: int
@@ -131,8 +131,9 @@ def columns_of(job: Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[Colu
 
 
 def _lacks_path(job: Inner, column: Column) -> npt.NDArray[np.bool_]:
-    """Return bool[S], the inner switches that need a path to the column's target but have none with increasing
-    channels.
+    """Return bool[S], the inner switches that need a path to the column's target but have none.
+
+    A path must use channels in the order of the channels.
     """
     has_entry = job.routing.lft[:, job.fabric.switch_lid[column.target]] != NO_PORT
     needed = job.inner & (job.senders | job.senders[column.target]) & has_entry

@@ -1,10 +1,10 @@
 """Compute paths between inner switches, such that no VL gets a dependency cycle.  An inner switch is a switch without
 end ports that count in traffic patterns.
 
-Engines in layers assign VLs to the paths from or to end ports that count.  Two aggregation nodes on inner switches of a
-tree need paths as well, and such a path leads down and then up.  It must not need a further VL.  So this module takes
-paths that follow a topological order of a VL's channels.  If the shortest path does not follow the order, a longer path
-is taken.
+Engines that use layers assign VLs to the paths from or to end ports that count.  Two aggregation nodes on inner
+switches of a tree need paths as well, and such a path leads down and then up.  It must not need a further VL.  So this
+module takes paths that follow a topological order of a VL's channels.  If the shortest path does not follow the order,
+a longer path is taken.
 """
 
 from __future__ import annotations

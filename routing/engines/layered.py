@@ -103,8 +103,8 @@ class LayerSearch:
     mutual
         Whether all paths between two switches, in both directions, use one layer.
     optional
-        Whether the caller has other tables if nothing fits.  Then the first attempt counts towards the limit of visits,
-        the limit is lower, and there is no last resort.
+        Whether the caller has other tables if nothing fits.  If so, the first attempt counts towards the limit of
+        visits, the limit is lower, and there is no last resort.
     maker
         Computes the candidate paths.
     visits
@@ -180,7 +180,8 @@ class LayerSearch:
 
     @property
     def is_tree_enough(self) -> bool:
-        """Whether the paths of the tree are shortest between end ports, and their balance is as good as any.
+        """Return whether the paths of the tree are shortest between end ports, and as well balanced as any paths can
+        be.
 
         On large trees, the paths of the best balance are not computed for comparison, because this takes minutes.
         """
@@ -240,8 +241,9 @@ class LayerSearch:
         return found.max_utilisation <= TOLERANCE * self.least * (1 + 1e-9)
 
     def _is_enough(self, paths: PathSet, minimal: bool) -> bool:
-        """Return whether the search can end.  With ``minimal``, it can end only if the number of layers is satisfactory
-        too.
+        """Return whether the search can end, given the latest candidate ``paths``.
+
+        With ``minimal``, the number of layers must be satisfactory, too.
         """
         fair = [found for found in self.found if self._is_fair(found)]
         if not fair or not minimal:
@@ -253,7 +255,8 @@ class LayerSearch:
             return min(self.found, key=lambda found: (round(found.max_utilisation, 6), found.layers.needed))
         fair = [found for found in self.found if self._is_fair(found)]
         if not any(found.layers.needed <= AUTO_VLS for found in fair):
-            # Few ports have more than 8 VLs.  Usable tables matter more than a few percent of balance.
+            # Few ports have more than 8 VLs. Paths that fit into 8 layers are therefore preferred to paths with a
+            # better balance.
             fair = [found for found in self.found if found.layers.needed <= AUTO_VLS] or fair
         return min(fair or self.found, key=lambda found: (found.layers.needed, round(found.max_utilisation, 6)))
 
@@ -263,7 +266,10 @@ class LayerSearch:
                 return
 
     def _fewest(self, paths: PathSet, have: int) -> None:
-        """Reduce the number of layers, from below the fewest layers found so far, until no attempt fits."""
+        """Search for paths in fewer and fewer layers, until no attempt fits.
+
+        The first attempt has one layer less than the fewest layers found so far.
+        """
         fair = [found.layers.needed for found in self.found if self._is_fair(found)]
         most = min(fair, default=have + 1) - 1
         while most >= 1:
@@ -366,7 +372,7 @@ class LayerSearch:
         Raises
         ------
         NotEnoughVLs
-            All of them need more than ``have`` layers, or no number of layers was found.
+            All tried paths need more than ``have`` layers, or no number of layers was found.
         """
         results = [
             (self._layers(paths, MOST_LAYERS, 1, LayerSeed(None, None), VISITS_PER_SECOND), paths.name)
@@ -383,7 +389,7 @@ class LayerSearch:
         Raises
         ------
         NotEnoughVLs
-            It needs more than ``have`` layers.
+            The result needs more than ``have`` layers.
         """
         found = LayerSearch(self.fabric, self.destinations, replace(self.options, vls="min"), self.mutual).run()
         if found.layers.needed > have:

@@ -130,7 +130,7 @@ def coordinates(
     root
         The root of the first tree; each further connected component has its first switch.
     key
-        float64[S]: the neighbours of a switch follow each other by this key.
+        float64[S]: the neighbours of a switch are visited in ascending order of their keys.
 
     Returns
     -------

@@ -29,10 +29,11 @@ from routing.quality import all_to_all_bound, all_to_all_share, channel_loads
 from routing.tables import Routing
 
 FULL_PASS_UP_TO, PASS_UP_TO = 30_000_000, 500_000_000
-"""Channel visits per pass, at effort 1, up to which a further pass is worth its time.
+"""Largest numbers of channel visits per pass, at effort 1, with which further passes are worth their time.
 
-The first limit is for a second pass over all destinations, the other for passes over destinations on the most loaded
-channels."""
+The first number is the limit for a second pass over all destinations.  The second number is the limit for passes over
+the destinations on the most loaded channels.
+"""
 
 PASSES_ON_ONE_VL = 5
 """Number of passes after the first if there is one layer, where each pass improves the balance a little.  Several

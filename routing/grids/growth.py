@@ -181,7 +181,9 @@ class Growth:
                 self.has_failed |= self._wrong > FEW + MOST_WRONG * self._joined
 
     def _count_closed(self, switch: int, position: Position) -> None:
-        """Count a switch at its position among the closed ones if all of its neighbours are placed."""
+        """If all neighbours of a switch have a position, count the switch in each slice of the grid that contains its
+        position.
+        """
         if self._placed_near[switch] == len(self.near[switch]):
             self._closed.update(enumerate(position))
 
@@ -224,8 +226,9 @@ class Growth:
     def _square_cost(self, switch: int, candidate: Position) -> int:
         """Return a cost for a position of a switch: the number of squares, weighted, that contradict this position.
 
-        A placed neighbour of the switch has further neighbours.  One in the direction opposite to the switch shares no
-        square with the switch, and one in another dimension shares a square.
+        A placed neighbour of the switch has other neighbours.  If such a neighbour lies in another dimension, it and
+        the switch are corners of a square.  If it lies in the same dimension, beyond the placed neighbour, they are
+        not.
         """
         found = 0
         for middle in self.near[switch]:
