@@ -111,8 +111,8 @@ class PathSelector:
     def dimension_ordered(self) -> PathSet | None:
         """Return paths of grids, tori and hypercubes that use one direction after the other; None without directions.
 
-        Dependencies between directions then close no cycle; only those along rings do.  The most loaded direction comes
-        first.  It is the easiest to balance there, because flows are still small before they merge.
+        On such paths, only dependencies along rings can close a cycle.  The most loaded direction comes first, because
+        there the flows are still small and easy to balance.
         """
         if self.rank is None:
             return None
@@ -132,8 +132,8 @@ class PathSelector:
         return self._path_set(RING_SYMMETRIC, following, load, rings.rank)
 
     def _load_between_switches(self, rank: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-        """Return float64[C], load of one tree for each switch with end ports, from which the load of each direction can
-        be summed.
+        """Return float64[C], the load of balanced shortest paths with one tree for each switch that has end ports.  The
+        load of each direction can be summed from the result.
         """
         root = np.flatnonzero(self.sources).astype(np.int32)
         lmc_group_first = np.arange(len(root) + 1, dtype=np.int32)

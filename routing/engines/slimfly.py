@@ -27,8 +27,8 @@ class SlimFly:
     Notes
     -----
     After M. Besta, T. Hoefler, "Slim Fly: a cost effective low-diameter network topology", SC 2014, whose minimal
-    routing needs two VLs.  SL2VL distinguishes the hops: a packet from a CA has its first hop before it, a packet from
-    another switch its second.  Differences:
+    routing needs two VLs.  SL2VL distinguishes the hops: a packet that comes from a CA is at its first hop, and a
+    packet that comes from another switch is at its second hop.  Differences:
 
     - Any fabric of diameter two will do, such as a HyperX of two dimensions.
     - The load is balanced over all shortest paths, parallel links and all LIDs.

@@ -46,7 +46,7 @@ class Smart:
       decreasing flow, and forbids each turn that closes a cycle with the turns added before.  So each cycle loses its
       turn with the least flow.
     - Each round routes under the turns of the round before.  Flows of earlier rounds count with decreasing weight.  The
-    best round gives the result.
+      best round gives the result.
     - A round costs O(T log T) with the searches for cycles for T turns, and one pass O(L S radix log C).  There are at
       most 24 rounds.
     - The turns of a breadth-first tree stay allowed, so that every pair keeps a path.

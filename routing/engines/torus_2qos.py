@@ -42,11 +42,11 @@ class TorusTwoQos:
       (``torus_config``) fixes the order of dimensions, their directions and the datelines.
     - Any number of dimensions, of which at most four have rings of five switches or more.  A ring of four is two
       dimensions of two.
-    - Paths that need a turn against the dimension order use separate SLs and VLs, on which they close no cycle.
-      So any number of missing links and switches is possible as long as VLs suffice.
+    - Paths that need a turn against the dimension order use separate SLs and VLs, on which they close no cycle.  So any
+      number of missing links and switches is possible as long as VLs suffice.
     - The load is balanced over both sides of a ring and over parallel links.
 
-    With ``first_vl``, further levels of service can use the VLs below.
+    With ``first_vl``, the VLs below it stay free for other traffic.
     """
 
     name = "torus-2qos"
