@@ -25,8 +25,8 @@ LARGE = 20_000_000
 In smaller tables the trace of each VL takes little time, and its CDG is exact for each VL.
 """
 SAMPLED = 16
-"""The LIDs at one of so many switches are tried before all LIDs.  If the union of their dependencies has a cycle, the
-whole union has one.
+"""The union is tried first for the LIDs at one in SAMPLED switches.  If this union has a cycle, the union for all LIDs
+has a cycle, too.
 """
 
 

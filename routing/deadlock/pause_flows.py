@@ -13,7 +13,8 @@ from routing.fabric import NO_PORT, Fabric
 from routing.tables import DATA_VLS, Routing
 
 _FINENESS = 10_000
-"""Largest denominator of a link's rate relative to the fastest link.  It keeps the fractions of odd data rates short.
+"""Largest denominator of a link's rate, as a fraction of the fastest link's rate.  Other fractions are rounded, so that
+rates stay short.
 """
 
 

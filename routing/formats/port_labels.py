@@ -70,5 +70,8 @@ def _number(parts: list[int]) -> int | None:
 
 
 def _counted(group: int, member: int) -> int | None:
-    """Return the number of a member (1 or 2) of a group of two.  The result is None for any other member."""
+    """Return the number of the first or second member (1 or 2) of a group, counted over all groups of two members.
+
+    The result is None for any other member.
+    """
     return 2 * (group - 1) + member if member in (1, 2) and group > 0 else None

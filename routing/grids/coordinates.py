@@ -25,7 +25,7 @@ AGREEING = 40
 FIRST_ATTEMPTS = 5
 """Number of attempts after which the search ends if no coordinates were found, or if too many links do not fit."""
 BAD = 0.12
-"""Share of links that do not fit above which there are too many of them."""
+"""Share of links that do not fit the coordinates.  If the share is larger after the first attempts, the search ends."""
 MOST_RANDOM = 300
 """Maximum number of attempts with random choices, which follow the attempts without."""
 GOOD = 0.25

@@ -125,8 +125,10 @@ def _is_linked_elsewhere(near: Neighbours, origin: int, a: int, b: int) -> bool:
 
 
 def _shifted(near: Neighbours, origin: int, pair: tuple[int, int], c: int) -> list[tuple[int, int]]:
-    """Return the switches parallel to a pair of neighbours of the origin, as seen from a third neighbour ``c``.  They
-    complete the squares of origin, ``c`` and each neighbour of the pair.
+    """Return the corners that complete two squares over the origin and a third neighbour ``c`` of the origin.
+
+    One square has the first neighbour of ``pair`` as a corner, the other square the second one.  The result is empty
+    unless both corners are unique.
     """
     one, other = (near[neighbour] & near[c] - {origin} for neighbour in pair)
     if len(one) != 1 or len(other) != 1:

@@ -43,7 +43,7 @@ SLOW, SLOW_WEIGHT = 0.6, 0.5
 of a slow flow in pairs of flows that share channels.
 """
 VISITS_PER_SECOND = 300_000_000
-"""Approximate number of allowed channels that sweeps compare per second of CPU time."""
+"""Approximate number of channels that sweeps compare with each other per second of CPU time."""
 LEAST_SWEEPS, MOST_SWEEPS = 3, 24
 """Least and largest number of sweeps.  On trees without missing links, the second sweep changes nothing, and is the
 last one.
