@@ -17,6 +17,5 @@ def start() -> None:
 
 
 # Worker processes of MPI import the main module of rank 0 under another name, so that they do not run the command.
-# command.
 if __name__ == "__main__":
     start()

@@ -107,7 +107,6 @@ def _rate(word: str, path: str | Path, line: int) -> Fraction:
     try:
         # A rate with an exponent is refused, because Fraction would expand "1e-999999999" to a number of a billion
         # digits.
-        # pattern excludes exponents.
         rate = Fraction(word) if _RATE.fullmatch(word) else Fraction(0)
     except ZeroDivisionError:
         rate = Fraction(0)

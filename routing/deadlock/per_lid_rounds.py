@@ -144,7 +144,6 @@ def _rounds_without_drain(
     rounds, last = np.where(taken[:, None], rounds, strict), np.where(taken, last, deep)
     # LIDs are admitted one after the other, in the order of the list. LIDs that the first check admitted come first, so
     # they are admitted again.
-    # again.
     position = np.argsort(~taken, kind="stable")
     return rounds, _admitted(waiting, columns, base, order, rounds, position[last[position] <= MOST_ROUNDS])
 

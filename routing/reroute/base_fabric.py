@@ -135,7 +135,6 @@ def union_of_proven_dependencies(base: Fabric, tables: Sequence[Published], *, t
     if found is None or not all("first_switches" in table.routing.provenance.options for table in tables):
         # Only tables of Up*/Down* engines have the option "first_switches", which names the switches at the top of the
         # order.
-        # top of the order.
         return found
     position = found.switch_order()
     return found if position is None else found.along(position)

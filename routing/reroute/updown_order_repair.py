@@ -91,7 +91,6 @@ def _attach_via_child(
     into = np.flatnonzero(alive & is_cut_off[channels.src] & ~is_cut_off[channels.dst])
     # A switch must stay after all switches above it in the Up*/Down* order. Its earliest position is therefore right
     # after the last switch above it.
-    # the last of them.
     above = np.full(len(position), -1, np.int32)
     up = alive & ~is_cut_off[channels.dst] & (position[channels.dst] < position[channels.src])
     np.maximum.at(above, channels.src[up], position[channels.dst[up]])
