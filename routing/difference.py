@@ -89,8 +89,8 @@ class Difference:
     changed_by_switch
         Label of each switch with changed entries, and the number of these entries, in descending order.
     blocks, blocks_changed
-        Number of non-empty LFT blocks (64 LIDs each) after the change, and of those that OpenSM would send to switches
-        with the tables before, one SMP each.  Blocks are compared by LID, not by GUID.
+        Number of non-empty LFT blocks (64 LIDs each) after the change, and number of the blocks that OpenSM would send
+        for the change, one SMP each.  Blocks are compared by LID, not by GUID.
     sls_changed
         Number of SLs that differ.  None if SLs are unknown, or if only one of the two SL tables depends on the source
         LID.

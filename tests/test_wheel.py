@@ -1,4 +1,4 @@
-"""The wheel has the same bytes whichever folder it is built in, fits every Python from 3.10 on, and contains the
+"""The wheel has the same bytes whichever folder it is built in, and fits every Python from 3.10 on.  It contains the
 schemas and the files of web pages.
 """
 

@@ -122,8 +122,8 @@ class DependencyGraph:
         """Return a shortest cycle, or an empty list.
 
         The fabric's girth serves as a lower bound of the length.  If no packet returns over the cable on which it came,
-        then every cycle of channels follows a cycle of cables, so that no cycle is shorter than the girth.  If the
-        fabric is given, the search ends at a cycle of that length.
+        every cycle of channels follows a cycle of cables.  So no cycle is shorter than the girth.  If the fabric is
+        given, the search ends at a cycle of that length.
         """
         enough = 0 if fabric is None else self._least_cycle(fabric)
         return [self.name(number) for number in digraph.shortest_cycle(self.first, self.to, enough=enough)]

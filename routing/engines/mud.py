@@ -35,8 +35,8 @@ class MultipleUpDown:
     Notes
     -----
     After J. Flich, P. Lopez, J. C. Sancho, A. Robles, J. Duato, "Improving InfiniBand routing through multiple virtual
-    networks", ISHPC 2002.  Each virtual network is a VL with an Up*/Down* order from its own root, so that traffic
-    does not meet at one root, and a packet stays in its network.  Differences:
+    networks", ISHPC 2002.  Each virtual network is a VL with an Up*/Down* order from its own root, and a packet stays
+    in its network.  So traffic does not meet at one root.  Differences:
 
     - The published source chooses the network for each pair of hosts.  Forwarding tables have one next hop for each
       LID.  So the network, which is the SL, follows from the destination LID, and all sources use it.

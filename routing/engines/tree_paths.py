@@ -84,7 +84,7 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
     """Return paths that suit both all-to-all traffic and bisections; None if the fabric is not a tree, or is too large.
 
     Two kinds of tables are possible: those of the closed form, and those of the descent.  The closed form is taken if
-    its paths are shortest paths and perfectly even, if the descent would take too long, or if the descent has a much
+    its paths are shortest paths and perfectly even.  It is also taken if the descent would take too long, or has a much
     higher peak utilisation.  On a tree with 27,648 CAs the descent takes a minute, and the closed form a few seconds.
 
     Cost: see :func:`routing.trees.closed_form.route_tree` and :func:`routing.trees.descent.tree_tables`.

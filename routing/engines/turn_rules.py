@@ -34,9 +34,7 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 TURN_FACTOR = 3
-"""Number of channel visits that one channel costs in a trial of allowed turns, if it costs one visit in the search for
-an order of the switches.
-"""
+"""Cost of a channel in a trial of allowed turns, in channel visits of the search for an order of the switches."""
 
 
 TRIAL_TURNS = 1_500_000

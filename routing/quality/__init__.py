@@ -59,8 +59,8 @@ class Quality:
     Attributes
     ----------
     endports, pairs, pairs_lost
-        Number of end ports with a LID that are cabled to a switch (N), of ordered pairs of such end ports, and of pairs
-        whose packets do not arrive.
+        Number of end ports with a LID that are cabled to a switch (N), and number of ordered pairs of such end ports.
+        ``pairs_lost`` is the number of pairs whose packets do not arrive.
     reference_rate
         Data rate to which shares are relative.
     hops_mean, hops_max, hops_histogram

@@ -162,9 +162,9 @@ def balance_repaired(
 
     Up to three searches follow each other.  The first search may raise the number of changed entries to ``changes`` per
     missing entry.  If the highest utilisation stays more than 1 % above the goal, the second search may change half an
-    entry more per missing entry.  If the utilisation stays more than 2 % above the goal, the third search may change
-    :data:`FURTHER_CHANGES`, or :data:`FEW_ENTRIES` in total if few entries are missing, because a few entries can carry
-    much flow.
+    entry more per missing entry.  If the utilisation stays more than 2 % above the goal, the third search may change up
+    to :data:`FURTHER_CHANGES` entries per missing entry.  If few entries are missing, it may change :data:`FEW_ENTRIES`
+    in total, because a few entries can carry much flow.
 
     Parameters
     ----------

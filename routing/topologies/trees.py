@@ -98,8 +98,8 @@ def _pairs(level: int, children: Sequence[int], parents: Sequence[int]) -> Itera
     """Yield the links between ``level`` and the level above it.
 
     Each link is (lower node, index of the parent, upper node, index of the child).  The number of a node within its
-    level consists of the position of its subtree among all subtrees of that height, and of its position among the roots
-    of this subtree.
+    level has two parts.  These are the position of its subtree among all subtrees of that height, and the position of
+    the node among the roots of this subtree.
     """
     copies, above = math.prod(parents[:level]), math.prod(children[level + 1 :])
     for subtree in range(above):
