@@ -94,7 +94,7 @@ def fabric_figures(fabric: Fabric) -> FabricFigures:
 def bisection_bound(fabric: Fabric) -> float | None:
     """Return an upper bound of the bisection rate, as a share of the reference rate.
 
-    The bisection rate is the rate at which each CA of one half of the fabric can send to a CA of the other half.
+    The bisection rate is the rate at which each CA of one half of the fabric can send to its partner in the other half.
 
     The bound follows from the cables between two halves that METIS has found, and from the cables of each switch.
     Another pair of halves may have fewer cables between them.
