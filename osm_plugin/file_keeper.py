@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import secrets
 import select
 import shutil
 import signal
@@ -22,8 +21,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 _LONGEST_MESSAGE = 1 << 16
 _PR_SET_PDEATHSIG = 1
@@ -36,8 +34,7 @@ Further requests are queued.  A queued write is replaced by a newer one to the s
 Stamp = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(NamedTuple):
     """Answer to a request to read or write a file.
 
     Attributes
@@ -60,8 +57,7 @@ class Reply:
     content: int | None = None
 
 
-@dataclass(frozen=True)
-class _Task:
+class _Task(NamedTuple):
     """A request to read or write a file.  The attributes have the meaning that they have in :class:`Reply`."""
 
     kind: str
@@ -235,7 +231,7 @@ def _put(path: str, content: int) -> dict[str, Any]:
     target = os.path.realpath(path)
     if os.path.lexists(target) and not stat.S_ISREG(os.stat(target).st_mode):  # noqa: PTH116
         return {"stamp": None, "problem": "is not a regular file"}
-    part = f"{target}.{secrets.token_hex(4)}.part"
+    part = f"{target}.{os.urandom(4).hex()}.part"
     try:
         with open(content, "rb", closefd=False) as whole, open(part, "xb") as copy:  # noqa: PTH123
             whole.seek(0)

@@ -273,6 +273,8 @@ def main(setup_text: str) -> int:
     reset_signals()
     exit_with_parent(int(setup["parent"]))
     os.nice(NICE)
+    gc.freeze()
+    gc.enable()  # The start of the process (worker_process.PRELUDE) has disabled it.
     reporter = Reporter(socket.socket(fileno=int(setup["reports"])))
     serve(socket.socket(fileno=int(setup["socket"])), SharedMemory(int(setup["memory"])), reporter)
     return 0

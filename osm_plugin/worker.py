@@ -29,7 +29,7 @@ from osm_plugin.request_handler import PREFIX, RequestHandler
 from osm_plugin.transition_check import TransitionChecker
 from osm_plugin.worker_log import WorkerLog, next_message
 from routing.engines import ENGINES
-from routing.engines.base import Engine, EngineOptions
+from routing.engines.base import Engine, EngineOptions, offers_of
 from routing.errors import OptionError, RoutingError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder
@@ -49,15 +49,17 @@ def tiny_fabric() -> Fabric:
 def warm(engines: Mapping[str, Engine]) -> None:
     """Route and prove a small fabric with every engine, so that all modules are loaded before the first sweep."""
     fabric = tiny_fabric()
-    for engine in engines.values():
+    loaded = list(engines.values())
+    # An engine that chooses among others would only run the others once more.
+    for engine in (engine for engine in loaded if not offers_of(engine).chooses):
         try:
             verify(fabric, engine.route(fabric, EngineOptions(effort=0.0)), engine)
         except (OptionError, RoutingError):  # noqa: PERF203
-            # An engine for trees refuses the ring, and chain has no parts file.  Both have loaded their code by then.
+            # An engine for trees refuses the ring.  It has loaded its code by then.
             continue
         except Exception:
             print(f"{engine.name} does not route the small ring that is routed at the start", file=sys.stderr)  # noqa: T201
-    gc.collect()
+    # Modules and engines stay until the end, so no collection has to visit them.
     gc.freeze()
 
 
@@ -101,7 +103,7 @@ def main(setup_text: str) -> int:
     exit_with_parent(int(setup["parent"]))
     engines: dict[str, Engine] = dict(ENGINES)
     warm(engines)
-    gc.disable()  # A garbage collection can take longer than a sweep, so serve() collects after each answer instead.
+    # The garbage collector is off: it can take longer than a sweep, so serve() collects after each answer instead.
     reporter = Reporter(socket.socket(fileno=int(setup["reports"])))
     path = setup.get("path")
     log, config = WorkerLog(), from_message(setup.get("config"))

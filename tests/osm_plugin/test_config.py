@@ -135,3 +135,29 @@ def test_what_runs_beside_opensm_loads_no_command_line(module):
     code = f"{PRELUDE}; import {module}; sys.exit(', '.join(m for m in {banned} if sys.modules.get(m)) or None)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+SWEEPS = """
+from osm_plugin.worker import warm
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.errors import OptionError, RoutingError
+from routing.publish import verify
+from routing.topologies import generate
+
+fabrics = [generate("torus", ["3x3"], cas=1), generate("xgft", ["2x2", "1x2"]), generate("dragonfly", ["1", "2", "1"])]
+warm(ENGINES)
+loaded = set(sys.modules)
+for fabric in fabrics:
+    for engine in ENGINES.values():
+        try:
+            verify(fabric, engine.route(fabric, EngineOptions(vls=8, effort=0.0)), engine)
+        except (OptionError, RoutingError):
+            pass
+sys.exit(" ".join(sorted(set(sys.modules) - loaded)) or None)
+"""
+
+
+def test_no_sweep_loads_a_module():
+    done = subprocess.run([sys.executable, "-c", PRELUDE + SWEEPS], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
