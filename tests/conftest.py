@@ -10,6 +10,13 @@ _INSTALLED = any(entry.name == "ibnue_lab" for entry in entry_points(group="pyte
 pytest_plugins = [] if _INSTALLED else ["ibsim_fixtures.pytest_plugin"]
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Leave out files without live tests if only live tests are selected: each process of a run would load them."""
+    if config.option.markexpr.startswith("lab ") and collection_path.match("test_*.py"):
+        return "mark.lab" not in collection_path.read_text() or None
+    return None
+
+
 @pytest.fixture
 def interruptible():
     """Make Ctrl-C raise KeyboardInterrupt during a test, even if the tests run in the background."""
