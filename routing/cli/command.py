@@ -364,6 +364,7 @@ def main() -> None:
     """InfiniBand routing that is proven free of credit loops.
 
     FABRIC is a file or a generator.  A file is output of ibnetdiscover or iblinkinfo, an ibsim net file,
-    opensm-subnet.lst, ibdiagnet2.db_csv, a cabling plan (.topo, CSV), GraphML or JSON.  ibnue recognises the format by
-    the content.  "-" is standard input.  A generator has arguments, such as torus:4x4x4 or torus:10x10x10,cas=4.
+    opensm-subnet.lst, ibdiagnet2.db_csv, a cabling plan (.topo, CSV), GraphML, DOT or JSON.  ibnue recognises the
+    format by the content.  "-" is standard input.  A generator has arguments, such as torus:4x4x4 or
+    torus:10x10x10,cas=4.
     """

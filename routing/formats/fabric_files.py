@@ -14,6 +14,7 @@ from pathlib import Path
 from routing.errors import InputWarning, OptionError, ParseError
 from routing.fabric import Fabric
 from routing.formats.atomic import atomic_write
+from routing.formats.fabric_dot import dot_text, is_dot, parse_dot
 from routing.formats.fabric_graphml import graphml_text, parse_graphml
 from routing.formats.fabric_json import json_text, parse_json
 from routing.formats.guid_files import apply_guid2lid, read_guid2lid
@@ -34,13 +35,14 @@ __all__ = ["read_fabric", "write_fabric", "write_net"]
 
 KNOWN = (
     "ibsim net files, ibnetdiscover, iblinkinfo, ibdiagnet2.db_csv, opensm-subnet.lst, .topo, cabling plans (CSV), JSON"
-    " and GraphML of ibnue"
+    " and GraphML of ibnue, and DOT"
 )
 """Formats of fabrics, for errors."""
 
 _READERS: tuple[tuple[Callable[[str], object], Callable[..., Fabric]], ...] = (
     (re.compile(r"\s*\{(?! \S+ Ports:)").match, parse_json),
     (re.compile(r"\s*<").match, parse_graphml),
+    (is_dot, parse_dot),
     (is_subnet_lst, parse_subnet_lst),
     (is_ibnetdiscover, parse_ibnetdiscover),
     (is_ports_report, parse_ports_report),
@@ -52,7 +54,7 @@ _READERS: tuple[tuple[Callable[[str], object], Callable[..., Fabric]], ...] = (
 )
 """Functions that recognise a format by the text, each with the reader of the format.  They are tried in this order."""
 
-_WRITERS = {".net": net_text, ".json": json_text, ".graphml": graphml_text}
+_WRITERS = {".net": net_text, ".json": json_text, ".graphml": graphml_text, ".dot": dot_text}
 
 
 def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None = None) -> Fabric:
@@ -63,9 +65,9 @@ def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None =
     path
         The file, plain or compressed by gzip; ``-`` is standard input.  The reader recognises the format by the
         content: ibsim net file, output of ``ibnetdiscover`` (also with ``-p``) or ``iblinkinfo``,
-        ``opensm-subnet.lst``, ``ibdiagnet2.db_csv``, topology file of IBDM, cabling plan as CSV, or ibnue's JSON or
-        GraphML.  A folder is a snapshot of ``ibnue collect``, or has dumps of OpenSM or ibdiagnet: its fabric file is
-        read.
+        ``opensm-subnet.lst``, ``ibdiagnet2.db_csv``, topology file of IBDM, cabling plan as CSV, ibnue's JSON or
+        GraphML, or a graph in DOT.  A folder is a snapshot of ``ibnue collect``, or has dumps of OpenSM or ibdiagnet:
+        its fabric file is read.
     lmc
         LMC (0 to 7) of the end ports for which the file states no LID.  For formats that have base LIDs only, such as
         ``opensm-subnet.lst``, it is the LMC of all end ports.
@@ -126,8 +128,8 @@ def _parse(text: str, path: str | Path, lmc: int) -> Fabric:
 
 
 def write_fabric(fabric: Fabric, path: str | Path) -> None:
-    """Write a fabric in the format that the suffix names: ``.net``, ``.json`` or ``.graphml``.  A final ``.gz``
-    compresses the file.
+    """Write a fabric in the format that the suffix names: ``.net``, ``.json``, ``.graphml`` or ``.dot``.  A
+    final ``.gz`` compresses the file.
 
     Raises
     ------

@@ -36,7 +36,7 @@ def main():
         corpus.mkdir()
         for sample in (entry for entry in DATA.iterdir() if entry.is_file()):
             shutil.copy(sample, corpus)
-        for suffix in (".json", ".graphml"):
+        for suffix in (".json", ".graphml", ".dot"):
             write_fabric(read_fabric(DATA / "mixed.ibnetdiscover"), corpus / f"own{suffix}")
 
         def once(data):

@@ -11,15 +11,25 @@ from examples import examples
 from hypothesis import given
 from strategies import fabrics, ring_fabric
 
-from routing.errors import EnvironmentProblem, IbnueError, InputError, OptionError
+from routing.errors import EnvironmentProblem, IbnueError, InputError, InputWarning, OptionError
 from routing.fabric import NodeKind
 from routing.fabric_builder import FabricBuilder
+from routing.formats.fabric_dot import dot_text, parse_dot
 from routing.formats.fabric_files import read_fabric, write_fabric, write_net
 from routing.formats.fabric_graphml import graphml_text, parse_graphml
 from routing.formats.fabric_json import json_text, parse_json
 
 DATA = Path(__file__).parent / "data"
-SUFFIXES = (".net", ".json", ".graphml", ".net.gz", ".json.gz", ".graphml.gz")
+SUFFIXES = (".net", ".json", ".graphml", ".dot", ".net.gz", ".json.gz", ".graphml.gz", ".dot.gz")
+
+
+def all_formats(fabric):
+    """Return the fabric as it comes back from each format that holds everything."""
+    return (
+        parse_json(json_text(fabric), "x"),
+        parse_graphml(graphml_text(fabric), "x"),
+        parse_dot(dot_text(fabric), "x"),
+    )
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -34,8 +44,8 @@ def test_every_sample_in_every_format(tmp_path, sample, suffix):
 
 @examples(60)
 @given(fabrics(connected=False))
-def test_json_and_graphml_hold_everything(fabric):
-    for again in (parse_json(json_text(fabric), "x"), parse_graphml(graphml_text(fabric), "x")):
+def test_json_graphml_and_dot_hold_everything(fabric):
+    for again in all_formats(fabric):
         assert again.digest == fabric.digest
         assert again.name == fabric.name
         assert (again.switch_name, again.terminal_name) == (fabric.switch_name, fabric.terminal_name)
@@ -49,7 +59,7 @@ def test_names_and_rates_that_need_care():
         switch = builder.add_device(NodeKind.SWITCH, (1 << 64) - 1 - number, name, 4)
         builder.connect(switch, 1, switch, 2, speed=25.78)
     fabric = builder.build()
-    for again in (parse_json(json_text(fabric), "x"), parse_graphml(graphml_text(fabric), "x")):
+    for again in all_formats(fabric):
         assert again.digest == fabric.digest
         assert '<a href="&">' in again.switch_name
         assert "é✓𝄞" in again.switch_name
@@ -122,7 +132,7 @@ def test_lmc_out_of_range(tmp_path):
         read_fabric(DATA / "mixed.net", lmc=8)
 
 
-@pytest.mark.parametrize("suffix", [".json", ".graphml"])
+@pytest.mark.parametrize("suffix", [".json", ".graphml", ".dot"])
 def test_a_file_that_was_cut_is_never_half_a_fabric(tmp_path, suffix):
     write_fabric(ring_fabric(3), tmp_path / f"a{suffix}")
     text = (tmp_path / f"a{suffix}").read_text().rstrip()
@@ -202,3 +212,68 @@ def test_entities_are_not_expanded(tmp_path):
     (tmp_path / "a.graphml").write_text(bomb)
     with pytest.raises(InputError, match="document type declaration"):
         read_fabric(tmp_path / "a.graphml")
+
+
+PLAIN_DOT = """// a lab
+graph "my lab" {
+  rankdir=LR; node [kind=ca] a; "b b" [label="node b"]
+  node [kind=switch] edge [width=1]
+  a -- s1 -- {s2 s3:7} [speed=10];
+  "b b" -- s2:3:n; "S-00000000000abcde" -- s3 [speed="2" + ".5"]
+  subgraph cluster { label=rack; /* no cable */ "c\\"\\\\" }
+}
+"""
+
+
+def test_a_plain_graph_in_dot():
+    fabric = parse_dot(PLAIN_DOT, "x")
+    assert (fabric.name, fabric.terminal_name) == ("my lab", ("a", "node b"))
+    assert fabric.terminal_guid.tolist() == [0x100000, 0x100002]
+    names = dict(
+        zip(
+            fabric.switch_name, zip(fabric.switch_guid.tolist(), fabric.switch_ports.tolist(), strict=True), strict=True
+        )
+    )
+    assert names == {
+        "s1": (0x200000, 3), "s2": (0x200001, 3), "s3": (0x200002, 7), 'c"\\': (0x200003, 1),
+        "S-00000000000abcde": (0xABCDE, 1),
+    }  # fmt: skip
+    cables = zip(fabric.link_device.tolist(), fabric.link_port.tolist(), fabric.link_speed.tolist(), strict=True)
+    found = {
+        tuple(sorted(zip(map(fabric.device_name, devices), ports, strict=True))): speed
+        for devices, ports, speed in cables
+    }
+    assert found == {
+        (("a", 1), ("s1", 1)): 10, (("s1", 2), ("s2", 1)): 10, (("s1", 3), ("s3", 7)): 10,
+        (("node b", 1), ("s2", 3)): 2.5, (("S-00000000000abcde", 1), ("s3", 1)): 2.5,
+    }  # fmt: skip
+    assert set(fabric.link_width.tolist()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("digraph { a -> b }", "x:1: a directed graph"),
+        ("graph {\n a -> b }", "x:2: a directed edge"),
+        ("graph { a -- b", "x:1: the end of the file in place of a name"),
+        ("graph {}\ngraph {}", "x:2: the file has more than one graph"),
+        ("graph {}", "x: no node in this file"),
+        ("graph {\n\n a [label=<b>] }", "x:3: unexpected '<'"),
+        ("graph { a [kind=hub] }", "x:1: kind 'hub'"),
+        ("graph { a:p -- b }", "x:1: source_port 'p' is not a number"),
+        ("graph { a [guid=1]\n b [guid=1] }", "x:2: GUID 0x1 of 'b' belongs to 'a' already"),
+        ("graph { a:1 -- b\n a:1 -- c }", "x:2: "),
+        ("graph { a" + " -- b -- a" * 200 + " }", "x:1: '[ab]' has too many cables"),
+        ("graph {" + "{" * 60 + "}" * 60 + "}", "x:1: too many nested subgraphs"),
+        ("graph { {" + " ".join(f"a{n}" for n in range(1500)) + "} -- {"
+         + " ".join(f"b{n}" for n in range(1500)) + "} }", "x:1: too many edges"),
+    ],
+)  # fmt: skip
+def test_wrong_dot(text, message):
+    with pytest.raises(InputError, match=message):
+        parse_dot(text, "x")
+
+
+def test_a_graph_in_dot_without_cas_is_told():
+    with pytest.warns(InputWarning, match="x: no CA in this file"):
+        assert parse_dot("graph { a -- b }", "x").switches == 2

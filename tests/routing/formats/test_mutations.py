@@ -50,7 +50,7 @@ def manifest():
 
 def write_own(folder):
     """Write the files that no reader's data folder has, and return the folder."""
-    for suffix in (".json", ".graphml"):
+    for suffix in (".json", ".graphml", ".dot"):
         write_fabric(FABRIC, folder / f"own{suffix}")
     lids = [int(lid) for lid in (*RING.switch_lid, *RING.endport_lid)]
     (folder / "own.saquery_pr").write_text("".join(record(a, b) for a in lids for b in lids if a != b))
@@ -82,7 +82,8 @@ def manifest_of(path):
 READERS = {
     **dict.fromkeys(
         ("mixed.net", "mixed.ibnetdiscover", "mixed-subnet.lst", "mixed.ibnetdiscover_p", "mixed.iblinkinfo",
-         "mixed.iblinkinfo_l", "mixed.db_csv", "mixed.topo", "mixed.ndt", "own.json", "own.graphml"),
+         "mixed.iblinkinfo_l", "mixed.db_csv", "mixed.topo", "mixed.ndt", "own.json", "own.graphml",
+         "own.dot"),
         read_fabric,
     ),
     **{

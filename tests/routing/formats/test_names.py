@@ -30,6 +30,7 @@ SIX = st.lists(NAMES, min_size=6, max_size=6)
 HELD = {
     ".json": re.compile("[^\ud800-\udfff]").fullmatch,
     ".graphml": re.compile("[\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]").fullmatch,
+    ".dot": lambda letter: letter.isprintable() or letter in "\t\n",
 }
 """Which characters a file holds as they are."""
 
@@ -64,7 +65,7 @@ def test_tables_come_back_under_any_name(tmp_path_factory, names):
 
 
 @examples(150)
-@given(SIX, st.sampled_from([".json", ".graphml", ".net"]))
+@given(SIX, st.sampled_from([".json", ".graphml", ".dot", ".net"]))
 def test_fabrics_come_back_under_any_name(tmp_path_factory, names, suffix):
     fabric, path = called(names), tmp_path_factory.mktemp("f") / f"a{suffix}"
     try:

@@ -28,6 +28,7 @@ FABRIC_SAMPLES = [
     "mixed-subnet.lst",
     "own.json",
     "own.graphml",
+    "own.dot",
 ]
 LIST_SAMPLES = [
     "mixed.ibnetdiscover_p", "mixed.iblinkinfo", "mixed.iblinkinfo_l", "mixed.db_csv", "mixed.topo", "mixed.ndt"
@@ -46,7 +47,7 @@ def samples(tmp_path_factory):
     folder = tmp_path_factory.mktemp("samples")
     for path in (entry for entry in DATA.iterdir() if entry.is_file()):
         (folder / path.name).write_bytes(path.read_bytes())
-    for name in ("own.json", "own.graphml"):
+    for name in ("own.json", "own.graphml", "own.dot"):
         write_fabric(read_fabric(DATA / "mixed_lmc2.ibnetdiscover"), folder / name)
     return folder
 
@@ -156,6 +157,7 @@ LONG = {
     "JSON object": b"{" + b'"a":{' * 500_000,
     "JSON number": b'{"schema": "ibnue-fabric/1", "switches": ' + b"9" * 1_000_000 + b"}",
     "GraphML": b"<a>" * 500_000,
+    "DOT": b"graph" + b"{" * 500_000,
     "nothing": b" " * 4_000_000,
     "bytes": b"\xff" * 2_000_000,
 }
