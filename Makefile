@@ -10,8 +10,8 @@ SOURCES := $(shell find routing osm_plugin ibsim_fixtures -name '*.py' -o -name 
 PACKAGES := gcc libc6-dev python3 python3-dev python3-venv \
     opensm ibsim-utils infiniband-diags ibutils libopensm-dev libibumad-dev
 
-# Sweeps are tried over MPI too.
-test: PACKAGES += openmpi-bin
+# Sweeps are tried over MPI too, and valgrind counts the instructions of kernels.
+test: PACKAGES += openmpi-bin valgrind
 
 deb: PACKAGES += build-essential chrpath debhelper lintian
 

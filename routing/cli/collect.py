@@ -24,6 +24,8 @@ from routing.errors import InputWarning, OptionError
               help="Ask the SA for the SLs of at most N paths; with more, path SLs are left out.")  # fmt: skip
 @click.option("--timeout", type=click.IntRange(10, 60_000), default=1000, show_default=True, metavar="MS",
               help="Send a query again after this time; after three attempts it counts as unanswered.")  # fmt: skip
+@click.option("--node-name-map", "names", type=click.Path(path_type=Path), metavar="FILE",
+              help="Keep these names of devices by GUID in the snapshot; every command then prints them.")  # fmt: skip
 @json_option
 def collect(
     *,
@@ -34,6 +36,7 @@ def collect(
     without: tuple[str, ...],
     paths: int,
     timeout: int,
+    names: Path | None,
     as_json: bool,
 ) -> int:
     """Collect what a proof needs from a live fabric: topology, LFTs, SL2VL, VL arbitration, path SLs, counters.
@@ -46,12 +49,18 @@ def collect(
     from routing.collect.live import Request, collect_live
     from routing.formats.atomic import atomic_directory, make_parents, write_text_atomically
     from routing.formats.fabric_files import read_fabric
-    from routing.formats.snapshot import FILES, MANIFEST, manifest_text
+    from routing.formats.guid_files import read_node_name_map
+    from routing.formats.snapshot import FILES, MANIFEST, NAMES, manifest_text
+    from routing.formats.text import read_text
 
     if source is not None and (ca or port or without):
         raise OptionError("--from takes files", remedy="leave out -C, -P and --without")
+    if names is not None:
+        read_node_name_map(names)
     make_parents(output)
     with atomic_directory(output, marker=MANIFEST, known=FILES) as folder:
+        if names is not None:
+            write_text_atomically(folder / NAMES, read_text(names))
         if source is None:
             parts = [{"path-sls": "SL", "vl-arbitration": "VL arbitration"}.get(name, name) for name in without]
             manifest = collect_live(folder, Request(ca, port or 0, parts, paths, timeout), progress_bar)

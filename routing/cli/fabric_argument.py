@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -263,10 +263,15 @@ def generated(name: str, words: Sequence[str], guid2lid: Path | None, /, *, lmc:
     return named(from_words(name, words, **options, **({"lmc": lmc} if lmc else {})))
 
 
+def node_names() -> Mapping[int, str] | None:
+    """Return the names by GUID that ``--node-name-map`` gives to the running command, or None without this option."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(_NAMES)
+
+
 def has_names() -> bool:
     """Return whether the user gave ``--node-name-map`` to the running command."""
-    context = click.get_current_context(silent=True)
-    return context is not None and _NAMES in context.meta
+    return node_names() is not None
 
 
 def has_classes() -> bool:
@@ -280,7 +285,7 @@ def named(fabric: Fabric) -> Fabric:
     context = click.get_current_context(silent=True)
     if context is None:
         return fabric
-    if (names := context.meta.get(_NAMES)) is not None:
+    if (names := node_names()) is not None:
         from routing.formats.guid_files import apply_node_names
 
         fabric = apply_node_names(fabric, names)

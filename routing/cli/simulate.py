@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from routing.cli.command import FINDING
-from routing.cli.fabric_argument import read
+from routing.cli.fabric_argument import name_map_option, node_names, read
 from routing.cli.output import echo_lines, json_option, print_json, print_rows, print_table, spinner
 from routing.cli.report_options import report_options, write_reports
 from routing.cli.simulate_sweep import sweep_loads, sweep_options
@@ -41,6 +42,7 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 @click.option("--trace", is_flag=True, help="Report each drop and each action of a deadlock breaker, with its time.")
 @click.option("--sweep", is_flag=True, help="Measure latency and throughput over load; SCENARIO is then a fabric.")
 @sweep_options
+@name_map_option
 @report_options
 @json_option
 def simulate(
@@ -69,7 +71,7 @@ def simulate(
         raise click.UsageError("--list runs nothing", ctx)
     if scenario is None:
         return show_list(as_json)
-    chosen = find_scenario(scenario)
+    chosen = with_node_names(find_scenario(scenario))
     results = run_cases(chosen, names)
     if plot is not None:
         write_charts(plot, results)
@@ -82,6 +84,24 @@ def simulate(
         for result in results if trace else []:
             show_events(result)
     return 0 if all(result.right for result in results) else FINDING
+
+
+def with_node_names(scenario: Scenario) -> Scenario:
+    """Return the scenario with the device names of ``--node-name-map``.
+
+    Raises
+    ------
+    OptionError
+        The option is given, and the fabric of the scenario is not a file.
+    """
+    names = node_names()
+    if names is None:
+        return scenario
+    if "file" not in scenario.tables["fabric"]:
+        raise OptionError(
+            f"--node-name-map has no effect on {scenario.name}", remedy="its fabric is not read from a file"
+        )
+    return dataclasses.replace(scenario, node_names=names)
 
 
 def run_cases(scenario: Scenario, names: Sequence[str]) -> list[Result]:

@@ -10,7 +10,7 @@ from routing import __version__
 from routing.errors import EnvironmentProblem, InputError
 from routing.fabric import Fabric
 from routing.formats.fabric_files import read_fabric
-from routing.formats.snapshot import FABRIC_FILES, Manifest, Part, PartState, fabric_file, first_of
+from routing.formats.snapshot import FABRIC_FILES, NAMES, Manifest, Part, PartState, fabric_file, first_of
 from routing.formats.table_files import FDBS, LFTS, PATH_RECORDS, PSL, SL2VL, SLVL, read_tables
 from routing.numerals import count_noun
 
@@ -24,14 +24,15 @@ _NEVER: tuple[tuple[Part, str], ...] = (
     ("VL arbitration", "no file of OpenSM has it"),
     ("counters", "no file of OpenSM has them"),
 )
-_MORE = ("opensm.mcfdbs", "guid2lid")
+_MORE = ("opensm.mcfdbs", "guid2lid", NAMES)
 
 
 def collect_files(source: str | Path, folder: Path) -> Manifest:
-    """Copy the files of a fabric and its tables into an empty folder.  Return the manifest, which this function does
-    not write.
+    """Copy the files of a fabric and its tables into a folder.  Return the manifest, which this function does not
+    write.
 
-    The copies are parsed.  So damaged files, and files that do not belong together, are refused.
+    A node name map that is already in the folder stays there.  The copies are parsed.  So damaged files, and files that
+    do not belong together, are refused.
 
     Raises
     ------
@@ -51,7 +52,7 @@ def collect_files(source: str | Path, folder: Path) -> Manifest:
         _copy(found, folder)
         parts[part] = PartState("collected", found.name, f"written {_time(found)}")
     for name in _MORE:
-        if (source / name).is_file():
+        if (source / name).is_file() and not (folder / name).exists():
             _copy(source / name, folder)
     parts |= {part: PartState("missing", reason=reason) for part, reason in _NEVER}
     try:

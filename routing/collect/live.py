@@ -28,7 +28,7 @@ from routing.fabric import NO_PORT, Fabric
 from routing.formats import lfts, path_sl, sl2vl_dump, snapshot
 from routing.formats.atomic import write_text_atomically
 from routing.formats.csv_table import Cell, Table, csv_text
-from routing.formats.fabric_files import read_fabric
+from routing.formats.fabric_files import read_fabric, with_names_of_folder
 from routing.formats.snapshot import Manifest, PartState
 from routing.formats.table_files import LFTS, NAMED_ENTRIES, PATH_RECORDS, SL2VL
 from routing.numerals import count_noun
@@ -85,12 +85,12 @@ class _Writer:
 
 
 def collect_live(folder: Path, request: Request, progress: Progress) -> Manifest:
-    """Collect a live fabric into an empty folder.  Return the manifest, which this function does not write.
+    """Collect a live fabric into a folder.  Return the manifest, which this function does not write.
 
     Parameters
     ----------
     folder
-        The folder.
+        The folder.  It is empty, or has only a node name map, whose names this function uses.
     request
         The parts to collect, and the port that sends queries.
     progress
@@ -159,7 +159,7 @@ def _topology(writer: _Writer, request: Request) -> Fabric:
         raise EnvironmentProblem(f"ibnetdiscover: {errors[-1] if errors else 'no message'}")
     path = writer.folder / snapshot.TOPOLOGY
     path.write_bytes(done.stdout)
-    fabric = read_fabric(path)
+    fabric = with_names_of_folder(read_fabric(path), writer.folder)
     amount = ", ".join(
         (count_noun(fabric.switches, "switch"), count_noun(fabric.terminals, "CA or router", "CAs and routers"),
          count_noun(fabric.links, "link"))

@@ -17,7 +17,7 @@ from routing.formats.atomic import atomic_write
 from routing.formats.fabric_dot import dot_text, is_dot, parse_dot
 from routing.formats.fabric_graphml import graphml_text, parse_graphml
 from routing.formats.fabric_json import json_text, parse_json
-from routing.formats.guid_files import apply_guid2lid, read_guid2lid
+from routing.formats.guid_files import apply_guid2lid, apply_node_names, read_guid2lid, read_node_name_map
 from routing.formats.ibdiagnet_csv import is_ibdiagnet_csv, parse_ibdiagnet_csv
 from routing.formats.ibdm_topo import is_ibdm_topo, parse_ibdm_topo
 from routing.formats.iblinkinfo import is_iblinkinfo, parse_iblinkinfo
@@ -27,11 +27,11 @@ from routing.formats.ibsim_net import is_net, parse_net
 from routing.formats.ibsim_net_write import net_text
 from routing.formats.known_kinds import kind_of
 from routing.formats.ndt import is_ndt, parse_ndt
-from routing.formats.snapshot import fabric_file, read_manifest
+from routing.formats.snapshot import NAMES, fabric_file, read_manifest
 from routing.formats.subnet_lst import is_subnet_lst, parse_subnet_lst
 from routing.formats.text import STANDARD_INPUT, read_text
 
-__all__ = ["read_fabric", "write_fabric", "write_net"]
+__all__ = ["read_fabric", "with_names_of_folder", "write_fabric", "write_net"]
 
 KNOWN = (
     "ibsim net files, ibnetdiscover, iblinkinfo, ibdiagnet2.db_csv, opensm-subnet.lst, .topo, cabling plans (CSV), JSON"
@@ -67,7 +67,7 @@ def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None =
         content: ibsim net file, output of ``ibnetdiscover`` (also with ``-p``) or ``iblinkinfo``,
         ``opensm-subnet.lst``, ``ibdiagnet2.db_csv``, topology file of IBDM, cabling plan as CSV, ibnue's JSON or
         GraphML, or a graph in DOT.  A folder is a snapshot of ``ibnue collect``, or has dumps of OpenSM or ibdiagnet:
-        its fabric file is read.
+        its fabric file is read, and its file ``node-name-map`` if there is one.
     lmc
         LMC (0 to 7) of the end ports for which the file states no LID.  For formats that have base LIDs only, such as
         ``opensm-subnet.lst``, it is the LMC of all end ports.
@@ -108,11 +108,24 @@ def _without_collector() -> Iterator[None]:
 def _from_folder(folder: Path, lmc: int, guid2lid: str | Path | None) -> Fabric:
     """Read the fabric file of a folder.  The fabric has the name of the folder."""
     fabric = read_fabric(fabric_file(folder), lmc=lmc, guid2lid=guid2lid)
+    fabric = with_names_of_folder(fabric, folder)
     manifest = read_manifest(folder)
     reason = None if manifest is None else manifest.reason("topology")
     if reason is not None:
         warnings.warn(f"{folder}: the topology may be incomplete: {reason}", InputWarning, stacklevel=2)
     return dataclasses.replace(fabric, name=folder.resolve().name)
+
+
+def with_names_of_folder(fabric: Fabric, folder: Path) -> Fabric:
+    """Return a fabric with the names in the node name map of a folder; the same fabric if the folder has no such file.
+
+    Raises
+    ------
+    ParseError, EnvironmentProblem
+        The node name map is invalid or cannot be read.
+    """
+    path = folder / NAMES
+    return apply_node_names(fabric, read_node_name_map(path)) if path.is_file() else fabric
 
 
 def _parse(text: str, path: str | Path, lmc: int) -> Fabric:

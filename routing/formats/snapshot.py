@@ -19,12 +19,14 @@ MANIFEST = "manifest.json"
 SCHEMA = "ibnue-snapshot/1"
 TOPOLOGY = "fabric.ibnetdiscover"
 PORTS, COUNTERS = "ports.csv", "counters.csv"
+NAMES = "node-name-map"
+"""Name of the file with names of devices by GUID.  The names apply to the fabric of the folder."""
 FABRIC_FILES = (TOPOLOGY, "ibnetdiscover.out", "opensm-subnet.lst", "ibdiagnet2.db_csv", "ibdiagnet2.lst")
 """Names of fabric files in a folder, in the order of preference."""
 
 FILES = frozenset({
-    MANIFEST, PORTS, COUNTERS, *FABRIC_FILES, "opensm-lfts.dump", "opensm.fdbs", "ibdiagnet2.fdbs", "opensm-sl2vl.dump",
-    "opensm-path-records.dump", "ibdmchk.psl", "ibdmchk.slvl", "opensm.mcfdbs", "guid2lid",
+    MANIFEST, PORTS, COUNTERS, NAMES, *FABRIC_FILES, "opensm-lfts.dump", "opensm.fdbs", "ibdiagnet2.fdbs",
+    "opensm-sl2vl.dump", "opensm-path-records.dump", "ibdmchk.psl", "ibdmchk.slvl", "opensm.mcfdbs", "guid2lid",
 })  # fmt: skip
 """Names of all files that a snapshot may contain."""
 

@@ -76,6 +76,8 @@ class Scenario:
         Tables ``[[flow]]``.
     cases
         Cases in the order of the file.
+    node_names
+        Names of devices by GUID, instead of those of the fabric file; None: as the file states.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Scenario:
     tables: Mapping[str, Mapping[str, Any]]
     flows: tuple[Mapping[str, Any], ...]
     cases: tuple[Case, ...]
+    node_names: Mapping[int, str] | None = None
 
     def error(self, problem: str, *where: str | int, remedy: str | None = None) -> ParseError:
         """Return an error about the file, or about the value at location ``where`` in it."""

@@ -18,7 +18,7 @@ from routing.errors import NotEnoughVLs, OptionError
 from routing.fabric import Fabric
 from routing.faults import apply_faults, parse_fault
 from routing.formats.fabric_files import read_fabric
-from routing.formats.guid_files import apply_guid2lid, read_guid2lid
+from routing.formats.guid_files import apply_guid2lid, apply_node_names, read_guid2lid, read_node_name_map
 from routing.formats.table_files import read_tables
 from routing.formats.toml_text import Where
 from routing.simulate.dimension_order import dimension_order
@@ -71,6 +71,11 @@ def _from_file(scenario: Scenario, table: Mapping[str, Any]) -> Fabric:
     if "guid2lid" in table:
         with scenario.placed("fabric", "guid2lid"):
             fabric = apply_guid2lid(fabric, read_guid2lid(relative_to(scenario, table["guid2lid"])), lmc=lmc)
+    if scenario.node_names is not None:
+        fabric = apply_node_names(fabric, scenario.node_names)
+    elif "node_name_map" in table:
+        with scenario.placed("fabric", "node_name_map"):
+            fabric = apply_node_names(fabric, read_node_name_map(relative_to(scenario, table["node_name_map"])))
     labels = fabric.labels
     return replace(fabric, switch_name=labels[: fabric.switches], terminal_name=labels[fabric.switches :])
 

@@ -112,8 +112,9 @@ def _check_fabric(file: Toml, fabric: Table) -> None:
         for key in others:
             if leading in fabric and key in fabric:
                 raise _unused(file, "fabric", key, why=f"beside {message}", remedy="leave one of the two out")
-    if "guid2lid" in fabric and "file" not in fabric:
-        raise _unused(file, "fabric", "guid2lid", why="without a file")
+    for key in ("guid2lid", "node_name_map"):
+        if key in fabric and "file" not in fabric:
+            raise _unused(file, "fabric", key, why="without a file")
 
 
 def _check_routing(file: Toml, routing: Table, engine_later: bool) -> None:

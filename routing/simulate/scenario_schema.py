@@ -44,8 +44,9 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "case": Key(LIST, True),
     },
     "fabric": {
-        "file": Key(TEXT), "guid2lid": Key(TEXT), "generator": Key(TEXT), "switches": Key(LIST), "cables": Key(LIST),
-        "cas": Key(TABLE), "failed": Key(LIST), "faults": NAMES, "lmc": Key(INTEGER, least=0, most=7),
+        "file": Key(TEXT), "guid2lid": Key(TEXT), "node_name_map": Key(TEXT), "generator": Key(TEXT),
+        "switches": Key(LIST), "cables": Key(LIST), "cas": Key(TABLE),
+        "failed": Key(LIST), "faults": NAMES, "lmc": Key(INTEGER, least=0, most=7),
     },
     "routing": {
         "engine": Key(TEXT), "tables": Key(TEXT), "vls": VLS, "fill": Key(FLAG), "paths": Key(LIST, item=NAMES),

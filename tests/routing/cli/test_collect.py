@@ -11,7 +11,7 @@ from json_contract import assert_valid
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM
 from ibsim_fixtures.processes import missing_packages
-from routing.formats.fabric_files import write_net
+from routing.formats.fabric_files import read_fabric, write_net
 from routing.formats.snapshot import MANIFEST
 from routing.topologies import generate
 
@@ -42,6 +42,21 @@ def edited(snapshot, part, **values):
     next(each for each in manifest["collected"] if each["part"] == part).update(values)
     (snapshot / MANIFEST).write_text(json.dumps(manifest))
     return snapshot
+
+
+def test_a_snapshot_keeps_a_node_name_map(dumps, tmp_path):
+    guid = int(read_fabric(dumps).switch_guid[0])
+    (tmp_path / "names").write_text(f'{guid:#x} "the first"\n')
+    result = run("collect", "--from", dumps, "-o", tmp_path / "snapshot", "--node-name-map", tmp_path / "names")
+    assert result.exit_code == 0, result.output
+    assert "the first" in read_fabric(tmp_path / "snapshot").switch_name
+    result = run("collect", "--from", tmp_path / "snapshot", "-o", tmp_path / "again")
+    assert result.exit_code == 0, result.output
+    assert "the first" in read_fabric(tmp_path / "again").switch_name
+    (tmp_path / "names").write_text("spine\n")
+    refused = run("collect", "--from", dumps, "-o", tmp_path / "none", "--node-name-map", tmp_path / "names")
+    assert_refused(refused, "names:1: ")
+    assert not (tmp_path / "none").exists()
 
 
 def test_the_missing_parts_are_named_with_their_origin(dumps, tmp_path):

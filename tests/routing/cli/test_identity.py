@@ -50,6 +50,8 @@ def site(tmp_path_factory):
         'title = "t"\n[fabric]\nfile = "ring.json"\n[routing]\nengine = "minhop"\n'
         "[traffic]\npattern = 'all-to-all'\n[[case]]\nname = 'c'\nuntil = 200\n[case.expect]\noutcome = 'deadlock'\n"
     )
+    case = (folder / "case.toml").read_text().replace("deadlock", "progress").replace("minhop", "updn")
+    (folder / "names.toml").write_text(case.replace("[routing]", 'faults = ["spine 3"]\n[routing]'))
     missing = read_tables(folder / "loop", fabric := read_fabric(folder / "ring.json"))
     missing.lft[1, 6:9] = NO_PORT
     lfts.write(folder / "holes.dump", fabric, missing.lft)
@@ -201,6 +203,8 @@ MAPPED = [
     ("pause", RING, LOOP, "--flows", "{}/flows.txt"),
     ("policy", "explain", "{}/rules.toml", RING, "spine 3", "1"),
     ("sweep", RING, "-e", "minhop", "--fault", "spine 3", "-j", "1"),
+    ("compare-designs", RING, "-e", "minhop", "--links", "0"),
+    ("simulate", "{}/names.toml", "--trace"),
 ]
 
 
@@ -210,7 +214,7 @@ def test_a_node_name_map_gives_every_command_its_names(site, words):
     path.write_text("# the site's\n" + "".join(f'0x20000{n} "spine {n}"\n' for n in range(5)))
     result = run(*(str(word).format(site) for word in words), "--node-name-map", path)
     assert result.exit_code in (0, 1), result.output
-    assert "spine" in result.stdout or words[0] == "sweep"
+    assert "spine" in result.stdout or words[0] in ("sweep", "compare-designs", "simulate")
     assert "twin" not in result.stdout
     path.write_text('0x200000 "spine"\nspine 2\n')
     assert_refused(run(*(str(word).format(site) for word in words), "--node-name-map", path), "names.map:2: ")
