@@ -119,6 +119,13 @@ class Lab:
 
     # Methods that read the present state.
 
+    def cuts_off_opensm(self, device: str | int, port: int | None = None) -> bool:
+        """Return whether :meth:`unlink` with these arguments would pull the last cable of OpenSM's own device."""
+        host, pulled = self.ibsim.sm_host, self.ibsim.device(device).id
+        cables = [((each.device, each.port), each.peer) for each in self.ibsim.ports(host) if each.peer is not None]
+        kept = [ends for ends in cables if not any(name == pulled and port in (None, number) for name, number in ends)]
+        return bool(cables) and not kept
+
     def ca_sls(self) -> dict[tuple[int, int], int]:
         """Query the SA for the SL from every CA to the base LID of every other CA, by (node GUID of the source, LID).
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from osm_plugin.build_shim import PythonBuild, compile_shim
 from osm_plugin.bundle_engine import plugin_engines
-from osm_plugin.installed import is_root, opensm_program, run_by_root, writable_by_others
+from osm_plugin.installed import debian_package, inspect, is_root, opensm_program, run_by_root, writable_by_others
 from routing.engines import IN_OPENSM
 from routing.errors import EnvironmentProblem
 
@@ -49,6 +49,8 @@ class InstalledPlugin:
         Environment variables with which OpenSM finds the library; empty if it is in a system directory.
     warnings
         Files and folders that root's OpenSM would run, although users other than root may write to them.
+    package
+        Debian package to which the library belongs, so that nothing was built; None: the library was built.
     """
 
     library: Path
@@ -56,6 +58,7 @@ class InstalledPlugin:
     conf_lines: tuple[str, ...]
     environment: dict[str, str]
     warnings: tuple[str, ...] = ()
+    package: str | None = None
 
 
 def install(
@@ -67,6 +70,8 @@ def install(
     allow_writable: bool = False,
 ) -> InstalledPlugin:
     """Build ``libibnue.so``, which embeds the running Python interpreter, and install it in a library directory.
+
+    If a Debian package has put the library there, nothing is built.
 
     Parameters
     ----------
@@ -86,8 +91,12 @@ def install(
     EnvironmentProblem
         A header, the compiler or libpython is missing.  The message names the Debian package.  Other causes are headers
         of another version than OpenSM, a directory that is not writable, and files for root that other users may write.
+        A packaged library that OpenSM or this package cannot use is an error, too.
     """
     root = Path(prefix) if prefix is not None else Path("/usr")
+    packaged = _packaged(installed_library(prefix, libdir), prefix, _conf_lines(engine, config))
+    if packaged is not None:
+        return packaged
     include = _include(root)
     version = _version(root, include)
     folder = Path(libdir) if libdir is not None else _system_libdir(root)
@@ -104,12 +113,36 @@ def install(
     names = [f"{PLUGIN}-{name}" for name in plugin_engines()]
     libraries = tuple(path for path in (root / "lib", _system_libdir(root)) if path.is_dir() and root != Path("/usr"))
     compile_shim(python_build(), library, engines=names, include=(include, include.parent), libraries=libraries)
-    chain = ",".join(f"{PLUGIN}-{name}" for name in (engine, second_engine(engine)))
-    lines = [f"event_plugin_name {PLUGIN}", f"routing_engine {chain},no_fallback"]
-    if config is not None:
-        lines.append(f"event_plugin_options --config {Path(config).resolve()}")
     environment = {} if folder.resolve() in _searched() else {"LD_LIBRARY_PATH": str(folder.resolve())}
-    return InstalledPlugin(library, version, tuple(lines), environment, tuple(warnings))
+    return InstalledPlugin(library, version, _conf_lines(engine, config), environment, tuple(warnings))
+
+
+def _conf_lines(engine: str, config: str | Path | None) -> tuple[str, ...]:
+    """Return the lines for opensm.conf."""
+    chain = ",".join(f"{PLUGIN}-{name}" for name in (engine, second_engine(engine)))
+    lines = (f"event_plugin_name {PLUGIN}", f"routing_engine {chain},no_fallback")
+    return lines if config is None else (*lines, f"event_plugin_options --config {Path(config).resolve()}")
+
+
+def _packaged(library: Path, prefix: str | Path | None, lines: tuple[str, ...]) -> InstalledPlugin | None:
+    """Return the library as installed if a Debian package has put it there, else None.
+
+    Raises
+    ------
+    EnvironmentProblem
+        OpenSM or this package cannot use the packaged library.
+    """
+    package = debian_package(library)
+    if package is None:
+        return None
+    there = inspect(library, opensm_version(prefix))
+    if there.problems:
+        problem = there.problems[0].partition(" (")[0]
+        raise EnvironmentProblem(
+            f"{library} belongs to the Debian package {package}, and {problem} "
+            f"(upgrade both packages, or apt remove {package} to build another library)"
+        )
+    return InstalledPlugin(library, there.build.opensm, lines, {}, package=package)
 
 
 def second_engine(engine: str) -> str:

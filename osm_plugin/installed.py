@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
@@ -81,6 +82,15 @@ def inspect(library: Path, opensm_version: str | None) -> Installed:
     return Installed(library, build, tuple(f"{problem} (run 'ibnue plugin install' again)" for problem in problems))
 
 
+def debian_package(path: Path) -> str | None:
+    """Return the Debian package to which a file belongs; None if no package has it, or dpkg is not installed."""
+    query = shutil.which("dpkg-query")
+    if query is None or not path.exists():
+        return None
+    done = subprocess.run([query, "-S", str(path)], capture_output=True, text=True, check=False)
+    return done.stdout.split(":")[0] if done.returncode == 0 else None
+
+
 def running(name: str, proc: Path = Path("/proc")) -> list[RunningOpensm]:
     """Return the OpenSM processes that have loaded a library of this name.
 
@@ -117,12 +127,15 @@ def remove(library: Path, *, force: bool = False) -> None:
     ------
     EnvironmentProblem
         The library does not exist or cannot be removed.  Without ``force``, other causes are a library of another
-        plugin, and a running OpenSM that has loaded the library.
+        plugin or of a Debian package, and a running OpenSM that has loaded the library.
     """
     if not library.is_file():
         raise EnvironmentProblem(f"{library} does not exist")
     if not force:
         read_build_info(library)
+        package = debian_package(library)
+        if package is not None:
+            raise EnvironmentProblem(f"{library} belongs to the Debian package {package} (apt remove {package})")
         users = [opensm for opensm in running(library.name) if Path(opensm.library) == library.resolve()]
         if users:
             pids = ", ".join(str(opensm.pid) for opensm in users)

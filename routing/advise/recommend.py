@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from routing.advise.candidates import Candidate
 
 EQUAL = 0.01
 """Fraction within which the throughput of two candidates counts as equal."""
+REPLIES = 0.05
+"""Fraction of throughput that a certificate for replies is worth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,15 +29,34 @@ def recommend(candidates: Sequence[Candidate]) -> Recommendation | None:
     the best candidate.  Among candidates within a hundredth of the best throughput, the following criteria decide, in
     this order: a certificate that covers replies, fewer VLs needed, a smaller loss of the worst link, fewer entries
     changed, less CPU time.  CPU time is rounded to a factor of two, as it differs from run to run.
+
+    If the certificate of the chosen candidate does not cover replies, candidates with such a certificate are compared
+    in the same manner.  The best of these is recommended if its throughput is within :data:`REPLIES` of the best.
     """
     if not candidates:
         return None
     throughput = {each.engine: _throughput(each, candidates) for each in candidates}
-    best = max(throughput.values())
-    equal = [each for each in candidates if throughput[each.engine] >= (1 - EQUAL) * best]
+    chosen, equal = _best(candidates, throughput)
+    if chosen.reversible:
+        return Recommendation(chosen, _reason(chosen, equal, candidates))
+    safe = [each for each in candidates if each.reversible]
+    if safe:
+        instead, _ = _best(safe, throughput)
+        less = 1 - throughput[instead.engine] / throughput[chosen.engine]
+        if less <= REPLIES:
+            reason = (
+                f"replies are safe too; {chosen.engine} carries {100 * less:.1f} % more, but only requests are safe"
+            )
+            return Recommendation(instead, reason)
+    return Recommendation(chosen, _reason(chosen, equal, candidates))
+
+
+def _best(candidates: Sequence[Candidate], throughput: Mapping[str, float]) -> tuple[Candidate, list[Candidate]]:
+    """Return the best candidate, and all others within :data:`EQUAL` of the best throughput."""
+    most = max(throughput[each.engine] for each in candidates)
+    equal = [each for each in candidates if throughput[each.engine] >= (1 - EQUAL) * most]
     chosen = min(equal, key=_rank)
-    others = [each.engine for each in equal if each is not chosen]
-    return Recommendation(chosen, _reason(chosen, others, candidates))
+    return chosen, [each for each in equal if each is not chosen]
 
 
 def _throughput(candidate: Candidate, candidates: Sequence[Candidate]) -> float:
@@ -59,11 +80,11 @@ def _rank(candidate: Candidate) -> tuple[bool, int, float, int, int, str]:
     return not candidate.reversible, vls, loss, candidate.changed or 0, octave, candidate.engine
 
 
-def _reason(chosen: Candidate, others: Sequence[str], candidates: Sequence[Candidate]) -> str:
+def _reason(chosen: Candidate, others: Sequence[Candidate], candidates: Sequence[Candidate]) -> str:
+    safe = "replies are safe too" if chosen.reversible else "only requests are safe, not replies on the SL of a request"
     if len(candidates) == 1:
-        return "the only engine that routes this fabric without a credit loop"
+        return f"the only engine that routes this fabric without a credit loop; {safe}"
     if not others:
-        return "the best of all-to-all and bisection together"
-    vls = chosen.routing.vls_needed
-    safe = "replies are safe too" if chosen.reversible else "requests are safe"
-    return f"as good as {', '.join(others)} within a hundredth, with {vls} VL{'s' * (vls != 1)} needed; {safe}"
+        return f"the best of all-to-all and bisection together; {safe}"
+    vls, names = chosen.routing.vls_needed, ", ".join(each.engine for each in others)
+    return f"as good as {names} within a hundredth, with {vls} VL{'s' * (vls != 1)} needed; {safe}"

@@ -80,11 +80,15 @@ def execute(opened: Lab, action: str) -> Sweep:
     Raises
     ------
     InputError
-        The action is unknown, or the fabric does not have the device or port.
+        The action is unknown, or the fabric does not have the device or port.  It is also an error if the action would
+        cut off OpenSM, because no sweep could follow.
     """
     word, device, port = parse(action)
     if word == "show":
         return last_sweep(opened)
+    if word == "unlink" and opened.cuts_off_opensm(device, port):
+        host = opened.ibsim.device(opened.ibsim.sm_host).description
+        raise OptionError(f"{action!r} would cut off {host}, on which OpenSM runs", remedy="pull another cable")
     return opened.unlink_live(device, port) if word == "unlink" else opened.relink_live(device, port)
 
 

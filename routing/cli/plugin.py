@@ -51,7 +51,8 @@ def install(
 ) -> int:
     """Build libibnue.so for the OpenSM that is installed, and print the lines for opensm.conf.
 
-    This command needs the Debian packages opensm, libopensm-dev, libibumad-dev, gcc and the headers of this Python.
+    This command needs the Debian packages opensm, libopensm-dev, libibumad-dev, gcc and the headers of this Python.  If
+    the library belongs to a Debian package, the command builds nothing, and only prints the lines.
     """
     from osm_plugin.bundle_engine import plugin_engines
     from osm_plugin.install import install as build
@@ -64,8 +65,11 @@ def install(
     if as_json:
         input_warnings().extend(f"{line}, and root's OpenSM would run it" for line in built.warnings)
         shown = {"library": built.library, "opensm_version": built.opensm_version, "conf_lines": built.conf_lines}
-        print_json("ibnue-plugin-install/1", {**shown, "environment": built.environment})
+        more = {"environment": built.environment, "package": built.package}
+        print_json("ibnue-plugin-install/1", {**shown, **more})
         return 0
+    if built.package is not None:
+        echo_lines(f"{built.library} belongs to the Debian package {built.package}, so nothing is built.")
     click.echo(f"{built.library} is built for {built.opensm_version}. Write into opensm.conf:\n")
     for line in built.conf_lines:
         click.echo(f"    {line}")

@@ -3,13 +3,14 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from plugin_lab import worker_of
 
 from osm_plugin.install import LIBRARY, install
-from osm_plugin.installed import remove, running, writable_by_others
+from osm_plugin.installed import debian_package, remove, running, writable_by_others
 from routing.cli.plugin import plugin
 from routing.errors import EnvironmentProblem
 
@@ -44,6 +45,29 @@ def test_a_library_of_another_protocol_is_a_problem(plugin_folder, monkeypatch):
     monkeypatch.setattr("osm_plugin.installed.protocol", lambda: "another")
     done = call("status", "--libdir", plugin_folder)
     assert done.return_value == 1 and "but this package has another (run 'ibnue plugin install' again)" in done.stdout
+
+
+@pytest.mark.skipif(shutil.which("dpkg-query") is None, reason="not a Debian")
+def test_a_file_of_a_debian_package_is_known(tmp_path):
+    assert debian_package(Path("/usr/bin/dpkg")) == "dpkg"
+    assert debian_package(tmp_path) is None and debian_package(tmp_path / "nowhere") is None
+
+
+@pytest.mark.lab
+def test_a_packaged_library_is_left_alone(plugin_folder, tmp_path, monkeypatch):
+    shutil.copy(plugin_folder / LIBRARY, tmp_path)
+    before = (tmp_path / LIBRARY).stat().st_mtime_ns
+    for module in ("install", "installed"):
+        monkeypatch.setattr(f"osm_plugin.{module}.debian_package", lambda _: "ibnue-opensm-plugin")
+    done = call("install", "--libdir", tmp_path)
+    assert "belongs to the Debian package ibnue-opensm-plugin, so nothing is built" in done.stdout
+    assert "event_plugin_name ibnue\n" in done.stdout
+    with pytest.raises(EnvironmentProblem, match=r"belongs to the Debian package .*apt remove ibnue-opensm-plugin"):
+        call("remove", "--libdir", tmp_path)
+    assert (tmp_path / LIBRARY).stat().st_mtime_ns == before
+    monkeypatch.setattr("osm_plugin.installed.protocol", lambda: "another")
+    with pytest.raises(EnvironmentProblem, match=r"and it has protocol .* but this package has another .upgrade"):
+        call("install", "--libdir", tmp_path)
 
 
 def test_what_is_not_ours_is_not_removed(tmp_path):

@@ -67,6 +67,16 @@ def test_what_decides_between_two_candidates(candidate, better, worse):
         assert recommend(order).candidate.engine == "good"
 
 
+@pytest.mark.parametrize(("share", "engine", "words"), [
+    (0.86, "safe", "replies are safe too; fast carries 4.4 % more, but only requests are safe"),
+    (0.80, "fast", "the best of all-to-all and bisection together; only requests are safe, not replies"),
+])  # fmt: skip
+def test_a_certificate_for_replies_is_worth_some_throughput(candidate, share, engine, words):
+    fast = figures(candidate, "fast", 0.9, 0.9, strength="forward")
+    found = recommend([fast, figures(candidate, "safe", share, 0.9)])
+    assert found.candidate.engine == engine and found.reason.startswith(words)
+
+
 def test_nothing_is_recommended_without_a_candidate():
     assert recommend([]) is None
 

@@ -97,11 +97,14 @@ def test_a_list_of_actions_ends_with_quit():
 
 
 @pytest.mark.lab
-def test_actions_from_standard_input():
-    result = run("lab", "ring:4", input="show\nunlink nobody\n")
+@pytest.mark.parametrize(
+    ("action", "problem"), [("unlink nobody", "nobody"), ("unlink sw0 1", "would cut off ca0.0, on which OpenSM runs")]
+)
+def test_actions_from_standard_input(action, problem):
+    result = run("lab", "ring:4", input=f"show\n{action}\n")
     assert result.exit_code == 2
     assert result.stdout.count("ring-4: 4 switches") == 2
-    assert "nobody" in result.stderr
+    assert problem in result.stderr
     assert result.stderr.count("\n") == 1
 
 
