@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import records
+from benchmarks import measured_page, records
+from benchmarks.plots import write_plots
 from benchmarks.usage import parser_of
 from routing.formats.fabric_files import write_net
 from routing.topologies import generate
@@ -30,44 +31,53 @@ class Benchmark:
     Attributes
     ----------
     page
-        Page of docs/ with the figures.
+        Page of docs/ with the figures, and the heading above them.
     arguments
         Arguments of the program.
     files
         Whether the program is called with the files of :data:`TABLE_FABRICS`.
+    quick
+        Whether the program takes about a minute at most.
+    opensm
+        Whether the program runs OpenSM's engines, too.
+    date
+        Date of the figures on the page.
     """
 
     page: str
     arguments: tuple[str, ...] = ()
     files: bool = False
+    quick: bool = False
+    opensm: bool = False
+    date: str = "2026-11-25"
 
 
 BENCHMARKS: Mapping[str, Benchmark] = {
-    "accumulated": Benchmark("reroute.md", ("torus:4x4x4,cas=4",)),
-    "adaptive": Benchmark("simulation.md"),
-    "comparison": Benchmark("comparison.md"),
-    "degraded_trees": Benchmark("engines.md"),
-    "instructions": Benchmark("../CONTRIBUTING.md"),
-    "link_loss": Benchmark("reroute.md", ("torus:4x4x4,cas=4",)),
-    "message_sizes": Benchmark("engines.md"),
-    "nue_curve": Benchmark("nue.md"),
-    "nue_seeds": Benchmark("nue.md", files=True),
-    "nue_tori": Benchmark("nue.md"),
-    "port_groups": Benchmark("port-groups.md"),
-    "proof": Benchmark("proof.md"),
-    "quality_table": Benchmark("engines.md", files=True),
-    "read_fabrics": Benchmark("formats.md"),
-    "real_fabrics": Benchmark("fabrics.md"),
-    "reroute": Benchmark("reroute.md", ("200",)),
-    "reroute_fixtures": Benchmark("reroute.md"),
-    "resweep_seconds": Benchmark("plugin.md"),
-    "rounds": Benchmark("reroute.md", ("0",)),
-    "simulate": Benchmark("simulation.md"),
-    "swapped_cables": Benchmark("simulation.md"),
-    "sweep_scale": Benchmark("sweeps.md"),
-    "sweep_seconds": Benchmark("engines.md"),
-    "throughput": Benchmark("throughput.md"),
-    "whatif": Benchmark("faults.md"),
+    "accumulated": Benchmark("reroute.md#measured", ("torus:4x4x4,cas=4",)),
+    "adaptive": Benchmark("simulation.md#adaptive-routing", date="2026-11-22"),
+    "comparison": Benchmark("comparison.md#reference-fabrics", opensm=True),
+    "degraded_trees": Benchmark("engines.md#how-the-fat-tree-engine-works"),
+    "instructions": Benchmark("../CONTRIBUTING.md#benchmarks"),
+    "link_loss": Benchmark("reroute.md#measured", ("torus:4x4x4,cas=4",)),
+    "message_sizes": Benchmark("engines.md#how-hyperx-works", quick=True),
+    "nue_curve": Benchmark("nue.md#measured", quick=True, date="2026-11-20"),
+    "nue_seeds": Benchmark("nue.md#measured", files=True, date="2026-11-20"),
+    "nue_tori": Benchmark("nue.md#measured", opensm=True, date="2026-11-20"),
+    "port_groups": Benchmark("port-groups.md#measured"),
+    "proof": Benchmark("proof.md#cost"),
+    "quality_table": Benchmark("engines.md#measured", files=True, opensm=True, date="2026-11-20"),
+    "read_fabrics": Benchmark("formats.md#speed", quick=True),
+    "real_fabrics": Benchmark("fabrics.md#tables", opensm=True, date="2026-11-24"),
+    "reroute": Benchmark("reroute.md#measured", ("200",), date="2026-11-23"),
+    "reroute_fixtures": Benchmark("reroute.md#measured"),
+    "resweep_seconds": Benchmark("reroute.md#beside-opensm", opensm=True, date="2026-11-22"),
+    "rounds": Benchmark("reroute.md#limits", ("0",)),
+    "simulate": Benchmark("simulation.md#results", quick=True),
+    "swapped_cables": Benchmark("simulation.md#comparison-with-figures-from-other-sources", date="2026-11-22"),
+    "sweep_scale": Benchmark("sweeps.md#results", date="2026-11-23"),
+    "sweep_seconds": Benchmark("engines.md#in-a-sweep-of-opensm", opensm=True, date="2026-11-20"),
+    "throughput": Benchmark("throughput.md#results", opensm=True, date="2026-11-24"),
+    "whatif": Benchmark("faults.md#speed", date="2026-11-20"),
 }
 
 
@@ -89,7 +99,15 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the records as JSON")
     parser.add_argument("--against", type=Path, default=STORED, metavar="FILE", help="stored records (JSON)")
     parser.add_argument("--tolerance", type=float, default=0.05, help="share by which a figure may differ")
+    parser.add_argument("--quick", action="store_true", help="of all, those that take about a minute at most")
+    parser.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="run each N times, to know the noise of times"
+    )
+    parser.add_argument("--plots", type=Path, metavar="DIR", help="write a plot (SVG) of the tables of each benchmark")
     parser.add_argument("--store", action="store_true", help="store the records as those to compare with")
+    parser.add_argument(
+        "--page", action="store_true", help="write docs/measured.md from the stored records; run nothing"
+    )
     given = parser.parse_args(words)
     unknown = sorted(set(given.names) - set(BENCHMARKS))
     if unknown:
@@ -99,7 +117,14 @@ def main(words: Sequence[str] | None = None) -> int:
         print(*(f"| {name} | docs/{benchmark.page} |" for name, benchmark in BENCHMARKS.items()), sep="\n")
         return 0
     stored = records.read(given.against) if given.against.exists() else {}
-    found = run_all(given.names or list(BENCHMARKS))
+    if given.page:
+        measured_page.write(places(), stored)
+        return 0
+    found = run_all(
+        given.names or [name for name in BENCHMARKS if BENCHMARKS[name].quick or not given.quick], given.repeat
+    )
+    if given.plots:
+        write_plots(given.plots, found, stored)
     if given.output:
         records.write(given.output, found)
     report(stored, found, given.tolerance)
@@ -108,8 +133,13 @@ def main(words: Sequence[str] | None = None) -> int:
     return 1 if any(record.exit_status for record in found.values()) else 0
 
 
-def run_all(names: Sequence[str]) -> dict[str, records.Record]:
-    """Run benchmarks one after the other, and return their records by name."""
+def places() -> dict[str, tuple[str, bool, str]]:
+    """Return for each benchmark the place of its figures, whether it runs OpenSM, and the date of the figures."""
+    return {name: (each.page, each.opensm, each.date) for name, each in BENCHMARKS.items()}
+
+
+def run_all(names: Sequence[str], repeat: int = 1) -> dict[str, records.Record]:
+    """Run benchmarks one after the other, each ``repeat`` times, and return their records by name."""
     found = {}
     with tempfile.TemporaryDirectory(prefix="ibnue-benchmarks-") as folder:
         for name in names:
@@ -119,7 +149,7 @@ def run_all(names: Sequence[str]) -> dict[str, records.Record]:
             # "-m" makes Python search the working directory first, so it has to be the one that contains these
             # benchmarks.
             command = ["-m", f"benchmarks.{name}", *benchmark.arguments, *files]
-            found[name] = records.run(command, f"docs/{benchmark.page}", ROOT)
+            found[name] = records.run(command, f"docs/{benchmark.page}", ROOT, repeat)
     return found
 
 

@@ -71,6 +71,8 @@ def transposed(n: int) -> int:
     return n % 8 * 8 + n // 8
 
 
+SCHEMES = (Scheme.NONE, Scheme.ESCAPE, Scheme.TOKEN, Scheme.BUBBLE)
+"""Schemes that may use all VLs.  Port groups keep the VL of the SL (see :mod:`benchmarks.port_groups`)."""
 TRAFFIC: Mapping[str, Callable[[Network, float, int], Traffic]] = {
     "uniform": any_to_any,
     "bit reversal": functools.partial(to_partner, reversed_bits),
@@ -105,11 +107,11 @@ def over_load(blocks: int, packets: int, cas: int, ca_vls: int, arbitration: Arb
     scheme.
     """
     network = torus(blocks, packets, cas)
-    curves: dict[str, list[float]] = {scheme.name.lower(): [] for scheme in Scheme}
+    curves: dict[str, list[float]] = {scheme.name.lower(): [] for scheme in SCHEMES}
     print(f"\n| offered | {' | '.join(curves)} |\n| --- | {'--- | ' * len(curves)}")
     for load in LOADS:
         traffic = any_to_any(network, load, blocks)
-        for scheme in Scheme:
+        for scheme in SCHEMES:
             curves[scheme.name.lower()].append(
                 accepted(network, traffic, adaptive(scheme, ca_vls, blocks, arbitration))
             )
@@ -130,7 +132,7 @@ def conditions(cas: int, arbitration: Arbitration) -> None:
             network = torus(blocks, packets, cas)
             traffic = make(network, 1.0, blocks)
             for ca_vls in (1, 2, 4):
-                got = [accepted(network, traffic, adaptive(scheme, ca_vls, blocks, arbitration)) for scheme in Scheme]
+                got = [accepted(network, traffic, adaptive(scheme, ca_vls, blocks, arbitration)) for scheme in SCHEMES]
                 figures = [f"{share:.3f}" for share in got] + [f"{got[3] / got[n]:.2f}" for n in (1, 2)]
                 print(f"| {name} | {blocks} | {packets} | {ca_vls} | {' | '.join(figures)} |", flush=True)
 

@@ -10,12 +10,14 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])|(?<![\w.])\d+\.\d+")
 TIMED = re.compile(r"\b(ms|s|second|seconds|MB|route|proof)\b")
 """Words in a line or in the head of its table that mark times and sizes, which differ from run to run."""
+NOISE = 2.0
+"""Factor between two times of single runs up to which the difference may be noise."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Record:
         Wall time and exit status of the run.
     output
         The lines that the benchmark printed on standard output.
+    again
+        The lines that further runs of the command printed.
     """
 
     command: str
@@ -42,16 +46,20 @@ class Record:
     seconds: float
     exit_status: int
     output: list[str]
+    again: list[list[str]] = field(default_factory=list)
 
 
-def run(command: Sequence[str], page: str, root: Path) -> Record:
-    """Run a benchmark, print its output while it comes, and return its record."""
-    start, lines = time.monotonic(), []
-    with subprocess.Popen([sys.executable, *command], cwd=root, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            lines.append(line.rstrip("\n"))
+def run(command: Sequence[str], page: str, root: Path, repeat: int = 1) -> Record:
+    """Run a benchmark ``repeat`` times, and return its record.  The output of the first run is printed while it comes.
+
+    The record has the exit status of the first run that fails.
+    """
+    start = time.monotonic()
+    status, lines = _run(command, root, shown=True)
+    again: list[list[str]] = []
+    while len(again) + 1 < repeat and not status:
+        status, more = _run(command, root, shown=False)
+        again.append(more)
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=root, check=False, capture_output=True, text=True
     )
@@ -62,9 +70,22 @@ def run(command: Sequence[str], page: str, root: Path) -> Record:
         machine=f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}",
         commit=commit.stdout.strip(),
         seconds=round(time.monotonic() - start, 1),
-        exit_status=process.returncode,
+        exit_status=status,
         output=lines,
+        again=again,
     )
+
+
+def _run(command: Sequence[str], root: Path, *, shown: bool) -> tuple[int, list[str]]:
+    """Run a command, and return its exit status and its output."""
+    lines: list[str] = []
+    with subprocess.Popen([sys.executable, *command], cwd=root, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if shown:
+                print(line, end="", flush=True)
+            lines.append(line.rstrip("\n"))
+    return process.returncode, lines
 
 
 def read(path: Path) -> dict[str, Record]:
@@ -82,27 +103,52 @@ def differences(stored: Record, found: Record, tolerance: float) -> Iterator[str
     """Yield a line for each figure that differs by more than a share of the stored one, and for each line of the output
     that only one of the records has.
 
-    Lines belong together if they are equal apart from their numbers.  A figure is marked as "time" if its line, or the
-    head of its column, names seconds or memory.
+    Lines belong together if they are equal apart from their numbers.  A figure is a time if its line, or the head of
+    its column, names seconds or memory.  A time is marked "noise" if its difference may come from the machine: the
+    ranges of several runs overlap, or two single runs differ by less than a factor of :data:`NOISE`.
     """
-    before, after = _by_text(stored), _by_text(found)
+    before, after = _by_text(stored.output), _by_text(found.output)
+    more = [[_by_text(lines) for lines in record.again] for record in (stored, found)]
     for text in [*before, *(text for text in after if text not in before)]:
         old, new = before.get(text, []), after.get(text, [])
-        for (line, head), (other, _) in zip(old, new, strict=False):
-            for (was, timed), (now, _) in zip(_figures(line, head), _figures(other, head), strict=True):
+        for row, ((line, head), (other, _)) in enumerate(zip(old, new, strict=False)):
+            ranges = [_ranges(text, row, runs) for runs in more]
+            for place, ((was, timed), (now, _)) in enumerate(
+                zip(_figures(line, head), _figures(other, head), strict=True)
+            ):
                 if abs(float(now) - float(was)) > tolerance * abs(float(was)) + 1e-9:
-                    yield f"{'time   ' if timed else 'figure '} {was} -> {now}: {other.strip()}"
+                    known = [float(was), *ranges[0].get(place, ())], [float(now), *ranges[1].get(place, ())]
+                    kind = "figure" if not timed else "noise " if _is_noise(*known) else "time  "
+                    yield f"{kind}  {was} -> {now}: {other.strip()}"
         for line, _ in old[len(new) :]:
             yield f"gone    {line.strip()}"
         for line, _ in new[len(old) :]:
             yield f"new     {line.strip()}"
 
 
-def _by_text(record: Record) -> dict[str, list[tuple[str, str]]]:
-    """Return the lines of a record by their text without numbers, each with the head of its table, or an empty text."""
+def _ranges(text: str, row: int, runs: Sequence[dict[str, list[tuple[str, str]]]]) -> dict[int, list[float]]:
+    """Return the values of each figure of a line in further runs, by the place of the figure."""
+    values: dict[int, list[float]] = defaultdict(list)
+    for lines in runs:
+        for line, head in lines.get(text, [])[row : row + 1]:
+            for place, (value, _) in enumerate(_figures(line, head)):
+                values[place].append(float(value))
+    return values
+
+
+def _is_noise(before: Sequence[float], after: Sequence[float]) -> bool:
+    """Return whether two groups of times may have the same cause."""
+    if len(before) > 1 and len(after) > 1:
+        return min(before) <= max(after) and min(after) <= max(before)
+    low, high = sorted((before[0], after[0]))
+    return high <= NOISE * low
+
+
+def _by_text(output: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+    """Return the lines of an output by their text without numbers, each with the head of its table or an empty text."""
     lines: dict[str, list[tuple[str, str]]] = defaultdict(list)
     head, above = "", ""
-    for line in record.output:
+    for line in output:
         if re.match(r"\|[ :-]*-", line):
             head = above
         elif not line.startswith("|"):
@@ -121,3 +167,19 @@ def _figures(line: str, head: str) -> Iterator[tuple[str, bool]]:
         timed = number < len(titles) and TIMED.search(titles[number]) is not None
         for figure in NUMBER.findall(cell):
             yield figure, timed
+
+
+def tables(output: Sequence[str]) -> Iterator[tuple[str, list[list[str]]]]:
+    """Yield each Markdown table of an output: the last line of text above it, and its rows, of which the first is the
+    head.
+    """
+    title, rows = "", list[list[str]]()
+    for line in [*output, ""]:
+        if line.startswith("|"):
+            if not re.match(r"\|[ :-]*-", line):
+                rows.append([cell.strip() for cell in line.strip().strip("|").split("|")])
+            continue
+        if len(rows) > 1:
+            yield title, rows
+        rows = []
+        title = line.strip() or title

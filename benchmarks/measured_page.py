@@ -1,0 +1,179 @@
+"""Write docs/measured.md: every table of figures in the pages, with its command, machine and date."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.plots import write_plots
+from benchmarks.records import Record
+
+ROOT = Path(__file__).parents[1]
+PAGE, PLOTS = ROOT / "docs" / "measured.md", ROOT / "docs" / "figures"
+HEAD = """# All measured figures
+
+This page lists every table of figures in these pages. `python -m benchmarks --page` writes this list. The figures
+themselves are on the linked pages.
+
+`python -m benchmarks` runs all benchmarks again, with OpenSM's engines in the same run. `python -m benchmarks --quick`
+runs those that take about a minute each. Both commands mark each figure that differs from the record in
+`benchmarks/figures.json`. The word `figure` marks a result, and `time` marks a time or a size. The word `noise` marks a
+time whose difference may come from the machine. `--repeat 3` measures that noise. `-o FILE` writes JSON, and
+`--plots DIR` draws each table as SVG.
+
+All figures are from one kind of machine: a virtual machine with two x86-64 cores, Debian 12, Python 3.11, OpenSM
+3.3.23. Other programs ran on the same cores, so seconds are upper bounds. Counts, shares and VLs are the same on every
+machine.
+"""
+
+
+@dataclass(frozen=True)
+class OtherTable:
+    """Table of a page that no benchmark makes: title, place in docs/, command, and date of the figures."""
+
+    title: str
+    place: str
+    command: str
+    date: str
+
+
+OTHERS = (
+    OtherTable(
+        "Loss and changes after one lost link, eighteen cases",
+        "reroute.md#measured",
+        "ibnue whatif FABRIC -e ENGINE --stability LEVEL --links 12",
+        "2026-11-25",
+    ),
+    OtherTable(
+        "OpenSM's engines on a tree that loses parts",
+        "coming-from-opensm.md#what-opensms-engines-do-when-a-tree-is-not-perfect",
+        "ibnue lab kary-ntree:4,3 --opensm-engine ENGINE --do ...",
+        "2026-11-25",
+    ),
+    OtherTable(
+        "Engines with two hop classes", "engines.md#how-hop-classes-work", "ibnue route FABRIC -e ENGINE", "2026-11-24"
+    ),
+    OtherTable(
+        "Fat-tree engine on whole and degraded trees",
+        "engines.md#how-the-fat-tree-engine-works",
+        "ibnue route FABRIC -e ftree",
+        "2026-11-25",
+    ),
+    OtherTable(
+        "Tori with failed links",
+        "engines.md#measured-on-tori",
+        "ibnue whatif FABRIC -e torus-2qos --links all",
+        "2026-11-24",
+    ),
+    OtherTable(
+        "Link-disjoint paths",
+        "lmc.md#measured",
+        "ibnue route FABRIC --lmc N -e disjoint --vls 4 -o DIR && ibnue quality FABRIC --lmc N DIR",
+        "2026-11-23",
+    ),
+    OtherTable(
+        "Fewest VLs of dfsssp and lash",
+        "dfsssp-lash.md#measured",
+        "ibnue route FABRIC -e ENGINE --vls min",
+        "2026-11-20",
+    ),
+    OtherTable(
+        "Transitions of lash-tor",
+        "dfsssp-lash.md#lash-tor",
+        "ibnue sweep FABRIC -e lash:vls=min -e lash-tor:vls=min",
+        "2026-11-24",
+    ),
+    OtherTable("Replies with nue", "nue.md#replies", "ibnue route FABRIC -e nue --reversible", "2026-11-23"),
+    OtherTable(
+        "Milliseconds of a sweep, by phase", "plugin.md#time", "the log line of the plugin in ibnue lab", "2026-11-25"
+    ),
+    OtherTable(
+        "Figures of simulations beside their sources",
+        "simulation.md#comparison-with-figures-from-other-sources",
+        "ibnue simulate SCENARIO",
+        "2026-11-25",
+    ),
+    OtherTable(
+        "Workloads and congestion control", "simulation.md#workloads", "ibnue simulate collectives", "2026-11-25"
+    ),
+    OtherTable(
+        "Reconfiguration under load",
+        "simulation.md#reconfiguration-under-load",
+        "ibnue simulate reconfiguration",
+        "2026-11-25",
+    ),
+    OtherTable("Soak of 600 events", "lab.md#the-soak", "tox -e soak", "2026-11-20"),
+    OtherTable(
+        "Size of pages, and time to the first picture",
+        "pictures.md#the-page",
+        "ibnue draw FABRIC TABLES -o x.html",
+        "2026-11-25",
+    ),
+)
+"""Tables that come from commands of ibnue."""
+
+
+def page(benchmarks: Mapping[str, tuple[str, bool, str]], stored: Mapping[str, Record], drawn: list[str]) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    benchmarks
+        For each benchmark the place of its figures in docs/, whether it runs OpenSM, and the date of the figures there.
+    stored
+        Records of the benchmarks that have one.
+    drawn
+        Names of the benchmarks whose record has a plot in docs/figures.
+    """
+    return "\n".join([HEAD, *_benchmarks(benchmarks, stored), *_others(), *_plots(drawn), ""])
+
+
+def _benchmarks(benchmarks: Mapping[str, tuple[str, bool, str]], stored: Mapping[str, Record]) -> Iterator[str]:
+    yield "## Benchmarks"
+    yield ""
+    yield "A benchmark with a commit has a record in `benchmarks/figures.json`."
+    yield ""
+    yield "| figures | page | command | beside OpenSM | date | commit |"
+    yield "|---|---|---|---|---|---|"
+    for name, (place, opensm, date) in benchmarks.items():
+        record = stored.get(name)
+        link = f"[{place.partition('#')[0].removeprefix('../')}]({place})"
+        when = (record.date, f"`{record.commit}`") if record else (date, "")
+        beside = "yes" if opensm else ""
+        yield f"| {title_of(name)} | {link} | `python -m benchmarks {name}` | {beside} | {when[0]} | {when[1]} |"
+
+
+def _others() -> Iterator[str]:
+    yield ""
+    yield "## Commands"
+    yield ""
+    yield "| figures | page | command | date |"
+    yield "|---|---|---|---|"
+    for table in OTHERS:
+        yield f"| {table.title} | [{table.place.partition('#')[0]}]({table.place}) | `{table.command}` | {table.date} |"
+
+
+def _plots(drawn: list[str]) -> Iterator[str]:
+    yield ""
+    yield "## Plots"
+    yield ""
+    yield "Each bar is a figure of the stored record. The scale of a column ends at its largest figure."
+    for name in drawn:
+        yield ""
+        yield f"![{title_of(name)}](figures/{name}.svg)"
+
+
+def title_of(name: str) -> str:
+    """Return the first sentence of the docstring of a benchmark, without the last point."""
+    text = ast.get_docstring(ast.parse((ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8"))) or name
+    sentence = " ".join(text.split("\n\n")[0].split()).replace(":mod:", "")
+    return re.split(r"\. +(?=[A-Z])", sentence)[0].rstrip(".").replace("|", "/")
+
+
+def write(benchmarks: Mapping[str, tuple[str, bool, str]], stored: dict[str, Record]) -> None:
+    """Write the page and its plots."""
+    drawn = write_plots(PLOTS, stored, {})
+    PAGE.write_text(page(benchmarks, stored, drawn), encoding="utf-8")
