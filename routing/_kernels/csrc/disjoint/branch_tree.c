@@ -1,5 +1,6 @@
-/* Compute the second and further trees of each destination.  Each of them keeps the branches of the first tree over
- * some of the channels into the destination.  All other switches join these branches, the nearest first. */
+/* Compute all trees of each destination except the first tree.  Each such tree copies some branches of the first tree,
+ * as selected by the branches' last links into the destination.  All other switches are attached to the copied
+ * branches, the nearest switches first. */
 #include <string.h>
 
 #include "core/internal/random.h"
@@ -7,8 +8,8 @@
 
 static const double SHARED_LINK = 10, WRONG_ORDER = 15;
 
-/* Return the cost of the path that begins with channel c and continues along a tree.  A link costs more if an earlier
- * tree also uses it for this switch.  Such links were marked before. */
+/* Return the cost of the path that begins with channel c and then follows a tree.  Each earlier tree in which the
+ * switch's path uses one of these links adds to the cost.  The caller has marked the links of the earlier paths. */
 static double join_cost(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t c, double highest)
 {
     const disjoint_request *net = job->net;
@@ -35,8 +36,9 @@ static void set_entry(disjoint_job *job, int32_t d, int64_t row, int32_t s, int3
     job->mask[row + s] = disjoint_mask_over(job, d, row, c);
 }
 
-/* Attach a switch to the tree by a neighbour that was attached in the round before.  If the tree keeps a link from the
- * switch to the destination, the switch may use this link instead. */
+/* Attach switch s to the tree by the cheapest channel to a neighbour whose path has `level` - 1 hops.  A link from s to
+ * the destination is possible too, if the tree keeps the branch over this link.  Returns whether the switch was
+ * attached. */
 static bool join(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t level, double highest)
 {
     const disjoint_request *net = job->net;
@@ -60,8 +62,8 @@ static bool join(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t 
     return best >= 0;
 }
 
-/* Copy the branches of the first tree that this tree keeps: those whose last link into the destination is marked in
- * job->kept.  Returns the number of switches that are not on a copied branch. */
+/* Copy from the first tree the branches that this tree keeps.  A branch is kept if its last link, into the destination,
+ * is marked in job->kept.  Returns the number of switches that are on no copied branch. */
 static int32_t keep_branches(disjoint_job *job, int32_t d, int32_t tree)
 {
     const disjoint_request *net = job->net;
@@ -72,8 +74,8 @@ static int32_t keep_branches(disjoint_job *job, int32_t d, int32_t tree)
     job->depth[row + d] = 0;
     job->mask[row + d] = 255;
     for (int32_t q = 1; q < reached; q++) {
-        /* The nearest switches come first.  So for each switch, it is already known whether the next switch on its path
-         * is on a copied branch. */
+        /* The nearest switches are visited first.  Therefore the next switch on the path of each visited switch has
+         * been decided already. */
         const int32_t s = job->queue[q], c = disjoint_hop(job, job->next + base, s), w = net->dst[c];
         const bool keeps = w == d ? job->kept[net->link[c]] : job->depth[row + w] != DISJOINT_UNREACHED;
         if (keeps)
@@ -83,7 +85,7 @@ static int32_t keep_branches(disjoint_job *job, int32_t d, int32_t tree)
     return left;
 }
 
-/* Compute one tree of a destination.  The caller has filled job->queue and job->count for this destination. */
+/* Compute one tree of a destination.  The caller has filled job->queue and job->count by ibn_disjoint_by_distance. */
 static void grow(disjoint_job *job, int32_t d, int32_t tree, double highest)
 {
     const disjoint_request *net = job->net;
@@ -106,14 +108,16 @@ static void grow(disjoint_job *job, int32_t d, int32_t tree, double highest)
     }
 }
 
-/* Choose the links into destination d whose branches a tree keeps from the first tree. `into` lists these links in
- * random order.  Equally many trees keep each link, and two trees keep as few common links as possible. */
+/* Choose the links into destination d over which a tree keeps the branches of the first tree.  The chosen links are
+ * marked in job->kept.  `into` lists all links into the destination in random order.  Each link is chosen by about as
+ * many trees as every other link, and two trees have few chosen links in common. */
 static void choose_kept(const disjoint_job *job, int32_t d, int32_t tree, const int32_t *into)
 {
     const disjoint_request *net = job->net;
     const int32_t degree = net->first[d + 1] - net->first[d], others = net->trees - 1;
-    /* `times` is 100 times the number of trees that keep each link.  If `wanted` equals the number of trees, it is
-     * slightly less than 100, so that no link is kept by two trees. */
+    /* `times` is 100 times the number of trees that keep each link.  If every pair of switches shall have as many
+     * link-disjoint paths as there are trees, `times` is 99.  A value below 100 makes sure that no two trees keep one
+     * link. */
     const int64_t times = net->wanted < net->trees ? 100 * (int64_t)(net->trees - net->wanted) : 99;
     int64_t from = (tree - 1) * degree * times / (100 * (int64_t)others);
     int64_t to = tree * degree * times / (100 * (int64_t)others);
@@ -127,7 +131,7 @@ static void choose_kept(const disjoint_job *job, int32_t d, int32_t tree, const 
         job->kept[into[i % degree]] = 1;
 }
 
-/* Compute the second and all further trees of each destination with end ports. */
+/* Compute all trees except the first tree, for each destination with end ports. */
 void ibn_disjoint_branch_trees(disjoint_job *job)
 {
     const disjoint_request *net = job->net;

@@ -7,7 +7,7 @@
 enum { MOST_PATHS = 128 };
 
 typedef struct {
-    uint64_t word[2]; /* a set of at most 128 paths, as bits */
+    uint64_t word[2]; /* a set of up to 128 paths, as bits */
 } path_set;
 
 typedef struct {
@@ -15,16 +15,19 @@ typedef struct {
     const int32_t *dst, *at_port;
     const uint8_t *lft;
     const int32_t *link;
-    path_set *users; /* [C]: by link, the paths of the current pair of switch and LID group that use it */
-    /* stamp: [C], number of the pair (switch, LID group) for which `users` of a link was last written; now: number
-     * of the current pair */
+    /* [C]: for each link, the paths that use the link; only paths from the current switch to the current LID group
+     * count */
+    path_set *users;
+    /* stamp: [C], for each link, the value of `now` when `users` of the link was last written
+     * now: number of the current pair of a switch and a LID group */
     uint32_t *stamp, now;
-    path_set conflict[MOST_PATHS]; /* for each path, the set of paths that share a link with it */
-    int32_t paths;                 /* number of paths of the current pair (switch, LID group) */
+    path_set conflict[MOST_PATHS]; /* for each path, the set of all paths that share a link with it */
+    int32_t paths;                 /* number of paths from the current switch to the current LID group */
 } count_job;
 
-/* Follow one path, and enter it in `users` of all its links.  With `collect`, the function instead records in
- * conflict[path] which other paths use these links.  Returns whether the path arrives. */
+/* Follow one path from switch s to a LID, and add the path to `users` of each link on it.  With `collect`, instead add
+ * `users` of each link to conflict[path], the set of paths that share a link with the path.  Returns whether the path
+ * arrives. */
 static bool follow(count_job *job, int32_t s, int32_t lid, int32_t to, int32_t path, bool collect)
 {
     for (int32_t left = job->switches; s != to; left--) {
@@ -47,8 +50,8 @@ static bool follow(count_job *job, int32_t s, int32_t lid, int32_t to, int32_t p
     return true;
 }
 
-/* Return the size of the largest set of pairwise link-disjoint paths, or `most` if the set is larger.  Only paths in
- * `open` with numbers from `from` on are used. */
+/* Return the size of the largest set of paths of which no two share a link, or `most` if the set is larger.  Only paths
+ * in the set `open` whose number is at least `from` are used. */
 static int32_t largest(const count_job *job, path_set open, int32_t from, int32_t most)
 {
     int32_t best = 0;
@@ -64,7 +67,8 @@ static int32_t largest(const count_job *job, path_set open, int32_t from, int32_
     return best;
 }
 
-/* Return the number of link-disjoint paths from a switch to a group of LIDs. */
+/* Return how many link-disjoint paths a switch has to a group of LIDs, or 0 if a path does not arrive.  The count stops
+ * at `most`. */
 static uint8_t count_pair(count_job *job, int32_t s, int32_t to, const int32_t *lid, int32_t most)
 {
     job->now++;

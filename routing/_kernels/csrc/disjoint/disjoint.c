@@ -1,4 +1,5 @@
-/* Compute in-trees for each destination whose paths share few links: see disjoint.h. */
+/* Compute several in-trees for each destination, such that the paths of a switch in these trees share few links: see
+ * disjoint.h. */
 #include "disjoint/disjoint.h"
 
 #include <stdlib.h>

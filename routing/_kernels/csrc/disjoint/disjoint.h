@@ -3,63 +3,66 @@
 
 #include <stdint.h>
 
-/* Request for K in-trees towards each destination of a fabric, K <= 8.
+/* Request for K in-trees towards each destination of a fabric, K <= 8.  The fabric has S switches and C channels.  The
+ * CDG edge from channel c to the k-th channel of switch dst[c] has number slot[c] + k.
  *
- * The fabric has S switches and C channels.  The CDG edge from channel c to the k-th channel of switch dst[c] has
- * number slot[c] + k.
- *
- * An ORDER is an order of the switches in which paths lead up and then down.  It allows a CDG edge unless the edge
- * leads down and then up.  It allows a path if it allows all CDG edges of the path.  Each order has a VL, so a path
- * needs one order that allows it and its reply path. */
+ * A switch order numbers the switches; paths lead first up and then down in this order.  A switch order allows a CDG
+ * edge unless the edge leads from a channel down to a channel up.  It allows a path if it allows all CDG edges of the
+ * path.  Each switch order has a VL. So each path needs a switch order that allows both the path and its reply path. */
 typedef struct {
     int32_t switches;  /* S, number of switches */
     int32_t channels;  /* C, number of channels */
     int32_t trees;     /* K: in-trees of each destination with end ports, 1 to 8 */
-    int32_t wanted;    /* number of link-disjoint paths that each pair of switches should have, 1 to K */
-    int32_t most_hops; /* largest number of hops: no change of a tree may make a path longer than this */
-    /* nonzero: for each pair of switches, one order allows the paths in all trees; 0: each tree may have a different
-     * order for the pair */
+    int32_t wanted;    /* number of link-disjoint paths that every switch should have to every destination, 1 to K */
+    int32_t most_hops; /* largest number of hops of a path; no change of a tree may create a longer path */
+    /* nonzero: one switch order must allow the paths between two switches in all trees; 0: the switch order of two
+     * switches may differ from tree to tree */
     int32_t shared;
-    /* nonzero: each of the first trees uses as few channels as possible, instead of balancing the load */
+    /* nonzero: the first tree of each destination shall use few channels; 0: the first trees shall balance the load */
     int32_t concentrate;
     const int32_t *first; /* [S + 1]: channels out of switch s are first[s] .. first[s + 1] - 1 */
     const int32_t *src;   /* [C]: switch that sends */
     const int32_t *dst;   /* [C]: switch that receives */
-    const int32_t *link;  /* [C]: number of each channel's cable, below C; the two channels of a cable share it */
-    const int32_t *slot;  /* [C]: index of the first CDG edge of each channel */
-    const double *weight; /* [S]: number of end ports at each switch; destinations without end ports get one tree */
+    /* [C]: number of the cable to which each channel belongs, below C; both channels of a cable have one number */
+    const int32_t *link;
+    const int32_t *slot; /* [C]: index of the first CDG edge of each channel */
+    /* [S]: number of end ports at each switch; a destination without end ports gets only one tree */
+    const double *weight;
     const double *inverse_capacity; /* [C]: inverse capacity of each channel, 1 for the slowest link */
-    const uint16_t *distance;       /* [S, S]: hops by destination (row) and source (column), 65535: no path */
-    const uint8_t *allowed;         /* [edges]: the switch orders that allow each CDG edge, as bits */
-    /* [orders, S, S]: by switch order and pair of switches, the number of different first channels of the paths that
-     * the order allows (see ibn_disjoint_reach); the smaller value of both directions */
+    const uint16_t *distance; /* [S, S]: hops from each switch (column) to each destination (row), 65535: no path */
+    const uint8_t *allowed;   /* [edges]: the switch orders that allow each CDG edge, as bits */
+    /* [orders, S, S]: number of different first channels of the paths that a switch order allows between two switches,
+     * see ibn_disjoint_reach.  Of the two directions between the switches, the smaller number counts. */
     const uint8_t *degree;
-    /* [S, S]: given first trees, from which the computation starts, by destination and switch, as indices of next
-     * channels; NULL: none are given */
+    /* [S, S]: given first trees, with which the search begins, by destination and switch, as indices of next channels;
+     * NULL: none are given */
     const uint8_t *initial;
     int32_t orders;         /* number of switch orders, 1 to 8 */
-    int32_t balance_sweeps; /* largest number of passes that balance the first trees */
-    int32_t sweeps;         /* number of passes of the local search over all trees */
+    int32_t balance_sweeps; /* largest number of passes over all destinations that balance the first trees */
+    int32_t sweeps;         /* number of passes of the local search over all trees of all destinations */
     uint64_t seed;
 } disjoint_request;
 
-/* Result of ibn_disjoint_trees: the trees, and for each pair of switches the switch order that allows its paths. */
+/* Result of ibn_disjoint_trees: all trees, and for each pair of switches the switch order that allows its paths. */
 typedef struct {
     /* [S, K, S]: by destination, tree and switch, the index of the next channel among the switch's channels, 255:
      * none */
     uint8_t *next;
     /* [S, K, S]: by destination, tree and source, the switch order that allows the path and its reply path, 255: none.
-     * Both directions of a pair have the same order.  With `shared`, all trees have the same order for a pair. */
+     * The two directions between two switches have one switch order.  With `shared` set in the request, the trees also
+     * have one switch order for these switches. */
     uint8_t *order;
-    /* [2, C]: all-to-all load of each channel; row 0: load of the first trees, row 1: load of all trees together */
+    /* [2, C]: flow on each channel in all-to-all traffic; row 0: in the first trees only, row 1: in all trees
+     * together */
     double *load;
 } disjoint_trees;
 
-/* Move switches within a switch order, until each switch has about as many neighbours before it in the order as after
- * it.  Such an order forbids the fewest CDG edges.
+/* Improve a switch order by moving one switch at a time, until about half of each switch's neighbours come before it.
+ * A switch order with this property forbids the fewest CDG edges.
  *
- * position: int32 [S], position of each switch; updated.
- * steps: number of attempts to move one switch. */
+ * position: int32 [S], position of each switch in the switch order; updated.
+ * steps: number of attempts to move a switch.
+ * seed: seed of the random generator that chooses the moves. */
 int ibn_disjoint_balance_order(int32_t switches, const int32_t *first, const int32_t *dst, int32_t steps, uint64_t seed,
                                int32_t *position);
 

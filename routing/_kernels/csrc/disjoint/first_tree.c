@@ -1,5 +1,5 @@
-/* Compute the first tree of each destination, which has balanced shortest paths.  Choose for each pair of switches a
- * switch order that allows its paths.  Switch orders: see disjoint.h. */
+/* Compute the first tree of each destination, which has shortest paths with a balanced load.  Also choose for each pair
+ * of switches a switch order that allows the paths between them.  Switch orders are explained in disjoint.h. */
 #include <string.h>
 
 #include "core/internal/random.h"
@@ -13,8 +13,8 @@ static double power16(double x)
     return disjoint_power4(disjoint_power4(x));
 }
 
-/* Return the cost of the path that begins with channel c and then follows the tree whose entries begin at index
- * `row` of job->next. */
+/* Return the cost of the path that begins with channel c and then follows a tree.  The entries of the tree begin at
+ * index `row` of job->next. */
 static double path_cost(const disjoint_job *job, int32_t d, int64_t row, int32_t c, double flow, double highest)
 {
     const disjoint_request *net = job->net;
@@ -28,7 +28,8 @@ static double path_cost(const disjoint_job *job, int32_t d, int64_t row, int32_t
     }
 }
 
-/* Attach a switch to a destination's first tree by its cheapest channel on a shortest path. */
+/* Attach a switch to the first tree of a destination.  The switch takes the cheapest channel with which a shortest path
+ * begins. */
 static void attach(disjoint_job *job, int32_t d, int32_t s, double highest)
 {
     const disjoint_request *net = job->net;
@@ -72,7 +73,7 @@ static double highest_load(const disjoint_job *job)
     return highest;
 }
 
-/* Copy the first trees that the request states in `initial`. */
+/* Copy the first trees that the caller has given as `initial` in the request. */
 static void copy_initial(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
@@ -82,13 +83,14 @@ static void copy_initial(disjoint_job *job)
     }
 }
 
-/* Compute the first trees of all destinations, in several passes.  From the second pass on, the loads of all trees are
- * known, and so are the switch orders that allow the reply paths. */
+/* Compute the first trees of all destinations, in several passes.  The second and later passes remove each tree and
+ * compute it again.  Only these passes know the loads of all trees, and the switch orders that allow the reply
+ * paths. */
 void ibn_disjoint_first_trees(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
     double highest = 1;
-    /* As long as a path is not computed, it is assumed that every switch order allows it. */
+    /* A path that has not been computed yet must not exclude any switch order. */
     memset(job->mask, 255, (size_t)net->switches * (size_t)net->switches * (size_t)net->trees);
     if (net->initial)
         copy_initial(job);
@@ -108,8 +110,9 @@ void ibn_disjoint_first_trees(disjoint_job *job)
     }
 }
 
-/* Choose a switch order for a pair of switches.  The order must allow the pair's paths in the first trees, in both
- * directions.  Among such orders, the one is chosen that allows paths by the most first channels. */
+/* Choose a switch order that allows the paths between switches a and b in the first trees, in both directions.  Of
+ * several possible switch orders, the one that allows paths over the most first channels is chosen.  Returns
+ * DISJOINT_NONE if no switch order allows both paths. */
 static uint8_t choose(const disjoint_job *job, int32_t a, int32_t b, int32_t rotate)
 {
     const disjoint_request *net = job->net;
@@ -129,8 +132,8 @@ static uint8_t choose(const disjoint_job *job, int32_t a, int32_t b, int32_t rot
     return (uint8_t)best;
 }
 
-/* Choose a switch order for each pair of switches whose traffic counts.  Does nothing unless each pair must have one
- * order for all trees (`shared`). */
+/* Choose a switch order for each pair of switches between which traffic counts.  Without `shared`, nothing is done,
+ * because a pair of switches may have a different switch order in each tree. */
 void ibn_disjoint_choose_orders(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
@@ -148,8 +151,8 @@ void ibn_disjoint_choose_orders(disjoint_job *job)
         }
 }
 
-/* Return a switch order from the set `mask` (bits): the first one found, counting cyclically from order `rotate` on.
- * Returns DISJOINT_NONE if the set is empty. */
+/* Return a switch order from the set `mask` (bits), or DISJOINT_NONE if the set is empty.  The first order in the set
+ * at or after number `rotate` is returned; after the last number, the search continues at 0. */
 static uint8_t pick(const disjoint_request *net, uint8_t mask, int32_t rotate)
 {
     for (int32_t i = 0; i < net->orders; i++)
@@ -158,7 +161,7 @@ static uint8_t pick(const disjoint_request *net, uint8_t mask, int32_t rotate)
     return DISJOINT_NONE;
 }
 
-/* Fill disjoint_trees.order: the switch order of each pair of switches in each tree. */
+/* Fill the array `order` of disjoint_trees with the switch order of each pair of switches in each tree. */
 void ibn_disjoint_state_orders(const disjoint_job *job, uint8_t *order)
 {
     const disjoint_request *net = job->net;

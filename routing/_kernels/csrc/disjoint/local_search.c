@@ -1,5 +1,5 @@
-/* Local search: give a switch in a tree another next hop if that lowers the cost.  The paths of all switches upstream
- * of it change accordingly. */
+/* Local search over trees: a switch gets another next hop in a tree if the new next hop lowers the cost.  The paths of
+ * all switches upstream of this switch change accordingly. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,33 +11,38 @@ static const double WRONG_ORDER = 1000, MISSING_PATH = 100, HOP_OVER = 1e5, BALA
 
 typedef struct {
     disjoint_job *job;
-    /* head: [S], first child of each switch in the tree; sibling: [S], next child of the same parent; -1: none */
+    /* head: [S], first child of each switch in the current tree; sibling: [S], next child of the switch's parent; -1:
+     * none */
     int32_t *head, *sibling;
-    int32_t *subtree;        /* [S]: the switch to be moved, and then its descendants, each after its parent */
-    /* below: [S], hops to the moved switch; parent: [S], index of the parent in `subtree`; both by index in
-     * `subtree` */
+    /* [S]: the moved switch, followed by all switches upstream of it in the tree, each after its parent */
+    int32_t *subtree;
+    /* below: [S], hops to the moved switch; parent: [S], index of the parent in `subtree`.  Both arrays are in the
+     * order of `subtree`. */
     int32_t *below, *parent;
-    uint32_t *member;        /* [S]: number of the last move in which the switch belonged to the moved subtree */
-    uint32_t move;           /* number of the current move */
-    /* size: number of switches in `subtree`; deepest: largest number of hops from a switch of the subtree to the
-     * subtree's root */
+    uint32_t *member;        /* [S]: by switch, the number of the last move in whose subtree the switch was */
+    uint32_t move;           /* number of the current move, for comparison with the elements of `member` */
+    /* size: number of switches in `subtree`; deepest: hops from the farthest switch of `subtree` to the moved switch */
     int32_t size, deepest;
-    double flow;             /* flow that all switches of the subtree send together */
-    /* Both [candidates, S], by candidate next hop and by index in `subtree`, for the path after the move.
+    double flow;             /* flow that all switches in `subtree` together send to the destination */
+    /* Both arrays are [candidates, S], by candidate next hop of the moved switch and by index in `subtree`.  They
+     * describe the path that the switch in `subtree` would have after the move.
      *
-     * mask: switch orders that allow the path, as bits.
-     * hit: other trees with which the path would share a link, as bits. */
+     * mask: the switch orders that allow the path, as bits.
+     * hit: the other trees with which the path would share a link, as bits. */
     uint8_t *mask, *hit;
-    uint8_t *changed;    /* [S, K]: scratch of the function follow_first_if_wrong */
-    double *cost;        /* [candidates]: cost of each candidate next hop; negative: the next hop is not possible */
-    /* [2] unit in which loads are measured; index 0: for loads of the first trees, 1: for loads of all trees
-     * together */
+    /* [S, K]: scratch of the function follow_first_if_wrong: whether a path in a tree of a destination was replaced */
+    uint8_t *changed;
+    /* [candidates]: cost of each candidate next hop of the moved switch; negative: the next hop is not possible */
+    double *cost;
+    /* [2] load by which other loads are divided before costs are computed; index 0: for loads of the first trees, index
+     * 1: for loads of all trees together */
     double typical[2];
-    double scale;        /* factor of the cost of load when it is added to the other costs of a move */
-    double highest;      /* highest load of a channel in the phase that balances the first trees; 0 in other phases */
-    /* whether loads below the highest load have a cost too; used only in the phase that balances the first trees */
+    double scale; /* factor by which the cost of load is multiplied before the other costs of a next hop are added */
+    /* highest load of a channel while the first trees are balanced; 0 in the local search over all trees */
+    double highest;
+    /* whether loads below the highest load have a cost too; used only while the first trees are balanced */
     bool smooth;
-    double cap;          /* limit of the load of the first trees that no move may exceed; 0: no limit */
+    double cap; /* limit that a move must not exceed by the load of the first trees on any channel; 0: no limit */
 } search_job;
 
 static void link_children(search_job *search, int32_t d, const uint8_t *next)
@@ -75,7 +80,8 @@ static void collect_subtree(search_job *search, int32_t d, int32_t s)
     search->deepest = search->below[search->size - 1];
 }
 
-/* Add the subtree's flow to all channels of the path from s to d or, with sign -1, remove it. */
+/* Add (sign 1) or remove (sign -1) the flow of the current subtree on all channels of the path from switch s to
+ * destination d. */
 static void add_flow(search_job *search, int32_t d, int32_t tree, int32_t s, double sign)
 {
     disjoint_job *job = search->job;
@@ -91,9 +97,8 @@ static void add_flow(search_job *search, int32_t d, int32_t tree, int32_t s, dou
     }
 }
 
-/* Return the cost of a load, given relative to the highest load.  Without `smooth`, a load below the highest load costs
- * nothing.  Then flows may move between channels below the highest load, but no move makes one more channel reach
- * it. */
+/* Return the cost of a load on one channel, given as a multiple of the highest load.  Without `smooth`, only a load
+ * that reaches the highest load has a cost.  In this case flows may move freely between less loaded channels. */
 static double peak_cost(double load, bool smooth)
 {
     if (smooth)
@@ -101,8 +106,8 @@ static double peak_cost(double load, bool smooth)
     return load > 1 - TIE ? load : 0;
 }
 
-/* Return whether the subtree's flow would exceed the load limit `cap` on a path of the first tree that begins with
- * channel c. */
+/* Return whether the subtree's flow would raise the load of some channel above the limit `cap`, on the path that begins
+ * with channel c and then follows a first tree. */
 static bool exceeds_cap(const search_job *search, int32_t d, int64_t row, int32_t c)
 {
     const disjoint_job *job = search->job;
@@ -137,8 +142,8 @@ static double load_cost(const search_job *search, int32_t d, int32_t tree, int64
     }
 }
 
-/* For one candidate next hop c, fill the switch orders that allow the path of each switch in the subtree.  Returns
- * the number of these paths that must not be used (disjoint_is_wrong). */
+/* Fill `mask` for one candidate next hop c of the moved switch: for each switch of the subtree, the switch orders that
+ * allow the path after the move.  Returns the number of these paths that must not be used (disjoint_is_wrong). */
 static int32_t fill_masks(search_job *search, int32_t d, int32_t tree, int32_t c, uint8_t *mask)
 {
     const disjoint_job *job = search->job;
@@ -159,8 +164,8 @@ static int32_t fill_masks(search_job *search, int32_t d, int32_t tree, int32_t c
     return wrong;
 }
 
-/* Fill the cost of every possible next hop of the subtree's root.  The function does not include the cost of missing
- * link-disjoint paths.  Returns the number of possible next hops. */
+/* Compute the cost of each possible next hop of the moved switch, without the cost of missing link-disjoint paths.
+ * Returns the number of possible next hops. */
 static int32_t rate(search_job *search, int32_t d, int32_t tree)
 {
     const disjoint_job *job = search->job;
@@ -179,7 +184,8 @@ static int32_t rate(search_job *search, int32_t d, int32_t tree)
             || (longest > net->most_hops && depth[w] >= old_depth && a != old))
             continue;
         const int32_t wrong = fill_masks(search, d, tree, c, search->mask + (int64_t)a * net->switches);
-        /* A path in a first tree must stay usable, because other trees use it as a substitute. */
+        /* A path in a first tree must stay usable, because other trees may use it instead of a path that no switch
+         * order allows. */
         if (tree == 0 && a != old && (wrong > wrong_now || exceeds_cap(search, d, row, c)))
             continue;
         search->cost[a] = WRONG_ORDER * wrong + (longest > net->most_hops ? HOP_OVER * (longest - net->most_hops) : 0)
@@ -189,15 +195,16 @@ static int32_t rate(search_job *search, int32_t d, int32_t tree)
     return possible;
 }
 
-/* Return the cost of the link-disjoint paths that a switch lacks. conflict: [K], for each tree the other trees whose
- * paths from this switch share a link with its path, as bits. */
+/* Return the cost of the link-disjoint paths that switch s lacks. conflict: [K], for each tree the other trees, as
+ * bits, in which the path of switch s shares a link with its path in this tree. */
 static double missing_cost(const disjoint_request *net, int32_t s, const uint8_t *conflict)
 {
     return net->weight[s] > 0 ? MISSING_PATH * (net->wanted - ibn_disjoint_most(conflict, net->trees, net->wanted)) : 0;
 }
 
-/* Add the cost of missing link-disjoint paths to the cost of the current next hop.  Then exclude each next hop that
- * costs more than this sum even if it had no missing paths.  Returns the number of next hops that remain. */
+/* Add the cost of missing link-disjoint paths to the cost of the present next hop.  Exclude each other next hop whose
+ * cost is higher than this sum already without the cost of missing paths.  Returns the number of next hops that remain
+ * possible, with the present one. */
 static int32_t rule_out(search_job *search, int32_t d, int32_t old)
 {
     const disjoint_request *net = search->job->net;
@@ -215,7 +222,7 @@ static int32_t rule_out(search_job *search, int32_t d, int32_t old)
     return left;
 }
 
-/* Add the cost of missing link-disjoint paths to the cost of all possible next hops except the current one. */
+/* Add the cost of missing link-disjoint paths to the cost of each possible next hop, except the present one. */
 static void rate_missing(search_job *search, int32_t d, int32_t tree, int32_t old)
 {
     disjoint_job *job = search->job;
@@ -245,8 +252,8 @@ static void rate_missing(search_job *search, int32_t d, int32_t tree, int32_t ol
     }
 }
 
-/* Make the a-th channel the next hop of the subtree's root.  The hops, switch orders, conflicts and loads of the whole
- * subtree are updated. */
+/* Make the a-th channel of the moved switch its next hop.  Update the hops, switch orders and link conflicts of all
+ * switches in the subtree. */
 static void apply(search_job *search, int32_t d, int32_t tree, int32_t a)
 {
     disjoint_job *job = search->job;
@@ -268,7 +275,8 @@ static void apply(search_job *search, int32_t d, int32_t tree, int32_t a)
     }
 }
 
-/* Return the cheapest next hop.  If several next hops are equally cheap, one of them is chosen at random. */
+/* Return the index of the cheapest next hop of the moved switch.  Random numbers decide between equally cheap next
+ * hops. */
 static int32_t cheapest(search_job *search, int32_t old)
 {
     disjoint_job *job = search->job;
@@ -282,7 +290,7 @@ static int32_t cheapest(search_job *search, int32_t old)
     return best;
 }
 
-/* Give a switch its cheapest next hop.  The paths of all switches upstream of it change accordingly. */
+/* Give switch s its cheapest next hop in a tree.  The loads of all channels on the old and the new path are updated. */
 static void improve(search_job *search, int32_t d, int32_t tree, int32_t s)
 {
     const int32_t old = search->job->next[disjoint_row(search->job, d, tree) + s];
@@ -300,8 +308,9 @@ static void improve(search_job *search, int32_t d, int32_t tree, int32_t s)
     add_flow(search, d, tree, s, 1);
 }
 
-/* Choose the switch order of each pair of switches again.  It must allow the pair's paths in the first trees.  Among
- * such orders, the one is chosen that allows the pair's paths in the most trees. */
+/* Choose the switch order of each pair of switches again.  A switch order is possible if it allows the paths between
+ * both switches in the first trees.  Of the possible switch orders, the one that allows their paths in the most trees
+ * is chosen. */
 static void choose_orders_again(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
@@ -325,8 +334,8 @@ static void choose_orders_again(disjoint_job *job)
         }
 }
 
-/* Return whether a pair's path in one tree (other than the first tree) must not be used (disjoint_is_wrong), although
- * the pair's path in the first tree may be used. */
+/* Return whether the path from s to d in a tree must not be used (disjoint_is_wrong), although the path from s to d in
+ * the first tree may be used. */
 static bool can_follow_first(const disjoint_job *job, int32_t d, int32_t tree, int32_t s)
 {
     const int64_t row = disjoint_row(job, d, 0);
@@ -334,8 +343,8 @@ static bool can_follow_first(const disjoint_job *job, int32_t d, int32_t tree, i
            && !disjoint_is_wrong(job, d, 0, s, job->mask[row + s]);
 }
 
-/* Replace the paths of a pair of switches in one tree, in both directions, by the pair's paths in the first tree.  The
- * switch orders of paths, and the loads, are not updated. */
+/* Replace the path from s to d in one tree by the path from s to d in the first tree.  If the request does not set
+ * `shared`, also replace the path from d to s.  Switch orders and loads are not updated. */
 static void copy_both(disjoint_job *job, int32_t d, int32_t tree, int32_t s, uint8_t *changed)
 {
     ibn_disjoint_copy_first(job->net, job->next, d, tree, s);
@@ -346,8 +355,8 @@ static void copy_both(disjoint_job *job, int32_t d, int32_t tree, int32_t s, uin
     }
 }
 
-/* Replace every path that must not be used (disjoint_is_wrong) by the path in the first tree.  Returns the number of
- * replaced paths. changed: [S, K], scratch. */
+/* Replace each path that must not be used (disjoint_is_wrong) by the path between the same switches in the first tree.
+ * Returns the number of replaced paths. changed: [S, K], scratch. */
 static int64_t follow_first_if_wrong(disjoint_job *job, uint8_t *changed)
 {
     const disjoint_request *net = job->net;
@@ -374,7 +383,7 @@ static int64_t follow_first_if_wrong(disjoint_job *job, uint8_t *changed)
     return found;
 }
 
-/* Compute the loads of all trees from scratch. */
+/* Compute the loads on all channels from the trees as they are now. */
 static void count_load(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
@@ -382,7 +391,7 @@ static void count_load(disjoint_job *job)
     memset(job->load[1], 0, (size_t)net->channels * sizeof *job->load[1]);
     for (int32_t d = 0; d < net->switches; d++)
         for (int32_t tree = 0; tree < disjoint_trees_of(job, d); tree++)
-            /* If the trees after the first do not exist yet, they have no entries. */
+            /* Trees that have not been computed yet have no entries, and so add no load. */
             ibn_disjoint_add_load(job, d, tree, 1);
 }
 
@@ -404,7 +413,8 @@ static void set_scale(search_job *search)
     search->scale = ends > 0 ? BALANCE * (net->switches / ends) * (net->switches / ends) : 1;
 }
 
-/* Improve the trees with numbers from `first` to `last` - 1 of all destinations, one switch at a time. */
+/* Visit the trees with numbers `first` to `last` - 1 of all destinations, and give each switch its cheapest next
+ * hop. */
 static void sweep(search_job *search, int32_t first, int32_t last)
 {
     disjoint_job *job = search->job;
@@ -466,7 +476,7 @@ static double highest_load(const disjoint_job *job)
     return highest;
 }
 
-/* Return the number of paths in first trees for which no switch order allows both the path and its reply path. */
+/* Return the number of paths in first trees that must not be used, because no suitable switch order allows them. */
 static int64_t count_wrong(const disjoint_job *job)
 {
     const int32_t switches = job->net->switches;
@@ -478,9 +488,9 @@ static int64_t count_wrong(const disjoint_job *job)
     return found;
 }
 
-/* Balance the first trees.  Next hops move off the channels with the highest load, and to paths that some switch order
- * allows.  If the caller gave initial first trees, no load may exceed the highest load of the given trees.  The search
- * ends after several sweeps without a gain. */
+/* Balance the first trees.  The search moves next hops off the channels with the highest load.  It also moves them to
+ * paths that some switch order allows.  If the caller has given initial first trees, no load may exceed the highest
+ * load of these trees.  The search ends after IDLE_PASSES passes without a gain. */
 int ibn_disjoint_balance_first(disjoint_job *job)
 {
     search_job search = {.job = job};
@@ -507,8 +517,8 @@ int ibn_disjoint_balance_first(disjoint_job *job)
     return code;
 }
 
-/* Improve all trees by local search.  Afterwards every path may be used (see disjoint_is_wrong).  The only exceptions
- * are pairs whose path in the first tree must not be used either. */
+/* Improve all trees by local search.  Afterwards no path is used that must not be used (disjoint_is_wrong), unless the
+ * path between its switches in the first tree must not be used either. */
 int ibn_disjoint_local_search(disjoint_job *job)
 {
     search_job search = {.job = job};
@@ -522,11 +532,11 @@ int ibn_disjoint_local_search(disjoint_job *job)
             follow_first_if_wrong(job, search.changed);
         count_load(job);
         set_scale(&search);
-        /* If the first trees concentrate the traffic, the sweep over them is left out: it would spread the
-         * traffic again. */
+        /* If each first tree shall use few channels (`concentrate`), the first trees are not changed: the search would
+         * spread their traffic over more channels. */
         sweep(&search, job->net->concentrate ? 1 : 0, job->net->trees);
     }
-    /* This loop ends, because each round replaces at least one more path by the path in the first tree. */
+    /* The loop ends, because each of its rounds replaces at least one path by a path of a first tree. */
     while (code == DISJOINT_OK && follow_first_if_wrong(job, search.changed) > 0)
         continue;
     if (code == DISJOINT_OK)

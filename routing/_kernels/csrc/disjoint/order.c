@@ -1,4 +1,5 @@
-/* Compute switch orders, and properties of the paths that lead up and then down in them: see disjoint.h. */
+/* Improve switch orders, and compute the hops and first channels of the paths that lead up and then down in them: see
+ * disjoint.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,8 +8,8 @@
 
 enum { FAR = 60000 };
 
-/* Return the number of pairs of channels out of a switch in which both channels lead up or both lead down.  Of the
- * switch's `degree` channels, `up` lead up. */
+/* Return the number of pairs of channels out of one switch in which both channels lead up or both lead down.  The
+ * switch has `degree` channels, of which `up` lead up. */
 static int64_t same_side(int64_t up, int64_t degree)
 {
     return up * (up - 1) / 2 + (degree - up) * (degree - up - 1) / 2;
@@ -18,11 +19,11 @@ typedef struct {
     const int32_t *first, *dst;
     int32_t *position; /* [S]: position of each switch in the order */
     int32_t *at;       /* [S]: switch at each position */
-    int32_t *up;       /* [S]: number of channels of each switch that lead up, to switches earlier in the order */
+    int32_t *up; /* [S]: number of channels of each switch that lead up, which is to switches at lower positions */
 } order_search;
 
-/* Return by how much (-1, 0 or 1) a neighbour's number of channels that lead up changes, if switch v moves from
- * position a to position b. */
+/* Return by how much the number of channels up of neighbour w changes if a switch moves from position a to position b.
+ * The result is -1, 0 or 1. */
 static int32_t change_of(const order_search *search, int32_t w, int32_t a, int32_t b)
 {
     const int32_t p = search->position[w];
@@ -31,8 +32,8 @@ static int32_t change_of(const order_search *search, int32_t w, int32_t a, int32
     return b <= p && p < a ? 1 : 0;
 }
 
-/* Move the switch at position a to position b; the switches in between move by one position.  The move is made only
- * if it does not increase the number of pairs of channels that lead to the same side (same_side). */
+/* Move the switch at position a to position b, and the switches in between by one position.  The move is made only if
+ * it does not raise the sum of same_side over all switches. */
 static void try_move(order_search *search, int32_t a, int32_t b)
 {
     const int32_t v = search->at[a], degree = search->first[v + 1] - search->first[v];
@@ -84,8 +85,8 @@ int ibn_disjoint_balance_order(int32_t switches, const int32_t *first, const int
     return code;
 }
 
-/* Fill the rows of `hops` and `degree` for one destination. down: [S], scratch: hops of the paths that lead down
- * only. */
+/* Fill the hops and the numbers of first channels (`any` and `degree`) for one destination. down: [S], scratch for the
+ * hops of the paths that lead down only. */
 static void reach_one(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *position,
                       const int32_t *at, int32_t d, int32_t most_hops, int32_t *down, int32_t *any, uint8_t *degree)
 {
@@ -98,8 +99,8 @@ static void reach_one(int32_t switches, const int32_t *first, const int32_t *dst
             if (position[dst[c]] > x && down[dst[c]] + 1 < down[v])
                 down[v] = down[dst[c]] + 1;
     }
-    /* Paths that begin with a channel up are computed after those that lead down only.  Switches are visited in the
-     * switch order, so the hops of earlier switches are complete before later switches need them. */
+    /* Paths that begin with a channel up are computed after all paths that lead down only.  Switches are visited in the
+     * switch order.  So the hops of a switch's neighbours above it are final when the switch is visited. */
     for (int32_t x = 0; x < switches; x++) {
         const int32_t v = at[x];
         int32_t usable = 0;

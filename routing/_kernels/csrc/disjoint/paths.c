@@ -1,11 +1,12 @@
-/* Compute properties of the paths in trees: shared links, hops, switch orders that allow the path, and load. */
+/* Compute properties of the paths in trees: shared links, hops, load, and the switch orders that allow each path. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/internal/random.h"
 #include "disjoint/internal/disjoint_job.h"
 
-/* Mark the links on the paths from switch s to switch d in several trees.  `trees` selects the trees, as bits. */
+/* Mark the links of the paths from switch s to switch d in several trees.  `trees` is the set of these trees, as
+ * bits. */
 void ibn_disjoint_mark_paths(disjoint_job *job, int32_t d, int32_t s, uint32_t trees)
 {
     const disjoint_request *net = job->net;
@@ -24,8 +25,8 @@ void ibn_disjoint_mark_paths(disjoint_job *job, int32_t d, int32_t s, uint32_t t
     }
 }
 
-/* Compare one path with the marked paths: return the trees, as bits, whose marked path shares a link with it.  The
- * compared path leads from switch `from` to switch `to` in the tree whose entries begin at index `row`. */
+/* Return the trees, as bits, whose marked path shares a link with the path from switch `from` to switch `to`.  The path
+ * is taken from the tree whose entries begin at index `row` of job->next. */
 uint8_t ibn_disjoint_marked(disjoint_job *job, int32_t d, int64_t row, int32_t from, int32_t to)
 {
     const disjoint_request *net = job->net;
@@ -39,8 +40,8 @@ uint8_t ibn_disjoint_marked(disjoint_job *job, int32_t d, int64_t row, int32_t f
     return hit;
 }
 
-/* Record, for the path from s to d in one tree, the other trees whose path from s to d shares a link with it. `hit` has
- * these trees, as bits. */
+/* Record which other trees have a path from s to d that shares a link with the path in tree `tree`.  `hit` is the set
+ * of these trees, as bits. */
 void ibn_disjoint_set_conflict(disjoint_job *job, int32_t d, int32_t s, int32_t tree, uint8_t hit)
 {
     const int32_t k = job->net->trees;
@@ -54,7 +55,7 @@ void ibn_disjoint_set_conflict(disjoint_job *job, int32_t d, int32_t s, int32_t 
             conflict[j] &= (uint8_t)~(1u << tree);
 }
 
-/* Find for each switch which of its paths to a destination share links with each other. */
+/* Record for each switch which of its paths to destination d, in different trees, share a link. */
 void ibn_disjoint_fill_conflicts(disjoint_job *job, int32_t d)
 {
     const disjoint_request *net = job->net;
@@ -68,8 +69,8 @@ void ibn_disjoint_fill_conflicts(disjoint_job *job, int32_t d)
     }
 }
 
-/* Return the size of the largest set of trees whose paths pairwise share no link, or `wanted` if the set is larger.
- * Only trees in `open` (bits) are used. */
+/* Return the size of the largest set of trees whose paths share no link with one another, or `wanted` if the set is
+ * larger.  Only trees in the set `open` (bits) are used. */
 static int32_t largest(const uint8_t *conflict, uint32_t open, int32_t wanted)
 {
     int32_t best = 0;
@@ -85,15 +86,15 @@ static int32_t largest(const uint8_t *conflict, uint32_t open, int32_t wanted)
     return best;
 }
 
-/* Return the size of the largest set of trees whose paths pairwise share no link, or `wanted` if the set is larger.
- * `conflict` has, for each tree, the trees whose paths share a link with its path, as bits. */
+/* Return the size of the largest set of trees whose paths share no link with one another, or `wanted` if the set is
+ * larger.  `conflict` has for each tree the trees, as bits, whose paths share a link with its path. */
 int32_t ibn_disjoint_most(const uint8_t *conflict, int32_t trees, int32_t wanted)
 {
     return largest(conflict, (1u << trees) - 1, wanted);
 }
 
-/* Fill job->queue with the switches from which destination d can be reached.  Destination d comes first, and the
- * nearest switches next.  Switches at equal distance are in random order. */
+/* Fill job->queue with destination d, followed by the switches that reach the destination, nearest first.  Switches at
+ * equal distance are in random order. */
 void ibn_disjoint_by_distance(disjoint_job *job, int32_t d)
 {
     const int32_t switches = job->net->switches;
@@ -110,10 +111,10 @@ void ibn_disjoint_by_distance(disjoint_job *job, int32_t d)
         if (hops[s] != DISJOINT_UNREACHED)
             job->queue[job->count[hops[s]]++] = s;
     }
-    /* From here on, job->count[h] is the number of switches within h hops. */
+    /* From here on, job->count[h] is the number of switches that are at most h hops from the destination. */
 }
 
-/* Fill the hops of all paths of a tree, and the switch orders that allow them, from the tree's next hops. */
+/* Compute the hops of all paths of a tree, and the switch orders that allow each path, from the tree's next hops. */
 void ibn_disjoint_trace_tree(disjoint_job *job, int32_t d, int32_t tree)
 {
     const disjoint_request *net = job->net;
@@ -123,8 +124,8 @@ void ibn_disjoint_trace_tree(disjoint_job *job, int32_t d, int32_t tree)
         job->depth[row + s] = s == d ? 0 : DISJOINT_UNREACHED;
     job->mask[row + d] = 255;
     for (int32_t s = 0; s < net->switches; s++) {
-        /* Collect the switches on the path up to a switch whose values are known.  Then fill the values of the
-         * collected switches in reverse order. */
+        /* The next hops are followed up to a switch whose hops are known.  The switches on the path get their values in
+         * reverse order, because the values of a switch follow from those of its next switch. */
         int32_t top = 0;
         for (int32_t v = s; job->depth[row + v] == DISJOINT_UNREACHED && next[v] != DISJOINT_NONE;) {
             job->count[top++] = v;
@@ -138,7 +139,8 @@ void ibn_disjoint_trace_tree(disjoint_job *job, int32_t d, int32_t tree)
     }
 }
 
-/* Add a tree's all-to-all load to the loads of its channels or, with sign -1, remove it. */
+/* Add (sign 1) or remove (sign -1) the all-to-all traffic to destination d in one tree, in the loads of all
+ * channels. */
 void ibn_disjoint_add_load(disjoint_job *job, int32_t d, int32_t tree, double sign)
 {
     const disjoint_request *net = job->net;
@@ -157,7 +159,7 @@ void ibn_disjoint_add_load(disjoint_job *job, int32_t d, int32_t tree, double si
     }
 }
 
-/* Replace the path from switch s to destination d in one tree by the path in the first tree. */
+/* Replace the path from switch s to destination d in one tree by the path from s to d in the first tree. */
 void ibn_disjoint_copy_first(const disjoint_request *net, uint8_t *next, int32_t d, int32_t tree, int32_t s)
 {
     const uint8_t *base = next + (int64_t)d * net->trees * net->switches;

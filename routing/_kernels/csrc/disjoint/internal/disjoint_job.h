@@ -15,57 +15,65 @@ typedef struct {
     /* [S, K, S]: by destination, tree and switch, the index of the next channel among the switch's channels, 255:
      * none */
     uint8_t *next;
-    /* [S, S]: with `shared`, the switch order chosen for each pair of switches, 255: no order allows the pair's paths
-     * in the first trees; NULL without `shared` */
+    /* [S, S]: switch order chosen for each pair of switches; 255: no switch order allows the paths between them in the
+     * first trees.  NULL if the request does not set `shared`. */
     uint8_t *order;
-    /* whether `order` restricts the paths: true with `shared`, as soon as the switch orders of all pairs are chosen */
+    /* whether a path must be allowed by the switch order in `order`; true if the request sets `shared`, as soon as the
+     * switch orders of all pairs are chosen */
     bool shared;
     double *load[2]; /* load[0]: [C], load of the first trees; load[1]: [C], load of all trees together */
-    /* [S, K, S]: by destination, tree and source, the switch orders that allow the whole path, as bits */
+    /* [S, K, S]: by destination, tree and source, the switch orders, as bits, that allow the whole path from the source
+     * to the destination */
     uint8_t *mask;
-    uint16_t *depth; /* [S, K, S]: by destination, tree and source, the hops of the path */
-    /* [S, S, K]: by destination, source and tree, the other trees whose path shares a link with this tree's path, as
-     * bits */
+    /* [S, K, S]: by destination, tree and source, the hops of the path from the source to the destination */
+    uint16_t *depth;
+    /* [S, S, K]: by destination, source and tree, the trees, as bits, in which the source's path to the destination
+     * shares a link with its path in this tree */
     uint8_t *conflict;
-    uint32_t *stamp; /* [C]: number of the set of paths for which `mark` of a link was last written */
-    uint8_t *mark;   /* [C]: by link, the trees whose path uses the link, as bits */
-    /* [C]: by link into the current destination, whether the current tree keeps the first tree's branch over it */
+    uint32_t *stamp; /* [C]: by link, the value of `now` when `mark` of the link was last written */
+    uint8_t *mark;   /* [C]: by link, the trees, as bits, whose path in the current set of paths uses the link */
+    /* [C]: by link into the current destination, whether the tree that is being computed keeps the first tree's branch
+     * over the link */
     uint8_t *kept;
-    uint32_t now;    /* number of the current set of paths, compared with `stamp` */
+    uint32_t now;    /* number of the current set of paths, for comparison with the elements of `stamp` */
     uint64_t random; /* state of the random generator */
     /* [S]: number of end ports whose traffic each switch forwards in the tree that is being computed */
     double *forwarded;
-    int32_t *shuffled; /* [S]: all destinations in random order */
-    int32_t *turn;     /* [S]: the switches of one tree in random order */
-    int32_t *queue;    /* [S]: switches that reach the current destination, nearest first */
-    int32_t *count;    /* [S + 1]: scratch of the counting sort */
+    int32_t *shuffled; /* [S]: all switches, as destinations, in random order */
+    int32_t *turn;     /* [S]: all switches in random order, in which they are changed in one tree */
+    /* [S]: the current destination, followed by the switches that reach the destination, nearest first */
+    int32_t *queue;
+    /* [S + 1]: number of switches within each number of hops of the current destination; also scratch of the sort */
+    int32_t *count;
 } disjoint_job;
 
-/* Return the index of a tree's first entry in arrays [S, K, S]. */
+/* Return the index in arrays [S, K, S] at which the entries of a destination's tree begin. */
 static inline int64_t disjoint_row(const disjoint_job *job, int32_t d, int32_t tree)
 {
     return ((int64_t)d * job->net->trees + tree) * job->net->switches;
 }
 
-/* Return the number of trees of a destination: K with end ports, else 1. */
+/* Return the number of trees of destination d: K if switch d has end ports, otherwise 1. */
 static inline int32_t disjoint_trees_of(const disjoint_job *job, int32_t d)
 {
     return job->net->weight[d] > 0 ? job->net->trees : 1;
 }
 
-/* Return whether traffic between two switches counts, which is the case if at least one of them has end ports. */
+/* Return whether traffic between two switches counts: at least one of the switches must have end ports. */
 static inline bool disjoint_counts(const disjoint_job *job, int32_t a, int32_t b)
 {
     return job->net->weight[a] > 0 || job->net->weight[b] > 0;
 }
 
-/* Return the channel by which a switch sends in a tree.  The switch must have a path in this tree. */
+/* Return the channel by which a switch sends in a tree.  The caller makes sure that the switch has a path in the
+ * tree. */
 static inline int32_t disjoint_hop(const disjoint_job *job, const uint8_t *next, int32_t s)
 {
     return job->net->first[s] + next[s];
 }
 
-/* Return the switch orders, as bits, that allow the path which begins with channel c and then follows a tree. */
+/* Return the switch orders, as bits, that allow the path which begins with channel c and then follows a tree to
+ * destination d. */
 static inline uint8_t disjoint_mask_over(const disjoint_job *job, int32_t d, int64_t row, int32_t c)
 {
     const int32_t w = job->net->dst[c];
@@ -74,7 +82,7 @@ static inline uint8_t disjoint_mask_over(const disjoint_job *job, int32_t d, int
     return (uint8_t)(job->mask[row + w] & job->net->allowed[job->net->slot[c] + job->next[row + w]]);
 }
 
-/* Return x to the power of 4. */
+/* Return x raised to the power of 4. */
 static inline double disjoint_power4(double x)
 {
     return x * x * x * x;
@@ -90,16 +98,16 @@ void ibn_disjoint_add_load(disjoint_job *job, int32_t d, int32_t tree, double si
 void ibn_disjoint_by_distance(disjoint_job *job, int32_t d);
 void ibn_disjoint_copy_first(const disjoint_request *net, uint8_t *next, int32_t d, int32_t tree, int32_t s);
 
-/* Return the switch orders, as bits, that allow the reply path.  It is the path in the opposite direction, in the
- * tree of equal number towards the source. */
+/* Return the switch orders, as bits, that allow the reply path from d to s.  A reply uses the tree of switch s whose
+ * number is the number of the request's tree. */
 static inline uint8_t disjoint_mask_back(const disjoint_job *job, int32_t d, int32_t tree, int32_t s)
 {
     return job->mask[disjoint_row(job, s, job->net->weight[s] > 0 ? tree : 0) + d];
 }
 
-/* Return whether a path must not be used. `mask` has the switch orders that allow the path, as bits.  With `shared`,
- * the order chosen for the pair of switches must be in `mask`.  Without `shared`, some order in `mask` must also allow
- * the reply path. */
+/* Return whether a path must not be used, because no suitable switch order allows the path.  `mask` has the switch
+ * orders that allow the path, as bits.  With job->shared, the switch order chosen for the two switches must be in
+ * `mask`.  Otherwise some switch order in `mask` must also allow the reply path. */
 static inline bool disjoint_is_wrong(const disjoint_job *job, int32_t d, int32_t tree, int32_t s, uint8_t mask)
 {
     if (!disjoint_counts(job, d, s))
