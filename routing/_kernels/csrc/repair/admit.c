@@ -1,14 +1,14 @@
-/* Test whether a disconnected switch can take a given channel, together with all switches whose paths lead through
- * it.  Their packets stay on their VLs, or move to other VLs, so that no CDG cycle is closed.  Terms: see
+/* Test whether a disconnected switch can take a given channel together with its subtree, without closing a CDG cycle.
+ * The packets of the subtree stay on their VLs or move to other VLs.  The terms are explained in
  * internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 #include <string.h>
 
-/* List the CDG edges that are needed on one VL if the disconnected switch takes channel c.  These are the edges into c
- * from the channels by which its neighbours send to it, and the edges along the path after c.  Edges between channels
- * of the subtree are not listed, because they are in the CDG already.  The edges are appended to the `count` edges in
- * `steps`.  Returns the number of appended edges. */
+/* List the CDG edges that one VL needs if the disconnected switch takes channel c.  These are the edges into c from the
+ * channels of the switches that send directly to the disconnected switch, and the edges of the path after c.  Edges
+ * within the subtree are not listed, because the CDG has them already.  The edges are written to `steps` from index
+ * `count` on.  Returns how many edges were written. */
 static int32_t turns_of(repair_state *job, int32_t c, int32_t vl, int32_t count)
 {
     const repair_fabric *f = job->f;
@@ -22,8 +22,8 @@ static int32_t turns_of(repair_state *job, int32_t c, int32_t vl, int32_t count)
     return ibn_repair_common_suffix(job, c, count) - had;
 }
 
-/* List in `steps` all CDG edges that the subtree's packets on one VL need if the disconnected switch takes channel
- * c, including the edges between switches of the subtree.  Returns the number of edges. */
+/* List in `steps` all CDG edges that the subtree's packets on one VL need if the disconnected switch takes channel c.
+ * The edges between switches of the subtree are included.  Returns the number of edges. */
 static int32_t whole_paths(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -36,9 +36,9 @@ static int32_t whole_paths(repair_state *job, int32_t c, int32_t vl)
     return count + turns_of(job, c, vl, count);
 }
 
-/* Find another VL for all packets of the subtree that use VL `vl` now, if the disconnected switch takes channel c.
- * The CDG of the other VL must stay acyclic when the edges of these packets are added.  Adds the edges, and returns
- * the other VL, or -1 if there is none. */
+/* Find another VL for the subtree's packets that use VL `vl` now, if the disconnected switch takes channel c.  The CDG
+ * of the other VL must stay acyclic with all edges that these packets need.  If such a VL exists, its CDG gets the
+ * edges.  Returns the other VL, or -1 if there is none. */
 static int32_t other_vl(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t count = whole_paths(job, c, vl);
@@ -48,7 +48,7 @@ static int32_t other_vl(repair_state *job, int32_t c, int32_t vl)
     return -1;
 }
 
-/* Set new_vl to `other` for all switches of the subtree that send packets on VL `vl`. */
+/* Record VL `other` in new_vl for each switch of the subtree that sends packets on VL `vl`. */
 static void move_to_vl(repair_state *job, int32_t vl, int32_t other)
 {
     for (int32_t i = 0; i < job->subtree_size; i++)
@@ -56,7 +56,7 @@ static void move_to_vl(repair_state *job, int32_t vl, int32_t other)
             job->new_vl[i] = (int8_t)other;
 }
 
-/* Give a new SL to each switch of the subtree whose packets move to another VL. */
+/* Give a new SL to each switch of the subtree for which new_vl has another VL. */
 static void change_sls(repair_state *job)
 {
     const repair_fabric *f = job->f;
@@ -70,8 +70,8 @@ static void change_sls(repair_state *job)
     }
 }
 
-/* Return whether channel c is impossible on a VL, by a quick test without a search.  It is impossible if the CDG
- * edge out of c, or an edge into c from the subtree, is known to close a cycle.  The rest of the path is not tested. */
+/* Return whether channel c is known to be impossible on a VL, without a cycle search.  Channel c is impossible if the
+ * next CDG edge of the path after c, or a CDG edge into c from the subtree, is known to close a cycle. */
 static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -87,9 +87,9 @@ static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
     return false;
 }
 
-/* Find other VLs for the subtree's packets on one VL, if the disconnected switch takes channel c.  All these packets
- * move to one other VL, or are split over several VLs.  Returns true if all packets found a VL. Also returns true if
- * the switches whose packets found no VL may be detached and repaired later. */
+/* Find other VLs for the subtree's packets on VL `vl`, if the disconnected switch takes channel c.  The packets move
+ * together to one other VL, or are split over several VLs.  Returns true if all packets found a VL. The result is also
+ * true if the switches whose packets found no VL may be detached, to be repaired later. */
 static bool changes_vl(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t other = other_vl(job, c, vl);
@@ -100,9 +100,9 @@ static bool changes_vl(repair_state *job, int32_t c, int32_t vl)
                && (ibn_repair_split_subtree(job, c, vl) || job->deferred_count < job->most_deferred));
 }
 
-/* Add the CDG edges of all VLs that the subtree uses if the disconnected switch takes channel c.  On a VL where they
- * would close a cycle, the packets move to another VL.  Returns whether all packets found a VL.  *changed_sls is set
- * if any packets moved. */
+/* Add to the CDG of each VL the edges that the subtree's packets need if the disconnected switch takes channel c.  If
+ * these edges would close a cycle on a VL, the subtree's packets on this VL move to other VLs.  *changed_sls receives
+ * true if any packets moved.  Returns whether all packets found a VL. */
 static bool vls_admit(repair_state *job, int32_t c, bool *changed_sls)
 {
     for (int32_t vl = 0; vl < job->f->vls; vl++) {
@@ -112,16 +112,16 @@ static bool vls_admit(repair_state *job, int32_t c, bool *changed_sls)
         if (!job->sls_may_change || !changes_vl(job, c, vl))
             return false;
         *changed_sls = true;
-        /* From here on the added edges may be removed again.  If a later edge closes a cycle with them, it must be
-         * tested again after their removal. */
+        /* The edges added so far may be removed again.  An edge that closes a cycle only together with these edges must
+         * be tested again after their removal, and is recorded for this purpose while on_trial is set. */
         job->on_trial = true;
     }
     return true;
 }
 
-/* Check whether the disconnected switch at job->queue[0] can take channel c, with its whole subtree, without a CDG
- * cycle.  If so, add the CDG edges, change SLs where necessary, and return true.  If not, leave the CDG as it was,
- * and return false. */
+/* Check whether the disconnected switch at job->queue[0] can take channel c, together with its subtree, without a CDG
+ * cycle.  If so, add the CDG edges, change SLs where packets move to another VL, and return true.  If not, leave the
+ * CDG unchanged and return false. */
 bool ibn_repair_admits(repair_state *job, int32_t c)
 {
     const bool outer = job->on_trial;

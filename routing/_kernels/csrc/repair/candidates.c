@@ -1,9 +1,10 @@
-/* Find switches that could free a path for a disconnected switch by taking another path themselves.  These are quick
- * tests without a search for cycles, to save useless attempts.  Terms: see internal/repair_state.h. */
+/* Find switches that could free a path for a disconnected switch by taking another path.  The functions use quick tests
+ * without a cycle search, so that fewer moves are tried in vain.  The terms are explained in
+ * internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
-/* Return whether the CDG edge from channel c to channel `next` may be possible on all VLs of the set `vls` (bits): no
- * VL is known on which the edge would close a cycle. */
+/* Return whether no VL in the set `vls` (bits) is known to exclude the CDG edge from channel c to channel `next`.  A VL
+ * excludes an edge that closes a cycle. */
 static bool may_turn(const repair_state *job, uint32_t vls, int32_t c, int32_t next)
 {
     const int32_t dependency = job->graph.turn_first[c] + next - job->f->first[job->f->dst[c]];
@@ -13,9 +14,9 @@ static bool may_turn(const repair_state *job, uint32_t vls, int32_t c, int32_t n
     return !out;
 }
 
-/* Count the neighbours that send through the disconnected switch and cannot follow it to channel c.  The CDG edge from
- * such a neighbour's channel into c is known to close a cycle.  The count stops at two. *who receives the last
- * neighbour counted. */
+/* Count the switches that send directly to the disconnected switch and cannot follow it to channel c.  The CDG edge
+ * from such a switch's channel into c is known to close a cycle.  The count ends at two.  *who receives the last
+ * counted switch. */
 static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
 {
     int32_t count = 0;
@@ -27,10 +28,10 @@ static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
     return count;
 }
 
-/* Mark in can_help the switches that could let the disconnected switch use channel c, if they take another path.
- * Called only while paths must follow the topological order.  If one neighbour (`who`) blocks the channel, that
- * neighbour is marked.  Otherwise the switch where c ends is marked or, if that switch is cut off from the LID too,
- * the switches on its path. */
+/* Mark in can_help the switches that could let the disconnected switch use channel c by taking another path.  `count`
+ * is the result of the function hindrances.  If one switch (`who`) cannot follow to channel c, this switch is marked.
+ * Otherwise the switch at the end of c is marked.  If that switch is cut off from the LID, the switches on its path are
+ * marked.  The function is used only while paths must follow the topological order. */
 static void note_helpers(repair_state *job, int32_t c, int32_t count, int32_t who)
 {
     int32_t v = job->f->dst[c];
@@ -47,7 +48,7 @@ static void note_helpers(repair_state *job, int32_t c, int32_t count, int32_t wh
 }
 
 /* Mark in can_help the switches that could free a path for the disconnected switch by taking another path.  Returns
- * whether unmarked switches may help too, so that all switches must be tried. */
+ * true if the marks cannot be relied on, so that unmarked switches must be tried too. */
 bool ibn_repair_note_displaceable(repair_state *job)
 {
     const repair_fabric *f = job->f;
@@ -66,9 +67,9 @@ bool ibn_repair_note_displaceable(repair_state *job)
     return anyone;
 }
 
-/* Return whether a path may be possible that leads from a disconnected switch to switch x, and on over channel `next`.
- * No cycle is searched for.  The test is made only while paths must follow the topological order; otherwise the result
- * is true. */
+/* Return whether a disconnected switch might use a path over switch x and channel `next`.  While paths must follow the
+ * topological order, the CDG edges to `next` from the channels between both switches are tested, without a cycle
+ * search.  Otherwise the result is true. */
 bool ibn_repair_may_follow(const repair_state *job, int32_t root, int32_t x, int32_t next)
 {
     const repair_fabric *f = job->f;

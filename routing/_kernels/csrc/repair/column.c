@@ -1,19 +1,19 @@
-/* Repair the LFT entries towards one LID.  Each disconnected switch searches for a path.  If there is none, other
- * switches are moved to other paths to make room.  As the last means, the packets of the disconnected switch move to
- * other VLs.  Terms: see internal/repair_state.h. */
+/* Repair the LFT entries towards one LID. Each disconnected switch searches for a path.  If no path is possible, other
+ * switches are moved to other paths to make room.  As the last means, packets of the disconnected switch's subtree move
+ * to other VLs.  The terms are explained in internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 #include <string.h>
 
-/* Return whether the packets of a subtree may be split over VLs: SLs depend on the source, replies do not count, and
- * the work limit is not reached. */
+/* Return whether the packets of a subtree may be split over several VLs.  This is allowed if SLs depend on the source
+ * switch, credit loops of replies are not excluded, and the work limit for splitting is not reached. */
 static bool may_split(const repair_state *job)
 {
     return job->f->by_parts && job->f->sl_by_switch && !job->f->replies && job->parts_budget > 0;
 }
 
-/* Allow the packets of a subtree to be split over VLs.  Up to `deferred` switches may be detached from their subtree
- * and repaired later. */
+/* Allow the packets of a subtree to be split over several VLs.  At most `deferred` switches may be detached from their
+ * subtree, to be repaired later. */
 static void begin_parts(repair_state *job, int32_t deferred)
 {
     job->sls_may_change = job->splits_subtrees = true;
@@ -22,7 +22,8 @@ static void begin_parts(repair_state *job, int32_t deferred)
     job->parts_budget += job->graph.visited;
 }
 
-/* Stop the splitting of subtrees over VLs, and subtract the work of the splitting from its limit. */
+/* Forbid the splitting of subtrees over VLs again.  The channels that cycle searches visited since begin_parts are
+ * subtracted from parts_budget. */
 static void end_parts(repair_state *job)
 {
     job->sls_may_change = job->splits_subtrees = false;
@@ -30,9 +31,9 @@ static void end_parts(repair_state *job)
     job->parts_budget -= job->graph.visited;
 }
 
-/* Find paths for disconnected switches on other VLs.  First all packets of a subtree on one VL move to another VL
- * together.  Then parts of a subtree move to different VLs.  Returns the number of switches that are still
- * disconnected. */
+/* Find paths on other VLs for the `count` disconnected switches in job->roots.  In the first attempt, all packets of a
+ * subtree on one VL move to one other VL. In the second attempt, the packets of a subtree may be split over several
+ * VLs.  Returns the number of switches that are still disconnected. */
 static int32_t attach_on_other_vls(repair_state *job, int32_t count)
 {
     if (count == 0 || !job->f->sl_by_switch || job->f->replies)
@@ -58,8 +59,9 @@ void ibn_repair_begin_column(repair_state *job, int32_t lid)
     job->stamp++;
 }
 
-/* Give a disconnected switch its preferred entry, which is its entry in the previous tables.  Its packets move to
- * another VL if necessary.  Returns false if the entry is not valid, or would close a CDG cycle on every VL. */
+/* Give a disconnected switch its entry of the previous tables (the preferred entry).  Packets of the subtree move to
+ * another VL if necessary.  Returns false if the entry is no longer valid, or closes a CDG cycle on every possible
+ * VL. */
 static bool keeps_entry(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;
@@ -80,8 +82,9 @@ static bool keeps_entry(repair_state *job, int32_t root)
     return true;
 }
 
-/* Find a path for a disconnected switch.  Tried in this order: the preferred entry; any path; any path after another
- * switch was moved to another path; any path on another VL.  Returns whether a path was found. */
+/* Find a path for a disconnected switch.  Four kinds of path are tried in this order.  The first is the path of the
+ * preferred entry, the second is any path on the present VLs.  The third is any path after another switch was moved,
+ * and the fourth is any path on other VLs.  Returns whether a path was found. */
 static bool is_let_in(repair_state *job, int32_t root)
 {
     int32_t ignored = INT32_MAX;
@@ -97,9 +100,9 @@ static bool is_let_in(repair_state *job, int32_t root)
     return found;
 }
 
-/* Detach all neighbours that send through one disconnected switch: the first in the list that has such neighbours.  The
- * neighbours become disconnected switches themselves, and search for separate paths.  Returns the new number of
- * disconnected switches, or -1 if nothing could be detached. */
+/* Detach all switches that send directly to a disconnected switch.  This is done for the first switch in job->roots
+ * that has such neighbours.  The detached switches are added to job->roots, and so search for paths separately.
+ * Returns the new number of disconnected switches, or -1 if no switch could be detached. */
 static int32_t split(repair_state *job, int32_t count)
 {
     for (int32_t i = 0; i < count; i++) {
@@ -117,8 +120,8 @@ static int32_t split(repair_state *job, int32_t count)
     return -1;
 }
 
-/* Find a path for a disconnected switch while the packets of its subtree may be split over VLs.  Up to `most`
- * switches may be detached from the subtree and repaired later.  Returns whether a path was found. */
+/* Find a path for a disconnected switch while the packets of its subtree may be split over several VLs.  At most `most`
+ * switches may be detached from the subtree, to be repaired later.  Returns whether a path was found. */
 static bool is_let_in_without(repair_state *job, int32_t root, int32_t most)
 {
     int32_t ignored = INT32_MAX;
@@ -128,9 +131,9 @@ static bool is_let_in_without(repair_state *job, int32_t root, int32_t most)
     return found;
 }
 
-/* Find a disconnected switch that gets a path if a few switches of its subtree are detached, because only their
- * packets would close a CDG cycle.  The detached switches become disconnected switches themselves.  Returns the new
- * number of disconnected switches, or -1 if no disconnected switch gets a path like this. */
+/* Find a disconnected switch that gets a path once a few switches of its subtree are detached.  This helps if only the
+ * packets of these few switches would close a CDG cycle.  The detached switches are added to job->roots.  Returns the
+ * new number of disconnected switches, or -1 if no disconnected switch got a path. */
 static int32_t leave_behind(repair_state *job, int32_t count)
 {
     static const int32_t more[] = {1, 3, 8};
@@ -149,8 +152,9 @@ static int32_t leave_behind(repair_state *job, int32_t count)
     return count - 1 + deferred;
 }
 
-/* Find paths for disconnected switches.  If none of them finds a path, detach neighbours from one of them: the
- * smaller subtrees then search for paths separately.  Returns the number of switches that are still disconnected. */
+/* Find paths for all disconnected switches.  If none of the switches gets a path, switches are detached from the
+ * subtree of one of them.  The smaller subtrees find paths more easily.  Returns the number of switches that are still
+ * disconnected. */
 static int32_t attach_pieces(repair_state *job, int32_t count)
 {
     while (count > 0) {
@@ -166,8 +170,8 @@ static int32_t attach_pieces(repair_state *job, int32_t count)
     return 0;
 }
 
-/* Begin the repair of a LID: list its switches with missing entries as disconnected, and mark all switches that are
- * cut off. */
+/* Begin the repair of a LID: list in job->roots the switches whose entry is missing, and mark them and their subtrees
+ * as cut off from the LID. */
 static void begin_repair(repair_state *job, const int32_t *missing, int32_t count)
 {
     ibn_repair_begin_column(job, job->lid);
@@ -176,12 +180,13 @@ static void begin_repair(repair_state *job, const int32_t *missing, int32_t coun
         ibn_repair_detach(job, missing[i]);
 }
 
-/* Fill the missing entries by paths whose channels follow the topological order as it is.  Such paths need no search
- * for cycles.  Returns true if all entries were filled; otherwise restores all entries of the LID and returns false. */
+/* Fill the missing entries with paths whose channels follow the topological order without a change of the order.  Such
+ * paths need no cycle search.  Returns true if all entries were filled.  Otherwise restores all entries towards the LID
+ * and returns false. */
 static bool fill_monotone(repair_state *job, const int32_t *missing, int32_t count)
 {
-    /* A changed SL is a smaller change than a detour that follows the topological order.  So this step is skipped if
-     * SLs may change. */
+    /* If SLs may change, these paths are not tried: a change of an SL is preferred to a detour along the topological
+     * order. */
     if (!job->f->monotone_first || job->no_monotone_path[job->target] || (job->f->sl_by_switch && !job->f->replies))
         return false;
     begin_repair(job, missing, count);
@@ -196,8 +201,9 @@ static bool fill_monotone(repair_state *job, const int32_t *missing, int32_t cou
     return false;
 }
 
-/* Fill the missing entries towards the current LID.  Paths along the topological order are tried first, then any
- * paths that close no CDG cycle, and then other VLs.  Returns whether all entries were filled. */
+/* Fill the missing entries towards the current LID, which are those of the `count` switches in `missing`.  Paths along
+ * the topological order are tried before all other paths without a CDG cycle.  Paths on other VLs are tried last.
+ * Returns whether all entries were filled. */
 bool ibn_repair_fill_column(repair_state *job, const int32_t *missing, int32_t count)
 {
     if (fill_monotone(job, missing, count))

@@ -1,15 +1,15 @@
-/* Move another switch to another path if a disconnected switch finds no path without a CDG cycle.  The move may make
- * such a path possible.  Terms: see internal/repair_state.h. */
+/* Move a switch to another path, so that a disconnected switch finds a path without a CDG cycle.  The terms are
+ * explained in internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 #include <string.h>
 
-/* MOST_CANDIDATES: limit of the switches of a subtree that are moved on trial for one disconnected switch.
- * MOST_MONOTONE_TRIALS: limit of the trials for one LID while paths must follow the topological order. */
+/* MOST_CANDIDATES: largest number of switches of a subtree that are moved on trial for one disconnected switch.
+ * MOST_MONOTONE_TRIALS: largest number of trial moves for one LID while paths must follow the topological order. */
 enum { MOST_CANDIDATES = 32, MOST_MONOTONE_TRIALS = 400 };
 
-/* Find a path for a disconnected switch after another switch was moved on trial.  Returns whether a path was found.
- * If not, the CDG edges of the moved switch are removed. */
+/* Find a path for a disconnected switch after another switch was moved on trial. Returns whether a path was found.
+ * Otherwise, the CDG edges that the moved switch needed are removed. */
 static bool follows(repair_state *job, int32_t root)
 {
     int32_t ignored = INT32_MAX;
@@ -31,7 +31,7 @@ static bool follows(repair_state *job, int32_t root)
     return false;
 }
 
-/* Restore the SLs that a failed attempt to find a path changed. */
+/* Restore the SLs that were changed in a failed attempt to find a path. */
 static void restore_sls(repair_state *job)
 {
     while (job->changed_sl_count > 0) {
@@ -40,9 +40,9 @@ static void restore_sls(repair_state *job)
     }
 }
 
-/* Move switch x to another path such that a disconnected switch finds a path.  Switch x is in the subtree of the
- * disconnected switch, or is a neighbour of it.  Returns true if a path was found; otherwise restores all entries,
- * SLs and CDG edges and returns false. */
+/* Move switch x to another path such that a disconnected switch finds a path.  Switch x belongs to the subtree of the
+ * disconnected switch, or is a neighbour of the disconnected switch.  Returns true if the disconnected switch found a
+ * path.  Otherwise restores all entries, SLs and CDG edges and returns false. */
 static bool displaces(repair_state *job, int32_t root, int32_t x)
 {
     int32_t ignored = INT32_MAX;
@@ -85,26 +85,26 @@ static bool displaces(repair_state *job, int32_t root, int32_t x)
     return false;
 }
 
-/* Move switch x in order to free a path for a disconnected switch, unless x must stay or a limit is reached.  Returns
- * whether the disconnected switch found a path. */
+/* Try to move switch x in order to free a path for a disconnected switch.  The attempt is not made if switch x must
+ * keep its path, or if a work limit is reached.  Returns whether the disconnected switch found a path. */
 static bool may_displace(repair_state *job, int32_t root, int32_t x)
 {
-    /* Another disconnected switch must not be moved.  It gets its path later, and that path could lead back to this
-     * switch. */
+    /* If switch x is itself disconnected, it is not moved.  It gets its path later, and this path might lead through
+     * the other disconnected switch. */
     if (x == job->target || x == root || ibn_repair_entry(job, x) == NO_ROUTE
         || job->graph.visited > job->search_budget)
         return false;
-    /* Paths along the topological order need no cycle search, so the limit on cycle searches does not bound the
-     * trials. */
+    /* While paths must follow the topological order, no cycle searches are made.  The search limit above does not end
+     * the trials then, so the number of trials has a limit of its own. */
     if ((job->only_monotone && ++job->displacements > MOST_MONOTONE_TRIALS) || !displaces(job, root, x))
         return false;
     job->last_displaced[root] = x + 1;
     return true;
 }
 
-/* Find a path for a disconnected switch by moving another switch to another path.  The order of trials: the switch that
- * was last moved for this disconnected switch, then the switches of its subtree, then its neighbours.  Returns whether
- * a path was found. */
+/* Find a path for a disconnected switch by moving another switch.  The switch that was moved the last time for this
+ * disconnected switch is tried before all others.  Next are the switches of the subtree, and after these the
+ * neighbours.  Returns whether a path was found. */
 bool ibn_repair_displace(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;
@@ -129,8 +129,8 @@ bool ibn_repair_displace(repair_state *job, int32_t root)
     return false;
 }
 
-/* Find paths for disconnected switches by moving other switches.  Repeats this until no further disconnected switch
- * finds a path.  Returns the number of switches that are still disconnected. */
+/* Find paths for the `count` disconnected switches in job->roots by moving other switches.  The function ends when no
+ * further disconnected switch gets a path.  Returns the number of switches that are still disconnected. */
 int32_t ibn_repair_displace_all(repair_state *job, int32_t count)
 {
     for (bool helped = true; helped && count > 0;) {

@@ -1,4 +1,4 @@
-/* Fill missing LFT entries with the fewest changes: see min_change_paths.h. */
+/* Fill missing LFT entries such that few other entries change: see min_change_paths.h. */
 #include "repair/min_change_paths.h"
 
 #include <stdbool.h>
@@ -8,10 +8,10 @@
 enum { OK, NO_MEMORY };
 enum { NONE = -1 };
 
-/* A path during the search.  `last` is its last channel; the array `reached` leads from there back to its earlier
- * channels. */
+/* A path from a switch with a missing entry, as far as the search has come.  Its channels before `last` are found
+ * through the array `reached`. */
 typedef struct {
-    /* changes: number of entries that the path changes; hops: number of its channels; last: its last channel */
+    /* changes: number of entries that the path changes; hops: number of its channels; last: its last channel so far */
     int32_t changes, hops, last;
 } step;
 
@@ -19,25 +19,26 @@ typedef struct {
     const missing_entries *given;
     int32_t *channel; /* [S]: next channel of each switch towards the current LID; NONE: no entry */
     int32_t *hops;    /* [S]: hops to the target; NONE: the switch has no path */
-    int32_t *cut;     /* [S]: switches that have no path to the target */
+    int32_t *cut;     /* [S]: switches that have no path to the target yet */
     int32_t cuts;
-    int32_t *root; /* [S]: switches whose entry is missing, ascending */
+    int32_t *root; /* [S]: switches whose entry is missing, in ascending order */
     int32_t roots;
-    /* [S], for a switch with a missing entry: channel to the neighbour with the shortest path; NONE: no neighbour
-     * has a path */
+    /* [S]: for a switch with a missing entry, the channel to the neighbour whose path to the target is shortest; NONE:
+     * no neighbour has a path */
     int32_t *direct;
-    int32_t *seen; /* [S]: number of the last walk or search that visited each switch */
-    int32_t visit; /* number of the current walk or search */
-    /* [S]: channel by which the search reached each switch; NONE at the switch where the search began */
+    int32_t *seen; /* [S]: value of `visit` when the switch was last visited */
+    int32_t visit; /* number of the current walk along entries, or of the current search */
+    /* [S]: channel by which the current search reached each switch; NONE at the switch where the search began */
     int32_t *reached;
-    /* path: [2 S], room for the channels of two paths: the best path so far, and the path that is compared with it */
+    /* [2 S]: channels of the best path so far in the first half, channels of the path to be compared in the second
+     * half */
     int32_t *path;
-    step *heap; /* [C]: binary heap of the paths that the search has still to extend */
+    step *heap; /* [C]: binary heap of the paths that the search has not extended yet */
     int32_t size;
 } fewest_job;
 
-/* Compare the channel numbers of two paths of equal length lexicographically.  The paths end with channels c and d.
- * Returns a negative number, 0 or a positive number. */
+/* Compare two paths of equal length by their channel numbers, from the first channel on.  The last channels of the two
+ * paths are c and d.  Returns a negative number, 0 or a positive number, like memcmp. */
 static int32_t compare_paths(const fewest_job *job, int32_t c, int32_t d)
 {
     const int32_t *src = job->given->src;
@@ -85,7 +86,7 @@ static step pop(fewest_job *job)
     return least;
 }
 
-/* Write the channels of a path, from its start on, to `path`.  Returns their number. */
+/* Write the channels of a path to `path`, in the order in which packets use them.  Returns the number of channels. */
 static int32_t write_path(const fewest_job *job, int32_t last, int32_t *path)
 {
     int32_t length = 0, at;
@@ -97,13 +98,14 @@ static int32_t write_path(const fewest_job *job, int32_t last, int32_t *path)
     return length;
 }
 
-/* The best path found so far from any switch with a missing entry.  Its length is 0 if there is none. */
+/* The best path that has been found so far from any switch with a missing entry.  A length of 0 means that no path has
+ * been found. */
 typedef struct {
     int32_t changes, hops, length;
     int32_t *path;
 } found_path;
 
-/* Compare another complete path with the best path found so far, and keep the better one as the best. */
+/* Compare a complete path with the best path found so far, and replace the best path if the complete path is better. */
 static void offer_path(fewest_job *job, step end, found_path *best)
 {
     int32_t *path = job->path + job->given->switches;
@@ -121,8 +123,8 @@ static void offer_path(fewest_job *job, step end, found_path *best)
     *best = (found_path){end.changes, end.hops, length, best->path};
 }
 
-/* Extend a path by each channel out of the path's last switch s.  If the channel ends at a switch that has a path to
- * the target, the new path is complete. */
+/* Extend a path by each channel out of its last switch s.  A path is complete if its new channel leads to a switch that
+ * has a path to the target. */
 static void expand(fewest_job *job, int32_t s, int32_t changes, int32_t hops, found_path *best)
 {
     const missing_entries *given = job->given;
@@ -138,8 +140,9 @@ static void expand(fewest_job *job, int32_t s, int32_t changes, int32_t hops, fo
     }
 }
 
-/* Search for the best path from a switch with a missing entry to any switch that has a path to the target.  This is
- * Dijkstra's algorithm.  Paths are ordered by the number of changed entries, then by hops, then by channel numbers. */
+/* Search for the best path from a switch with a missing entry to any switch that has a path to the target (Dijkstra's
+ * algorithm).  Paths are compared by the number of changed entries.  Ties are decided by the number of hops, and
+ * further ties by the channel numbers. */
 static void search(fewest_job *job, int32_t root, found_path *best)
 {
     job->visit++;
@@ -158,8 +161,8 @@ static void search(fewest_job *job, int32_t root, found_path *best)
     }
 }
 
-/* Follow the entries from a switch up to a switch whose hops are known, and set the hops of all switches on the
- * path.  If the entries lead to no such switch, nothing is set. */
+/* Follow the entries from a switch to the next switch whose hops to the target are known.  Set the hops of all switches
+ * that were passed.  If the entries lead to no such switch, no hops are set. */
 static void walk(fewest_job *job, int32_t s)
 {
     int32_t length = 0;
@@ -173,8 +176,8 @@ static void walk(fewest_job *job, int32_t s)
         job->hops[job->path[--length]] = ++known;
 }
 
-/* Offer a switch s that has a path as a next hop to its neighbours with missing entries.  Each of these neighbours
- * records the channel to s if its path gets shorter. */
+/* Offer switch s, which has a path to the target, as next hop to its neighbours with missing entries.  A neighbour
+ * records its channel to s in `direct` if its path over s is shorter than its best path so far. */
 static void offer_switch(fewest_job *job, int32_t s)
 {
     const missing_entries *given = job->given;
@@ -187,7 +190,7 @@ static void offer_switch(fewest_job *job, int32_t s)
     }
 }
 
-/* Find the switches that have a path again after an entry was filled. */
+/* Set the hops of all switches that have a path to the target again since an entry was filled. */
 static void reconnect(fewest_job *job)
 {
     int32_t left = 0;
@@ -202,8 +205,8 @@ static void reconnect(fewest_job *job)
     job->cuts = left;
 }
 
-/* Choose the switch with a missing entry whose neighbour with a path is nearest to the target.  Returns the switch's
- * index in `root`, or NONE. */
+/* Choose, among all switches with a missing entry, the one that has the shortest path over a neighbour with a path.
+ * Returns the index of the chosen switch in `root`, or NONE if no neighbour of any such switch has a path. */
 static int32_t next_direct(const fewest_job *job)
 {
     int32_t best = NONE;
@@ -217,8 +220,8 @@ static int32_t next_direct(const fewest_job *job)
     return best;
 }
 
-/* Choose the missing entry to fill next, and write its path to job->path.  Returns the entry's index in `root`, or
- * NONE if no missing entry has a path. */
+/* Choose the missing entry that is filled next, and write the path that begins there to job->path.  Returns the index
+ * of the entry's switch in `root`, or NONE if no missing entry has a path. */
 static int32_t next_path(fewest_job *job, int32_t *length)
 {
     found_path best = {.path = job->path};
@@ -237,8 +240,8 @@ static int32_t next_path(fewest_job *job, int32_t *length)
     return NONE;
 }
 
-/* Begin the repair of a LID. Find the switches without a path, and for each missing entry the neighbours that have a
- * path. */
+/* Begin the repair of one LID. Find the switches without a path to the target.  Find for each missing entry the nearest
+ * neighbour that has a path. */
 static void begin(fewest_job *job, int32_t target, const uint8_t *missing, const uint8_t *entry)
 {
     const int32_t switches = job->given->switches;
@@ -266,7 +269,7 @@ static void begin(fewest_job *job, int32_t target, const uint8_t *missing, const
     }
 }
 
-/* Fill the missing entries of a LID one after the other, the best path first. */
+/* Fill the missing entries of one LID, in each step the entry with the best path. */
 static void fill(fewest_job *job, int32_t target, const uint8_t *missing, uint8_t *entry)
 {
     int32_t place, length;

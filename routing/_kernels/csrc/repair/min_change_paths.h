@@ -3,27 +3,27 @@
 
 #include <stdint.h>
 
-/* LFT columns with missing entries, one column for each LID. */
+/* LFT columns with missing entries: the fabric, and for each LID the switches whose entry is missing. */
 typedef struct {
     int32_t switches;
     int32_t channels;
-    int32_t columns;           /* N, number of columns (LIDs) */
-    const int32_t *first;      /* [S + 1]: first channel out of each switch */
+    int32_t columns;           /* N: number of columns, one for each LID to be repaired */
+    const int32_t *first;      /* [S + 1]: channels out of switch s are first[s] to first[s + 1] - 1 */
     const int32_t *src;        /* [C]: switch where each channel begins */
     const int32_t *dst;        /* [C]: switch where each channel ends */
     const uint8_t *port;       /* [C]: out-port of each channel */
     const int32_t *into;       /* [C]: channels sorted by dst */
     const int32_t *into_first; /* [S + 1]: index in `into` of the first channel that enters each switch */
-    const int32_t *at_port;    /* [S, 256]: channel out of each port, -1: none */
-    const int32_t *target;     /* [N]: switch that delivers each LID */
-    const uint8_t *missing;    /* [N, S]: whether the entry is missing */
+    const int32_t *at_port;    /* [S, 256]: channel that leaves by each port; -1: none */
+    const int32_t *target;     /* [N]: switch that delivers each LID (the target) */
+    const uint8_t *missing;    /* [N, S]: 1 if the switch's entry towards the LID is missing, else 0 */
 } missing_entries;
 
 /* Fill missing entries while changing as few other entries as possible.  A missing entry gets the path on which the
- * fewest entries change.  Among paths with equally many changes, the one with the fewest hops is taken; among these,
- * the one with the lowest channel numbers (in lexicographic order).  In each column, the switch with the best path by
- * these rules is filled next. entry: uint8 [N, S], out-ports; the filled entries are written to it.  An entry stays
- * missing if no path leads from its switch to the target. */
+ * fewest other entries change.  Among paths with equally many changes, the path with the fewest hops is taken.  Further
+ * ties are decided by the channel numbers, of which the lexicographically lowest are taken.  In each step, the missing
+ * entry with the best path by these rules is filled. entry: uint8 [N, S], out-ports; the filled entries are written to
+ * it.  An entry stays missing if no path leads from its switch to the target. */
 int ibn_repair_min_change_paths(const missing_entries *given, uint8_t *entry);
 
 #endif

@@ -1,11 +1,11 @@
-/* Find paths for disconnected switches: each takes the best path that closes no CDG cycle.  Terms: see
- * internal/repair_state.h. */
+/* Find paths for disconnected switches.  Each switch takes the best path that closes no CDG cycle.  The terms are
+ * explained in internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 enum { MORE_HOPS = 2 };
 
-/* Return the hops from a switch to the current LID, or -1 if it is cut off.  The hops of all switches on its path
- * are stored for later calls. */
+/* Return the hops from a switch to the current LID, or -1 if the switch is cut off from the LID. The hops of all
+ * switches on the path are stored in job->hops, for later calls. */
 int32_t ibn_repair_hops(repair_state *job, int32_t s)
 {
     int32_t at = s, count = 0, left = job->f->switches;
@@ -25,9 +25,8 @@ int32_t ibn_repair_hops(repair_state *job, int32_t s)
     return total;
 }
 
-/* Return whether path a is better than path b.  The preferred entry is the best.  Next come paths at most two hops
- * longer than the shortest path; among these, the path with the lower peak utilisation is better.  All other paths come
- * last; among these, the shorter path is better. */
+/* Return whether path a is better than path b.  The path of the preferred entry is best.  Second are paths with the
+ * flag `near`, ordered by their peak utilisation.  All other paths come last, ordered by their hops. */
 static bool is_better(const candidate *a, const candidate *b)
 {
     if (a->old != b->old)
@@ -41,7 +40,8 @@ static bool is_better(const candidate *a, const candidate *b)
     return a->peak != b->peak ? a->peak < b->peak : a->channel < b->channel;
 }
 
-/* Return the highest utilisation (load times inverse capacity) on the path that begins with channel c. */
+/* Return the highest utilisation (load times inverse capacity) of the channels on the path that begins with channel
+ * c. */
 static int64_t peak_along(const repair_state *job, int32_t c)
 {
     const repair_fabric *f = job->f;
@@ -54,7 +54,8 @@ static int64_t peak_along(const repair_state *job, int32_t c)
     return peak;
 }
 
-/* Set the flag `near` of the paths that are at most two hops longer than the shortest path. */
+/* Set the flag `near` of each path in job->candidates that is at most two hops longer than the shortest of these
+ * paths. */
 static void mark_near(repair_state *job, int32_t count)
 {
     int32_t least = INT32_MAX;
@@ -64,9 +65,8 @@ static void mark_near(repair_state *job, int32_t count)
         job->candidates[i].near = job->candidates[i].hops <= least + MORE_HOPS;
 }
 
-/* List the paths by which a switch can reach the current LID in exactly `level` hops, or in any number of hops if
- * `level` is 0.  Returns the number of paths.  *next receives the smallest number of hops above `level` of a path
- * that was left out. */
+/* List the paths by which switch u can reach the current LID in exactly `level` hops; 0: in any number of hops.  Longer
+ * paths are left out, and *next receives the hops of the shortest of these.  Returns the number of listed paths. */
 int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32_t *next)
 {
     const repair_fabric *f = job->f;
@@ -87,8 +87,8 @@ int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32
     return count;
 }
 
-/* Add flow to the channels of the path from a switch to the current LID, or up to a disconnected switch on this
- * path. */
+/* Add flow to the channels of the path from switch s to the current LID. If the path leads to a disconnected switch, it
+ * ends there. */
 void ibn_repair_add_flow(repair_state *job, int32_t s, int64_t flow)
 {
     while (s != job->target) {
@@ -100,8 +100,8 @@ void ibn_repair_add_flow(repair_state *job, int32_t s, int64_t flow)
     }
 }
 
-/* Give a disconnected switch the best of `count` candidate paths that closes no CDG cycle.  Returns whether there
- * was such a path. */
+/* Give disconnected switch u the best of the first `count` paths in job->candidates that closes no CDG cycle.  Returns
+ * whether such a path was found. */
 static bool take_best(repair_state *job, int32_t u, int32_t count)
 {
     for (; count > 0; count--) {
@@ -119,15 +119,15 @@ static bool take_best(repair_state *job, int32_t u, int32_t count)
     return false;
 }
 
-/* Mark the switches in job->queue as connected to the LID again. */
+/* Mark the switches in job->queue as no longer cut off from the current LID. */
 void ibn_repair_attach_subtree(repair_state *job)
 {
     for (int32_t i = 0; i < job->subtree_size; i++)
         job->cut_off[job->queue[i]] = 0;
 }
 
-/* Give a disconnected switch the best path that closes no CDG cycle, and add the flow of its subtree to the path's
- * channels.  Returns whether there was such a path. */
+/* Give disconnected switch u the best path that closes no CDG cycle, and add the flow of its subtree to the path's
+ * channels.  `level` and `next` are passed to ibn_repair_candidates.  Returns whether a path was found. */
 bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t *next)
 {
     if (!job->on_trial)
@@ -143,13 +143,13 @@ bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t
     return true;
 }
 
-/* Find paths for disconnected switches.  The shortest paths are tried first.  Returns the number of switches that are
- * still disconnected. */
+/* Find paths for the `count` disconnected switches in job->roots, shorter paths before longer paths.  Returns the
+ * number of switches that are still disconnected. */
 int32_t ibn_repair_attach_roots(repair_state *job, int32_t count)
 {
     int32_t level = 1, ignored = INT32_MAX;
-    /* A single disconnected switch competes with no other disconnected switch.  So it may take a path of any length at
-     * once. */
+    /* If only one switch is disconnected, no other switch can get a shorter path through it.  So paths of any length
+     * are tried at once. */
     if (count == 1)
         return !ibn_repair_attach_root(job, job->roots[0], 0, &ignored);
     while (count > 0 && level < INT32_MAX) {
@@ -157,15 +157,15 @@ int32_t ibn_repair_attach_roots(repair_state *job, int32_t count)
         for (int32_t i = 0; i < count; i++)
             if (!ibn_repair_attach_root(job, job->roots[i], level, &next))
                 job->roots[left++] = job->roots[i];
-        /* A switch that has just got a path can be the next hop of other disconnected switches, whose paths are one
-         * hop longer. */
+        /* Each switch that got a path can be the next hop of a disconnected switch, whose path is one hop longer.  So
+         * the length grows by one hop as long as switches get paths. */
         level = left < count ? level + 1 : next;
         count = left;
     }
     return count;
 }
 
-/* Mark a disconnected switch and its subtree as cut off from the LID. */
+/* Mark a disconnected switch and its subtree as cut off from the current LID. */
 void ibn_repair_detach(repair_state *job, int32_t root)
 {
     ibn_repair_collect_subtree(job, root);

@@ -1,12 +1,13 @@
 /* Move entries of complete LFTs off the channels with the highest utilisation: see repair.h.
  *
- * A MOVE gives one switch another next hop towards one LID.  The flow of all switches whose paths lead through it moves
- * with it.  A move is made only if its CDG edges keep the CDG of every VL acyclic.  The CDG edges of replaced entries
- * stay in the CDG, so that most mixtures of old and new entries are free of credit loops too.
+ * A MOVE gives one switch another next hop towards one LID. The flow of all switches whose paths lead through this
+ * switch moves with it.  A move is made only if the CDG of every VL stays acyclic with the CDG edges of the new path.
+ * The CDG edges of replaced entries stay in the CDG. Therefore most mixtures of old and new entries are free of credit
+ * loops too.
  *
- * The search is greedy.  It takes the channel with the highest utilisation, and lists the moves that take flow off it.
- * The moves that most reduce the objective are made first.  The objective is the sum, over all channels, of the squared
- * excess of the utilisation over the goal. */
+ * The search is greedy.  It takes the channel with the highest utilisation, and lists the moves that take flow off this
+ * channel.  The moves that most reduce the objective are made first.  The objective is the sum, over all channels, of
+ * the squared excess of the utilisation over the goal. */
 #include "repair/repair.h"
 #include "repair/internal/rebalance_search.h"
 
@@ -15,19 +16,20 @@
 
 enum { OK, NO_MEMORY };
 enum {
-    MORE_HOPS = 2, /* largest number of hops by which a new path may exceed the shortest path of the switch */
-    /* part of a channel's excess over the goal, in percent, that may stay before the search turns to other channels */
+    MORE_HOPS = 2, /* number of hops by which the new path of a switch may be longer than the switch's shortest path */
+    /* percentage of a channel's excess over the goal at which the search leaves the channel and goes on to other
+     * channels */
     KEEP = 70,
-    /* first attempt: limit of the number of LIDs whose moves are listed; the LIDs with the most flow on the channel are
+    /* limit of the LIDs whose moves are listed in the first attempt; the LIDs with the most flow on the channel are
      * taken */
     FEW_USERS = 24,
-    FEW_UPSTREAM = 6, /* first attempt: limit of the number of switches in each subtree whose moves are listed */
-    /* The second attempt is made if the first one finds no useful move.  MOST_USERS limits the number of LIDs, the next
-     * constant the number of switches. */
+    FEW_UPSTREAM = 6, /* limit of the switches in each subtree whose moves are listed in the first attempt */
+    /* The second attempt, after a first attempt without a useful move, lists moves of up to MOST_USERS LIDs and
+     * MOST_UPSTREAM switches. */
     MOST_USERS = 96,
     MOST_UPSTREAM = 24,
-    /* largest number of searches; each search after the first may change as many further entries as the search before
-     * has restored */
+    /* largest number of searches; each search after the first may change as many entries as the search before has
+     * restored */
     MOST_PASSES = 3,
     ROOM = MOST_USERS * MOST_UPSTREAM * 16,
 };
@@ -45,7 +47,7 @@ void ibn_repair_rebalance_collect(rebalance_search *look, int32_t s)
     look->work -= 4 * look->state->subtree_size;
 }
 
-/* Append a LID to the list of the LIDs that use a channel. */
+/* Append a LID to the list of the LIDs to which packets travel over channel c. */
 static void add_user(rebalance_search *look, int32_t c, int32_t lid)
 {
     user_list *list = &look->users[c];
@@ -62,21 +64,21 @@ static void add_user(rebalance_search *look, int32_t c, int32_t lid)
     list->user[list->count++] = (channel_user){lid, 0, -1, 0};
 }
 
-/* Order LIDs by flow, the largest flow first (comparison for qsort). */
+/* Compare two LIDs for qsort: the LID with the larger flow comes first. */
 static int by_flow(const void *one, const void *other)
 {
     const channel_user *a = one, *b = other;
     return a->flow != b->flow ? (a->flow > b->flow ? -1 : 1) : a->lid < b->lid ? -1 : a->lid > b->lid;
 }
 
-/* Order LIDs by hops, the nearest LID first (comparison for qsort). */
+/* Compare two LIDs for qsort: the LID at fewer hops comes first. */
 static int by_hops(const void *one, const void *other)
 {
     const channel_user *a = one, *b = other;
     return a->hops != b->hops ? (a->hops < b->hops ? -1 : 1) : a->lid < b->lid ? -1 : a->lid > b->lid;
 }
 
-/* Return the number of hops from a switch to a LID. */
+/* Return the number of hops from switch s to a LID. */
 static int32_t hops_to(rebalance_search *look, int32_t s, int32_t lid)
 {
     const repair_fabric *f = look->state->f;
@@ -92,8 +94,8 @@ static int32_t hops_to(rebalance_search *look, int32_t s, int32_t lid)
     return hops;
 }
 
-/* List the LIDs whose paths use a channel.  The LIDs with the fewest hops from the channel come first, because they
- * tend to have the most flow on it. */
+/* List the LIDs to which packets travel over channel c.  They are sorted by hops from the channel, because LIDs at few
+ * hops tend to have the most flow on the channel. */
 static void list_users(rebalance_search *look, int32_t c)
 {
     const repair_fabric *f = look->state->f;
@@ -110,8 +112,8 @@ static void list_users(rebalance_search *look, int32_t c)
     qsort(list->user, (size_t)list->count, sizeof *list->user, by_hops);
 }
 
-/* Compute the flow to each of up to `most` LIDs that use a channel.  These LIDs are moved to the front of the channel's
- * list, sorted by flow.  Returns their number. */
+/* Compute the flow on channel c for up to `most` of the LIDs in the channel's list.  These LIDs are moved to the front
+ * of the list, sorted by flow.  Returns the number of these LIDs. */
 static int32_t users_of(rebalance_search *look, int32_t c, int32_t most)
 {
     repair_state *state = look->state;
@@ -124,7 +126,7 @@ static int32_t users_of(rebalance_search *look, int32_t c, int32_t most)
     for (int32_t i = 0; i < list->count; i++) {
         channel_user user = list->user[i];
         if (row[user.lid] != f->port[c] || look->listed[user.lid] == c + 1)
-            continue; /* Skip the LID if its paths do not use the channel any more, or if it is listed twice. */
+            continue; /* A LID is skipped if packets to it no longer use the channel, or if it is listed twice. */
         look->listed[user.lid] = c + 1;
         if (known < most && user.version != look->version[user.lid]) {
             ibn_repair_rebalance_open_column(look, user.lid);
@@ -136,8 +138,8 @@ static int32_t users_of(rebalance_search *look, int32_t c, int32_t most)
         if (user.flow > 0 || user.version < 0)
             list->user[left++] = user;
         else
-            /* Forget that this LID was listed.  If a later move leads its paths over the channel again, the LID must be
-             * listed again. */
+            /* The LID leaves the list, so its mark is removed too.  If a later move brings paths to the LID over the
+             * channel again, it has to be listed again. */
             look->listed[user.lid] = 0;
     }
     for (int32_t i = 0; i < left; i++)
@@ -162,16 +164,17 @@ int32_t ibn_repair_rebalance_mark_path(rebalance_search *look, int32_t s)
     return hops;
 }
 
-/* Return the square of the excess of a channel's utilisation over the goal, after `flow` was added to its load. */
+/* Return the square of a channel's excess, that is, of its utilisation minus the goal, with `flow` added to its load.
+ * Below the goal the excess is 0. */
 static double excess(const rebalance_search *look, int32_t c, int64_t flow)
 {
     const double over = (double)((look->state->load[c] + flow) * look->state->f->inverse_capacity[c] - look->goal);
     return over > 0 ? over * over : 0;
 }
 
-/* Check the path of switch s over channel c to the current LID.  Returns its number of hops, or -1 if it is not
- * allowed.  It may have at most `most` hops, and must not return to s or use channel `off`.  With the moved flow,
- * none of its new channels may reach the present utilisation of channel `off`. */
+/* Return the hops of the path from switch s over channel c to the current LID, or -1 if the path is not allowed.  An
+ * allowed path has at most `most` hops, does not return to s, and does not use channel `off`.  With the moved flow, its
+ * channels that are not on the present path stay below the present utilisation of channel `off`. */
 static int32_t try_path(rebalance_search *look, int32_t s, int32_t c, int32_t off, int64_t flow, int32_t most)
 {
     repair_state *state = look->state;
@@ -190,8 +193,9 @@ static int32_t try_path(rebalance_search *look, int32_t s, int32_t c, int32_t of
     return -1;
 }
 
-/* Compute how much the objective decreases if a switch, whose present path is marked, takes channel c.  The
- * objective is the sum, over all channels, of the squared excess of the utilisation over the goal. */
+/* Return the amount by which the objective decreases if switch `at` takes channel c.  The caller has marked the
+ * switch's present path in old_path.  The objective is the sum, over all channels, of the squared excess of the
+ * utilisation over the goal. */
 static double gain_of(rebalance_search *look, int32_t at, int32_t c, int64_t flow)
 {
     repair_state *state = look->state;
@@ -201,7 +205,7 @@ static double gain_of(rebalance_search *look, int32_t at, int32_t c, int64_t flo
     for (;; c = ibn_repair_next_channel(state, f->dst[c])) {
         look->new_path[c] = look->new_stamp;
         if (look->old_path[c] == look->old_stamp)
-            break; /* From here on the old and the new path have the same channels. */
+            break; /* The old and the new path use equal channels from here on. */
         gain += excess(look, c, 0) - excess(look, c, flow);
         if (f->dst[c] == state->target)
             break;
@@ -215,7 +219,7 @@ static double gain_of(rebalance_search *look, int32_t at, int32_t c, int64_t flo
     return gain;
 }
 
-/* List the other next hops of a switch towards the current LID that take its flow off channel `off`. */
+/* List the moves of switch `at` towards the current LID that take its flow off channel `off`. */
 static void list_moves(rebalance_search *look, int32_t at, int32_t off, int64_t flow)
 {
     repair_state *state = look->state;
@@ -247,8 +251,8 @@ static void list_moves(rebalance_search *look, int32_t at, int32_t off, int64_t 
     look->move_count = left;
 }
 
-/* Compare two moves for qsort: moves that use up no budget of changed entries come first, then those that reduce the
- * objective most. */
+/* Compare two moves for qsort.  A move that leaves the budget of changed entries untouched comes before all others.
+ * Otherwise the move that reduces the objective more comes first. */
 static int by_gain(const void *one, const void *other)
 {
     const entry_move *a = one, *b = other;
@@ -261,8 +265,8 @@ static int by_gain(const void *one, const void *other)
     return a->at != b->at ? (a->at < b->at ? -1 : 1) : a->channel < b->channel ? -1 : a->channel > b->channel;
 }
 
-/* List the moves that take flow off channel c.  A move gives another next hop to the switch where c begins, or to a
- * switch upstream of that switch. */
+/* List the moves that take flow off channel c.  These are moves of the switch where channel c begins, and of switches
+ * upstream of this switch.  `users` limits the number of LIDs, `upstream` the number of switches for each LID. */
 static void collect_moves(rebalance_search *look, int32_t c, int32_t users, int32_t upstream)
 {
     repair_state *state = look->state;
@@ -271,8 +275,9 @@ static void collect_moves(rebalance_search *look, int32_t c, int32_t users, int3
     for (int32_t i = 0; i < known && look->work > 0; i++) {
         ibn_repair_rebalance_open_column(look, look->users[c].user[i].lid);
         ibn_repair_rebalance_collect(look, s);
-        /* Switches near the channel have the most flow on it, but may have no alternative: in a tree, only leaf
-         * switches can avoid a spine switch.  So the second attempt also tries switches farther upstream. */
+        /* Switches near the channel carry the most flow, but may have no other path.  In a tree, for instance, only
+         * leaf switches can avoid a given spine switch.  So the second attempt also lists moves of switches farther
+         * upstream. */
         const int32_t near = upstream < MOST_UPSTREAM ? MOST_UPSTREAM : INT32_MAX;
         int32_t with_moves = 0;
         for (int32_t k = 0; k < state->subtree_size && k < near && with_moves < upstream && look->work > 0; k++) {
@@ -284,8 +289,8 @@ static void collect_moves(rebalance_search *look, int32_t c, int32_t users, int3
     qsort(look->moves, (size_t)look->move_count, sizeof *look->moves, by_gain);
 }
 
-/* Add flow to the channels of a switch's path.  Also update the lists of LIDs by channel, and the list of channels
- * with a utilisation above the goal. */
+/* Add flow to the channels of the path of switch s.  Keep two lists up to date: the LIDs of each channel, and the
+ * channels with a utilisation above the goal. */
 static void add_flow(rebalance_search *look, int32_t s, int64_t flow)
 {
     repair_state *state = look->state;
@@ -311,7 +316,8 @@ void ibn_repair_rebalance_set_entry(rebalance_search *look, int32_t s, uint8_t p
     look->version[state->lid]++;
 }
 
-/* Make a move, if it still reduces the objective and closes no CDG cycle.  Returns whether it was made. */
+/* Make a move that takes flow off channel `off`, if the move still reduces the objective and closes no CDG cycle.
+ * Returns whether the move was made. */
 static bool make_move(rebalance_search *look, const entry_move *move, int32_t off)
 {
     repair_state *state = look->state;
@@ -336,11 +342,11 @@ static bool make_move(rebalance_search *look, const entry_move *move, int32_t of
     return true;
 }
 
-/* Move entries off channel c.  Returns whether any entry was moved. */
+/* Make moves that take flow off channel c.  Returns whether any move was made. */
 static bool relieve(rebalance_search *look, int32_t c)
 {
-    /* Only part of the excess is removed from this channel before the search turns to other channels, because these may
-     * have a utilisation as high. */
+    /* Only a part of the excess is removed from channel c, because other channels may then have the highest
+     * utilisation. */
     const int64_t over = ibn_repair_rebalance_utilisation(look, c) - look->goal,
                   enough = look->goal + over * KEEP / 100;
     bool helped = false;
@@ -353,7 +359,7 @@ static bool relieve(rebalance_search *look, int32_t c)
     return helped;
 }
 
-/* Return the channel with the highest utilisation above the goal, or -1 if there is none.  Channels that no move can
+/* Return the channel with the highest utilisation, or -1 if no channel is above the goal. Channels that no move can
  * relieve are left out. */
 static int32_t highest(rebalance_search *look)
 {
@@ -372,7 +378,7 @@ static int32_t highest(rebalance_search *look)
     return best;
 }
 
-/* Move entries off the channels above the goal, until no move helps or the work limit is reached. */
+/* Relieve the channels with a utilisation above the goal, until no move helps or the work limit is reached. */
 static void descend(rebalance_search *look)
 {
     int32_t c;
@@ -396,8 +402,8 @@ int64_t ibn_repair_rebalance_peak(const rebalance_search *look)
     return peak;
 }
 
-/* Move entries until no move helps, then restore entries whose move turned out to be needless.  If the budget was used
- * up, the search goes on with as many entries as were restored. */
+/* Make moves until none helps, and afterwards restore entries whose move turned out to be needless.  If the budget of
+ * changed entries was used up, search again with a budget of as many entries as were restored. */
 static void run(rebalance_search *look)
 {
     for (int32_t pass = 0; pass < MOST_PASSES && !look->failed; pass++) {

@@ -1,17 +1,19 @@
-/* Last means for LIDs that could not be repaired: remove unused CDG edges, so that more paths close no cycle, or
- * copy the LFT entries of another LID.  Terms: see internal/repair_state.h. */
+/* Last means for LIDs that could not be repaired.  One means is to remove unused CDG edges, so that more paths close no
+ * cycle.  The other means is to copy the LFT entries of another LID. The terms are explained in
+ * internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* BLOCK: number of LIDs that are compared together.  MOST_TRIALS: number of other LIDs whose entries are copied on
- * trial and completed by a repair. */
+/* BLOCK: number of LIDs that are compared in one step.
+ * MOST_TRIALS: number of other LIDs whose entries are copied on trial, with a repair of the entries that the copy
+ * leaves missing. */
 enum { BLOCK = 64, MOST_TRIALS = 16 };
 
-/* Return the VLs, as bits, on which some packet may use channel c and then channel `next`.  Only VLs in `required_vls`
- * are considered.  The result may contain VLs that no packet uses, because it includes the packets of sources whose
- * paths do not pass channel c.  But no VL in use is missing. */
+/* Return the VLs, as bits, on which some packet may use channel `next` directly after channel c.  Only VLs in
+ * `required_vls` are considered.  The result contains every VL on which packets do so.  It may contain further VLs,
+ * because sources whose paths do not use channel c are included. */
 static uint32_t taken_on(const repair_state *job, int32_t c, int32_t next, const uint16_t *by_lid,
                          uint32_t required_vls)
 {
@@ -29,8 +31,8 @@ static uint32_t taken_on(const repair_state *job, int32_t c, int32_t next, const
     return taken & required_vls;
 }
 
-/* Fill `by_lid` with the VLs of the packets to each LID, as bits.  If replies count, all VLs are set, because
- * replies use the SLs of other LIDs. */
+/* Fill `by_lid` with the VLs, as bits, of the packets to each LID. If replies count, all VLs are set, because a reply
+ * uses the SL of its request, which belongs to another LID. */
 static void vls_by_lid(const repair_state *job, uint16_t *by_lid)
 {
     const repair_fabric *f = job->f;
@@ -41,8 +43,8 @@ static void vls_by_lid(const repair_state *job, uint16_t *by_lid)
             by_lid[i] |= f->replies ? UINT16_MAX : f->vl_bit[job->sl[(int64_t)s * f->lids + i] & 15];
 }
 
-/* Remove the CDG edges that no path uses, on the VLs in `vls` (bits).  Edges that were known to close a cycle become
- * possible again, because the cycle may be gone.  Returns false if memory ran out. */
+/* Remove the CDG edges that no path uses, on each VL in the set `vls` (bits).  Edges that were known to close a cycle
+ * are no longer marked so, because the cycle may be gone.  Returns false if memory ran out. */
 static bool release(repair_state *job, uint32_t vls)
 {
     const repair_fabric *f = job->f;
@@ -65,8 +67,8 @@ static bool release(repair_state *job, uint32_t vls)
     return true;
 }
 
-/* Remove the CDG edges that no path uses, on all VLs that packets to the chosen LIDs use.  Returns false if memory
- * ran out. */
+/* Remove the CDG edges that no path uses, on each VL that packets to one of the chosen LIDs use.  Returns false if
+ * memory ran out. */
 bool ibn_repair_prune_columns(repair_state *job, const bool *chosen)
 {
     const repair_fabric *f = job->f;
@@ -78,8 +80,8 @@ bool ibn_repair_prune_columns(repair_state *job, const bool *chosen)
     return vls == 0 || release(job, vls);
 }
 
-/* Count the entries that would differ from the preferred ones if the current LID took the LFT entries of another
- * LID, the donor.  Returns -1 if entries of the donor are missing. */
+/* Count the entries that would differ from the preferred entries of the current LID if the entries of LID `donor` were
+ * copied to it.  Returns -1 if entries of the donor are missing. */
 static int32_t differences(const repair_state *job, int32_t donor)
 {
     const repair_fabric *f = job->f;
@@ -96,8 +98,8 @@ static int32_t differences(const repair_state *job, int32_t donor)
     return count;
 }
 
-/* Copy the LFT entries and SLs of another LID, the donor, to the current LID.  Afterwards the switch that delivers
- * the donor has a missing entry, unless it also delivers the current LID. */
+/* Copy the LFT entries and SLs of LID `donor` to the current LID. Afterwards the entry of the switch that delivers the
+ * donor is missing, unless this switch also delivers the current LID. */
 static void copy_paths(repair_state *job, int32_t donor)
 {
     const repair_fabric *f = job->f;
@@ -115,9 +117,9 @@ static void copy_paths(repair_state *job, int32_t donor)
         job->sl[job->lid] = job->sl[donor];
 }
 
-/* Fill the one entry that is missing after a donor's entries were copied: that of the switch that delivers the
- * donor.  The entry is channel `last` or, if `repairing`, any path that closes no CDG cycle.  If `last` is -1, no
- * entry is missing.  Returns whether no entry is missing any more. */
+/* Fill the entry of switch s that is missing after the entries of a donor were copied.  Switch s delivers the donor.
+ * The entry becomes channel `last`, or with `repairing` the first channel of any path that closes no CDG cycle.  If
+ * `last` is -1, no entry is missing.  Returns whether all entries are filled. */
 static bool lead_on(repair_state *job, int32_t s, int32_t last, bool repairing)
 {
     if (last < 0)
@@ -131,9 +133,9 @@ static bool lead_on(repair_state *job, int32_t s, int32_t last, bool repairing)
     return true;
 }
 
-/* Return whether the current LID may copy the entries of another LID, the donor.  If traffic between switches does
- * not count, the two LIDs must belong to two switches or to two end ports.  If replies count, the two LIDs must have
- * equal SLs; with SLs by source switch they must also be at one switch. */
+/* Return whether the traffic to the current LID may use copies of the entries of LID `donor`.  If traffic between
+ * switches does not count, both LIDs must belong to end ports, or both to switches.  If replies count, both LIDs must
+ * have equal SLs.  If SLs then also depend on the source switch, one switch must deliver both LIDs. */
 static bool is_as_free(const repair_state *job, int32_t donor)
 {
     const repair_fabric *f = job->f;
@@ -148,8 +150,8 @@ static bool is_as_free(const repair_state *job, int32_t donor)
     return true;
 }
 
-/* Return the channel from the switch that delivers the donor to the switch that delivers the current LID. -1: these
- * are one switch; -2: no such channel exists. */
+/* Return the channel from the switch that delivers LID `donor` to the switch that delivers the current LID. The result
+ * is -1 if one switch delivers both LIDs, and -2 if there is no such channel. */
 static int32_t last_channel(const repair_state *job, int32_t donor)
 {
     const repair_fabric *f = job->f;
@@ -162,7 +164,7 @@ static int32_t last_channel(const repair_state *job, int32_t donor)
     return -2;
 }
 
-/* Compare two donors (LIDs whose entries can be copied) for qsort: the one with fewer changed entries comes first. */
+/* Compare two donors for qsort: the donor with fewer changed entries comes first. */
 static int by_changes(const void *one, const void *other)
 {
     const donor_column *a = one, *b = other;
@@ -170,7 +172,8 @@ static int by_changes(const void *one, const void *other)
                                     : (a->lid > b->lid) - (a->lid < b->lid);
 }
 
-/* Copy the entries of the first donor that closes no CDG cycle.  Returns whether there is such a donor. */
+/* Copy the entries of the first of `count` donors that closes no CDG cycle.  With `repairing`, entries that the copy
+ * leaves missing may take any path.  Returns whether such a donor was found. */
 static bool take_first(repair_state *job, const donor_column *donors, int32_t count, bool repairing)
 {
     const uint8_t sl = job->f->sl_by_switch ? 0 : job->sl[job->lid];
@@ -185,9 +188,9 @@ static bool take_first(repair_state *job, const donor_column *donors, int32_t co
     return false;
 }
 
-/* Copy the LFT entries of another LID, delivered by the same switch or by a neighbour, to the current LID.  This adds
- * few CDG edges, because the copied paths use their edges already.  Donors that change the fewest entries are tried
- * first.  Returns whether entries were copied. */
+/* Copy the LFT entries of another LID (the donor) to the current LID. One switch delivers both LIDs, or two neighbours
+ * do.  The copy adds few CDG edges, because the CDG has the edges of the donor's paths already.  Donors that change
+ * fewer entries are tried earlier.  Returns whether entries were copied. */
 bool ibn_repair_copy_column(repair_state *job)
 {
     const repair_fabric *f = job->f;

@@ -9,7 +9,7 @@ enum { OK, NO_MEMORY };
 enum { KEEP_VALID, SKIP, PRUNE };
 enum { NOTHING_MISSING, REPAIRED, FAILED, COPIED };
 
-/* Add to `counts` the entries towards the current LID that were filled, and the valid entries that were changed. */
+/* Add to `counts` the number of filled entries and the number of changed valid entries towards the current LID. */
 static void count_changes(repair_state *job)
 {
     for (int32_t i = 0; i < job->saved_count; i++) {
@@ -19,13 +19,15 @@ static void count_changes(repair_state *job)
     }
 }
 
-/* Fill the missing entries towards a LID; if that fails, restore all its entries.  Returns REPAIRED or FAILED. */
+/* Fill the missing entries towards a LID. If this fails, restore all entries towards the LID. Returns REPAIRED or
+ * FAILED. */
 static uint8_t treat(repair_state *job, const int32_t *missing, int32_t count)
 {
     job->column++;
     job->saved_count = 0;
     job->search_budget = job->graph.visited + SEARCH_BUDGET;
-    /* If the repair of one LID at a switch fails, it fails in the same way for the other LIDs at this switch. */
+    /* If the repair fails for one LID of a switch, it would fail for the other LIDs of this switch too.  So these LIDs
+     * are not tried. */
     if (!job->given_up[job->target] && ibn_repair_fill_column(job, missing, count)) {
         count_changes(job);
         return REPAIRED;
@@ -35,8 +37,9 @@ static uint8_t treat(repair_state *job, const int32_t *missing, int32_t count)
     return FAILED;
 }
 
-/* List the switches with missing entries, sorted by LID.  The switches of one LID are at first[lid] to first[lid +
- * 1] - 1, in ascending order.  `first` is int32 [L + 1] and must be zero on entry.  Returns NULL if memory ran out. */
+/* List the switches whose entry towards a LID is missing, sorted by LID and in ascending order.  The switches for one
+ * LID have the indices first[lid] to first[lid + 1] - 1.  `first` is int32 [L + 1] and must be zero on entry.  Returns
+ * NULL if memory ran out. */
 static int32_t *find_missing(repair_state *job, int32_t *first)
 {
     const repair_fabric *f = job->f;
@@ -127,8 +130,8 @@ void ibn_repair_dispose(repair_state *job)
         free(all[i]);
 }
 
-/* Copy the allowed CDG edges from `dependencies` to the acyclic graph or, with `back`, from the graph to
- * `dependencies`. */
+/* Copy the allowed CDG edges from the array `dependencies` to the acyclic graph.  With `back`, copy from the graph to
+ * the array instead. */
 void ibn_repair_copy_masks(repair_state *job, uint16_t *dependencies, bool back)
 {
     const repair_fabric *f = job->f;
@@ -146,8 +149,8 @@ void ibn_repair_copy_masks(repair_state *job, uint16_t *dependencies, bool back)
     }
 }
 
-/* Subtract the flow of a disconnected switch's subtree from the channels of its previous path.  The path may include
- * channels of lost cables. */
+/* Subtract the flow of a disconnected switch's subtree from the channels of the switch's previous path.  This path may
+ * lead over channels of lost cables. */
 static void withdraw_flow(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;
@@ -162,8 +165,8 @@ static void withdraw_flow(repair_state *job, int32_t root)
     }
 }
 
-/* Subtract the flow of all disconnected switches and their subtrees from their previous paths.  This is done before
- * any entry is filled, so that candidates for new paths are compared by the flow that remains. */
+/* Subtract the flow of all subtrees of disconnected switches from their previous paths.  This happens before any entry
+ * is filled, so that new paths are compared by the flow that is really there. */
 static void withdraw_all(repair_state *job, const int32_t *first, const int32_t *missing)
 {
     for (int32_t lid = 0; lid < job->f->lids; lid++) {
@@ -176,7 +179,7 @@ static void withdraw_all(repair_state *job, const int32_t *first, const int32_t 
     }
 }
 
-/* Repair all LIDs except those to be skipped, and store the outcome of each. */
+/* Repair all LIDs that are not to be skipped, and store the outcome for each LID in `done`. */
 static void run(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
                 uint8_t *done)
 {
@@ -189,8 +192,8 @@ static void run(repair_state *job, const uint8_t *treatment, const int32_t *firs
     }
 }
 
-/* Fill all entries of a LID whose entries were removed.  If that fails, copy the entries of another LID.  Returns
- * REPAIRED, COPIED or FAILED. */
+/* Fill all entries towards a LID after all of them were removed.  If this fails, copy the entries of another LID.
+ * Returns REPAIRED, COPIED or FAILED. */
 static uint8_t rebuild_column(repair_state *job, const int32_t *missing, int32_t count)
 {
     job->column++;
@@ -206,8 +209,8 @@ static uint8_t rebuild_column(repair_state *job, const int32_t *missing, int32_t
     return done;
 }
 
-/* Remove the entries towards a LID at all switches that can reach it.  `missing` receives these switches.  Returns
- * their number. */
+/* Remove the entries towards a LID at all switches that can reach the LID. `missing` receives these switches.  Returns
+ * the number of these switches. */
 static int32_t empty_column(repair_state *job, int32_t lid, int32_t *missing)
 {
     const repair_fabric *f = job->f;
@@ -221,9 +224,9 @@ static int32_t empty_column(repair_state *job, int32_t lid, int32_t *missing)
     return count;
 }
 
-/* Repair all LIDs after removing unused CDG edges on the VLs of the LIDs marked PRUNE.  If the repair of a marked
- * LID fails, all its entries are removed.  After the last LID, unused edges are removed once more, and all entries
- * of the failed LIDs are filled. */
+/* Remove the unused CDG edges on the VLs of all LIDs marked PRUNE, and repair all LIDs.  A marked LID whose repair
+ * fails loses all its entries.  After the last LID, unused CDG edges are removed again, and the entries of the failed
+ * LIDs are computed from scratch. */
 static int run_pruned(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
                       uint8_t *done)
 {
@@ -248,8 +251,8 @@ static int run_pruned(repair_state *job, const uint8_t *treatment, const int32_t
     return ready ? OK : NO_MEMORY;
 }
 
-/* Repair all LIDs with an acyclic graph of the allowed CDG edges.  Afterwards the graph's edges and topological
- * orders are copied back to the arguments. */
+/* Repair all LIDs.  The acyclic graph of allowed CDG edges is built from the arguments before the repair.  The graph's
+ * edges and topological orders are copied back into the arguments after the repair. */
 static int run_in_order(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
                         uint16_t *dependencies, int32_t *order, uint8_t *done)
 {

@@ -1,22 +1,22 @@
-/* Restore the previous value of entries that were moved for balance, if the balance does not need the move.  Terms: see
- * internal/repair_state.h and rebalance.c. */
+/* Give moved LFT entries their value of the previous tables again, where the balance of the load does not need the
+ * move.  The terms are explained in internal/repair_state.h and rebalance.c. */
 #include "repair/internal/rebalance_search.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* An entry that differs from that of the previous tables. */
+/* An LFT entry that differs from the entry of the previous tables. */
 typedef struct {
-    int32_t lid, at; /* LID, and the switch of the entry */
-    int64_t flow;    /* flow on the path of the entry */
+    int32_t lid, at; /* lid, at: the entry is that of switch `at` towards this LID */
+    int64_t flow;    /* flow of all packets that use the entry */
 } moved_entry;
 
 typedef struct {
-    moved_entry *entry; /* [room] */
+    moved_entry *entry; /* [room] entries in the list */
     int32_t count, room;
 } entry_list;
 
-/* Order entries by their flow, the smallest first (comparison for qsort). */
+/* Compare two entries for qsort: the entry with the smaller flow comes first. */
 static int by_small_flow(const void *one, const void *other)
 {
     const moved_entry *a = one, *b = other;
@@ -25,7 +25,7 @@ static int by_small_flow(const void *one, const void *other)
     return a->lid != b->lid ? (a->lid < b->lid ? -1 : 1) : a->at < b->at ? -1 : a->at > b->at;
 }
 
-/* Append an entry to a growing list.  Returns whether there was memory for it. */
+/* Append an entry to a list, which grows as needed.  Returns false if memory ran out. */
 static bool append(entry_list *list, moved_entry entry)
 {
     if (list->count == list->room) {
@@ -40,8 +40,8 @@ static bool append(entry_list *list, moved_entry entry)
     return true;
 }
 
-/* List the entries that differ from the previous tables although the previous channel is alive, each with the flow on
- * its path.  Returns whether there was enough memory. */
+/* List the entries that differ from the previous tables although the channel of the previous entry is alive.  Each is
+ * listed with the flow that uses the entry.  Returns false if memory ran out. */
 static bool list_moved(rebalance_search *look, entry_list *list)
 {
     const repair_fabric *f = look->state->f;
@@ -62,8 +62,8 @@ static bool list_moved(rebalance_search *look, entry_list *list)
     return true;
 }
 
-/* Return whether the path of switch s over channel c to the current LID is free of loops, and the flow raises none of
- * its new channels above `most`. */
+/* Return whether the path of switch s over channel c to the current LID has no loop and enough capacity.  The flow must
+ * raise no channel above utilisation `most`, except channels that are also on the present path. */
 static bool has_room(rebalance_search *look, int32_t s, int32_t c, int64_t flow, int64_t most)
 {
     repair_state *state = look->state;
@@ -81,8 +81,8 @@ static bool has_room(rebalance_search *look, int32_t s, int32_t c, int64_t flow,
     return false;
 }
 
-/* Restore the previous value of an entry, if the previous path has room and closes no CDG cycle.  Returns whether the
- * entry was restored. */
+/* Give an entry its value of the previous tables again, if the previous path has enough capacity and closes no CDG
+ * cycle.  Returns whether this was done. */
 static bool restore(rebalance_search *look, const moved_entry *entry, int64_t most)
 {
     repair_state *state = look->state;

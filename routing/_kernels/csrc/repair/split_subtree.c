@@ -1,13 +1,16 @@
-/* Split the packets of a subtree over several VLs, such that each part moves to a VL on which it closes no CDG
- * cycle.  The subtree is a disconnected switch together with all switches whose paths lead through it. */
+/* Split the packets of a subtree over several VLs, such that the packets on each VL close no CDG cycle there.  The
+ * subtree consists of a disconnected switch and all switches whose paths lead through it. */
 #include "repair/internal/repair_state.h"
 
-/* Flags of a switch in `needs`.  BEHIND: packets from a switch upstream need another VL.  ITSELF: the switch's own
- * packets need another VL.  TAKEN: the CDG edge out of the switch's channel was just added. */
+/* Flags of a switch in job->needs.
+ *
+ * BEHIND: the switch forwards packets that need another VL.
+ * ITSELF: the switch's own packets need another VL.
+ * TAKEN: the CDG edge from the switch's channel to the next channel was just added to the VL that is being tried. */
 enum { BEHIND = 1, ITSELF = 2, TAKEN = 4 };
 
-/* Return the CDG edge at the i-th switch of the subtree: it leads from the switch's channel to the channel after it.
- * If the switch sends to the disconnected switch directly, the channel after it is c. */
+/* Return the CDG edge from the channel of the i-th switch in job->queue to the next channel on its path.  For a switch
+ * that sends directly to the disconnected switch, the next channel is c. */
 static acyclic_step turn_of(const repair_state *job, int32_t i, int32_t c)
 {
     const repair_fabric *f = job->f;
@@ -15,7 +18,7 @@ static acyclic_step turn_of(const repair_state *job, int32_t i, int32_t c)
     return (acyclic_step){e, job->graph.turn_first[e] + next - f->first[f->src[next]]};
 }
 
-/* Set the flags in `needs`: mark the switches whose packets need another VL, and all switches that forward these
+/* Set the flags in job->needs for all switches whose packets need another VL, and for all switches that forward these
  * packets.  Returns whether any packets need another VL. */
 static bool note_needs(repair_state *job)
 {
@@ -27,8 +30,8 @@ static bool note_needs(repair_state *job)
     return job->needs[0] != 0;
 }
 
-/* Remove CDG edges that were added to a VL for packets that did not move to this VL after all.  The first `had` entries
- * of the list `added` are kept. */
+/* Remove from VL `vl` the CDG edges that were added for packets which did not move to this VL after all.  The first
+ * `had` entries of job->added are kept. */
 static void clean(repair_state *job, int32_t c, int32_t vl, int32_t had)
 {
     const uint32_t bit = UINT32_C(1) << vl;
@@ -50,7 +53,7 @@ static void clean(repair_state *job, int32_t c, int32_t vl, int32_t had)
 }
 
 /* Move the packets of as many switches of the subtree as possible to VL `vl`, if the disconnected switch takes channel
- * c. Switches near the disconnected switch come first, because the packets of the other switches pass them. */
+ * c.  Switches near the disconnected switch are tried first, because they forward the packets of the other switches. */
 static void fill(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t had = job->added_count, count = ibn_repair_common_suffix(job, c, 0);
@@ -75,9 +78,9 @@ static void fill(repair_state *job, int32_t c, int32_t vl)
     clean(job, c, vl, had);
 }
 
-/* Split the subtree's packets on one VL over several VLs, if the disconnected switch takes channel c.  As many
- * packets as possible stay on their VL.  Returns whether all packets found a VL.  After the first VL that gets new
- * CDG edges, job->on_trial is set, because these edges may be removed again. */
+/* Split the subtree's packets on VL `vl` over several VLs, if the disconnected switch takes channel c.  As many packets
+ * as possible stay on VL `vl`.  Returns whether all packets found a VL. While the second and later VLs are tried,
+ * job->on_trial is set, because CDG edges may be removed again. */
 bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -97,9 +100,9 @@ bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl)
     return !another_pass || !note_needs(job);
 }
 
-/* Detach the switches of the subtree whose packets found no VL, together with the switches upstream of them.  The
- * detached switches become disconnected switches, which are repaired later.  Returns false if there are too many of
- * them, or if the packets of the disconnected switch itself found no VL. */
+/* Detach the switches whose packets found no VL from the subtree.  Switches upstream of a detached switch stay behind
+ * it.  The detached switches become disconnected switches, which are repaired later.  Returns false if too many
+ * switches would be detached, or if the disconnected switch's own packets found no VL. */
 bool ibn_repair_defer(repair_state *job)
 {
     const int32_t had = job->deferred_count;
@@ -125,8 +128,8 @@ bool ibn_repair_defer(repair_state *job)
     return true;
 }
 
-/* Undo detachments: restore the entries of detached switches, the last one first, until `had` detached switches are
- * left. */
+/* Undo detachments: restore the entries of detached switches, the most recent one first, until `had` detached switches
+ * remain. */
 void ibn_repair_recall_deferred(repair_state *job, int32_t had)
 {
     while (job->deferred_count > had) {

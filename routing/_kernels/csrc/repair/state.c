@@ -1,8 +1,9 @@
-/* Basic steps of the repair: save entries, list subtrees, and test CDG edges for cycles.  Terms: see
- * internal/repair_state.h. */
+/* Basic steps of the repair: save and restore entries, list subtrees, and test whether CDG edges close a cycle.  The
+ * terms are explained in internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
-/* Save the entry and SL of a switch towards the current LID, unless they are saved already. */
+/* Save the entry and the SL of a switch towards the current LID, unless they have been saved since the repair of this
+ * LID began. */
 void ibn_repair_save_entry(repair_state *job, int32_t s)
 {
     if (job->touched[s] == job->column)
@@ -12,7 +13,7 @@ void ibn_repair_save_entry(repair_state *job, int32_t s)
     job->kept[job->saved_count++] = (saved_entry){s, job->lft[at], job->f->sl_by_switch ? job->sl[at] : 0};
 }
 
-/* Set the entry of a switch towards the current LID, and save the previous entry. */
+/* Replace the entry of a switch towards the current LID by an out-port, and save the present entry. */
 void ibn_repair_set_entry(repair_state *job, int32_t s, uint8_t port)
 {
     ibn_repair_save_entry(job, s);
@@ -20,7 +21,7 @@ void ibn_repair_set_entry(repair_state *job, int32_t s, uint8_t port)
     job->taken[s].column = 0;
 }
 
-/* Restore all entries and SLs towards the current LID that were saved. */
+/* Restore all saved entries and SLs towards the current LID. */
 void ibn_repair_restore_column(repair_state *job)
 {
     for (int32_t i = 0; i < job->saved_count; i++) {
@@ -56,8 +57,8 @@ uint32_t ibn_repair_vls_of(const repair_state *job, int32_t s)
     return f->replies ? vls | vls_of_replies(job, s) : vls;
 }
 
-/* List in job->queue a switch and all switches whose paths lead through it.  Compute the VLs and the flow that each
- * of them sends and forwards. */
+/* List in job->queue switch `root` and all switches whose paths to the current LID lead through it.  Compute the VLs
+ * and the flow of the packets that each of these switches sends or forwards. */
 void ibn_repair_collect_subtree(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;
@@ -88,8 +89,8 @@ void ibn_repair_collect_subtree(repair_state *job, int32_t root)
     }
 }
 
-/* Append to `steps`, after its `count` edges, the CDG edges of the path from channel c to the current LID. Returns the
- * new number of edges. */
+/* Write the CDG edges of the path from channel c to the current LID to `steps`, from index `count` on.  Returns the
+ * index after the last edge. */
 int32_t ibn_repair_common_suffix(repair_state *job, int32_t c, int32_t count)
 {
     const repair_fabric *f = job->f;
@@ -101,7 +102,7 @@ int32_t ibn_repair_common_suffix(repair_state *job, int32_t c, int32_t count)
     return count;
 }
 
-/* Remove the CDG edges that the last attempt to find a path added. */
+/* Remove the CDG edges that were added in the last attempt to find a path. */
 void ibn_repair_undo(repair_state *job)
 {
     while (job->added_count > 0) {
@@ -110,9 +111,9 @@ void ibn_repair_undo(repair_state *job)
     }
 }
 
-/* Record a CDG edge that closes a cycle together with edges that may be removed again.  Once those edges are removed,
- * the recorded edge has to be tested again.  If there is no room for the record, the edge is not marked as blocked
- * (known to close a cycle). */
+/* Record a blocked CDG edge, that is, an edge known to close a cycle, if edges of the cycle may be removed again.
+ * After their removal, the recorded edge has to be tested again.  If the record is full, the edge is not blocked at
+ * all. */
 static void note_blocked(repair_state *job, int32_t dependency, int32_t vl)
 {
     if (!job->on_trial)
@@ -123,7 +124,7 @@ static void note_blocked(repair_state *job, int32_t dependency, int32_t vl)
         job->graph.blocked[dependency] &= ~(UINT32_C(1) << vl);
 }
 
-/* Forget that the recorded CDG edges close a cycle, because edges of the cycle were removed.  The first `had`
+/* Unblock the recorded CDG edges, because edges of the cycles that they would close have been removed.  The first `had`
  * records are kept. */
 void ibn_repair_unblock(repair_state *job, int32_t had)
 {
@@ -133,8 +134,8 @@ void ibn_repair_unblock(repair_state *job, int32_t had)
     }
 }
 
-/* Return whether a CDG edge alone closes a cycle; if so, mark it as blocked.  The search proceeds alternately from both
- * ends of the edge, so it finds most cycles with little work. */
+/* Return whether a CDG edge alone closes a cycle on a VL. If so, record the edge as blocked.  The search proceeds from
+ * both ends of the edge in turn, and so finds most cycles with little work. */
 static bool closes_cycle(repair_state *job, acyclic_step step, int32_t vl)
 {
     const int32_t s = job->f->dst[step.channel],
@@ -146,8 +147,8 @@ static bool closes_cycle(repair_state *job, acyclic_step step, int32_t vl)
     return true;
 }
 
-/* Add the first `count` edges of `steps` to the CDG of a VL, if all of them follow its topological order as it is.
- * Returns whether they were added. */
+/* Add the first `count` edges of `steps` to the CDG of a VL, if all of them follow the present topological order.
+ * Returns whether the edges were added. */
 static bool add_monotone(repair_state *job, int32_t count, int32_t vl)
 {
     const int32_t *place = job->graph.place[vl], *turn_first = job->graph.turn_first, *first = job->f->first;
@@ -168,8 +169,8 @@ static bool add_monotone(repair_state *job, int32_t count, int32_t vl)
     return true;
 }
 
-/* Add the first `count` edges of `steps` to the CDG of a VL, unless they would close a cycle.  Returns whether they
- * were added. */
+/* Add the first `count` edges of `steps` to the CDG of a VL, unless they would close a cycle.  Returns whether the
+ * edges were added. */
 bool ibn_repair_fits(repair_state *job, int32_t count, int32_t vl)
 {
     const uint32_t bit = UINT32_C(1) << vl;

@@ -1,57 +1,63 @@
-/* State of the local search for better balance, shared by rebalance.c and restore_entries.c. */
+/* State of the search that moves LFT entries to balance the load, shared by rebalance.c and restore_entries.c. */
 #ifndef IBNUE_REBALANCE_SEARCH_H
 #define IBNUE_REBALANCE_SEARCH_H
 
 #include "repair/internal/repair_state.h"
 
-enum { SPENT, WORK, MOVES }; /* indices of `counts`, see ibn_repair_rebalance */
+enum { SPENT, WORK, MOVES }; /* indices of the array `counts`, which is described at ibn_repair_rebalance in repair.h */
 
-/* A LID whose paths use a channel. */
+/* A LID to which some packets travel over a given channel. */
 typedef struct {
     int32_t lid;
-    int32_t hops; /* hops from the channel to the LID, as computed when the LID was listed */
-    /* number of changed entries towards the LID at the time when `flow` was computed; -1: `flow` is not yet computed */
+    int32_t hops; /* hops from the channel's first switch to the LID, as computed when the LID was listed */
+    /* value of `version` in rebalance_search for the LID when `flow` was computed; -1: `flow` has not been computed */
     int32_t version;
-    int64_t flow; /* flow to the LID on the channel */
+    int64_t flow; /* flow to the LID on the channel, as of `version` */
 } channel_user;
 
 typedef struct {
-    channel_user *user; /* [room]: LIDs whose paths use the channel */
+    channel_user *user; /* [room]: LIDs to which packets travel over the channel */
     int32_t count, room;
 } user_list;
 
 typedef struct {
-    /* lid, at, channel: by this move, switch `at` sends packets to the LID over this channel */
+    /* lid, at, channel: the move gives switch `at` this channel as next hop towards this LID */
     int32_t lid, at, channel;
-    int32_t hops; /* length of the new path, in hops */
-    /* decrease of the objective, which is the sum of the squared excess of the utilisation over the goal */
+    int32_t hops; /* hops of the switch's path after the move */
+    /* amount by which the move lowers the objective; the objective is the sum, over all channels, of the squared excess
+     * of the utilisation over the goal */
     double gain;
-    bool costs; /* whether the move changes an entry that equals the entry of the previous tables */
+    /* whether the move counts against the budget, because the switch's entry is still that of the previous tables */
+    bool costs;
 } entry_move;
 
 typedef struct {
-    repair_state *state; /* state of the repair kernel, with the tables */
-    int64_t goal;        /* utilisation up to which a channel may stay loaded */
-    int64_t budget;      /* number of further entries that may differ from the previous tables */
-    int64_t work;        /* remaining work limit, in hops followed and channels visited */
-    int64_t *counts;     /* [3]: further entries that differ from the previous tables; steps of work; moves */
-    int32_t *version;    /* [L]: number of entries towards each LID that this kernel has changed so far */
-    user_list *users;    /* [C]: LIDs whose paths use each channel; the list is empty (room 0) until it is needed */
-    /* [L]: 1 + the last channel in whose list the LID was found; it detects LIDs that are listed twice */
+    repair_state *state; /* state of the repair kernel, which includes the LFTs and the CDG of each VL */
+    int64_t goal;        /* utilisation (load times inverse capacity) up to which a channel is not relieved */
+    int64_t budget;      /* number of further entries that may become different from the previous tables */
+    /* remaining work limit: hops that may be followed along paths, plus channels that cycle searches may visit */
+    int64_t work;
+    /* [3]: further entries that differ from the previous tables; work done, in the unit of `work`; number of moves */
+    int64_t *counts;
+    int32_t *version; /* [L]: number of entries towards each LID that have been changed so far */
+    /* [C]: for each channel, the LIDs to which packets travel over the channel; a list with `room` 0 has not been
+     * filled yet */
+    user_list *users;
+    /* [L]: 1 + number of the last channel in whose list each LID was seen, so that a LID is not listed twice */
     int32_t *listed;
-    /* old_path, new_path: [C], marks of the channels on a switch's present path, and on a new path that is compared
-     * with it */
+    /* old_path: [C], old_stamp if the channel is on the present path of the switch that a move would change
+     * new_path: [C], new_stamp if the channel is on the path after the move */
     uint32_t *old_path, *new_path;
     uint32_t old_stamp, new_stamp;
     uint8_t *is_near_peak,
-        /* [C]: whether a channel is listed in `near_peak`, and whether it is given up because no move takes flow off
-         * it */
+        /* is_near_peak: [C], whether the channel is listed in `near_peak`
+         * given_up: [C], whether the channel is left out because no move takes flow off it */
         *given_up;
-    /* near_peak: [C], channels with a utilisation above the goal; near_peak_count: their number */
+    /* near_peak: [C], channels with a utilisation above the goal; near_peak_count: number of these channels */
     int32_t *near_peak, near_peak_count;
-    entry_move *moves; /* [ROOM] moves that take flow off the current channel */
+    entry_move *moves; /* [ROOM] possible moves that take flow off the channel that is being relieved */
     int32_t move_count;
-    bool failed; /* set when memory is exhausted */
+    bool failed; /* whether memory ran out */
 } rebalance_search;
 
 /* Return the utilisation of a channel: load times inverse capacity. */
@@ -60,26 +66,26 @@ static inline int64_t ibn_repair_rebalance_utilisation(const rebalance_search *l
     return look->state->load[c] * look->state->f->inverse_capacity[c];
 }
 
-/* Make a LID the current LID, for which moves are searched next. */
+/* Make `lid` the current LID of the repair state, before moves of entries towards this LID are searched or made. */
 void ibn_repair_rebalance_open_column(rebalance_search *look, int32_t lid);
 
-/* List in state->queue a switch and all switches whose paths lead through it.  The number of listed switches is
- * subtracted from the work limit. */
+/* List in state->queue switch s and all switches whose paths to the current LID lead through s.  The work limit is
+ * lowered in proportion to the number of listed switches. */
 void ibn_repair_rebalance_collect(rebalance_search *look, int32_t s);
 
-/* Mark the channels of the present path from a switch to the current LID.  Returns the number of hops, or -1 if the
- * LID is not reached. */
+/* Mark in old_path the channels of the present path from switch s to the current LID. Returns the number of hops, or -1
+ * if the path does not reach the LID. */
 int32_t ibn_repair_rebalance_mark_path(rebalance_search *look, int32_t s);
 
-/* Replace the entry of a switch towards the current LID, and move the flow of its subtree to the new path.  The subtree
- * must be listed in state->queue. */
+/* Replace the entry of switch s towards the current LID, and move the flow of the subtree of s to the new path.  The
+ * caller has listed the subtree in state->queue. */
 void ibn_repair_rebalance_set_entry(rebalance_search *look, int32_t s, uint8_t port);
 
-/* Return the highest utilisation of any channel; if it is below the goal, return the goal. */
+/* Return the highest utilisation of all channels, or the goal if all utilisations are below the goal. */
 int64_t ibn_repair_rebalance_peak(const rebalance_search *look);
 
-/* Restore the previous value of entries, if that raises no channel above the highest utilisation.  Returns the number
- * of restored entries. */
+/* Give moved entries their values of the previous tables again, where this raises no channel above the present highest
+ * utilisation.  Returns the number of restored entries. */
 int32_t ibn_repair_rebalance_restore_entries(rebalance_search *look);
 
 #endif
