@@ -12,9 +12,9 @@ typedef struct {
     int32_t *fault;
 } job;
 
-/* Follow a packet to its LID, and return whether it uses channels in strictly increasing order.  If not, `fault`
- * receives LID, SL, channel and VL of the violation.  The walk also ends on a forwarding loop, because positions
- * cannot increase for ever. */
+/* Follow a packet to its LID, and return whether the packet uses channels in strictly increasing order.  If not,
+ * `fault` receives the LID, the SL, and the channel and VL at which the order is violated.  The function also ends if
+ * the packet circulates, because the positions of the channels cannot increase for ever. */
 static bool follows_order(const certificate_tables *t, int32_t s, int32_t in, int32_t lid, int32_t sl, int32_t *fault)
 {
     int64_t last = INT64_MIN;

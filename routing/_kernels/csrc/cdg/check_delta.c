@@ -1,5 +1,5 @@
-/* Prove changed tables by checking only what has changed: see check_delta.h.  This file shares no code with the repair
- * of tables, so it also finds errors of the repair code. */
+/* Prove changed tables by checking only the packets that the change affects: see check_delta.h.  This file shares no
+ * code with the repair of tables, and so also finds errors of the repair. */
 #include "cdg/check_delta.h"
 
 #include <stdbool.h>
@@ -7,12 +7,13 @@
 #include <string.h>
 
 enum { OK, NO_MEMORY };
-/* Indices of the array `counts`, described at ibn_cdg_check_delta (check_delta.h). */
+/* Indices of the array `counts`, which is described at ibn_cdg_check_delta in check_delta.h. */
 enum { WALKED, LOST, NOT_INCREASING, COUNTS };
 enum { BLOCK = 64, MOST_HOPS = 254, NO_PORT = 255 };
 
 typedef struct {
-    /* at: switch of the changed entry; moved: whether the LFT entry itself has changed, 0: only the SL has changed */
+    /* at: switch of the changed entry
+     * moved: 1: the LFT entry has changed; 0: only the SL has changed */
     int32_t at, moved;
 } change;
 
@@ -21,12 +22,13 @@ typedef struct {
     uint16_t *dependencies;
     uint8_t *hops;
     int64_t *counts;
-    /* [S] number of the last column or search that visited each switch */
+    /* queue: [S] switches whose packets are affected
+     * seen: [S] value of `stamp` when each switch was last visited */
     int32_t *queue, *seen;
-    int32_t stamp; /* number of the current column or search */
+    int32_t stamp; /* number of the present LFT column or search, for comparison with the elements of `seen` */
 } job_t;
 
-/* Return the VLs of the packets that enter at a switch towards a LID, as bits. */
+/* Return the VLs, as bits, of the packets that enter the fabric at switch s towards a LID. */
 static uint32_t vls_of(const delta_tables *t, int32_t s, int32_t lid)
 {
     const bool to_switch = t->endports_only && t->lid_port[lid] == 0;
@@ -42,8 +44,8 @@ static uint32_t vls_of(const delta_tables *t, int32_t s, int32_t lid)
     return vl_mask;
 }
 
-/* Record the dependency of channel `before` (-1: none) on channel c.  Returns whether c comes later than `before` in
- * the topological order of every VL in `vl_mask` (bits). */
+/* Record the dependency of channel `before` on channel c on each VL in `vl_mask` (bits); -1: channel c is the first
+ * channel of the path.  Returns whether c comes later than `before` in the topological orders of all these VLs. */
 static bool follows_order(job_t *job, uint32_t vl_mask, int32_t before, int32_t c)
 {
     const delta_tables *t = job->t;
@@ -60,8 +62,9 @@ static bool follows_order(job_t *job, uint32_t vl_mask, int32_t before, int32_t 
     return true;
 }
 
-/* Follow the packets from a switch to a LID, and check that they arrive and use channels in topological order.
- * Stores the hops of the switches on the route.  Packets that do not arrive, or that violate the order, are counted. */
+/* Follow the packets from switch s to a LID, and check that they arrive and use channels in topological order.  Store
+ * the hops from switch s, or 255 if the check fails.  Count the packets that were followed and the packets that
+ * failed. */
 static void walk(job_t *job, int32_t s, int32_t lid)
 {
     const delta_tables *t = job->t;
@@ -81,8 +84,8 @@ static void walk(job_t *job, int32_t s, int32_t lid)
     job->hops[(int64_t)s * t->lids + lid] = (uint8_t)(!good ? 255 : hops > MOST_HOPS ? MOST_HOPS : hops);
 }
 
-/* Append a switch to the queue, and all switches whose routes to the LID lead through this switch.  Switches that are
- * in the queue already are not appended again.  Returns the new tail of the queue. */
+/* Append switch s to the queue, together with all switches whose routes to the LID lead through s.  Switches that are
+ * in the queue already are left out.  Returns the new length of the queue. */
 static int32_t queue_behind(job_t *job, int32_t s, int32_t lid, int32_t tail)
 {
     const delta_tables *t = job->t;
@@ -103,8 +106,8 @@ static int32_t queue_behind(job_t *job, int32_t s, int32_t lid, int32_t tail)
     return tail;
 }
 
-/* Check all packets to a LID whose route or SL has changed.  The route of a packet has changed if it leads through a
- * changed LFT entry. */
+/* Check all packets to a LID whose route or SL has changed.  `changes` lists the changed entries towards the LID.  The
+ * route of a packet has changed if it leads through the switch of a changed LFT entry. */
 static void check_column(job_t *job, int32_t lid, const change *changes, int32_t count)
 {
     int32_t tail = 0;
@@ -121,15 +124,15 @@ static void check_column(job_t *job, int32_t lid, const change *changes, int32_t
         walk(job, job->queue[i], lid);
 }
 
-/* Return whether an entry has changed.  A missing entry counts as changed, so that its packets are followed and
- * found lost. */
+/* Return whether an LFT entry has changed.  A missing entry always counts as changed, so that the check finds that its
+ * packets do not arrive. */
 static bool has_moved(const delta_tables *t, int64_t at)
 {
     return t->lft[at] != t->was[at] || t->lft[at] == NO_PORT;
 }
 
-/* Compare the new and the old LFT row of a switch.  The first pass (changes = NULL) counts the changes of each LID,
- * the second pass stores them.  Returns whether the rows differ. */
+/* Compare the new and the old LFT entries and SLs of switch s.  If `changes` is NULL, the changes are counted by LID in
+ * `first`.  Otherwise the changes are stored in `changes`.  Returns whether any entry or SL has changed. */
 static bool compare_rows(const delta_tables *t, int32_t s, int32_t *first, change *changes)
 {
     const int64_t row = (int64_t)s * t->lids, sl_row = t->sl_by_switch ? row : 0;
@@ -156,7 +159,7 @@ static bool compare_rows(const delta_tables *t, int32_t s, int32_t *first, chang
 /* List the changed entries and SLs, sorted by LID.  Returns NULL if memory is exhausted.
  *
  * first: [L + 2], must be zero on entry, receives the index of each LID's first change.
- * seen: [S], scratch that is zero afterwards. */
+ * seen: [S], scratch, which is set to zero in the end. */
 static change *find_changes(const delta_tables *t, int32_t *first, int32_t *seen)
 {
     for (int32_t s = 0; s < t->switches; s++)
@@ -190,8 +193,8 @@ int64_t ibn_cdg_dependencies_against(int32_t channels, int32_t vls, const int32_
     return count;
 }
 
-/* Return whether packets to a LID use a VL at a switch.  These are the packets that enter the fabric at the switch and
- * the packets that the switch forwards. */
+/* Return whether packets to a LID leave switch s on VL `vl`.  The packets that enter the fabric at the switch and the
+ * packets that the switch forwards are considered. */
 static bool uses_vl(job_t *job, int32_t s, int32_t lid, int32_t vl)
 {
     job->stamp++;
@@ -202,7 +205,7 @@ static bool uses_vl(job_t *job, int32_t s, int32_t lid, int32_t vl)
     return false;
 }
 
-/* Return whether the packets to any LID use channel c on a VL, and channel `next` directly after it. */
+/* Return whether any packet uses channel c on VL `vl`, and channel `next` directly after c. */
 static bool is_taken(job_t *job, int32_t c, int32_t next, int32_t vl)
 {
     const delta_tables *t = job->t;
@@ -214,8 +217,8 @@ static bool is_taken(job_t *job, int32_t c, int32_t next, int32_t vl)
     return false;
 }
 
-/* Go through the recorded dependencies that violate the topological order.  A dependency that packets still have is
- * counted.  All others are removed from the record. */
+/* Examine the recorded dependencies that violate the topological order.  If some packet still has such a dependency,
+ * the dependency is counted.  Otherwise the dependency is removed from the record. */
 static void recheck_turns(job_t *job)
 {
     const delta_tables *t = job->t;

@@ -3,18 +3,19 @@
 
 #include <stdint.h>
 
-/* Input of a check of changed tables: the new tables, the previous tables, and the topological order to be checked.  A
- * dependency of channel c is on a channel out of switch dst[c]; for the k-th of these channels it has index slot[c] + k
- * in arrays [slots]. */
+/* Input of a check of changed tables: the new tables, the previous tables, and the topological orders to be checked.  A
+ * dependency of channel c is on a channel out of switch dst[c].  The dependency on the k-th channel out of this switch
+ * has index slot[c] + k in arrays [slots]. */
 typedef struct {
     int32_t switches;
     int32_t lids;
     int32_t channels;
-    int32_t vls;                  /* V: number of VLs */
-    int32_t sl_by_switch;         /* whether sl and sl_was are [S, L], by source switch; otherwise they are [L] */
-    int32_t replies;              /* whether replies are checked too */
-    int32_t endports_only;        /* whether switch-to-switch traffic is left out */
-    int32_t known_increasing;     /* whether the caller knows that all previous dependencies follow the order */
+    int32_t vls;           /* V: number of VLs */
+    int32_t sl_by_switch;  /* shape of sl and sl_was; 1: [S, L], by source switch and LID; 0: [L], by LID */
+    int32_t replies;       /* whether replies are checked too */
+    int32_t endports_only; /* whether packets from switches without end ports to LIDs of switches are left out */
+    /* whether the caller knows already that the dependencies of the previous tables follow the topological orders */
+    int32_t known_increasing;
     const int32_t *first;         /* [S + 1]: first channel out of each switch */
     const int32_t *src;           /* [C]: switch where each channel begins */
     const int32_t *dst;           /* [C]: switch where each channel ends */
@@ -26,30 +27,37 @@ typedef struct {
     const int32_t *lid_switch;    /* [L]: switch that delivers each LID, -1: none */
     const uint8_t *lid_port;      /* [L]: port by which that switch delivers each LID, 0: the LID is the switch's own */
     const int32_t *lids_at_first; /* [S + 1]: index of each switch's first LID in lids_at */
-    const int32_t *lids_at;       /* LIDs sorted by the switch that delivers them */
+    const int32_t *lids_at;       /* all LIDs, sorted by the switch that delivers them */
     const uint8_t *has_endport;   /* [S]: whether a CA or router is attached to the switch */
-    const uint16_t *vl_bit;       /* [16]: 1 << VL of each SL */
-    const uint8_t *lft;           /* [S, L]: new out-port of each switch towards each LID */
-    /* [S, L]: previous out-port of each switch towards each LID, 255 where that entry is no longer valid */
+    /* [16]: for each SL a set with one bit: the VL of the SL; 0: packets with this SL are dropped */
+    const uint16_t *vl_bit;
+    const uint8_t *lft; /* [S, L]: new out-port of each switch towards each LID */
+    /* [S, L]: previous out-port of each switch towards each LID, 255 if the previous entry is no longer valid */
     const uint8_t *was;
     const uint8_t *sl;     /* new SLs, [S, L] or [L]: see sl_by_switch */
-    const uint8_t *sl_was; /* previous SLs, in the shape of `sl` */
+    const uint8_t *sl_was; /* previous SLs, in the shape of the array `sl` */
     const int32_t *order;  /* [V, C]: position of each channel in the topological order of each VL */
 } delta_tables;
 
-/* Check the packets whose route or VL has changed: each must arrive and use channels in increasing order.  Unless
- * known_increasing is set, check also that the dependencies of all other packets follow the order.
+/* Check the packets whose route or VL has changed.  Each of these packets must arrive, and must use channels in
+ * topological order.  Unless known_increasing is set, also check that the dependencies of all other packets follow the
+ * order.
  *
- * dependencies: uint16 [slots], VLs, as bits, on which packets may have each dependency.  On entry the array has the
- * dependencies of unchanged packets.  The dependencies of changed packets are added.
- * hops: uint8 [S, L], hops of the previous tables; updated for changed packets.
- * counts: int64 [3]: packets followed; packets that do not arrive or violate the order; previous dependencies that
- * violate the order. */
+ * dependencies: uint16 [slots], VLs, as bits, on which packets may have each dependency.  On entry, the array contains
+ * the dependencies of unchanged packets.  The dependencies of changed packets are added.
+ * hops: uint8 [S, L], hops between switches by the previous tables; updated for changed packets, 255 if the packet
+ * fails the check.
+ * counts: int64 [3], output: packets followed; packets that do not arrive or violate the order; previous dependencies
+ * that violate the order.
+ *
+ * Returns 0, or 1 if memory is exhausted. */
 int ibn_cdg_check_delta(const delta_tables *tables, uint16_t *dependencies, uint8_t *hops, int64_t *counts);
 
-/* Return the number of dependencies that violate a topological order, each counted once for every VL.
+/* Return the number of dependencies that violate the topological orders.  A dependency is counted once for each VL on
+ * which it violates the order.
  *
- * dependencies: uint16 [slots], VLs on which each dependency may occur, as bits; order: int32 [vls, C], positions. */
+ * dependencies: uint16 [slots], VLs, as bits, on which each dependency may occur.
+ * order: int32 [vls, C], position of each channel in the topological order of each VL. */
 int64_t ibn_cdg_dependencies_against(int32_t channels, int32_t vls, const int32_t *first, const int32_t *dst,
                                      const int32_t *slot, const uint16_t *dependencies, const int32_t *order);
 

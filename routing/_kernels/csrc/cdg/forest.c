@@ -24,8 +24,8 @@ int ibn_cdg_forest_prepare(cdg_forest *f, const cdg_tables *tables)
     size_t size = (size_t)tables->switches + 2;
     memset(f, 0, sizeof *f);
     f->t = tables;
-    /* Each row has an odd number of cache lines.  So the rows of a block are spread over all sets of the cache, and do
-     * not evict each other. */
+    /* The length of a row is an odd number of cache lines.  Therefore the rows of a block are spread over all sets of
+     * the cache, and do not evict each other. */
     f->stride = (int64_t)(((size + 63) / 64 | 1) * 64);
     f->number = malloc(BLOCK * f->stride);
     f->far = malloc(BLOCK * f->stride);
@@ -46,8 +46,8 @@ void ibn_cdg_forest_dispose(cdg_forest *f)
     free(f->hop);
 }
 
-/* Read the LFT entries towards up to 64 LIDs, `lid` to `lid` + `count` - 1, and store them by LID: one row for each
- * LID. */
+/* Read the LFT entries of all switches towards LIDs `lid` to `lid` + `count` - 1 (at most 64).  Store the entries as
+ * one row for each LID, which holds the channel numbers of all switches. */
 void ibn_cdg_forest_load(cdg_forest *f, int32_t lid, int32_t count)
 {
     const cdg_tables *t = f->t;
@@ -60,7 +60,8 @@ void ibn_cdg_forest_load(cdg_forest *f, int32_t lid, int32_t count)
     }
 }
 
-/* Count the switches whose packets to a LID are not delivered, separately for each reason. */
+/* Count the switches whose packets to a LID are not delivered, by the reason: dropped in the LID's connected part, sent
+ * from another part, or caught in a forwarding loop. */
 static void count_lost(cdg_forest *f, int32_t lid)
 {
     const cdg_tables *t = f->t;
@@ -71,8 +72,8 @@ static void count_lost(cdg_forest *f, int32_t lid)
     }
 }
 
-/* Count the hops from every switch to the LID. A switch is processed after the next switch on its route, so the hops of
- * that next switch are known. */
+/* Compute the hops from every switch to the LID, which is the i-th LID of its block.  Switches near the LID are visited
+ * first.  So the hops of a switch's next switch are known when the switch is visited. */
 static void count_hops(cdg_forest *f, int32_t lid, int32_t i)
 {
     const int32_t switches = f->t->switches;
@@ -97,9 +98,9 @@ static void count_hops(cdg_forest *f, int32_t lid, int32_t i)
         count_lost(f, lid);
 }
 
-/* Find the routes to one LID, the i-th LID of its block.  Afterwards, each switch in the queue comes after all switches
- * upstream of it (Kahn's algorithm, from the leaves of the forest on).  Switches on a forwarding loop are not
- * queued. */
+/* Find the routes to one LID, which is the i-th LID of its block.  Sort the switches in `queue` such that each switch
+ * comes after all switches upstream of it (Kahn's algorithm).  Switches on a forwarding loop are left out of the
+ * queue. */
 void ibn_cdg_forest_grow(cdg_forest *f, int32_t lid, int32_t i)
 {
     const cdg_tables *t = f->t;
@@ -133,7 +134,7 @@ void ibn_cdg_forest_grow(cdg_forest *f, int32_t lid, int32_t i)
     count_hops(f, lid, i);
 }
 
-/* Copy the hops of a block of LIDs to the table with a row for each switch. */
+/* Copy the hops of a block of LIDs to the array `hops`, in which each switch has a row. */
 void ibn_cdg_forest_store(cdg_forest *f, int32_t lid, int32_t count, uint8_t *hops)
 {
     for (int32_t s = 0; s < f->t->switches; s++) {

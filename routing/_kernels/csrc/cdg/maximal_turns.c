@@ -1,10 +1,10 @@
-/* Select a set of CDG edges (turns) without a cycle, to which no further edge can be added without a cycle.  The edges
- * of `sequence` are tried one after the other; an edge is added unless it closes a cycle with the edges added before
- * it.
+/* Select a set of CDG edges (turns) without a cycle, such that each further edge would close a cycle.  The edges of
+ * `sequence` are tried one after the other.  An edge is selected unless it closes a cycle with the edges selected
+ * before.
  *
- * sequence: int32 [count], numbers of edges; all other edges stay forbidden.
- * order: int32 [C], initial order of the channels, which changes only the run time, or NULL.
- * allowed: uint8 [edges], 1 for the edges that were added. */
+ * sequence: int32 [count], numbers of edges; edges that are not in `sequence` are not selected.
+ * order: int32 [C], initial order of the channels, or NULL; the order changes only the run time.
+ * allowed: uint8 [edges], output: 1 for the selected edges. */
 #include "cdg/maximal_turns.h"
 
 #include <stdlib.h>

@@ -3,51 +3,57 @@
 
 #include <stdint.h>
 
-/* Forwarding tables, and for each switch and LID the group of channels by which a packet may leave the switch.
+/* Forwarding tables, and port groups for adaptive routing.  A port group is the set of channels by which a packet to a
+ * given target may leave a given switch.  The targets are some of the LIDs.
  *
- * The targets are some of the LIDs.  A set of channels is a row of `row` bytes: channel c is bit c % 8 of byte c / 8.
- * Channels out of switch s are first[s] .. first[s + 1] - 1. */
+ * A set of channels is stored in `row` bytes: channel c is bit c % 8 of byte c / 8.  The channels out of switch s are
+ * first[s] to first[s + 1] - 1. */
 typedef struct {
     int32_t switches;
     int32_t channels;
     int32_t lids;
     int32_t targets;
-    int32_t grown;             /* number of targets whose groups are enlarged; these are the first ones in `target` */
+    int32_t grown; /* number of targets whose port groups are enlarged; they are the first elements of `target` */
     int32_t vls;
-    int32_t row;               /* number of bytes of a set of channels */
-    /* 1: a packet may have to wait for any one channel of its group; 0: it always waits for the channel of the tables
-     * too, and takes the first channel that has room */
+    int32_t row;               /* number of bytes in which a set of channels is stored */
+    /* 1: a packet chooses one channel of its port group and waits for this channel alone. 0: a packet takes the first
+     * channel of its port group that has room, and the channel of the tables is always one of them */
     int32_t commit;
     const int32_t *first;      /* [S + 1]: first channel out of each switch */
     const int32_t *src;        /* [C]: switch where each channel begins */
     const int32_t *dst;        /* [C]: switch where each channel ends */
-    const int32_t *into;       /* [C]: channels, sorted by the switch where they end */
+    const int32_t *into;       /* [C]: channels, sorted by the switch that they enter */
     const int32_t *into_first; /* [S + 1]: index in `into` of the first channel into each switch */
-    const int32_t *at_port;    /* [S, 256]: channel that leaves by each port, or -1 */
+    const int32_t *at_port;    /* [S, 256]: channel that leaves by each port, -1: none */
     const int32_t *edge_first; /* [C]: number of the first CDG edge of each channel (routing/edges.py) */
-    const int32_t *lid_switch; /* [L]: switch that delivers each LID, or -1 */
+    const int32_t *lid_switch; /* [L]: switch that delivers each LID, -1: none */
     const uint8_t *lft;        /* [S, L]: out-port of each switch towards each LID */
     const int32_t *target;     /* [targets]: LID of each target */
-    const uint16_t *enter;     /* [targets, S]: VLs of the packets to each target that enter at each switch, as bits */
+    /* [targets, S]: VLs, as bits, of the packets to each target that enter the fabric at each switch */
+    const uint16_t *enter;
 } ibn_port_groups;
 
-/* Enlarge the groups of targets, one after the other, by all channels that close no dependency cycle with the groups so
- * far.
+/* Enlarge the port groups of targets, one target after the other.  A port group receives each channel that closes no
+ * dependency cycle with the port groups so far.
  *
  * order: int32 [vls, C], a topological order of the tables' dependencies on each VL.
- * member: uint8 [targets, row], zeroed by the caller; receives the union of each target's groups as a set of channels.
+ * member: uint8 [targets, row], zeroed by the caller; receives for each target the set of all channels in its port
+ * groups.
+ *
  * Returns 0, or 1 if memory has run out. */
 int ibn_cdg_grow_port_groups(const ibn_port_groups *groups, const int32_t *order, uint8_t *member);
 
 /* Collect the dependencies of packets that follow port groups.  The function shares no code with the computation of the
- * groups.
+ * port groups.
  *
- * member: uint8 [targets, row], the union of each target's groups as a set of channels.
- * masks: uint16 [edges], VLs on which each CDG edge is used, as bits; the caller zeroes the array.
- * counts: int64 [6], summed over the groups of switches where packets arrive: groups; channels in groups; groups of two
- * channels or more; empty groups (pairs of switch and target); groups without the channel of the tables; targets for
- * which packets can circulate.
- * first: int32 [2], target and switch of the first fault (one of the last three counts), or -1.
+ * member: uint8 [targets, row], for each target the set of all channels in its port groups.
+ * masks: uint16 [edges], zeroed by the caller; receives the VLs, as bits, on which each CDG edge is used.
+ * counts: int64 [6], output, summed over targets and the switches where packets arrive: port groups; channels in port
+ * groups; port groups of two channels or more; empty port groups; port groups without the channel of the tables;
+ * targets for which packets can circulate.
+ * first: int32 [2], output: target and switch of the first fault, or -1.  A fault is counted in one of the last three
+ * elements of `counts`.
+ *
  * Returns 0, or 1 if memory has run out. */
 int ibn_cdg_trace_port_groups(const ibn_port_groups *groups, const uint8_t *member, uint16_t *masks, int64_t *counts,
                               int32_t *first);

@@ -1,8 +1,7 @@
-/* Port groups for adaptive routing: enlarge the groups while the dependencies stay acyclic.
- *
- * Each group begins with the channel of the tables.  A channel is a candidate if it leads to a switch that has fewer
- * hops to the target by the tables.  So every hop leads nearer, whichever channels packets take.  A candidate joins its
- * group if all dependencies that it adds fit into the acyclic graphs of their VLs. */
+/* Compute port groups for adaptive routing: enlarge each group while the dependencies stay acyclic.  Each group begins
+ * with the channel of the tables.  A channel is a candidate for a group if it leads to a switch with fewer hops to the
+ * target by the tables.  So every hop leads nearer to the target, whichever channels packets take.  A candidate joins
+ * its group if all dependencies that it adds fit into the acyclic graphs of their VLs. */
 #include "cdg/port_groups.h"
 
 #include <stdlib.h>
@@ -15,16 +14,16 @@ enum { NONE = -1, UNKNOWN = -2 };
 typedef struct {
     const ibn_port_groups *g;
     acyclic graph;
-    int32_t *next;       /* [S]: channel of the tables towards the target, or NONE */
-    int32_t *hops;       /* [S]: hops to the target by the tables, or NONE */
-    int32_t *sorted;     /* [S]: switches that have a path to the target, sorted by hops */
+    int32_t *next;       /* [S]: channel of the tables towards the current target, or NONE */
+    int32_t *hops;       /* [S]: hops to the current target by the tables, or NONE */
+    int32_t *sorted;     /* [S]: switches that have a path to the current target, sorted by hops */
     int32_t routed;      /* number of switches in `sorted` */
     int32_t *count;      /* [S + 1]: scratch of the sort */
     int32_t *stack;      /* [S]: switches to visit */
-    uint32_t *seen;      /* [S]: number of the last search that visited each switch */
-    uint32_t stamp;      /* number of the current search */
-    uint16_t *flow;      /* [S]: VLs of the packets to the target that pass each switch, as bits */
-    uint8_t *member;     /* [row]: channels in groups of the target */
+    uint32_t *seen;      /* [S]: value of `stamp` when each switch was last visited */
+    uint32_t stamp;      /* number of the present search, for comparison with the elements of `seen` */
+    uint16_t *flow;      /* [S]: VLs, as bits, of the packets to the current target that pass each switch */
+    uint8_t *member;     /* [row]: set of all channels in port groups of the current target */
     acyclic_step *steps; /* [edges]: dependencies that a candidate adds on one VL */
     int32_t added;       /* number of dependencies in `steps` */
 } grower;
@@ -69,8 +68,8 @@ static void dispose(grower *w)
     free(w->steps);
 }
 
-/* Count the hops from every switch to the target.  A switch whose path does not end at the target has no hop count
- * (NONE). */
+/* Compute the hops from every switch to the current target, which is at switch `goal`.  A switch whose path does not
+ * end at the target gets NONE. */
 static void count_hops(grower *w, int32_t goal)
 {
     const ibn_port_groups *g = w->g;
@@ -106,7 +105,7 @@ static void sort_by_hops(grower *w)
             w->sorted[w->count[w->hops[s]]++] = s;
 }
 
-/* Read the tables of one target: next channels, hops, and the VLs of the packets that pass each switch. */
+/* Read the LFT column of a target: the next channels, the hops, and the VLs of the packets that pass each switch. */
 static void load_target(grower *w, int32_t t, uint8_t *member)
 {
     const ibn_port_groups *g = w->g;
@@ -129,8 +128,8 @@ static int32_t edge(const grower *w, int32_t c, int32_t following)
     return w->graph.turn_first[c] + following - w->g->first[w->g->dst[c]];
 }
 
-/* Add the dependencies of the current target's LFT column to the acyclic graphs.  The initial topological orders allow
- * them. */
+/* Add the dependencies of the current target's LFT column to the acyclic graphs of their VLs.  They fit, because the
+ * caller has passed a topological order of all dependencies of the tables. */
 static void use_tables(grower *w)
 {
     for (int32_t i = 1; i < w->routed; i++) {
@@ -143,8 +142,8 @@ static void use_tables(grower *w)
     }
 }
 
-/* List in `steps` the dependency of channel c on a channel that may follow, unless the graph has this dependency
- * already.  Returns 0 if the dependency is known to close a cycle. */
+/* Append to `steps` the dependency of channel c on channel `following`, unless the graph of the VL has this dependency
+ * already.  Returns 0 if the dependency is known to close a cycle, otherwise 1. */
 static int need(grower *w, int32_t vl, int32_t c, int32_t following)
 {
     const int32_t dependency = edge(w, c, following);
@@ -155,8 +154,9 @@ static int need(grower *w, int32_t vl, int32_t c, int32_t following)
     return 1;
 }
 
-/* List in `steps` the dependencies of channel c on the channels of the next switch's group; with `commit` 0, only on
- * the channel of the tables.  Returns 0 if one of them is known to close a cycle. */
+/* Append to `steps` the dependencies of channel c on the channels in the port group of the next switch.  With `commit`
+ * 0, only the dependency on the channel of the tables is appended.  Returns 0 if some dependency is known to close a
+ * cycle, otherwise 1. */
 static int need_after(grower *w, int32_t vl, int32_t c)
 {
     const ibn_port_groups *g = w->g;
@@ -179,11 +179,11 @@ static void visit(grower *w, int32_t s, int32_t *top)
     }
 }
 
-/* List in `steps` the dependencies that candidate c of switch s adds on a VL.  Returns 0 if one of them is known to
- * close a cycle.
+/* List in `steps` the dependencies on one VL that arise if channel c joins the port group of switch s.  Returns 0 if
+ * some dependency is known to close a cycle, otherwise 1.
  *
- * Over channel c, packets on the VL may reach switches where no packet on this VL arrived before.  The dependencies of
- * their further paths are listed too. */
+ * Over channel c, packets on the VL may reach switches where no packet on this VL has arrived so far.  The dependencies
+ * of these packets on their further paths are listed too. */
 static int collect(grower *w, int32_t vl, int32_t s, int32_t c)
 {
     const ibn_port_groups *g = w->g;
@@ -213,8 +213,8 @@ static int collect(grower *w, int32_t vl, int32_t s, int32_t c)
     return 1;
 }
 
-/* Record that packets to the target pass a switch on further VLs.  These packets also pass all switches that can be
- * reached from that switch, so the further VLs are recorded there too. */
+/* Record in `flow` that packets to the target pass a switch on further VLs.  These packets may also pass all switches
+ * that the port groups reach from there, so the VLs are recorded for these switches too. */
 static void spread(grower *w, int32_t from, uint16_t vls)
 {
     const ibn_port_groups *g = w->g;
@@ -233,9 +233,9 @@ static void spread(grower *w, int32_t from, uint16_t vls)
     }
 }
 
-/* Add candidate c to the group of switch s if its dependencies fit on every VL.  If they do not fit on a VL, the
- * candidate is rejected.  Its dependencies are not removed from the graphs of the VLs that were tried before.  The only
- * effect is that these graphs allow fewer further dependencies. */
+/* Add channel c to the port group of switch s if the dependencies that arise fit on every VL in use.  If they do not
+ * fit on some VL, the channel does not join.  Its dependencies on VLs that were tried before are not removed.  They do
+ * no harm, except that fewer channels may join later. */
 static void join(grower *w, int32_t s, int32_t c)
 {
     for (int32_t vl = 0; vl < w->g->vls; vl++)
@@ -246,7 +246,7 @@ static void join(grower *w, int32_t s, int32_t c)
     spread(w, w->g->dst[c], w->flow[s]);
 }
 
-/* Enlarge the groups of one target, from the switches near to the target to those far away. */
+/* Enlarge the port groups of one target, at the switches near the target before those farther away. */
 static void enlarge(grower *w, int32_t t)
 {
     const ibn_port_groups *g = w->g;

@@ -1,7 +1,6 @@
-/* Port groups for adaptive routing: collect the dependencies of packets that follow given groups.
- *
- * This file shares no code with the computation of groups.  For each target, the channels of all groups must form no
- * cycle, so that packets cannot circulate.  Packets are then followed in a topological order of the switches. */
+/* Collect the dependencies of packets that follow given port groups (for adaptive routing).  This file shares no code
+ * with the computation of the port groups.  For each target, the channels of all port groups must form no cycle, so
+ * that packets cannot circulate.  Packets are followed in a topological order of the switches. */
 #include "cdg/port_groups.h"
 
 #include <stdlib.h>
@@ -11,14 +10,14 @@ enum { GROUPS, MEMBERS, CHOICES, DEAD_ENDS, WITHOUT_TABLE, CIRCULATING };
 
 typedef struct {
     const ibn_port_groups *g;
-    const uint8_t *member; /* [row]: channels in groups of the target */
-    /* [S]: number of channels into each switch that belong to a group, and whose packets have not been followed yet */
+    const uint8_t *member; /* [row]: set of all channels in port groups of the current target */
+    /* [S]: number of channels into each switch that belong to a port group and have not been followed yet */
     int32_t *missing;
-    int32_t *queue;  /* [S]: switches in topological order */
-    uint16_t *flow;  /* [S]: VLs of the packets to the target that pass each switch, as bits */
-    uint16_t *masks; /* [edges]: VLs on which each CDG edge is used, as bits */
-    int64_t *counts; /* see port_groups.h */
-    int32_t *first;  /* see port_groups.h */
+    int32_t *queue;  /* [S]: switches in topological order, each after all switches that may send to it */
+    uint16_t *flow;  /* [S]: VLs, as bits, of the packets to the current target that pass each switch */
+    uint16_t *masks; /* [edges]: VLs, as bits, on which each CDG edge is used */
+    int64_t *counts; /* statistics, described at ibn_cdg_trace_port_groups in port_groups.h */
+    int32_t *first;  /* target and switch of the first fault, described at ibn_cdg_trace_port_groups in port_groups.h */
 } tracer;
 
 static int in_group(const tracer *w, int32_t c)
@@ -35,8 +34,8 @@ static void fault(tracer *w, int kind, int32_t t, int32_t s)
     w->counts[kind]++;
 }
 
-/* Record the dependencies, on `vls`, of channel c on the channels of the next switch's group; with `commit` 0, only on
- * the channel of the tables. */
+/* Record the dependencies of channel c on the channels in the port group of the next switch, on the VLs in `vls`
+ * (bits).  With `commit` 0, only the dependency on the channel of the tables is recorded. */
 static void follow(tracer *w, int32_t c, uint16_t vls, int32_t goal, int32_t lid)
 {
     const ibn_port_groups *g = w->g;
@@ -47,8 +46,8 @@ static void follow(tracer *w, int32_t c, uint16_t vls, int32_t goal, int32_t lid
             w->masks[g->edge_first[c] + n - g->first[s]] |= vls;
 }
 
-/* Visit a switch for which the VLs of all arriving packets are known: count its group, and follow the packets over each
- * channel of the group. */
+/* Visit a switch for which the VLs of all arriving packets are known.  Count the port group of the switch, and follow
+ * the packets over each channel of the group. */
 static void pass(tracer *w, int32_t t, int32_t s, int32_t *tail)
 {
     const ibn_port_groups *g = w->g;

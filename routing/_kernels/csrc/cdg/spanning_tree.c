@@ -1,5 +1,5 @@
-/* Compute a spanning tree for multicast packets.  The dependencies of multicast packets on the tree close no cycle
- * with those of unicast packets. */
+/* Compute a spanning tree for multicast packets, such that their dependencies close no cycle with the dependencies of
+ * unicast packets. */
 #include "cdg/spanning_tree.h"
 
 #include <stdlib.h>
@@ -9,13 +9,13 @@
 /* The spanning tree, to which links are added one by one. */
 typedef struct {
     const cdg_unicast *unicast;
-    /* acyclic graph of the dependencies of unicast packets, and of multicast packets on the tree so far; it has one
-     * VL, VL 0 */
+    /* acyclic graph with one VL (VL 0), which has the dependencies of unicast packets, and of multicast packets on the
+     * tree so far */
     acyclic graph;
-    acyclic_step *steps; /* [2 C + 2]: dependencies that the next link would add */
-    int32_t *links;      /* [C]: by switch s, from index first[s] on, the channels out of s whose link is in the tree */
-    int32_t *linked;     /* [S]: number of channels of each switch in `links` */
-    int32_t *queue;      /* [S]: switches in the order in which the tree reached them */
+    acyclic_step *steps; /* [2 C + 2]: dependencies that arise if the next link is added */
+    int32_t *links;      /* [C]: channels whose link is in the tree; those out of switch s begin at index first[s] */
+    int32_t *linked;     /* [S]: number of channels out of each switch in `links` */
+    int32_t *queue;      /* [S]: switches in the order in which they were added to the tree */
 } growth;
 
 static int32_t number_of(const growth *tree, int32_t channel, int32_t next)
@@ -23,8 +23,8 @@ static int32_t number_of(const growth *tree, int32_t channel, int32_t next)
     return tree->graph.turn_first[channel] + next - tree->unicast->first[tree->unicast->dst[channel]];
 }
 
-/* Add the link of channel `c` to the tree, unless its dependencies close a cycle.  The link reaches a new switch.
- * Returns whether it was added. */
+/* Add the link of channel c, which leads to a new switch, to the tree unless its dependencies close a cycle.  Returns
+ * whether the link was added. */
 static int add_link(growth *tree, int32_t c)
 {
     const cdg_unicast *net = tree->unicast;
@@ -42,7 +42,7 @@ static int add_link(growth *tree, int32_t c)
     return 1;
 }
 
-/* Grow the tree breadth first, so that it stays shallow.  Returns the number of switches that it reaches. */
+/* Grow the tree breadth first, so that it stays shallow.  Returns the number of switches in the tree. */
 static int32_t grow(growth *tree, int32_t root, int32_t *up)
 {
     const cdg_unicast *net = tree->unicast;
@@ -63,7 +63,8 @@ static int32_t grow(growth *tree, int32_t root, int32_t *up)
     return tail;
 }
 
-/* Fill the graph with the dependencies of the unicast packets.  Returns 1 if memory is exhausted. */
+/* Fill the acyclic graph with the dependencies of the unicast packets.  Returns 1 if memory is exhausted, otherwise
+ * 0. */
 static int prepare(growth *tree, const acyclic_net *net)
 {
     const cdg_unicast *unicast = tree->unicast;

@@ -14,7 +14,8 @@ enum { BLOCK = 64, MAX_THREADS = 64 };
 
 typedef struct {
     const cdg_tables *t;
-    /* [S, S]: by switches d and s, the VLs, as bits, of replies from switch s to any LID at switch d */
+    /* [S, S]: by switches d and s, the VLs, as bits, of the replies that switch s sends to requests from any LID at
+     * switch d */
     uint16_t *reply;
     /* [S]: VLs, as bits, of the requests to the LIDs that each switch delivers; used only if the SL depends on the
      * destination LID alone */
@@ -26,12 +27,14 @@ typedef struct {
 typedef struct {
     job *j;
     cdg_forest f;
-    uint32_t *deps; /* [2, slots]: VLs, as bits, of the dependencies found by this thread */
-    uint32_t *dep;  /* [slots]: the row of `deps` that receives the dependencies of the current LID */
-    int64_t sls;    /* SLs in use, as bits */
+    /* [2, slots]: dependencies found by this thread, each with its VLs as bits; rows as for `dep` of ibn_cdg_trace */
+    uint32_t *deps;
+    uint32_t *dep; /* [slots]: the row of `deps` for the kind of the current LID */
+    int64_t sls;   /* SLs in use, as bits */
     int code;
-    uint32_t *mask; /* [BLOCK, stride]: VLs of the packets that enter at each switch, for each LID of the block */
-    uint32_t *flow; /* [S + 2]: VLs of the packets that pass each switch, as bits */
+    /* [BLOCK, stride]: by LID of the block and switch, the VLs, as bits, of the packets that enter at the switch */
+    uint32_t *mask;
+    uint32_t *flow; /* [S + 2]: VLs, as bits, of the packets to the current LID that pass each switch */
 } worker;
 
 static bool prepare(worker *w)
@@ -51,7 +54,7 @@ static void dispose(worker *w)
     free(w->flow);
 }
 
-/* Fill `mask` with the VLs of the requests that enter at each switch, for a block of LIDs.  This variant is for SLs
+/* Fill `mask` with the VLs of the requests that enter at each switch for each LID of a block.  This function is for SLs
  * that depend on the source switch. */
 static void load_masks_by_switch(worker *w, int32_t lid, int32_t count)
 {
@@ -69,8 +72,8 @@ static void load_masks_by_switch(worker *w, int32_t lid, int32_t count)
     w->sls |= used;
 }
 
-/* Fill `mask` with the VLs of the requests and replies that enter at each switch, for a block of LIDs.  This variant
- * is for SLs that depend on the source LID. */
+/* Fill `mask` with the VLs of the requests and replies that enter at each switch for each LID of a block.  This
+ * function is for SLs that depend on the source LID. */
 static void load_masks_by_lid(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
@@ -99,8 +102,8 @@ static void load_masks_by_lid(worker *w, int32_t lid, int32_t count)
     w->sls |= used;
 }
 
-/* Fill `flow` with the VLs of the packets that enter at each switch towards a LID.  Low 16 bits: VLs of requests;
- * high 16 bits: VLs of requests and replies. */
+/* Fill `flow` with the VLs, as bits, of the packets that enter at each switch towards a LID.  The low 16 bits have the
+ * VLs of requests, the high 16 bits those of requests and replies. */
 static void enter_traffic(worker *w, int32_t lid, int32_t i)
 {
     const cdg_tables *t = w->j->t;
@@ -120,8 +123,8 @@ static void enter_traffic(worker *w, int32_t lid, int32_t i)
     w->flow[switches] = w->flow[switches + 1] = 0;
 }
 
-/* Fill `flow` with the VLs of the packets that CAs and routers send towards the LID of a switch.  Packets that
- * switches send are left out.  Not usable if SLs depend on the sender's LID. */
+/* Fill `flow` with the VLs of the packets that CAs and routers send towards the LID of a switch.  Packets that switches
+ * send are left out.  The function cannot be used if SLs depend on the sender's LID. */
 static void enter_from_endports(worker *w, int32_t lid, int32_t i)
 {
     const cdg_tables *t = w->j->t;
@@ -140,7 +143,8 @@ static void enter_from_endports(worker *w, int32_t lid, int32_t i)
             w->flow[t->lid_switch[b]] |= (uint32_t)t->vl_bit[request[b]] << 16;
 }
 
-/* Add the dependencies on forwarding loops.  Packets that enter a loop use all its channels, one after the other. */
+/* Add the dependencies between the channels of each forwarding loop.  Packets that enter a loop use all its channels,
+ * one after the other. */
 static void add_loops(worker *w, const uint8_t *number, bool spread, uint32_t all)
 {
     const cdg_tables *t = w->j->t;
@@ -163,8 +167,9 @@ static void add_loops(worker *w, const uint8_t *number, bool spread, uint32_t al
     }
 }
 
-/* Collect the dependencies of packets to one LID.  Switches are processed from the leaves of the forest on.  Packets
- * that pass a switch depend on the channel of the next switch, and are then passed on to that switch. */
+/* Collect the dependencies of packets to one LID.  Each switch is visited after all switches upstream of it.  The
+ * packets that pass the visited switch depend on the channel of its next switch, and are added to the packets that pass
+ * the next switch. */
 static inline void collect(worker *w, const uint8_t *restrict number, bool spread, uint32_t all)
 {
     const cdg_tables *t = w->j->t;
@@ -216,8 +221,8 @@ static void run_block(worker *w, int32_t lid, int32_t count)
         ibn_cdg_forest_store(&w->f, lid, count, w->j->hops);
 }
 
-/* Process blocks of LIDs in one thread until no block is left.  The results of threads are combined by OR and by
- * addition, so they do not depend on which thread processed which block. */
+/* Process blocks of LIDs in one thread until no block is left.  The results of all threads are combined by OR and by
+ * addition.  So the sum does not depend on which thread processed which block. */
 static void run(void *workers, int32_t me)
 {
     worker *w = (worker *)workers + me;
@@ -232,8 +237,8 @@ static void run(void *workers, int32_t me)
     dispose(w);
 }
 
-/* Collect the VLs of the replies to requests from switch d.  A reply enters at the destination of the request, and
- * uses the SL of the request. */
+/* Collect the VLs of the replies to requests from switch d.  A reply enters the fabric at the destination of its
+ * request, and uses the SL of the request. */
 static void run_replies(void *context, int32_t d)
 {
     const job *j = context;

@@ -1,14 +1,16 @@
-/* Collect the dependencies of complete tables on one VL.  The tables are read by rows (switch by switch), which is
- * faster than by columns.
+/* Collect the dependencies of complete tables whose traffic uses one VL.  The tables are read by rows (switch by
+ * switch), which is faster than by columns (LID by LID).
  *
- * A block is up to 64 LIDs of one destination switch.  A row of a block has a source switch's entries towards these
- * LIDs.  The rows are visited in the order of the source switches' hops towards the first LID.  So the next switch
- * towards the other LIDs has nearly always been visited before, and no LID needs a queue of its own.  A row with a next
- * switch that has not been visited before is visited once more.  If no row is completed in a round of such visits, or if
- * a packet is not delivered, the tables are left to the general kernel (trace.c).
+ * A block is up to 64 LIDs of one destination switch.  A row of a block has the entries of one source switch towards
+ * these LIDs.  The rows are visited in the order of the source switches' hops to the first LID of the block.  In this
+ * order, the next switch towards each of the other LIDs has nearly always been visited before.  So no LID needs a queue
+ * of its own.
  *
- * A dependency is stored as one bit, by channel and by number of the next channel.  So the bits of a large fabric
- * fit into a cache.  Each thread has its own bits, which are combined by OR in the end. */
+ * A row is visited again if some next switch had not been visited before.  The general kernel (trace.c) takes over if
+ * such visits complete no row, or if a packet is not delivered.
+ *
+ * A dependency is stored as one bit, by its first channel and the number of its second channel.  So the bits of a large
+ * fabric fit into a cache.  Each thread has its own bits; the bits of all threads are combined by OR in the end. */
 #include "cdg/internal/trace_rows.h"
 #include "core/internal/work_queue.h"
 #include "core/parallel.h"
@@ -22,28 +24,30 @@ enum { BLOCK = 64, MAX_THREADS = 64, AHEAD = 8, LINE = 64, LOST = 255, MOST_HOPS
 
 typedef struct {
     const cdg_tables *t;
-    int32_t extended;  /* X, number of extended channels (see trace.h) */
-    int32_t words;     /* number of 64-bit words of dependency bits for each channel */
+    int32_t extended;  /* X, number of extended channels, which trace.h explains */
+    int32_t words;     /* number of 64-bit words in which the dependencies of one channel are stored, one bit each */
     int32_t blocks;    /* number of blocks */
     int32_t *lid;      /* [L] LIDs, sorted by the switch that delivers them */
     int32_t *block;    /* [blocks + 1] index in `lid` where each block begins */
     uint8_t *hops;     /* [S, L] hops from each switch to each LID */
-    atomic_int next;   /* the next block that no thread has taken */
-    atomic_int failed; /* whether some packet is not delivered */
+    atomic_int next;   /* number of the next block that no thread has taken */
+    atomic_int failed; /* whether some packet is not delivered, so that trace.c has to do the work */
 } job_t;
 
 typedef struct {
     job_t *j;
-    int32_t *order; /* [S] switches, sorted by hops towards the first LID of a block */
-    int32_t *next;  /* [S] next switch towards the first LID of a block, -1: none */
-    /* [S] switches whose row must be visited again, because a next switch in the row had not been visited before */
+    int32_t *order; /* [S] switches, sorted by hops to the first LID of the current block */
+    int32_t *next;  /* [S] next switch towards the first LID of the current block, -1: none */
+    /* [S] switches whose row must be visited again, because a next switch in the row had not been visited yet */
     int32_t *again;
-    uint8_t *far; /* [S] hops from each switch to the first LID of a block */
-    /* [S, BLOCK] by switch and LID: hops << 8 | number of the next channel; UNKNOWN: not yet computed */
+    uint8_t *far; /* [S] hops from each switch to the first LID of the current block */
+    /* [S, BLOCK] by switch and LID: (hops << 8) | (number of the next channel), or UNKNOWN if not yet computed */
     uint16_t *state;
-    /* [2, X, words] bits of dependencies; row 0: on routes to CAs and routers, row 1: on routes to switches */
+    /* [2, X, words] found dependencies as bits; row 0: of routes to CAs and routers, row 1: of routes to switches */
     uint64_t *bits;
-    uint8_t *last; /* [2, X] whether each channel is the last one of some route; rows as in `bits` */
+    /* [2, X] whether each channel is the last one of some route; row 0: of routes to CAs and routers, row 1: to
+     * switches */
+    uint8_t *last;
     int code;
 } worker_t;
 
@@ -52,7 +56,7 @@ static int32_t degree(const cdg_tables *t, int32_t s)
     return t->xfirst[s + 1] - t->xfirst[s] - 2;
 }
 
-/* Sort the switches by hops towards a LID, nearest first.  Returns whether all switches reach the LID. */
+/* Sort the switches by their hops to a LID, nearest first.  Returns whether all switches reach the LID. */
 static bool order_by_hops(worker_t *w, int32_t lid)
 {
     const cdg_tables *t = w->j->t;
@@ -89,9 +93,11 @@ static bool order_by_hops(worker_t *w, int32_t lid)
     return true;
 }
 
-/* Visit the row of switch s for n LIDs of one block: compute its hops and add its dependencies.  Returns the number
- * of LIDs whose next switch has not been visited yet, or -1 if a packet is dropped. from[i]: out-port towards LID i;
- * kind[i]: 1 for the LID of a switch. */
+/* Visit the row of switch s for the n LIDs of a block: compute the hops from s, and add its dependencies.  Returns the
+ * number of LIDs whose next switch has not been visited yet, or -1 if a packet is dropped.
+ *
+ * from[i]: out-port of switch s towards LID i.
+ * kind[i]: 1 if LID i belongs to a switch, 0 if it belongs to a CA or router. */
 static inline int32_t visit(worker_t *w, int32_t s, int32_t target, const uint8_t *from, const uint8_t *kind, int32_t n)
 {
     const cdg_tables *t = w->j->t;
@@ -115,7 +121,8 @@ static inline int32_t visit(worker_t *w, int32_t s, int32_t target, const uint8_
         const size_t channel = kind[i] * channels + (size_t)(x + number), to = there & 255;
         uint64_t *bits = w->bits + channel * words + (to >> 6);
         const uint64_t bit = UINT64_C(1) << (to & 63);
-        /* Nearly all dependencies have been found before, and a load is cheaper than a load with a store. */
+        /* The test comes first, because nearly all dependencies have been found before, and a load alone is cheaper
+         * than a load and a store. */
         if (v == target)
             w->last[channel] = 1;
         else if (!(*bits & bit))
@@ -124,8 +131,8 @@ static inline int32_t visit(worker_t *w, int32_t s, int32_t target, const uint8_
     return open;
 }
 
-/* Return the out-ports of switch s towards the LIDs of a block.  The result points into the LFT if the LIDs are
- * consecutive, otherwise to `copy`. */
+/* Return the out-ports of switch s towards the n LIDs of a block.  If the LIDs are consecutive, the result points into
+ * the LFT.  Otherwise the out-ports are copied to `copy`, and the result points there. */
 static const uint8_t *ports(const cdg_tables *t, int32_t s, const int32_t *lid, int32_t n, uint8_t *copy)
 {
     const uint8_t *row = t->lft + (size_t)s * t->lids;
@@ -136,8 +143,8 @@ static const uint8_t *ports(const cdg_tables *t, int32_t s, const int32_t *lid, 
     return copy;
 }
 
-/* Visit the rows in `again` repeatedly, until the hops towards all LIDs of the block are known.  Returns whether
- * they are. */
+/* Visit the rows of the switches in `again` repeatedly, until the hops to all LIDs of the block are known.  Returns
+ * false if a round of visits makes no progress. */
 static bool settle(worker_t *w, int32_t target, const int32_t *lid, const uint8_t *kind, int32_t n, int32_t rows)
 {
     uint8_t copy[BLOCK];
@@ -157,9 +164,9 @@ static bool settle(worker_t *w, int32_t target, const int32_t *lid, const uint8_
     return true;
 }
 
-/* Choose a few LIDs of a block such that every LID of the block has one of them at most one cache line before it, or
- * is the last LID.  The entries of one row towards these LIDs are in all cache lines that the block reads in the row.
- * Returns the number of chosen LIDs. */
+/* Choose LIDs of a block whose entries in a row of the LFT lie in all cache lines that the block reads there.  The
+ * chosen LIDs are written to `line`.  They are at least one cache line apart, except the last LID of the block, which
+ * is always chosen.  Returns the number of chosen LIDs. */
 static int32_t choose_lines(const int32_t *lid, int32_t n, int32_t *line)
 {
     int32_t lines = 0;
@@ -182,7 +189,7 @@ static void store_hops(const worker_t *w, const int32_t *lid, int32_t n, const i
     }
 }
 
-/* Follow the routes to a block of n LIDs.  Returns whether all are delivered. */
+/* Follow the routes from all switches to the n LIDs of a block.  Returns whether all packets are delivered. */
 static bool run_block(worker_t *w, const int32_t *lid, int32_t n)
 {
     const cdg_tables *t = w->j->t;
@@ -240,8 +247,8 @@ static void run(void *workers, int32_t me)
     free(w->state);
 }
 
-/* Write the dependency bits of routes of one kind (to end ports, or to switches) in the format of ibn_cdg_trace, as
- * VLs of requests and replies. */
+/* Write the dependencies that one thread has found to `dep`, in the format of ibn_cdg_trace.  `kind` 0: routes to CAs
+ * and routers, 1: routes to switches.  `vls`: the VLs of requests and replies, as bits. */
 static void expand(const job_t *j, const worker_t *w, int32_t kind, uint32_t vls, uint32_t *dep)
 {
     const cdg_tables *t = j->t;
@@ -256,8 +263,8 @@ static void expand(const job_t *j, const worker_t *w, int32_t kind, uint32_t vls
         }
 }
 
-/* Sort the LIDs by the switch that delivers them, and divide them into blocks.  Returns false if memory is
- * exhausted. */
+/* Sort the LIDs by the switch that delivers them, and divide them into blocks of at most 64.  Returns false if memory
+ * is exhausted. */
 static bool make_blocks(job_t *j)
 {
     const cdg_tables *t = j->t;
@@ -284,7 +291,7 @@ static bool make_blocks(job_t *j)
     return true;
 }
 
-/* Combine the results of all threads. */
+/* Combine the dependencies that all threads have found. */
 static void finish(job_t *j, worker_t *workers, int32_t threads, uint32_t *dep)
 {
     const cdg_tables *t = j->t;
@@ -293,8 +300,8 @@ static void finish(job_t *j, worker_t *workers, int32_t threads, uint32_t *dep)
         if (t->lid_switch[lid] < 0)
             for (int32_t s = 0; s < t->switches; s++)
                 j->hops[(size_t)s * t->lids + lid] = LOST;
-        /* The VLs of all LIDs of one kind are collected in slot 0 of the row, which callers ignore (see trace.h).
-         * expand() reads them there. */
+        /* The VLs of all LIDs of one kind are collected in element 0 of the row, which callers ignore (see trace.h).
+         * The function expand gets them from there. */
         else
             dep[t->lid_port[lid] ? 0 : t->slots] |= vls;
     }

@@ -15,24 +15,29 @@ typedef struct {
     const cdg_tables *t;
     const cdg_vl_assignment *l;
     uint8_t *hops;
-    const uint16_t *passes; /* [S, P, P]: SLs that are not dropped, as bits; NULL if no SL is dropped anywhere */
+    /* [S, P, P]: by switch, in-port and out-port, the SLs, as bits, that are not dropped; NULL: no SL is dropped
+     * anywhere */
+    const uint16_t *passes;
     atomic_int next_block;
 } job;
 
 typedef struct {
     job *j;
     cdg_forest f;
-    uint16_t *deps; /* [2, slots, V]: dependencies found by this thread */
-    uint16_t *dep;  /* [slots, V]: row of `deps` that receives the dependencies of the current LID */
-    /* vls_used: VLs in use, as bits; dropped: number of pairs (switch, LID) whose packets are dropped */
+    uint16_t *deps; /* [2, slots, V]: dependencies found by this thread, in the format of `dep` of ibn_cdg_trace_vls */
+    uint16_t *dep;  /* [slots, V]: the row of `deps` for the kind of the current LID */
+    /* vls_used: VLs in use, as bits
+     * dropped: number of pairs (switch, LID) for which packets of some sender at the switch are dropped */
     int64_t vls_used, dropped;
     int code;
-    /* [S + 2, 16]: by switch and SL, the VLs, as bits, of the packets on the channel by which the switch sends */
+    /* [S + 2, 16]: by switch and SL, the VLs, as bits, of the packets on the channel by which the switch sends to the
+     * LID */
     uint16_t *flow;
-    uint16_t *present; /* [S + 2]: SLs, as bits, of the packets on the channel by which each switch sends */
-    uint16_t *rest;    /* [S + 2]: SLs, as bits, that no switch drops on the route from the next switch to the LID */
-    uint8_t *lost;     /* [S]: whether the switch has a sender whose packets to the LID are dropped */
-    uint8_t *sl;       /* [BLOCK, N]: SL of each sender towards each LID of the block */
+    uint16_t *present; /* [S + 2]: SLs, as bits, of the packets on the channel by which each switch sends to the LID */
+    /* [S + 2]: SLs, as bits, whose packets no switch drops on the route from the next switch to the LID */
+    uint16_t *rest;
+    uint8_t *lost; /* [S]: whether some sender at the switch loses packets to the LID because of their SL */
+    uint8_t *sl;   /* [BLOCK, N]: SL of each sender towards each LID of the block */
 } worker;
 
 static bool prepare(worker *w)
@@ -64,8 +69,8 @@ static inline const uint8_t *vl_row(const worker *w, int32_t s, int32_t in, int3
     return w->j->l->sl2vl + (((size_t)s * ports + in) * ports + out) * SLS;
 }
 
-/* Set *x to the extended channel (see trace.h) by which switch s sends, and return whether this channel leads to
- * another switch. */
+/* Set *x to the extended channel by which switch s sends (trace.h explains the term).  Returns whether this channel
+ * leads to another switch. */
 static inline bool channel_of(const worker *w, const uint8_t *number, int32_t s, int32_t *x)
 {
     const cdg_tables *t = w->j->t;
@@ -75,8 +80,8 @@ static inline bool channel_of(const worker *w, const uint8_t *number, int32_t s,
     return t->dep_first[*x] > 0;
 }
 
-/* Record packets of an SL that enter switch s at port `in`: they leave by the switch's channel, on the VL that SL2VL
- * assigns. */
+/* Record packets with an SL that enter the fabric at switch s by in-port `in`.  They leave by the switch's channel to
+ * the LID, on the VL that SL2VL assigns. */
 static inline void enter(worker *w, const uint8_t *number, int32_t s, int32_t in, uint8_t sl)
 {
     int32_t x;
@@ -89,8 +94,8 @@ static inline void enter(worker *w, const uint8_t *number, int32_t s, int32_t in
     }
 }
 
-/* Return whether to leave out the packets that switches send to a LID. This is the case if traffic between switches
- * does not count and the LID belongs to a switch. */
+/* Return whether packets that switches send to this LID are left out.  This is so if traffic between switches does not
+ * count and the LID belongs to a switch. */
 static inline bool mutes_switches(const cdg_tables *t, int32_t lid)
 {
     return t->has_endport && !t->lid_port[lid];
@@ -121,8 +126,9 @@ static void enter_replies(worker *w, const uint8_t *number, int32_t lid)
     }
 }
 
-/* Pass packets from switch u on to the next switch, where SL2VL assigns the VL of each SL again, and record the
- * dependencies.  Returns whether the next switch received packets on an SL or VL that it had not seen before. */
+/* Pass the packets on the channel of switch u to the next switch, where SL2VL assigns a VL to each SL again.  Record
+ * the dependencies between the channels of both switches.  Returns whether the next switch received packets with an SL
+ * or VL that is new there. */
 static bool step(worker *w, const uint8_t *number, int32_t u)
 {
     const cdg_tables *t = w->j->t;
@@ -154,8 +160,8 @@ static bool step(worker *w, const uint8_t *number, int32_t u)
     return grew;
 }
 
-/* Collect the dependencies of all packets to a LID.  Switches are processed from the leaves of the forest on.
- * Switches on forwarding loops follow, and are processed repeatedly until no new SL or VL appears. */
+/* Collect the dependencies of all packets to a LID.  Each switch is visited after all switches upstream of it.
+ * Switches on forwarding loops are visited last, and repeatedly until no new SL or VL appears. */
 static void collect(worker *w, const uint8_t *number)
 {
     const cdg_forest *f = &w->f;
@@ -168,8 +174,8 @@ static void collect(worker *w, const uint8_t *number)
     }
 }
 
-/* Count the switches with a sender whose requests to the LID are dropped because of their SL.  Switches are
- * processed from the LID outwards, so that the SLs that pass the rest of the route are already known. */
+/* Count the switches that have a sender whose requests to the LID are dropped because of their SL.  Switches near the
+ * LID are visited first.  So the SLs that are not dropped on the rest of the route are known. */
 static void count_dropped(worker *w, const uint8_t *number, const uint8_t *sl, int32_t lid)
 {
     const cdg_tables *t = w->j->t;
@@ -197,7 +203,7 @@ static void count_dropped(worker *w, const uint8_t *number, const uint8_t *sl, i
         w->dropped += w->lost[s];
 }
 
-/* Fill `sl` with the SL of each sender to each LID of a block. */
+/* Fill `sl` with the SL of each sender's packets to each LID of a block. */
 static void load_levels(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
@@ -251,8 +257,8 @@ static void run(void *workers, int32_t me)
     dispose(w);
 }
 
-/* List the SLs that are not dropped from each in-port to each out-port.  If no SL is dropped anywhere, *passes stays
- * NULL. */
+/* List for each in-port and out-port of each switch the SLs that are not dropped.  If no SL is dropped anywhere,
+ * *passes becomes NULL.  Returns 0, or 1 if memory is exhausted. */
 static int list_passes(const cdg_tables *t, const cdg_vl_assignment *l, uint16_t **passes)
 {
     const size_t turns = (size_t)t->switches * l->ports * l->ports;

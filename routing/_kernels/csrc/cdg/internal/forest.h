@@ -6,28 +6,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The routes towards one LID, given by the next switch of each switch.  Instead of a next switch, S means that the
- * switch drops the packet, and S + 1 that it delivers the packet.  LIDs are processed in blocks of 64.  The LFT entries
- * of a block are first copied from rows by switch to rows by LID, and its hops are copied back in the end, so that
- * memory is read in sequence. */
+/* The routes towards one LID, given by the next switch of each switch.  Two special values stand for a next switch: S
+ * means that the switch drops the packet, and S + 1 that the switch delivers the packet.
+ *
+ * LIDs are processed in blocks of 64, so that memory is read in sequence.  The LFT entries of a block are copied from
+ * rows by switch to rows by LID.  Afterwards, the hops of the block are copied back to rows by switch. */
 typedef struct {
     const cdg_tables *t;
-    int64_t stride; /* distance of two rows of a block in memory, in entries */
-    /* [block, stride]: for each LID of the block and each switch, the number (see trace.h) of the channel by which the
-     * switch sends */
+    /* number of array elements from the beginning of one row of a block to the beginning of the next row */
+    int64_t stride;
+    /* [block, stride]: by LID of the block and switch, the number of the channel by which the switch sends (see
+     * trace.h) */
     uint8_t *number;
-    uint8_t *far;  /* [block, stride]: hops from each switch, 255 where the packet is not delivered */
-    int32_t *next; /* [S + 2]: next switch, or S (dropped) or S + 1 (delivered) */
-    /* [S + 2]: scratch; after ibn_cdg_forest_grow, nonzero exactly for switches on a forwarding loop */
+    /* [block, stride]: by LID of the block and switch, the hops from the switch; 255: the packet is not delivered */
+    uint8_t *far;
+    int32_t *next; /* [S + 2]: next switch of each switch, or S (dropped) or S + 1 (delivered) */
+    /* [S + 2]: number of neighbours that send to each switch and are not sorted yet; after ibn_cdg_forest_grow, nonzero
+     * exactly for switches on a forwarding loop */
     int32_t *degree;
-    int32_t *queue;    /* [S + 1]: switches, each after all switches upstream of it */
-    int32_t sorted;    /* length of the queue, which is S if there are no forwarding loops */
-    int16_t *hop;      /* [S + 2]: hops to the LID; 255: dropped, 256: in a forwarding loop */
-    int64_t counts[3]; /* results: the first three elements of the array `counts` of ibn_cdg_trace */
+    int32_t *queue;    /* [S + 1]: sorted switches, each after all switches upstream of it */
+    int32_t sorted;    /* number of switches in `queue`; it is S if there are no forwarding loops */
+    int16_t *hop;      /* [S + 2]: hops from each switch to the LID; 255: dropped, 256: in a forwarding loop */
+    int64_t counts[3]; /* the first three counts of ibn_cdg_trace (trace.h), for the LIDs of this thread */
 } cdg_forest;
 
-/* Return whether the routes to a LID, or to any LID of a block, have to be followed.  Without has_endport (see
- * trace.h) all routes have to be followed, otherwise only the routes to LIDs of switches. */
+/* Return whether the routes to a LID, or to any LID of a block, have to be followed.  If has_endport (see trace.h) is
+ * NULL, all routes have to be followed.  Otherwise, only the routes to LIDs of switches have to be followed. */
 bool ibn_cdg_forest_wanted(const cdg_tables *tables, int32_t lid);
 bool ibn_cdg_forest_any_wanted(const cdg_tables *tables, int32_t lid, int32_t count);
 

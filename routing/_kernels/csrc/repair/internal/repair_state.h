@@ -114,8 +114,8 @@ typedef struct {
     cached_channel *taken; /* [S] cached next channel of each switch towards the current LID */
     acyclic_step *steps;   /* [S + 256] CDG edges that are tested and added in one call */
     /* added: [(S + 256) MOST_VLS] CDG edges that the present attempt to find a path has added
-     * spare: a second buffer of this size, which takes the place of `added` while another attempt is made within the
-     * first */
+     * spare: a second buffer of this size, which takes the place of `added` while a second attempt is made inside the
+     * present attempt */
     added_edge *added, *spare;
     int32_t added_count; /* number of elements in `added` */
     /* [blocked_room] CDG edges that close a cycle only together with other edges that may be removed again */
