@@ -50,9 +50,9 @@ void ibn_core_acyclic_dispose(acyclic *graph)
         free(graph->place[vl]);
 }
 
-/* Give every VL up to `vl` a topological order of the channels, unless the VL has one already.  The first `orders` VLs
- * get one row each of `order` (int32 [orders, C]).  The other VLs have no edges yet, so their channels are ordered by
- * number.  Returns 0, or 1 if memory is exhausted. */
+/* Give each VL up to `vl` a topological order of its channels, unless the VL has an order already.  The first `orders`
+ * VLs take their orders from the rows of `order`, int32 [orders, C].  The CDGs of all other VLs have no edges yet, so
+ * their channels are ordered by number.  Returns 0, or 1 if memory is exhausted. */
 int ibn_core_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int32_t orders)
 {
     int32_t channels = graph->net->channels;
@@ -67,9 +67,9 @@ int ibn_core_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int3
     return 0;
 }
 
-/* Return whether channel `goal` can be reached from channel `from` in a VL's CDG.  Two breadth-first searches run,
- * forward from `from` and backward from `goal`, until they meet.  Each step is taken by the search with the shorter
- * queue. */
+/* Return whether channel `goal` can be reached from channel `from` in the CDG of a VL.  Two breadth-first searches run
+ * until they meet: forward from `from` and backward from `goal`.  At each step, the search with the shorter queue
+ * proceeds. */
 int ibn_core_acyclic_reaches(acyclic *graph, int32_t vl, int32_t from, int32_t goal)
 {
     const acyclic_net *net = graph->net;
@@ -102,8 +102,8 @@ int ibn_core_acyclic_reaches(acyclic *graph, int32_t vl, int32_t from, int32_t g
     return 0;
 }
 
-/* Return whether a graph of at most 64 nodes has a cycle, by its transitive closure.  after[i] holds the successors
- * of node i as bits. */
+/* Return whether a graph of at most 64 nodes has a cycle, by computing its transitive closure.  The bits of after[i]
+ * are the successors of node i. */
 static int has_cycle(uint64_t *after, int32_t size)
 {
     for (int32_t via = 0; via < size; via++)
@@ -116,9 +116,9 @@ static int has_cycle(uint64_t *after, int32_t size)
     return 0;
 }
 
-/* Collect in key[0] the channels that can be reached from `from` and that come before `goal` in the topological
- * order.  Returns their number.  Returns -1 if `goal` itself can be reached, which means that an edge from `goal` to
- * `from` would close a cycle. */
+/* Collect in key[0] the channels that can be reached from channel `from` and come before channel `goal` in the
+ * topological order.  Returns the number of these channels, or -1 if `goal` can be reached.  In the latter case, an
+ * edge from `goal` to `from` would close a cycle. */
 static int32_t look_ahead(acyclic *graph, int32_t vl, int32_t from, int32_t goal)
 {
     const acyclic_net *net = graph->net;
@@ -144,8 +144,8 @@ static int32_t look_ahead(acyclic *graph, int32_t vl, int32_t from, int32_t goal
     return found;
 }
 
-/* Collect in key[1] the channels from which `from` can be reached and whose position in the topological order is above
- * `limit`.  Returns their number. */
+/* Collect in key[1] the channels from which channel `from` can be reached and whose position is above `limit`.  Returns
+ * the number of these channels. */
 static int32_t look_back(acyclic *graph, int32_t vl, int32_t from, int32_t limit)
 {
     const acyclic_net *net = graph->net;
@@ -169,7 +169,7 @@ static int32_t look_back(acyclic *graph, int32_t vl, int32_t from, int32_t limit
     return found;
 }
 
-/* Add an edge to a VL's CDG unless it closes a cycle.  Returns whether it was added. */
+/* Add a CDG edge to a VL unless it closes a cycle.  Returns whether the edge was added. */
 static int add(acyclic *graph, int32_t vl, acyclic_step step)
 {
     const acyclic_net *net = graph->net;
@@ -186,10 +186,12 @@ static int add(acyclic *graph, int32_t vl, acyclic_step step)
     return 1;
 }
 
-/* Return whether new edges of a VL close a cycle together although none of them closes a cycle alone.  On such a cycle,
- * existing edges lead from the head of each new edge to the tail of the next new edge.  This test visits far fewer
- * channels than adding the edges and removing them when the last one fails.  With more than MASK new edges the result
- * is 0 (not known): only an attempt to add them decides. */
+/* Return whether new edges close a cycle in the CDG of a VL together, although none of them closes a cycle alone.  Such
+ * a cycle consists of new edges and, from the head of each new edge to the tail of the next new edge, of existing
+ * edges.
+ *
+ * This test visits far fewer channels than an attempt to add all edges.  With more than MASK new edges the result is 0,
+ * which means that only the attempt decides. */
 int ibn_core_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
 {
     const acyclic_net *net = graph->net;
@@ -213,9 +215,9 @@ int ibn_core_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps
     return has_cycle(after, size);
 }
 
-/* Add a set of edges to a VL's CDG, unless they would close a cycle there.  Returns whether they were added; if not,
- * none of them is.  An edge is marked as blocked (known to close a cycle) only if the cycle needs no other edge of
- * this set. */
+/* Add a set of edges to the CDG of a VL, unless they would close a cycle.  Returns whether all edges were added;
+ * otherwise none is added.  An edge is recorded as blocked only if it closes a cycle without the other edges of the
+ * set. */
 int ibn_core_acyclic_fits(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
 {
     uint32_t bit = UINT32_C(1) << vl;

@@ -33,18 +33,17 @@ int ibn_core_digraph_sort(int32_t n, const int32_t *first, const int32_t *to, in
 
 typedef struct {
     const int32_t *first, *to;
-    uint8_t *alive; /* [n]: whether a vertex may lie on a cycle that is not yet known */
-    /* All [n].
-     *
-     * distance: number of vertices on the path from the start, 0: not visited.
-     * parent: preceding vertex on this path.
-     * queue: the vertices to be visited. */
+    uint8_t *alive; /* [n]: whether each vertex may lie on a cycle that is not known yet */
+    /* distance: [n], number of vertices on the path from the start to each vertex; 0: not visited.
+     * parent: [n], preceding vertex on this path.
+     * queue: [n], the vertices to be visited. */
     int32_t *distance, *parent, *queue;
 } search;
 
-/* Search breadth-first from `start` for a cycle of fewer than `below` vertices.  Only vertices in `alive` are visited.
- * Earlier start vertices are no longer in `alive`, because their shortest cycles are known.  Returns the last vertex of
- * the cycle, or -1 if there is no such cycle.  *length receives the number of vertices of the cycle. */
+/* Search breadth-first for a cycle through vertex `start` that has fewer than `below` vertices.  Only vertices in
+ * `alive` are visited.  Vertices from which earlier searches started are not in `alive`, because their shortest cycles
+ * are known.  Returns the last vertex of the cycle, or -1 if there is no such cycle.  *length receives the number of
+ * vertices of the cycle. */
 static int32_t close_from(search *s, int32_t start, int32_t below, int32_t *length)
 {
     int32_t tail = 1, found = -1;
@@ -73,8 +72,8 @@ static int32_t close_from(search *s, int32_t start, int32_t below, int32_t *leng
     return found;
 }
 
-/* Remove from `alive` every vertex without a successor in `alive`, as long as there are such vertices.  These vertices
- * cannot lie on a cycle. */
+/* Remove from `alive` every vertex that has no successor in `alive`, until all remaining vertices have one.  The
+ * removed vertices cannot lie on a cycle. */
 static void strip_ends(search *s, int32_t n)
 {
     for (int changed = 1; changed;) {
@@ -91,8 +90,8 @@ static void strip_ends(search *s, int32_t n)
     }
 }
 
-/* Find a shortest cycle among the vertices in `alive`.  Sets *length to its number of vertices, or to 0 if there is
- * none.  The search ends as soon as a cycle of at most `enough` vertices is found. */
+/* Find a shortest cycle among the vertices in `alive`.  *length receives its number of vertices, or 0 if there is no
+ * cycle.  The search ends as soon as it finds a cycle of at most `enough` vertices. */
 static void find_shortest(search *s, int32_t n, int32_t enough, int32_t *cycle, int32_t *length)
 {
     int32_t below = n + 1;

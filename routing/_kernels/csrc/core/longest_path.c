@@ -1,4 +1,4 @@
-/* Find the longest path in forwarding trees. */
+/* Find the number of hops of the longest path in forwarding trees. */
 #include "core/longest_path.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #define NO_CHANNEL 255
 
 /* Return the number of hops of the longest path in one tree.  The path of each switch is followed only up to a switch
- * whose hops are known already. */
+ * whose hops are already known. */
 static int32_t deepest(int32_t switches, const int32_t *first, const int32_t *dst, const uint8_t *next, int32_t *hops,
                        int32_t *path)
 {
@@ -24,9 +24,11 @@ static int32_t deepest(int32_t switches, const int32_t *first, const int32_t *ds
     return most;
 }
 
-/* Set *longest to the number of hops of the longest path in any of several forwarding trees. next: uint8 [trees, S],
- * index of each switch's next channel among the channels of that switch, 255 where a path ends.  Takes O(trees S)
- * time.  Returns 0, or 1 if memory is exhausted. */
+/* Set *longest to the number of hops of the longest path in any of several forwarding trees.
+ *
+ * next: uint8 [trees, S], index of each switch's next channel among the channels of the switch, 255 where a path ends.
+ *
+ * Takes O(trees S) time.  Returns 0, or 1 if memory is exhausted. */
 int ibn_core_digraph_longest_path(int32_t switches, const int32_t *first, const int32_t *dst, int32_t trees,
                                   const uint8_t *next, int32_t *longest)
 {

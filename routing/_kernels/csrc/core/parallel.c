@@ -1,5 +1,5 @@
-/* Thread pool for numbered items of work.  Threads take items in no fixed order.  So the result of an item must not
- * depend on the thread.  Then a kernel's output is the same with any number of threads. */
+/* Thread pool for numbered items of work.  Threads take items in no fixed order, so the result of an item must not
+ * depend on the thread.  Under this condition, a kernel has the same output with any number of threads. */
 #include "core/internal/work_queue.h"
 #include "core/parallel.h"
 
@@ -7,21 +7,21 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Number of times that an idle thread checks for a new round of work before it sleeps.  This takes a few
- * microseconds, about as long as a wake-up. */
+/* Number of times that an idle thread checks for a new round of work before it sleeps.  These checks take a few
+ * microseconds, which is about the time of a wake-up. */
 #define SPINS 2000
-/* Number of array accesses that justify one more thread.  Starting and joining a thread takes as long as about 3,000
- * accesses. */
+/* Number of array accesses for which it is worthwhile to start one more thread.  Starting and joining a thread takes
+ * about as long as 3,000 accesses. */
 #define VISITS 8192
 
 struct ibn_team {
     pthread_mutex_t lock;
     pthread_cond_t more, done;
-    pthread_t *helper; /* [helpers] threads besides the caller's thread */
+    pthread_t *helper; /* [helpers] threads of the team besides the caller's thread */
     int32_t helpers;
-    int ending;       /* set when the threads must end; accessed under the lock only */
-    atomic_int round; /* number of rounds that have begun; written under the lock, read without it */
-    atomic_int busy;  /* number of helper threads that have not finished this round */
+    int ending;       /* set when the threads have to end; accessed only under the lock */
+    atomic_int round; /* number of rounds of work that have begun; written under the lock, read without the lock */
+    atomic_int busy;  /* number of helper threads that have not finished the present round */
     atomic_int next;  /* number of the next item that no thread has taken */
     int32_t items;
     ibn_job job;
@@ -35,8 +35,8 @@ static void drain(ibn_team *team)
         team->job(team->context, item);
 }
 
-/* Wait until the next round of work begins; `seen` rounds have begun so far.  Returns 0 if the threads have to end
- * instead. */
+/* Wait until the next round of work begins.  `seen` is the number of rounds that have begun so far.  Returns 0 if the
+ * thread has to end instead, otherwise 1. */
 static int wait_for_more(ibn_team *team, int seen)
 {
     for (int i = 0; i < SPINS && atomic_load_explicit(&team->round, memory_order_relaxed) == seen; i++)
@@ -63,9 +63,9 @@ static void *help(void *argument)
     return NULL;
 }
 
-/* Return how many of the `threads` available threads are worth starting for a piece of work.  `visits` is the number
- * of array elements that the work reads or writes, at some 30 ns each.  The result of the work never depends on the
- * number of threads. */
+/* Return how many of the `threads` available threads are worth starting for a piece of work.  `visits` is the number of
+ * array elements that the work reads or writes, each of which takes about 30 ns.  The number of threads never changes
+ * the result of the work. */
 int32_t ibn_core_worthwhile(int32_t threads, int64_t visits)
 {
     const int64_t worth = 1 + visits / VISITS;
@@ -73,7 +73,7 @@ int32_t ibn_core_worthwhile(int32_t threads, int64_t visits)
 }
 
 /* Start a team of up to `threads` threads, including the caller's thread.  If a thread cannot be started, the other
- * threads do its work.  Returns NULL if memory is exhausted. */
+ * threads do all the work.  Returns NULL if memory is exhausted. */
 ibn_team *ibn_core_team_new(int32_t threads)
 {
     ibn_team *team = calloc(1, sizeof *team);
@@ -92,7 +92,8 @@ ibn_team *ibn_core_team_new(int32_t threads)
     return team;
 }
 
-/* Call job(context, i) once for every i from 0 to items - 1, and return when all calls have returned. */
+/* Call job(context, i) for every i from 0 to items - 1, once each, in the threads of a team.  Returns after all calls
+ * have ended. */
 void ibn_core_team_run(ibn_team *team, int32_t items, ibn_job job, void *context)
 {
     team->job = job;
@@ -117,7 +118,7 @@ void ibn_core_team_run(ibn_team *team, int32_t items, ibn_job job, void *context
     pthread_mutex_unlock(&team->lock);
 }
 
-/* End the threads of a team and free its memory; `team` may be NULL. */
+/* End the threads of a team and free the team's memory.  `team` may be NULL. */
 void ibn_core_team_free(ibn_team *team)
 {
     if (!team)

@@ -1,4 +1,4 @@
-/* Assign VLs to paths while the CDG of every VL stays acyclic: see assign_vls.h. */
+/* Assign VLs to groups of paths, such that the CDG of every VL stays acyclic: see assign_vls.h. */
 #include "layering/assign_vls.h"
 
 #include <stdbool.h>
@@ -13,8 +13,8 @@ enum { NO_VL = 255 };
 typedef struct {
     const vl_requests *paths;
     acyclic graph;
-    acyclic_step *step;  /* CDG edges of the current group of paths */
-    int32_t steps, room; /* steps: length of `step`; room: allocated length of `step` */
+    acyclic_step *step;  /* CDG edges that the paths of the current group need */
+    int32_t steps, room; /* steps: number of edges in `step`; room: number of edges that fit into `step` */
 } fit_job;
 
 static int32_t channel_of(const vl_requests *paths, int32_t s, int32_t lid)
@@ -34,7 +34,8 @@ static int make_room(fit_job *job)
     return OK;
 }
 
-/* Append the dependencies of one path to `step`.  Afterwards *arrives says whether the path reaches its destination. */
+/* Append the dependencies of the path from switch s to a LID to `step`.  *arrives receives whether the path reaches the
+ * LID.  Returns OK or NO_MEMORY. */
 static int collect(fit_job *job, int32_t s, int32_t lid, bool *arrives)
 {
     const vl_requests *paths = job->paths;
@@ -56,8 +57,8 @@ static int collect(fit_job *job, int32_t s, int32_t lid, bool *arrives)
     return OK;
 }
 
-/* Append the dependencies of all paths of a group to `step`.  Afterwards *arrives says whether all paths reach their
- * destinations. */
+/* List the dependencies of all paths of a group in `step`.  *arrives receives whether all paths reach their
+ * destinations.  Returns OK or NO_MEMORY. */
 static int collect_group(fit_job *job, int32_t group, bool *arrives)
 {
     const vl_requests *paths = job->paths;
@@ -69,7 +70,7 @@ static int collect_group(fit_job *job, int32_t group, bool *arrives)
     return OK;
 }
 
-/* Return whether an edge of the current group is known to close a cycle on a VL. */
+/* Return whether some dependency of the current group is known to close a cycle on a VL. */
 static bool is_blocked(const fit_job *job, int32_t vl)
 {
     bool blocked = false;
@@ -78,8 +79,8 @@ static bool is_blocked(const fit_job *job, int32_t vl)
     return blocked;
 }
 
-/* Add the current group's dependencies to the CDG of a VL that stays acyclic.  The VLs are tried in turn, beginning
- * with `start`.  Returns the VL. */
+/* Add the dependencies of the current group to the CDG of the first VL that stays acyclic.  The VLs are tried in cyclic
+ * order from `start` on.  Returns the VL, or NO_VL if no VL stays acyclic. */
 static uint8_t place(fit_job *job, int32_t start)
 {
     const int32_t vls = job->paths->vls;
@@ -93,7 +94,8 @@ static uint8_t place(fit_job *job, int32_t start)
     return NO_VL;
 }
 
-/* Copy the masks of VLs from the caller's array of slots to the edges of the acyclic graph, or back. */
+/* Copy the VLs of all dependencies from the caller's array to the acyclic graph.  With `back`, copy from the graph to
+ * the caller's array instead. */
 static void move_masks(fit_job *job, uint16_t *dependencies, bool back)
 {
     const vl_requests *paths = job->paths;

@@ -3,10 +3,8 @@
 
 #include <stdint.h>
 
-/*
- * A fabric with its tables, and groups of paths that need a VL.  A dependency of channel c is on a channel out of
- * switch dst[c]; for the k-th of these channels it has index slot[c] + k in arrays [slots].
- */
+/* A fabric with its tables, and groups of paths that need a VL.  A dependency of channel c is on a channel out of
+ * switch dst[c].  The dependency on the k-th channel out of this switch has index slot[c] + k in arrays [slots]. */
 typedef struct {
     int32_t switches;
     int32_t lids;
@@ -21,24 +19,27 @@ typedef struct {
     const int32_t *slot;       /* [C]: index of the first CDG edge of each channel */
     const int32_t *lid_switch; /* [L]: switch that delivers each LID */
     const uint8_t *lft;        /* [S, L]: out-port of each switch towards each LID */
-    const uint8_t *open;       /* [V]: whether paths may be assigned to each VL */
+    const uint8_t *open;       /* [V]: 1 if paths may be assigned to the VL, else 0 */
     int32_t groups;            /* G, number of groups of paths */
-    const int32_t *path_first; /* [G + 1]: first path of each group; all paths of a group use one VL */
-    const int32_t *path_from;  /* [paths]: first switch of each path */
+    const int32_t *path_first; /* [G + 1]: index of the first path of each group; all paths of a group get one VL */
+    const int32_t *path_from;  /* [paths]: switch where each path begins */
     const int32_t *path_to;    /* [paths]: destination LID of each path */
     const uint8_t *start;      /* [G]: VL that is tried first for each group */
 } vl_requests;
 
-/* Assign a VL to the groups of paths, one group after the other.  The VLs are tried in turn, beginning with the group's
- * start VL. The group gets the first VL whose CDG stays acyclic with the group's paths.
+/* Assign a VL to each group of paths, one group after the other.  For each group, the VLs are tried in cyclic order
+ * from the group's start VL on.  The group gets the first VL whose CDG stays acyclic with the dependencies of the
+ * group's paths.
  *
- * dependencies: uint16 [slots], VLs on which each dependency is in use, as bits; the dependencies of the assigned
+ * dependencies: uint16 [slots], VLs, as bits, on which each dependency is in use; the dependencies of the assigned
  * groups are added.
- * order: int32 [V, C], a topological order of these dependencies; updated.
- * budget: number of channels that cycle searches may visit; receives the number that is left.  Once the budget is
- * spent, no further group is assigned.
- * vl: uint8 [G], VL of each group.  It is 255 if the group fits on no VL, or if one of its paths does not reach its
- * destination. */
+ * order: int32 [V, C], position of each channel in a topological order of these dependencies on each VL; updated.
+ * budget: number of channels that cycle searches may visit; receives the number that is left.  When none is left, no
+ * further group is assigned.
+ * vl: uint8 [G], output: VL of each group.  It is 255 if the group fits on no VL, or if one of its paths does not reach
+ * its destination.
+ *
+ * Returns 0, or 1 if memory is exhausted. */
 int ibn_layering_assign_vls(const vl_requests *paths, uint16_t *dependencies, int32_t *order, int64_t *budget,
                             uint8_t *vl);
 

@@ -1,29 +1,30 @@
 /* Assign paths to layers (VLs) such that the CDG of every layer is acyclic.  The longest paths are assigned first.
- * Each path goes into the first layer that stays acyclic with the path.
+ * Each path goes into the first layer whose CDG stays acyclic with the path.
  *
- * Without `mutual`, the unit of assignment is one path from a switch to a target.  A path that is a section of a
- * placed path needs no test, because its dependencies are in that layer already.  So only paths that are not
+ * If `mutual` is not set in the request, each path from a switch to a target is assigned separately.  A path that is a
+ * section of a placed path needs no test, because its layer has its dependencies already.  So only paths that are not
  * sections of other paths are tested.
  *
- * With `mutual`, the unit of assignment is all paths between two switches, in both directions.
+ * If `mutual` is set, all paths between two switches, in both directions, are assigned together.
  *
- * The counted paths (see layering.h) are placed first.  The other paths are those between switches without end ports.
- * They are placed afterwards, as far as they fit.  In the end, every path moves to the least loaded of the layers that
+ * The counted paths (see layering.h) are placed before all others.  The other paths are those between switches without
+ * end ports.  They are placed as far as they fit.  In the end, every path moves to the least loaded of the layers that
  * have all of its dependencies. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "layering/internal/layering_job.h"
 
-/* Place the units that have no layer yet; with `counted`, only counted paths.  Returns the number of units that
- * fit into no layer. */
+/* Place all units (see layering_job.h) that have no layer yet.  With `counted`, only counted paths are placed.  Returns
+ * the number of units that fit into no layer. */
 static int64_t place_all(layering_job *job, int32_t vls, int avoid, int counted)
 {
     return job->paths->mutual ? ibn_layering_place_pairs(job, vls, avoid, counted)
                               : ibn_layering_place_paths(job, vls, avoid, counted);
 }
 
-/* Place all units, unload the channels with the peak utilisation, and balance the load of the layers. */
+/* Place all units, unload the channels with the peak utilisation, and balance the load of the layers.  A unit is
+ * explained in layering_job.h. */
 static int run(layering_job *job)
 {
     const ibn_path_set *paths = job->paths;
@@ -52,11 +53,11 @@ static int run(layering_job *job)
 
 /* Assign a layer to all paths.
  *
- * next: uint8 [D, S], by target and switch the index of the next channel among the switch's channels (255: none);
- * changed where paths get other first hops.
- * load: double [C], flow on each channel, kept up to date.
- * layer: uint8, output; [D, S] by target and switch, with `mutual` [S, S] by pair of switches.
- * result->used: number of layers in use, at least paths->have. */
+ * next: uint8 [D, S], by target and switch, the index of the next channel among the switch's channels (255: none).  The
+ * array is changed where paths get other first hops.
+ * load: double [C], flow on each channel, updated where paths change.
+ * layer: uint8, output: [D, S], by target and switch; if paths->mutual is set: [S, S], by pair of switches.
+ * result: output, statistics.  The number of layers in use (`used`) is at least paths->have. */
 int ibn_layering_assign(const ibn_path_set *paths, uint8_t *next, double *load, uint8_t *layer, ibn_layers *result)
 {
     size_t switches = (size_t)paths->switches, all = (size_t)paths->targets * switches;

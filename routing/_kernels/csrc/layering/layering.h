@@ -1,7 +1,7 @@
 #ifndef IBNUE_LAYERING_H
 #define IBNUE_LAYERING_H
 #include <stdint.h>
-/* The fabric, its destinations, and rules for the assignment of paths to layers (VLs). */
+/* The fabric, its destinations, and rules for the assignment of paths to layers.  A layer is a VL with its CDG. */
 typedef struct {
     int32_t switches;               /* S, number of switches */
     int32_t channels;               /* C, number of channels */
@@ -17,34 +17,42 @@ typedef struct {
     const double *share;            /* [D], part of the flow to an end port that goes to this LID of the end port */
     const int32_t *at_first;        /* [S + 1], index in `at` of each switch's first target */
     const int32_t *at;              /* [D], targets sorted by the switch that delivers them */
-    /* [S], 1: paths from or to the switch are counted paths, which must all get a layer; others may fail to get one */
+    /* [S], 1: all paths from and to this switch are counted paths, which means that they must get a layer; the other
+     * paths may stay without a layer */
     const uint8_t *counted;
-    /* [CDG edges]: for each edge the layers, as bits, that must not use it in a first round of assignment; NULL: there
-     * is no such round */
+    /* [CDG edges]: layers, as bits, that must not use each edge in a preliminary assignment of paths; NULL: no such
+     * assignment is made */
     const uint32_t *avoid;
-    /* [orders, C]: initial topological orders of the first layers, as the position of each channel */
+    /* [orders, C]: position of each channel in the initial topological order of each of the first layers */
     const int32_t *order;
     int32_t orders; /* number of rows in `order` */
-    /* [S]: number of the layer that is tried first for the paths to each switch; NULL: always layer 0 */
+    /* [S]: number of the layer that is tried first for the paths to each switch; NULL: layer 0 is tried first */
     const int32_t *region;
-    int64_t budget;        /* number of channels that cycle searches may visit for counted paths (see `counted`) */
-    int64_t spare;         /* number of further channels that cycle searches may visit for paths that are not counted */
-    int32_t most;          /* largest allowed number of layers, up to 32 */
-    int32_t have;          /* number of layers over which the load is spread */
-    int32_t mutual;        /* 1: all paths between two switches, in both directions, are put into one layer */
-    int32_t rechoose;      /* whether a path that fits into no layer may get another first hop */
-    int32_t unload_rounds; /* number of rounds in which next hops move off the channels with the peak utilisation */
+    /* number of channels that cycle searches may visit for counted paths, which the field `counted` explains */
+    int64_t budget;
+    /* number of further channels that cycle searches may visit for the paths that are not counted paths */
+    int64_t spare;
+    int32_t most; /* largest allowed number of layers, up to 32 */
+    int32_t have; /* number of layers over which the load is spread in the end, at least */
+    /* 1: all paths between two switches, in both directions, are put into one layer; 0: each path gets its layer
+     * separately */
+    int32_t mutual;
+    int32_t rechoose; /* 1: a path that fits into no layer may get another first hop */
+    /* number of rounds in which next hops are moved off the channels with the peak utilisation */
+    int32_t unload_rounds;
 } ibn_path_set;
-/* Statistics of the assignment. */
+/* Statistics of an assignment of paths to layers. */
 typedef struct {
-    int32_t needed; /* number of layers that the counted paths need */
+    int32_t needed; /* number of layers that are needed for the counted paths (`counted` in ibn_path_set) */
     int32_t used;   /* number of layers over which the paths are spread in the end */
-    /* number of counted paths that fit into no layer; with `mutual`, number of such pairs of switches */
+    /* number of counted paths that fit into no layer; if `mutual` is set, number of such pairs of switches */
     int64_t left;
-    int64_t left_uncounted; /* number of paths that are not counted and fit into no layer */
-    int64_t rechosen;       /* number of paths that got another first hop */
-    int64_t unloaded;       /* number of next hops that were moved off the channels with the peak utilisation */
-    int64_t visited;        /* number of channels that cycle searches visited */
+    /* number of other paths (not counted paths) that fit into no layer; if `mutual` is set, number of such pairs of
+     * switches */
+    int64_t left_uncounted;
+    int64_t rechosen; /* number of paths that got another first hop */
+    int64_t unloaded; /* number of next hops that were moved off the channels with the peak utilisation */
+    int64_t visited;  /* number of channels that cycle searches have visited */
 } ibn_layers;
 int ibn_layering_assign(const ibn_path_set *paths, uint8_t *next, double *load, uint8_t *layer, ibn_layers *result);
 #endif

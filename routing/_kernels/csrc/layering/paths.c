@@ -1,13 +1,13 @@
-/* Layering with single paths as units: each path from a switch to a target gets a layer of its own. symmetric.c has
- * pairs of switches as units. */
+/* Layering where each path from a switch to a target is assigned separately.  In symmetric.c, the paths of a pair of
+ * switches are assigned together. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "layering/internal/layering_job.h"
 
-/* Give a switch another first hop to a target, so that its path fits into a layer.  Among the paths of equal length
- * that fit into a layer, the least loaded path is chosen.  Returns the layer, or -1 if there is no such path.  The
- * caller must make sure that no path through this switch has been placed yet. */
+/* Give switch u another first hop to a target, such that its path fits into a layer.  Of the equally short paths that
+ * fit into a layer, the least loaded path is taken.  Returns the layer, or -1 if no path fits.  The caller makes sure
+ * that no placed path to the target leads through this switch. */
 static int32_t place_elsewhere(layering_job *job, int32_t target, int32_t u, int32_t vls, int avoid)
 {
     const uint16_t *hops = job->hops + (int64_t)target * job->net.switches;
@@ -33,7 +33,8 @@ static int32_t place_elsewhere(layering_job *job, int32_t target, int32_t u, int
     return vl;
 }
 
-/* Store the layer of a placed path, and of all paths that are sections of it. */
+/* Store the layer of a placed path to a target.  The layer is also stored for the paths that are sections of this
+ * path. */
 static void mark(layering_job *job, int32_t target, int32_t u, int32_t vl)
 {
     uint8_t *layer = job->layer + (int64_t)target * job->net.switches;
@@ -42,7 +43,8 @@ static void mark(layering_job *job, int32_t target, int32_t u, int32_t vl)
         layer[u] = (uint8_t)vl;
 }
 
-/* Place all paths without a layer, the longest first.  Returns the number of paths that fit into no layer. */
+/* Place all paths without a layer into the first `vls` layers, the longest paths first.  With `counted`, only counted
+ * paths are placed.  Returns the number of paths that fit into no layer. */
 int64_t ibn_layering_place_paths(layering_job *job, int32_t vls, int avoid, int counted)
 {
     int32_t switches = job->net.switches, longest = 0;

@@ -1,10 +1,11 @@
-/* Steps of the layering kernel for one unit: collect its CDG edges, and find a layer for it. */
+/* Steps of the layering kernel for one unit: collect the CDG edges of the unit, and find a layer for the unit.  A unit
+ * is explained in internal/layering_job.h. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "layering/internal/layering_job.h"
 
-/* Fill the hops of the paths from all switches to all targets; NO_PATH where there is no path. */
+/* Compute the hops of the paths from all switches to all targets, NO_PATH where there is no path. */
 void ibn_layering_measure_hops(layering_job *job)
 {
     int32_t switches = job->net.switches;
@@ -26,8 +27,8 @@ void ibn_layering_measure_hops(layering_job *job)
     }
 }
 
-/* Append the CDG edges of the path that begins with channel `from` to the edges of the current unit.  Returns
- * nonzero if memory ran out. */
+/* Append the CDG edges of the path to a target that begins with channel `from` to the edges of the current unit
+ * (job->step).  Returns nonzero if memory ran out. */
 int ibn_layering_collect_edges(layering_job *job, int32_t target, int32_t from)
 {
     int32_t root = job->paths->root[target], c = from;
@@ -46,9 +47,9 @@ int ibn_layering_collect_edges(layering_job *job, int32_t target, int32_t from)
     return 0;
 }
 
-/* Add the CDG edges of the current unit to one of the first `vls` layers.  Returns the layer, or -1 if the unit
- * would close a cycle in each of them.  Layers that have all of its edges already are tried first, then the layers
- * from `start` on.  With `avoid`, layers in paths->avoid are left out. */
+/* Add the CDG edges of the current unit to one of the first `vls` layers.  A layer that has all these edges already is
+ * preferred.  Otherwise the layers are tried in cyclic order from `start` on.  With `avoid`, no edge may enter a layer
+ * that paths->avoid excludes.  Returns the layer, or -1 if the unit would close a cycle in each layer. */
 int32_t ibn_layering_place(layering_job *job, int32_t vls, int avoid, int32_t start)
 {
     if (job->graph.visited > job->budget)

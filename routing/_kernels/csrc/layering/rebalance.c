@@ -1,11 +1,11 @@
-/* Balance the layers: every path moves to the least loaded of the layers that have all of its CDG edges. */
+/* Balance the load of the layers: every path moves to the least loaded of the layers that have all of its CDG edges. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "layering/internal/layering_job.h"
 
-/* Return the least loaded of the layers in `has` (bits).  A layer that is a clone has the CDG edges of its original,
- * base[layer]. */
+/* Return the least loaded of the first `used` layers whose original layer is in the set `has` (bits).  The original of
+ * a layer is base[layer].  `carried` is the load of each layer. */
 static int32_t least(const double *carried, uint32_t has, int32_t used, const int32_t *base)
 {
     int32_t best = -1;
@@ -15,8 +15,9 @@ static int32_t least(const double *carried, uint32_t has, int32_t used, const in
     return best < 0 ? 0 : best;
 }
 
-/* Copy the CDG edges of the most loaded layers into the unused layers, so that the load of these layers can be
- * split.  Each unused layer becomes a clone of the layer that has the highest load per clone. */
+/* Make each unused layer a clone of the layer that has the highest load per clone.  A clone has the CDG edges of its
+ * original, so the paths of the original can be divided between both. base[layer] receives the original of each
+ * layer. */
 static void share_out(const double *carried, int32_t vls, int32_t used, int32_t *base)
 {
     int32_t shares[32];
@@ -46,8 +47,8 @@ static void sort_by_hops(const uint16_t *hops, int32_t switches, int32_t *queue,
         queue[starts[hops[u] < switches ? hops[u] : switches]++] = u;
 }
 
-/* Choose a layer for every path: the least loaded of those that have all of its CDG edges.  With `last` the layers
- * are stored, otherwise only the loads are summed. */
+/* Choose for every path the least loaded of the layers that have all of its CDG edges.  With `last`, the chosen layers
+ * are stored.  Otherwise only the load of each layer is summed in `carried`. */
 static void rebalance_paths(layering_job *job, int last, int32_t used, const int32_t *base, double *carried,
                             uint32_t *has, int32_t *queue, int32_t *starts)
 {
@@ -75,8 +76,8 @@ static void rebalance_paths(layering_job *job, int last, int32_t used, const int
     }
 }
 
-/* Choose a layer for every pair of switches: the least loaded of those that have all of the pair's CDG edges.  With
- * `last` the layers are stored, otherwise only the loads are summed. */
+/* Choose for every pair of switches the least loaded of the layers that have all CDG edges of the pair's paths.  With
+ * `last`, the chosen layers are stored.  Otherwise only the load of each layer is summed in `carried`. */
 static void even_pairs(layering_job *job, int last, int32_t used, const int32_t *base, double *carried)
 {
     int32_t switches = job->net.switches;
@@ -107,8 +108,8 @@ int ibn_layering_rebalance(layering_job *job)
     int failed = !has || !queue || !starts;
     double carried[32] = {0.0};
     share_out(carried, vls, used, base);
-    /* The first round uses only the original layers, and so measures the load of each original layer.  The second round
-     * also uses the clones, which are copies of the most loaded layers. */
+    /* The load of each original layer must be known before clones are made.  So a round without clones comes first,
+     * whose result is not stored. */
     for (int32_t last = vls == 1 || vls >= used; last <= 1 && !failed; last++) {
         memset(carried, 0, sizeof carried);
         if (job->paths->mutual)

@@ -1,11 +1,11 @@
-/* Layering with pairs of switches as units: all paths between two switches, in both directions, get one layer. */
+/* Layering with pairs of switches: all paths between two switches, in both directions, get one layer. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "layering/internal/layering_job.h"
 
-/* Collect the CDG edges and the flow of all paths between two switches.  Returns the hops of the longest of these
- * paths, or 0 if a path is missing. */
+/* List in job->step the CDG edges of all paths between switches a and b, and compute the flow on these paths.  Returns
+ * the hops of the longest of these paths, or 0 if a path is missing. */
 int32_t ibn_layering_path_between(layering_job *job, int32_t a, int32_t b, double *flow)
 {
     const ibn_path_set *paths = job->paths;
@@ -26,7 +26,7 @@ int32_t ibn_layering_path_between(layering_job *job, int32_t a, int32_t b, doubl
     return longest;
 }
 
-/* Return whether the path of any switch to a target at switch `to` leads through switch `from`. */
+/* Return whether some other switch's path to a target at switch `to` leads through switch `from`. */
 static int is_passed(const layering_job *job, int32_t from, int32_t to)
 {
     const ibn_path_set *paths = job->paths;
@@ -41,7 +41,7 @@ static int is_passed(const layering_job *job, int32_t from, int32_t to)
     return 0;
 }
 
-/* Add (sign 1) or remove (sign -1) the flow of all paths from one switch to the targets at another switch. */
+/* Add (sign 1) or remove (sign -1) the flow of all paths from switch `from` to the targets at switch `to`. */
 static void move_between(layering_job *job, int32_t from, int32_t to, double sign)
 {
     const ibn_path_set *paths = job->paths;
@@ -52,8 +52,8 @@ static void move_between(layering_job *job, int32_t from, int32_t to, double sig
     }
 }
 
-/* Distribute the targets at switch `to` over the channels that are parallel to channel c.  Each target gets the
- * channel with the lowest utilisation at the time. */
+/* Distribute the targets at switch `to` over channel c of switch `from` and the channels parallel to c.  Each target
+ * takes the channel that has the lowest utilisation when the target is handled. */
 static void send_over(layering_job *job, int32_t from, int32_t to, int32_t c)
 {
     const ibn_path_set *paths = job->paths;
@@ -73,8 +73,8 @@ static void send_over(layering_job *job, int32_t from, int32_t to, int32_t c)
     }
 }
 
-/* List the first channels of all shortest paths between two switches, sorted by utilisation.  Of parallel channels
- * only one is listed.  Returns the length of the list. */
+/* List in `found` the first channels of all shortest paths from switch `from` to switch `to`, sorted by the utilisation
+ * of their paths.  Of parallel channels only one is listed.  Returns the number of listed channels. */
 static int32_t first_hops(const layering_job *job, int32_t from, int32_t to, first_hop *found)
 {
     int32_t count = 0, t = job->paths->at[job->paths->at_first[to]];
@@ -90,7 +90,8 @@ static int32_t first_hops(const layering_job *job, int32_t from, int32_t to, fir
     return count;
 }
 
-/* Save the next hops of switch `from` towards the targets at switch `to` or, with `back`, restore them. */
+/* Save the next hops of switch `from` towards the targets at switch `to` in `kept`.  With `back`, restore the saved
+ * next hops instead. */
 static void keep(layering_job *job, int32_t from, int32_t to, uint8_t *kept, int back)
 {
     for (int32_t i = job->paths->at_first[to]; i < job->paths->at_first[to + 1]; i++) {
@@ -100,8 +101,9 @@ static void keep(layering_job *job, int32_t from, int32_t to, uint8_t *kept, int
     }
 }
 
-/* Place a pair of switches with other first hops on paths of equal length.  Nothing is done if another path leads
- * through these switches.  Returns the layer, or -1 if the pair fits into none. */
+/* Place the paths between switches a and b in a layer, with other first hops and equal length.  Nothing is done if
+ * paths of other switches lead through a to b, or through b to a.  Returns the layer, or -1 if the paths fit into no
+ * layer. */
 static int32_t place_pair_elsewhere(layering_job *job, int32_t a, int32_t b, int32_t vls)
 {
     const int32_t *at_first = job->paths->at_first;
@@ -137,7 +139,7 @@ static int32_t place_pair_elsewhere(layering_job *job, int32_t a, int32_t b, int
     return vl;
 }
 
-/* Fill the length of the longest path between every two switches. */
+/* Compute the hops of the longest path between every two switches, in either direction. */
 void ibn_layering_measure_lengths(layering_job *job)
 {
     int32_t switches = job->net.switches;
@@ -147,8 +149,9 @@ void ibn_layering_measure_lengths(layering_job *job)
             job->length[(int64_t)a * switches + b] = (uint16_t)ibn_layering_path_between(job, a, b, &flow);
 }
 
-/* Place all pairs of switches without a layer, beginning with the pairs that have the longest paths.  Returns the
- * number of pairs that fit into no layer. */
+/* Place all pairs of switches without a layer into the first `vls` layers.  The pairs with the longest paths are placed
+ * first.  With `counted`, only pairs with counted paths are placed.  Returns the number of pairs that fit into no
+ * layer. */
 int64_t ibn_layering_place_pairs(layering_job *job, int32_t vls, int avoid, int counted)
 {
     int32_t switches = job->net.switches, longest = 0;

@@ -1,16 +1,16 @@
-/* Assign SLs to pairs of switches, where packets on some SLs move to higher VLs along their path.
+/* Assign SLs to pairs of switches, where the packets of some SLs move to higher VLs along their path.
  *
- * Packets on the first SLs keep their VL on the whole path.  A pair of switches takes the first of these SLs whose
- * dependencies stay acyclic with the pair's paths, as in layering.c.
+ * Packets on the first SLs keep their VL on the whole path.  A pair of switches gets the first of these SLs whose CDG
+ * stays acyclic with the paths of the pair, as in layering.c.
  *
- * A pair that fits on none of these SLs takes one of the other SLs.  On such an SL, a path begins on VL 0.  It stays on
- * a VL as long as the next dependency closes no cycle there, and otherwise moves up to the next VL.
+ * A pair that fits on none of these SLs gets one of the other SLs.  On such an SL, a path begins on VL 0.  A path stays
+ * on its VL if its next dependency closes no cycle there.  Otherwise the path moves up to the next VL.
  *
- * Dependencies between two VLs only lead up.  So no cycle contains such a dependency, and it is enough that each VL
- * is acyclic.
+ * A dependency between two VLs always leads to the higher VL.  So no cycle contains such a dependency, and it is enough
+ * that each VL alone is acyclic.
  *
- * A switch knows the in-port, out-port and SL of a packet, but not its VL.  So an SL has one VL for each pair of
- * consecutive channels, on which all paths of this SL must agree. */
+ * A switch assigns a VL by the in-port, out-port and SL of a packet, and does not know the packet's present VL.  So an
+ * SL has only one VL for each pair of consecutive channels, on which all paths of this SL must agree. */
 #include "layering/transitions.h"
 
 #include <stdlib.h>
@@ -22,20 +22,24 @@
 
 typedef struct {
     layering_job job;
-    int32_t sls;      /* number of SLs; packets on the first paths->most SLs keep their VL */
-    int32_t edges;    /* number of CDG edges */
-    uint8_t *turn_vl; /* [sls - most, edges] by SL and CDG edge: VL of the edge's second channel, NO_VL: not decided */
-    uint8_t *sl;      /* [S, S] SL of each pair of switches */
-    acyclic_step *added;   /* CDG edges that the current attempt added; their VLs are in added_vl */
-    uint8_t *added_vl;     /* VLs of the edges in `added`, in their order */
-    int32_t *decided;      /* CDG edges on which the current attempt decided the VL of the second channel */
-    acyclic_step *refused; /* CDG edges that closed a cycle in the current attempt; their VLs are in refused_vl */
-    uint8_t *refused_vl;   /* VLs of the edges in `refused`, in their order */
-    int32_t adds, decisions, refusals; /* lengths of `added`, `decided` and `refused` */
-    int32_t room;                      /* allocated length of `added`, `decided` and `refused` */
+    int32_t sls;   /* number of SLs; the packets on the first paths->most SLs keep their VL along the path */
+    int32_t edges; /* number of CDG edges */
+    /* [sls - most, edges] by SL and CDG edge: VL of packets on the second channel of the edge, NO_VL: not decided
+     * yet */
+    uint8_t *turn_vl;
+    uint8_t *sl;         /* [S, S] SL of the paths between two switches */
+    acyclic_step *added; /* CDG edges that the current attempt has added, each to the VL in `added_vl` */
+    uint8_t *added_vl;   /* VL of each edge in `added` */
+    int32_t *decided;    /* CDG edges for which the current attempt has decided the VL on the second channel */
+    /* CDG edges that the current attempt could not add, because they close a cycle on the VL in `refused_vl` */
+    acyclic_step *refused;
+    uint8_t *refused_vl;               /* VL of each edge in `refused` */
+    int32_t adds, decisions, refusals; /* number of elements in `added`, in `decided` and in `refused` */
+    int32_t room;                      /* number of elements that fit into each of `added`, `decided` and `refused` */
 } attempt;
 
-/* Enlarge the lists by room for the CDG edges of one more path.  Returns nonzero if memory ran out. */
+/* Make room for the CDG edges of one more path in `added`, `decided` and `refused`.  Returns nonzero if memory ran
+ * out. */
 static int reserve(attempt *x)
 {
     int32_t most = x->adds > x->decisions ? x->adds : x->decisions;
@@ -59,7 +63,7 @@ static int reserve(attempt *x)
     return 0;
 }
 
-/* Add a CDG edge to a VL unless it closes a cycle.  Returns whether the VL has the edge now. */
+/* Add a CDG edge to a VL unless the edge closes a cycle.  Returns whether the VL has the edge afterwards. */
 static int add(attempt *x, int32_t vl, acyclic_step step)
 {
     acyclic *graph = &x->job.graph;
@@ -77,8 +81,8 @@ static int add(attempt *x, int32_t vl, acyclic_step step)
     return 0;
 }
 
-/* Add the path from switch `from` to a target on an SL whose packets may move to higher VLs.  Returns whether the
- * path fits. */
+/* Add the path from switch `from` to a target on an SL whose packets may move to higher VLs.  `turn_vl` is the row of
+ * attempt.turn_vl for this SL.  Returns whether the path fits. */
 static int add_path(attempt *x, int32_t target, int32_t from, uint8_t *turn_vl)
 {
     layering_job *job = &x->job;
@@ -106,8 +110,8 @@ static int add_path(attempt *x, int32_t target, int32_t from, uint8_t *turn_vl)
     return 1;
 }
 
-/* Undo an attempt: remove its CDG edges, and test the edges that closed a cycle again later, because they may close
- * none without the removed edges. */
+/* Undo a failed attempt: remove the CDG edges that it added.  The edges that it could not add are tested again later,
+ * because they may close no cycle once the added edges are gone. */
 static void undo(attempt *x, uint8_t *turn_vl)
 {
     acyclic *graph = &x->job.graph;
@@ -119,8 +123,8 @@ static void undo(attempt *x, uint8_t *turn_vl)
         turn_vl[x->decided[i]] = NO_VL;
 }
 
-/* Try to put all paths between two switches on an SL whose packets may move to higher VLs.  Returns whether they
- * fit. */
+/* Try to put all paths between switches a and b on an SL whose packets may move to higher VLs.  Returns whether all
+ * paths fit. */
 static int try_sl(attempt *x, int32_t a, int32_t b, int32_t sl)
 {
     const ibn_path_set *paths = x->job.paths;
@@ -137,7 +141,8 @@ static int try_sl(attempt *x, int32_t a, int32_t b, int32_t sl)
     return 1;
 }
 
-/* Return the first SL on which a pair of switches fits, or NO_LAYER if there is none. */
+/* Return the first SL on which all paths between switches a and b fit, or NO_LAYER if they fit on no SL.  With
+ * `change`, SLs whose packets may move to higher VLs are tried too.  With `avoid`, paths->avoid is respected. */
 static uint8_t place_pair(attempt *x, int32_t a, int32_t b, int avoid, int change)
 {
     layering_job *job = &x->job;
@@ -150,8 +155,9 @@ static uint8_t place_pair(attempt *x, int32_t a, int32_t b, int avoid, int chang
     return vl < 0 ? NO_LAYER : (uint8_t)vl;
 }
 
-/* Place all pairs without an SL, beginning with the pairs that have the longest paths.  Returns the number of pairs
- * that fit on no SL. If a pair that counts fits on no SL, the other pairs are not tried. */
+/* Place all pairs of switches that have no SL yet.  The pairs with the longest paths are placed first.  With `counted`,
+ * only pairs with counted paths are placed.  With both `counted` and `change`, the function ends at the first pair that
+ * fits on no SL.  Returns the number of pairs that fit on no SL. */
 static int64_t place_all(attempt *x, int avoid, int counted, int change)
 {
     const int hasty = counted && change;
@@ -173,8 +179,8 @@ static int64_t place_all(attempt *x, int avoid, int counted, int change)
     return left;
 }
 
-/* Place all pairs of switches.  As many pairs as possible get SLs whose packets keep their VL; then the other pairs are
- * placed. */
+/* Place all pairs of switches.  Pairs that fit get SLs whose packets keep their VL.  Only the remaining pairs get SLs
+ * whose packets may move to higher VLs. */
 static void run(attempt *x, ibn_transition_counts *counts)
 {
     layering_job *job = &x->job;
@@ -198,13 +204,15 @@ static void run(attempt *x, ibn_transition_counts *counts)
         }
 }
 
-/* Assign an SL to every pair of switches; it serves both directions.
+/* Assign an SL to every pair of switches.  Both directions of a pair have one SL.
  *
- * sls: number of SLs; packets on the first paths->most SLs keep their VL.
- * next: uint8 [D, S] and load: double [C], as for ibn_layering_assign, unchanged.
- * sl: uint8 [S, S], output.
- * turn_vl: uint8 [sls - paths->most, CDG edges], output: for each SL whose packets may move to higher VLs, the VL of
- * each edge's second channel, 255 where no path uses the edge. */
+ * sls: number of SLs; the packets on the first paths->most SLs keep their VL.
+ * next, load: as for ibn_layering_assign, but not changed.
+ * sl: uint8 [S, S], output: SL of each pair of switches.
+ * turn_vl: uint8 [sls - paths->most, CDG edges], output, for each SL whose packets may move to higher VLs.  It has the
+ * VL on the second channel of each CDG edge, or 255 if no path on this SL uses the edge.
+ *
+ * Returns 0, or nonzero if memory ran out. */
 int ibn_layering_assign_transitions(const ibn_path_set *paths, int32_t sls, uint8_t *next, double *load, uint8_t *sl,
                                     uint8_t *turn_vl, ibn_transition_counts *counts)
 {

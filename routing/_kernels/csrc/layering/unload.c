@@ -1,12 +1,12 @@
-/* Unload the channels with the peak utilisation.  A next hop of a switch towards one target moves off such a
- * channel, if the paths of all switches upstream still fit into a layer. */
+/* Unload the channels with the peak utilisation.  A switch's next hop towards a target is moved off such a channel, if
+ * the paths of all switches upstream still fit into a layer. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "layering/internal/layering_job.h"
 
-/* List switch u, and then the switches whose path to a target leads through u.  Returns the number of listed switches.
- * `queue` is int32 [S]. */
+/* List in `queue` switch u, followed by all switches whose path to a target leads through u.  Returns the number of
+ * listed switches.  `queue` has room for S switches. */
 static int32_t list_upstream(const layering_job *job, int32_t target, int32_t u, int32_t *queue)
 {
     const uint8_t *next = job->next + (int64_t)target * job->net.switches;
@@ -23,7 +23,8 @@ static int32_t list_upstream(const layering_job *job, int32_t target, int32_t u,
     return tail;
 }
 
-/* Place the paths of the listed switches whose traffic counts.  Return whether each path fits into a layer. */
+/* Place the paths to a target of the first `count` switches in `queue`.  Paths that are not counted paths are left out.
+ * Returns whether each of the paths fits into a layer. */
 static int all_fit(layering_job *job, int32_t target, const int32_t *queue, int32_t count)
 {
     int32_t root = job->paths->root[target], vls = job->graph.vls;
@@ -43,8 +44,8 @@ static int all_fit(layering_job *job, int32_t target, const int32_t *queue, int3
     return !job->failed;
 }
 
-/* Move the next hop of switch u towards a target to a path of equal length whose utilisation is below the peak.
- * Returns whether there is such a path that fits into a layer. */
+/* Move the next hop of switch u towards a target to an equally short path whose utilisation stays below `peak`.  All
+ * paths through the switch must still fit into a layer.  Returns whether the next hop was moved. */
 static int unload_at(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue)
 {
     const uint16_t *hops = job->hops + (int64_t)target * job->net.switches;
@@ -72,8 +73,8 @@ static int unload_at(layering_job *job, int32_t target, int32_t u, double peak, 
     return 0;
 }
 
-/* Move a next hop towards a target off a channel.  The next hop belongs to switch u or to a switch upstream of u.
- * Returns whether a next hop was moved. */
+/* Move one next hop towards a target, so that a channel of switch u carries less flow.  The moved next hop belongs to
+ * switch u or to a switch upstream of u.  Returns whether a next hop was moved. */
 static int relieve(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue, int32_t *behind)
 {
     int32_t count = list_upstream(job, target, u, behind);
@@ -83,7 +84,7 @@ static int relieve(layering_job *job, int32_t target, int32_t u, double peak, in
     return 0;
 }
 
-/* Unload the channels with the peak utilisation for a number of rounds.  The function ends early if one of these
+/* Unload the channels with the peak utilisation, in up to `rounds` rounds.  The function ends early if one of these
  * channels cannot be unloaded. */
 void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind)
 {
@@ -98,7 +99,7 @@ void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int3
             for (int32_t t = 0; t < job->paths->targets && !moved; t++)
                 moved = job->next[(int64_t)t * job->net.switches + u] == k && relieve(job, t, u, peak, queue, behind);
             if (!moved)
-                return; /* No move takes flow off this channel, so the peak utilisation stays. */
+                return; /* If no move takes flow off this channel, the peak utilisation cannot be lowered. */
         }
     }
 }

@@ -1,11 +1,12 @@
-/* Last means for a tree to which a switch cannot be added by any allowed dependency: the switch uses the escape tree.
- * Further switches are moved to the escape tree until all dependencies of the tree are allowed.  As few switches as
- * necessary are moved. */
+/* Last means for a tree to which some switch cannot be added by any allowed dependency: this switch uses the escape
+ * tree.  Further switches are moved to the escape tree until all dependencies of the tree are allowed.  As few switches
+ * as necessary are moved. */
 #include <string.h>
 
 #include "nue/internal/nue_job.h"
 
-/* Fill `escape`: for every switch of the connected part, the next channel towards the root along the escape tree. */
+/* Fill `escape` with the next channel of every switch towards the root along the escape tree.  Switches in other
+ * connected parts get -1. */
 static void aim(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t root)
 {
     const ibn_network *net = nue->job.net;
@@ -26,7 +27,7 @@ static void aim(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_
     }
 }
 
-/* Move every switch on a forwarding loop to the escape tree.  Returns the number of switches that were moved. */
+/* Move every switch on a forwarding loop to the escape tree.  Returns the number of moved switches. */
 static int32_t break_loops(const nue_t *nue, grower_t *grower, uint8_t *next, int32_t root)
 {
     const ibn_network *net = nue->job.net;
@@ -54,8 +55,8 @@ static int32_t break_loops(const nue_t *nue, grower_t *grower, uint8_t *next, in
     return put;
 }
 
-/* Count the dependencies of the tree as used if all of them are allowed.  Otherwise count none of them, and move one
- * switch of a forbidden dependency to the escape tree.  Returns the number of switches that were moved. */
+/* Count all dependencies of the tree as used, if all of them are allowed.  Otherwise count none of them, and move one
+ * switch of each forbidden dependency to the escape tree.  Returns the number of moved switches. */
 static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
     int32_t a, b, put = 0, counted = 0, *list = grower->account.children;
@@ -80,9 +81,9 @@ static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uin
     return put;
 }
 
-/* Complete a tree that could not be grown to the end, by the escape tree, and count its dependencies and flow.
- * Returns the number of switches that use the escape tree.  The loop ends at the latest when all switches use the
- * escape tree, because all dependencies of the escape tree are allowed. */
+/* Complete a tree that could not be grown to the end, with the help of the escape tree.  Then count the dependencies
+ * and the flow of the tree.  Returns the number of switches that use the escape tree.  The loop ends at the latest when
+ * all switches use the escape tree, because all dependencies of the escape tree are allowed. */
 int32_t ibn_nue_take_escape_path(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target)
 {
     const ibn_network *net = nue->job.net;

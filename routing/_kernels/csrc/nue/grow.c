@@ -1,41 +1,41 @@
-/* Compute the tree of one destination, grown from the switch that delivers it over the complete CDG of its layer
- * (VL).
+/* Compute the tree of one destination over the complete CDG of its layer (VL), beginning with the switch that delivers
+ * the destination.
  *
- * The tree grows in waves: the neighbours of the switches that joined in one wave may join in the next wave.  Each
- * such switch sorts its channels into the tree by the cost of the whole path, and takes the first channel whose
+ * The tree grows in waves: the neighbours of the switches of one wave may join in the next wave.  Each such neighbour
+ * sorts its channels to switches of the tree by the cost of the whole path.  It takes the first channel whose
  * dependency is allowed.  The flow of the switch is added to the path at once.
  *
- * If no dependency is allowed, a switch of the tree changes its next hop such that one becomes allowed (local
- * backtracking).  Switches that cannot join even then use the escape tree (escape.c). */
+ * If no dependency of a switch is allowed, local backtracking is tried: a switch of the tree changes its next hop, such
+ * that a dependency becomes allowed.  A switch that cannot join in this way uses the escape tree (escape.c). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "nue/internal/nue_job.h"
 #include "core/internal/random.h"
 
-/* Cost of a next hop if the path to another LID of the destination port uses the next hop too.  This cost is higher
- * than the cost of any path. */
+/* Cost of a next hop if the path to another LID of the destination's port uses this next hop too.  It is higher than
+ * the cost of any path. */
 #define TAKEN 1e12
 
 typedef struct {
     const nue_t *nue;
     layer_t *layer;
     grower_t *grower;
-    /* [S] the tree that is being grown: index of each switch's next channel among the switch's channels */
+    /* [S] index of each switch's next channel among the channels of the switch, in the tree that is being grown */
     uint8_t *next;
     int32_t target, root, depth,
-        reached;      /* depth: number of the current wave; reached: number of switches in the tree */
-    int has_siblings; /* whether the destination port has other LIDs */
-    double share;     /* part of the flow to the destination port that goes to this LID */
+        reached;      /* depth: number of the present wave; reached: number of switches in the tree */
+    int has_siblings; /* whether the destination's port has other LIDs */
+    double share;     /* part of the flow to the destination's port that goes to this LID */
 } tree_t;
 
-/* Return the next channel of a switch of the tree. */
+/* Return the next channel of a switch that belongs to the tree. */
 static int32_t hop(const tree_t *tree, int32_t u)
 {
     return tree->grower->hop[u].channel;
 }
 
-/* Return the cost of the present path of switch `from`.  The path is followed to its end on every call, because the
+/* Return the cost of the present path of switch `from`.  The path is followed to its end in every call, because the
  * costs of its channels change whenever flow is added. */
 static double walk(const tree_t *tree, int32_t from)
 {
@@ -56,7 +56,7 @@ static void send(const tree_t *tree, int32_t from, double flow)
         ibn_trees_account_add(&tree->nue->job, account, hops[from].channel, flow);
 }
 
-/* Set the next hop of a switch. */
+/* Set the next hop of switch u to channel c. */
 static void take(tree_t *tree, int32_t u, int32_t c)
 {
     const ibn_network *net = tree->nue->job.net;
@@ -64,7 +64,8 @@ static void take(tree_t *tree, int32_t u, int32_t c)
     tree->grower->hop[u] = (hop_t){.channel = c, .to = net->dst[c]};
 }
 
-/* Add a switch to the tree: set its next hop, count the dependency, and add its flow. */
+/* Add switch u to the tree by channel c: set the next hop, count the dependency as used, and add the flow of the
+ * switch. */
 static void join(tree_t *tree, int32_t u, int32_t c)
 {
     const ibn_network *net = tree->nue->job.net;
@@ -79,8 +80,9 @@ static void join(tree_t *tree, int32_t u, int32_t c)
         send(tree, u, flow);
 }
 
-/* Return the cost of channel `c` in a tree without flow.  The cost measures how much the channel's dependency would
- * restrict later trees. */
+/* Return the cost of channel c in a tree without flow.  The cost is 0 if the channel's dependency is in use already, 1
+ * if it follows the topological order, and 2 if the order would have to change.  A dependency with a high cost
+ * restricts later trees more. */
 static double idle_cost(const tree_t *tree, int32_t c)
 {
     const nue_t *nue = tree->nue;
@@ -93,7 +95,8 @@ static double idle_cost(const tree_t *tree, int32_t c)
     return tree->layer->place[c] < tree->layer->place[b] ? 1.0 : 2.0;
 }
 
-/* List the channels from a switch to switches of the tree, with their costs.  Returns the number of these channels. */
+/* List the channels from switch u to switches of the tree, with the cost of the path over each channel.  Returns the
+ * number of listed channels. */
 static int32_t gather(const tree_t *tree, int32_t u)
 {
     const ibn_network *net = tree->nue->job.net;
@@ -104,7 +107,7 @@ static int32_t gather(const tree_t *tree, int32_t u)
         int32_t v = net->dst[c];
         if (grower->depth[v] < 0 || grower->depth[v] > tree->depth)
             continue;
-        /* Parallel channels often have consecutive numbers, so the cost of the last channel can be used again. */
+        /* Parallel channels often follow one another, so the cost from the previous channel's end can be used again. */
         if (v != known && tree->share > 0.0)
             rest = walk(tree, v);
         known = v;
@@ -117,7 +120,7 @@ static int32_t gather(const tree_t *tree, int32_t u)
     return count;
 }
 
-/* Return the cheapest channel whose dependency is allowed, or -1 if there is none. */
+/* Return the cheapest channel of switch u whose dependency is allowed, or -1 if no dependency is allowed. */
 static int32_t choose(const tree_t *tree, int32_t u)
 {
     grower_t *grower = tree->grower;
@@ -138,8 +141,8 @@ static int32_t choose(const tree_t *tree, int32_t u)
     return -1;
 }
 
-/* Let the tree grow wave by wave, beginning with the switches from index `head` on in the queue, until no switch can
- * join. */
+/* Let the tree grow wave by wave until no further switch can join.  The first wave comes from the switches in the queue
+ * from index `head` on. */
 static void spread_out(tree_t *tree, int32_t head)
 {
     const ibn_network *net = tree->nue->job.net;
@@ -170,7 +173,7 @@ static void spread_out(tree_t *tree, int32_t head)
     }
 }
 
-/* Return whether the path of `from` leads through `u`. */
+/* Return whether the path from switch `from` leads through switch u. */
 static int leads_through(const nue_t *nue, const uint8_t *next, int32_t from, int32_t root, int32_t u)
 {
     while (from != root && from != u)
@@ -178,9 +181,9 @@ static int leads_through(const nue_t *nue, const uint8_t *next, int32_t from, in
     return from == u;
 }
 
-/* Move switch `v` of a tree to channel `c`, if the dependencies of `v` and of its children in the tree are allowed
- * then.  Returns whether it was moved.  Only the counts of dependencies are updated; the caller moves the flow.  If
- * `v` was not moved, the log holds the dependencies that were found to be blocked. */
+/* Move switch v of a tree to next hop c, if the new dependencies of v and of its children in the tree are allowed.
+ * Returns whether v was moved.  Only the counts of dependencies are updated, so the caller has to move the flow.  If v
+ * was not moved, the log holds the dependencies that were found to be blocked. */
 int ibn_nue_move_subtree(const nue_t *nue, layer_t *layer, grower_t *grower, uint8_t *next, int32_t root, int32_t v,
                          int32_t c)
 {
@@ -218,8 +221,8 @@ int ibn_nue_move_subtree(const nue_t *nue, layer_t *layer, grower_t *grower, uin
     return 1;
 }
 
-/* Let switch `u` join the tree by channel `c`.  To make this possible, the switch at the end of `c` moves to another
- * next hop.  Returns whether `u` has joined. */
+/* Let switch u join the tree by channel c.  To make this possible, the switch at the end of c gets another next hop.
+ * Returns whether u has joined. */
 static int make_room(tree_t *tree, int32_t u, int32_t c)
 {
     const ibn_network *net = tree->nue->job.net;
@@ -255,8 +258,8 @@ static int make_room(tree_t *tree, int32_t u, int32_t c)
     return 0;
 }
 
-/* Let one switch that found no allowed channel join the tree, by a local change of the tree.  Returns whether this
- * was possible. */
+/* Let one switch that found no allowed channel join the tree, after a switch of the tree got another next hop.  Returns
+ * whether a switch has joined. */
 static int backtrack(tree_t *tree)
 {
     const ibn_network *net = tree->nue->job.net;
@@ -272,7 +275,7 @@ static int backtrack(tree_t *tree)
     return 0;
 }
 
-/* Compute the tree of a destination, and count its dependencies and flow. */
+/* Compute the tree of a destination, and count the dependencies and the flow of the tree. */
 void ibn_nue_grow_tree(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target)
 {
     const ibn_network *net = nue->job.net;

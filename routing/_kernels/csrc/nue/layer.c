@@ -1,7 +1,8 @@
-/* Complete CDG of one layer: keeps which dependencies are used, and decides which are allowed.  A topological order of
- * the used dependencies is kept up to date (D. J. Pearce, P. H. J. Kelly, ACM J. Exp. Algorithmics 11, 2006).  A
- * dependency is allowed if its first channel comes before its second channel in this order.  Otherwise the channels
- * between the two positions are searched for a cycle. */
+/* Complete CDG of one layer (VL): which dependencies are used, and which are allowed.
+ *
+ * A topological order of the used dependencies is kept up to date (D. J. Pearce, P. H. J. Kelly, ACM J. Exp.
+ * Algorithmics 11, 2006).  A dependency is allowed if its first channel comes before its second channel in this order.
+ * Otherwise, the channels at positions between those of both channels are searched for a cycle. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 #include "core/internal/order_repair.h"
 #include "nue/internal/nue_job.h"
 
-/* Mark the switches whose subtree of the escape tree has a destination of the layer. */
+/* Mark the switches below which, in the escape tree, some switch delivers a destination of the layer. */
 static void mark_wanted(const nue_t *nue, const layer_t *layer, int32_t number, uint8_t *wanted)
 {
     const ibn_network *net = nue->job.net;
@@ -23,8 +24,8 @@ static void mark_wanted(const nue_t *nue, const layer_t *layer, int32_t number, 
             }
 }
 
-/* Count the dependencies of the escape tree as used: those towards its root, and those from the root down to
- * destinations of the layer.  They are never removed. */
+/* Count the dependencies of the escape tree as used.  These are all dependencies on paths towards the root, and the
+ * dependencies on paths from the root to destinations of the layer.  They stay in use as long as the layer exists. */
 static void plant_escape_tree(const nue_t *nue, layer_t *layer, const uint8_t *wanted)
 {
     const ibn_network *net = nue->job.net;
@@ -74,7 +75,8 @@ void ibn_nue_layer_release(layer_t *layer)
     free(layer->place);
 }
 
-/* Begin a new epoch, in which no dependency is recorded as blocked, because used dependencies were removed. */
+/* Begin a new epoch, in which no dependency is recorded as blocked.  This is necessary after used dependencies were
+ * removed. */
 void ibn_nue_layer_unblock(const nue_t *nue, layer_t *layer)
 {
     layer->dependency_removed = 0;
@@ -84,16 +86,16 @@ void ibn_nue_layer_unblock(const nue_t *nue, layer_t *layer)
     }
 }
 
-/* Remove the dependencies in the log from the record of blocked dependencies: the used dependencies that blocked
- * them were removed. */
+/* Remove the dependencies in the log from the record of blocked dependencies.  They closed cycles only with
+ * dependencies that have been removed since. */
 void ibn_nue_layer_forget(layer_t *layer, grower_t *grower)
 {
     while (grower->logged > 0)
         layer->blocked[grower->log[--grower->logged]] = (uint16_t)(layer->epoch - 1);
 }
 
-/* Collect the channels that can be reached from channel `b` over used dependencies, at positions before that of
- * channel `a`.  Returns their number, or -1 if `a` itself can be reached. */
+/* Collect the channels that can be reached from channel b over used dependencies and have a position before channel a.
+ * Returns the number of these channels, or -1 if channel a can be reached. */
 static int32_t search_forward(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t a, int32_t b)
 {
     const ibn_network *net = nue->job.net;
@@ -118,8 +120,8 @@ static int32_t search_forward(const nue_t *nue, const layer_t *layer, grower_t *
     return found;
 }
 
-/* Collect the channels from which channel `a` can be reached over used dependencies, at positions after that of
- * channel `b`.  Returns their number. */
+/* Collect the channels from which channel a can be reached over used dependencies and that have a position after
+ * channel b.  Returns the number of these channels. */
 static int32_t search_backward(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t a, int32_t b)
 {
     const ibn_network *net = nue->job.net;
@@ -141,7 +143,7 @@ static int32_t search_backward(const nue_t *nue, const layer_t *layer, grower_t 
 }
 
 /* Return whether the dependency of channel a on channel b is allowed.  If so, the topological order is changed such
- * that a comes before b.  The dependency is not yet counted as used. */
+ * that a comes before b.  The function does not count the dependency as used. */
 int ibn_nue_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t a, int32_t b)
 {
     int32_t slot = ibn_nue_slot(nue, a, b);
@@ -161,7 +163,7 @@ int ibn_nue_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int
     return 1;
 }
 
-/* Add `step` (1 or -1) to the count of every dependency of a tree. */
+/* Add `step` (1 or -1) to the number of trees that contain a dependency, for every dependency of a tree. */
 void ibn_nue_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, int32_t root, int32_t step)
 {
     int32_t a, b;
@@ -170,8 +172,8 @@ void ibn_nue_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, 
             layer->used[ibn_nue_slot(nue, a, b)] += step;
 }
 
-/* Count the dependencies of a tree in a layer from which the tree was removed before.  No test is needed: the layer
- * has not changed since, so the tree closes no cycle. */
+/* Count the dependencies of a tree that was removed from the layer before as used again.  The layer has not changed
+ * since the removal. So the tree closes no cycle, and needs no test. */
 void ibn_nue_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
     int32_t a, b;
@@ -184,8 +186,8 @@ void ibn_nue_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, c
     }
 }
 
-/* Sort the channels topologically by the used dependencies, which are acyclic.  Among the possible channels, the one
- * with the lowest rank always comes next. */
+/* Sort the channels topologically by the used dependencies, which are acyclic.  Of all channels that may come next, the
+ * one with the lowest rank comes next.  Returns nonzero if memory ran out. */
 int ibn_nue_layer_sort(const nue_t *nue, layer_t *layer, const double *rank)
 {
     const ibn_network *net = nue->job.net;

@@ -1,9 +1,9 @@
-/* One move of the local search (trees/passes.c): another next hop of one switch towards one destination, if the
- * dependencies of its layer allow it. */
+/* One move of the local search in trees/passes.c: a switch gets another next hop towards one destination, if the used
+ * dependencies of the destination's layer allow the move. */
 #include "nue/internal/nue_job.h"
 
-/* Move the next hop of switch `u` towards destination `target` to another channel, if that lowers the sum of all
- * channel weights.  Returns whether it was moved. */
+/* Give switch u another next hop towards destination `target`, if this lowers the sum of all channel weights and all
+ * new dependencies are allowed.  Returns whether the next hop was changed. */
 int ibn_nue_move_next_hop(const nue_t *nue, grower_t *grower, int32_t target, int32_t u)
 {
     const job_t *job = &nue->job;

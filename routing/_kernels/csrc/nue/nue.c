@@ -1,9 +1,10 @@
-/* Nue: compute trees on the complete channel dependency graph of each layer, so that no credit loop can arise (J.
- * Domke, T. Hoefler, S. Matsuoka, "Routing on the Dependency Graph", HPDC 2016).  Unlike in the paper, paths are
- * chosen by the load along the whole path.
+/* Nue: compute trees on the complete channel dependency graph of each layer (VL), such that no credit loop can arise
+ * (J. Domke, T. Hoefler, S. Matsuoka, "Routing on the Dependency Graph", HPDC 2016).  Unlike in the paper, each path is
+ * chosen by the load on all of its channels.
  *
- * The passes over all destinations are those of trees/passes.c.  A load account (load_account.h) adds up loads
- * independently of the other account; each layer belongs to one of two accounts. */
+ * The passes over all destinations are those of trees/passes.c.  Each layer belongs to one of two load accounts
+ * (trees/internal/load_account.h).  Within a block of destinations, the two accounts are updated independently of each
+ * other. */
 #include "nue/nue.h"
 
 #include <stdlib.h>
@@ -12,10 +13,10 @@
 #include "nue/internal/nue_job.h"
 
 #define IDLE_PASSES 3 /* number of passes without a gain after which the kernel stops */
-#define WORD 256      /* Upper bound of the channels of one switch. */
+#define WORD 256      /* Upper bound of the number of channels out of one switch. */
 
-/* Number of times that the utilisation is squared in each pass.  Few squarings spread the flow; many make only
- * channels close to the peak costly. */
+/* Number of times that the utilisation of a channel is squared to get its cost, for each pass.  Few squarings spread
+ * the flow.  With many squarings, only channels close to the peak utilisation are costly. */
 static const int32_t SCHEDULE[] = {2, 4, 4, 4, 5};
 #define SCHEDULED (int32_t)(sizeof SCHEDULE / sizeof *SCHEDULE)
 
@@ -23,9 +24,12 @@ typedef struct {
     nue_t *nue;
     passes_t passes;
     grower_t grower[ACCOUNTS];
-    uint8_t *best_next;       /* [D, S] trees after the best pass so far */
-    int32_t *best_escaped;    /* [D] number of switches on the escape tree, after the best pass so far */
-    double *best_load, least; /* best_load: [C] loads after the best pass; least: their highest utilisation */
+    uint8_t *best_next; /* [D, S] trees of the best pass so far */
+    /* [D] number of switches that use the escape tree towards each destination, in the best pass so far */
+    int32_t *best_escaped;
+    /* best_load: [C] flow on each channel in the best pass so far
+     * least: highest utilisation of a channel in the best pass so far */
+    double *best_load, least;
 } run_t;
 
 static layer_t *layer_of(const nue_t *nue, int32_t target)
@@ -38,8 +42,8 @@ static const uint8_t *tree_of(const nue_t *nue, int32_t target)
     return nue->job.next + (int64_t)target * nue->job.net->switches;
 }
 
-/* Compute the tree of a destination.  After the first pass, the blocked dependencies of its layer may be
- * used again if they close no cycle any more, because trees were removed. */
+/* Compute the tree of a destination.  After the first pass, trees have been removed.  So all blocked dependencies of
+ * the destination's layer are tested again. */
 static void grow(void *kernel, int32_t which, int32_t target)
 {
     run_t *run = kernel;
@@ -49,7 +53,7 @@ static void grow(void *kernel, int32_t which, int32_t target)
     ibn_nue_grow_tree(nue, layer_of(nue, target), &run->grower[which], target);
 }
 
-/* Subtract the tree of a destination from the number of trees that use each dependency of its layer. */
+/* Subtract the tree of a destination from the counts of used dependencies in its layer. */
 static void removed(void *kernel, int32_t which, int32_t target)
 {
     const nue_t *nue = ((run_t *)kernel)->nue;
@@ -57,7 +61,7 @@ static void removed(void *kernel, int32_t which, int32_t target)
     ibn_nue_layer_count(nue, layer_of(nue, target), tree_of(nue, target), nue->job.targets->root[target], -1);
 }
 
-/* Add the restored tree of a destination to the number of trees that use each dependency of its layer. */
+/* Add a tree that was restored to the counts of used dependencies in its layer. */
 static void restored(void *kernel, int32_t which, int32_t target)
 {
     run_t *run = kernel;
@@ -82,8 +86,8 @@ static void unblock_layers(void *kernel)
 static const pass_steps STEPS = {
     .grow = grow, .removed = removed, .restored = restored, .move = move, .begin_round = unblock_layers};
 
-/* Fill the queues of the two load accounts with LMC groups, in the order of this pass: each group goes to the account
- * of its layer.  Only groups with flow are queued or, if with_flow is 0, only groups without flow. */
+/* Fill the queues of both load accounts with LMC groups, in the order of the present pass.  Each LMC group goes to the
+ * account of its layer.  With `with_flow`, only groups with flow are queued, otherwise only groups without flow. */
 static void deal(run_t *run, int with_flow)
 {
     const nue_t *nue = run->nue;
@@ -136,7 +140,7 @@ static void run_pass(run_t *run, double *load)
     ibn_trees_passes_run(&run->passes, load);
 }
 
-/* Fill part_size by a breadth-first search over each connected part. */
+/* Compute the number of switches of each connected part, for every switch of the part, by breadth-first searches. */
 static void measure_parts(nue_t *nue, int32_t *queue)
 {
     const ibn_network *net = nue->job.net;
@@ -209,9 +213,9 @@ static void release(nue_t *nue, run_t *run)
     free(nue->part_size);
 }
 
-/* Compute the trees of destinations without flow.  Such a destination copies the tree of another destination at the
- * same switch if there is one, because its dependencies are in use.  Otherwise it gets a tree over dependencies that
- * are in use already, as far as possible. */
+/* Compute the trees of destinations without flow.  If a destination with flow belongs to the same switch, its tree is
+ * copied, because the dependencies of this tree are in use.  Otherwise, the tree is grown over dependencies that are in
+ * use already, as far as possible. */
 static void route_idle(run_t *run, double *load)
 {
     nue_t *nue = run->nue;
@@ -240,7 +244,7 @@ static void route_idle(run_t *run, double *load)
             nue->target_layer[target] = -1 - nue->target_layer[target];
 }
 
-/* Save the trees and loads of the current pass if they are better than those of all earlier passes. */
+/* Save the trees and loads of the present pass, if its highest utilisation is lower than that of all earlier passes. */
 static void keep(run_t *run, const double *load, double worst)
 {
     const nue_t *nue = run->nue;
@@ -253,7 +257,7 @@ static void keep(run_t *run, const double *load, double worst)
     memcpy(run->best_load, load, (size_t)nue->job.net->channels * sizeof *load);
 }
 
-/* Add `step` (1 or -1) to the counts of the dependencies of all trees with flow. */
+/* Add `step` (1 or -1) to the counts of used dependencies, for the trees of all destinations with flow. */
 static void count_all(const nue_t *nue, int32_t step)
 {
     for (int32_t target = 0; target < nue->job.targets->count; target++)
@@ -261,7 +265,7 @@ static void count_all(const nue_t *nue, int32_t step)
             ibn_nue_layer_count(nue, layer_of(nue, target), tree_of(nue, target), nue->job.targets->root[target], step);
 }
 
-/* Restore the trees and loads of the best pass, unless those of the last pass are as good. */
+/* Restore the trees and loads of the best pass, unless the last pass is as good.  Returns nonzero if memory ran out. */
 static int restore(run_t *run, double *load, double worst)
 {
     nue_t *nue = run->nue;
@@ -282,8 +286,8 @@ static int restore(run_t *run, double *load, double worst)
     return failed;
 }
 
-/* Count the dependencies and the flow of the trees that the caller passed to begin with.  They are known to be
- * acyclic in their layers. */
+/* Count the dependencies and the flow of the initial trees that the caller has passed.  The caller makes sure that
+ * their dependencies are acyclic in each layer.  Returns nonzero if memory ran out. */
 static int take_over(run_t *run, double *load)
 {
     nue_t *nue = run->nue;
@@ -302,13 +306,15 @@ static int take_over(run_t *run, double *load)
 
 /* Compute the trees of all destinations.
  *
- * next: uint8 [D, S], by destination and switch, the index of the next channel among the switch's channels (255: none);
- * if options->started is set, the array holds initial trees on entry.
+ * next: uint8 [D, S], output: by destination and switch, the index of the next channel among the switch's channels
+ * (255: none).  If options->started is set, the array holds initial trees on entry.
  * layer: int32 [D], layer of each destination, input and output.
- * escaped: int32 [D], output: number of switches on the escape tree.
+ * escaped: int32 [D], output: number of switches that use the escape tree towards each destination.
  * load: double [C], output: flow on each channel.
- * worst: double [passes + 1], output: the highest utilisation after each pass.  It is 0 for passes that were skipped
- * because the passes before had lowered nothing.  The result is that of the best pass. */
+ * worst: double [passes + 1], output: the highest utilisation after each pass.  It is 0 for passes that were left out
+ * because earlier passes had lowered nothing.
+ *
+ * Trees and loads are those of the best pass.  Returns 0, or 1 if memory is exhausted. */
 int ibn_nue_route(const ibn_network *network, const ibn_targets *targets, const ibn_nue_options *options, uint8_t *next,
                   int32_t *layer, int32_t *escaped, double *load, double *worst)
 {

@@ -13,18 +13,19 @@ typedef struct {
     transition_round stage;
     acyclic_net where;
     acyclic graph;
-    uint32_t *flow;           /* [S]: VLs of the packets that pass each switch, as bits */
-    int32_t *from;            /* [X]: switch where each extended channel begins */
-    round_dependency *found;  /* [4 S]: dependencies of the current LFT column */
-    acyclic_step *dependency; /* [4 S]: the dependencies in `found`, as edges of `graph` */
+    uint32_t *flow; /* [S]: VLs, as bits, of the packets to the current LID that may pass each switch */
+    int32_t *from;  /* [X]: switch where each extended channel begins */
+    /* [4 S]: dependencies that packets to the current LID can have during the change of its LFT column */
+    round_dependency *found;
+    acyclic_step *dependency; /* [4 S]: the dependencies in `found`, as edges of the acyclic graph */
     uint32_t *vls;            /* [4 S]: VLs, as bits, on which packets can have each dependency in `found` */
-    acyclic_step *step;       /* [4 S]: edges of the current LFT column that are not in the CDG of one VL yet */
-    /* [4 S * V]: edges that were added for the current LFT column, to be removed if the column is rejected */
+    acyclic_step *step;       /* [4 S]: edges for the current LFT column that the CDG of one VL does not have yet */
+    /* [4 S * V]: edges that were added for the current LFT column, to be removed again if the column is not admitted */
     int32_t *undo;
-    int32_t turns; /* number of dependencies of the current LFT column */
+    int32_t turns; /* number of dependencies in `found` */
 } job;
 
-/* List every dependency that packets to the current LID can have, if each switch may have its old or its new entry.
+/* List every dependency that packets to the current LID can have if each switch may use its old or its new entry.
  * Returns the number of dependencies. */
 static int32_t any_turns(const job *j, round_dependency *dependency)
 {
@@ -39,7 +40,8 @@ static int32_t any_turns(const job *j, round_dependency *dependency)
     return count;
 }
 
-/* List the dependencies of the current LFT column, as edges of the graph with the VLs that use them. */
+/* List in `dependency` and `vls` the dependencies of the current LFT column and the VLs on which packets can have each
+ * of them.  `round` has the round in which each entry is written; NULL: entries are written in any order. */
 static void list_turns(job *j, const uint32_t *enter, const uint8_t *round)
 {
     const transition_tables *t = j->t;
@@ -56,8 +58,8 @@ static void list_turns(job *j, const uint32_t *enter, const uint8_t *round)
     }
 }
 
-/* Add the CDG edges of the LFT column that one VL does not have yet, unless they close a cycle.  Returns whether
- * they were added. */
+/* Add to the CDG of one VL the edges of the current LFT column that the CDG does not have yet, unless they close a
+ * cycle.  The added edges are appended to job.undo.  Returns whether the edges were added. */
 static int fits(job *j, int32_t vl, int32_t *undone)
 {
     int32_t count = 0;
@@ -71,8 +73,8 @@ static int fits(job *j, int32_t vl, int32_t *undone)
     return 1;
 }
 
-/* Add the CDG edges of the LFT column to all VLs.  If they close a cycle on some VL, none is added.  Returns whether
- * they were added. */
+/* Add the edges of the current LFT column to the CDGs of all VLs.  If they close a cycle on some VL, they are added to
+ * none.  Returns whether they were added. */
 static int admit(job *j)
 {
     int32_t added[33] = {0}, all = 0, vl = 0;
@@ -96,7 +98,7 @@ static void run(job *j, const uint32_t *enter, const uint8_t *round, uint8_t *ad
     }
 }
 
-/* Fill the CDG with the dependencies that exist before the first LFT column is admitted. */
+/* Fill the CDGs with the dependencies that exist before the first LFT column is admitted. */
 static void load(job *j)
 {
     const transition_net *net = j->net;

@@ -1,4 +1,5 @@
-/* Read old and new LFT entries and propagate packets over both: see internal/paths.h. */
+/* Read the old and new LFT entries towards a LID, and compute which packets may pass each switch over both: see
+ * internal/paths.h. */
 #include "transition/internal/paths.h"
 
 #include <stdlib.h>
@@ -25,8 +26,8 @@ void ibn_transition_dispose_paths(transition_paths *w)
     free(w->queue);
 }
 
-/* Record the next hop of a switch.  The next hop is given by the old entry if `path` is 0, and by the new entry if
- * `path` is 1. */
+/* Record the next hop of switch s over out-port `port`.  `path` is 0 if this is the old entry of the switch, and 1 if
+ * this is the new entry. */
 static void follow(transition_paths *w, int32_t s, int path, uint8_t port)
 {
     const transition_tables *t = w->t;
@@ -39,7 +40,8 @@ static void follow(transition_paths *w, int32_t s, int path, uint8_t port)
     w->degree[t->xdst[x]]++;
 }
 
-/* Read the old and new entries towards one LID, and sort the switches topologically (Kahn's algorithm). */
+/* Read the old and new entries towards the LID with index `column`, and sort the switches topologically (Kahn's
+ * algorithm). */
 void ibn_transition_read_column(transition_paths *w, int32_t column)
 {
     const int32_t switches = w->t->switches;
@@ -66,8 +68,8 @@ void ibn_transition_read_column(transition_paths *w, int32_t column)
     w->loops |= tail < switches;
 }
 
-/* Pass the VLs of a switch's packets on to the next hops of its old and its new entry.  Returns whether a next hop
- * received a VL that it did not have before. */
+/* Add the VLs of the packets that pass switch s to those of its old and its new next hop.  Returns whether a next hop
+ * received a VL that is new there. */
 static bool pass_on(const transition_paths *w, int32_t s, uint32_t *flow)
 {
     bool grew = false;

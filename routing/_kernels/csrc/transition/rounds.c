@@ -1,5 +1,5 @@
-/* Compute rounds in which new entries are written, and the CDG edges that packets can use during these rounds: see
- * internal/rounds.h and transition.h. */
+/* Compute the rounds in which new LFT entries are written, and the CDG edges that packets can use during these rounds:
+ * see internal/rounds.h and transition.h. */
 #include "transition/internal/rounds.h"
 
 #include <stdlib.h>
@@ -23,15 +23,15 @@ void ibn_transition_round_dispose(transition_round *g)
     free(g->flow[1]);
 }
 
-/* Return whether an entry can be in use in round r.  An old entry (path 0) is in use until the end of its round, a
- * new entry (path 1) from the beginning of its round. */
+/* Return whether an entry of switch s can be in use in round r.  The old entry (path 0) is in use until the end of the
+ * round in which it is replaced.  The new entry (path 1) is in use from the beginning of this round. */
 static inline bool is_there(const uint8_t *round, int32_t s, int path, int r)
 {
     return path ? round[s] <= r : !round[s] || round[s] >= r;
 }
 
-/* Pass the VLs of a switch's packets on to the next hops of those of its entries that are in use in round r.
- * Returns whether a next hop received a VL that it did not have before. */
+/* Add the VLs of the packets that have reached switch s to those of the next hops of its entries that are in use in
+ * round r.  Returns whether a next hop received a VL that is new there. */
 static bool pass_on(transition_round *g, const transition_paths *w, const uint8_t *round, int32_t s, int r)
 {
     bool grew = false;
@@ -46,7 +46,7 @@ static bool pass_on(transition_round *g, const transition_paths *w, const uint8_
     return grew;
 }
 
-/* Propagate packets over all entries that are in use in round r, until no switch receives a further VL. */
+/* Pass packets on over all entries that are in use in round r, until no switch receives a further VL. */
 static void spread(transition_round *g, const transition_paths *w, const uint8_t *round, int r)
 {
     for (int32_t k = 0; k < w->sorted; k++)
@@ -58,9 +58,9 @@ static void spread(transition_round *g, const transition_paths *w, const uint8_t
     }
 }
 
-/* List the dependencies on the channels of those old entries that are replaced in round r, which is the last round in
- * which packets take these channels.  With r = 0, the function instead lists the dependencies on the channels of
- * unchanged and new entries. */
+/* List the dependencies that end at the channels of old entries that are replaced in round r.  Round r is the last
+ * round in which packets can take these channels.  With r = 0, list instead the dependencies that end at the channels
+ * of unchanged and new entries.  Returns the number of listed dependencies. */
 static int32_t list(const transition_round *g, const transition_paths *w, const uint8_t *round, int r,
                     round_dependency *dependency)
 {
@@ -100,13 +100,15 @@ typedef struct {
     const transition_tables *t;
     transition_paths paths;
     int32_t *out; /* [S]: number of next hops of each switch; -1: the switch is not in the core (see find_core) */
-    /* [S]: scratch; in find_core the switches to be removed, afterwards the switches on the current path */
+    /* [S]: scratch: in find_core the switches to be removed from the core, in depth_of the switches on the current
+     * path */
     int32_t *rest;
-    int32_t *depth; /* [S]: number of rounds needed to write the new path from each switch; -1: not yet computed */
+    /* [S]: number of rounds that are needed to write the new path from each switch; -1: not computed yet */
+    int32_t *depth;
 } rounds_job;
 
-/* Find the core: all switches on forwarding loops of old and new entries mixed, and all switches on paths between
- * such loops.  Every other switch is only upstream or only downstream of all loops, and gets out = -1. */
+/* Find the core of the current LFT column.  The core consists of the switches on forwarding loops of old and new
+ * entries, and of the switches on paths from one such loop to another.  Every other switch gets out = -1. */
 static void find_core(rounds_job *j)
 {
     const int32_t switches = j->t->switches;
@@ -118,8 +120,8 @@ static void find_core(rounds_job *j)
         if (!j->out[s])
             j->rest[tail++] = s;
     }
-    /* Each pass visits all switches.  The number of passes is at most the number of hops of the longest path.  So lists
-     * of the switches upstream of each switch would not be worth their cost. */
+    /* Each pass over all switches removes the switches that have no next hop left.  There are at most as many passes as
+     * the longest path has hops.  So it is not worthwhile to keep a list of the neighbours upstream of each switch. */
     for (bool grew = tail > 0; grew;) {
         grew = false;
         for (int32_t k = 0; k < tail; k++)
@@ -138,16 +140,16 @@ static void find_core(rounds_job *j)
         j->out[j->paths.queue[k]] = -1;
 }
 
-/* Return whether the new entry of a switch differs from its old one. */
+/* Return whether the old and the new entry of switch s differ. */
 static bool changes(const rounds_job *j, int32_t column, int32_t s)
 {
     const size_t at = (size_t)column * j->t->switches + s;
     return j->t->before[at] != j->t->after[at];
 }
 
-/* Return the number of rounds that are needed to write the new path from a switch, or more than 255 if the path never
- * ends.  Each changed switch on the path needs a separate round.  With `all`, this applies to all changed switches,
- * otherwise only to those in the core (see find_core). */
+/* Return the number of rounds that are needed to write the new path from switch s, or more than 255 if this path never
+ * ends.  With `all`, each changed switch on the path needs a round of its own.  Otherwise, only the changed switches of
+ * the core do (see find_core). */
 static int32_t depth_of(rounds_job *j, int32_t column, int32_t s, bool all)
 {
     int32_t length = 0, v = s;
@@ -165,8 +167,9 @@ static int32_t depth_of(rounds_job *j, int32_t column, int32_t s, bool all)
     return depth;
 }
 
-/* Compute the rounds of one LFT column, and return the number of the last round.  With `all`, all changed switches on a
- * path are written in different rounds (see `outward` at ibn_transition_rounds). */
+/* Compute the round of each changed entry of one LFT column.  `all` means that any two changed switches on a new path
+ * are written in different rounds (the argument `outward` of ibn_transition_rounds).  Returns the number of the last
+ * round. */
 static uint8_t run_column(rounds_job *j, int32_t column, bool all, uint8_t *round)
 {
     const int32_t switches = j->t->switches;

@@ -20,13 +20,13 @@ typedef struct {
 typedef struct {
     job *j;
     transition_paths paths;
-    uint32_t *dep;  /* [slots]: VLs on which each dependency may be used, as bits */
-    uint32_t *flow; /* [S]: VLs of the packets that pass each switch, as bits */
+    uint32_t *dep;  /* [slots]: VLs, as bits, on which packets can have each dependency */
+    uint32_t *flow; /* [S]: VLs, as bits, of the packets to the current LID that may pass each switch */
     int code;
 } worker;
 
-/* Add dependencies: the channels into which a switch sends depend on the channels of the next switch.  All combinations
- * of the two switches' old and new entries are added. */
+/* Add the dependencies of the channels into which switch s may send.  The channels of its old and its new entry depend
+ * on the channels of the old and the new entry of the respective next switch. */
 static void collect(worker *w, int32_t s)
 {
     const transition_tables *t = w->j->t;
@@ -51,7 +51,7 @@ static void run_column(worker *w, int32_t column)
         collect(w, s);
 }
 
-/* Process LFT columns in one thread until none is left.  The results of threads are combined by OR, so they do not
+/* Process LFT columns in one thread until none is left.  The results of all threads are combined by OR.  So they do not
  * depend on which thread processed which column. */
 static void run(void *workers, int32_t me)
 {

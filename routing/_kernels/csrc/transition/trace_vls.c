@@ -21,9 +21,9 @@ typedef struct {
 typedef struct {
     job *j;
     transition_paths paths;
-    /* [slots, V]: for each dependency and each VL on its first channel, the VLs on its second channel, as bits */
+    /* [slots, V]: for each dependency and each VL on its first channel, the VLs, as bits, on its second channel */
     uint16_t *dep;
-    /* [S, 2, 16]: by switch, entry (old or new) and SL: VLs, as bits, of the packets on the entry's channel */
+    /* [S, 2, 16]: by switch, entry (0: old, 1: new) and SL, the VLs, as bits, of the packets on the entry's channel */
     uint16_t *flow;
     int code;
 } worker;
@@ -33,8 +33,8 @@ static inline uint16_t *flow_of(worker *w, int32_t s, int path)
     return w->flow + ((size_t)s * 2 + path) * SLS;
 }
 
-/* Fill `per_vl`: for each SL the VLs, as bits, that a switch may assign to packets from an in-port to an out-port.
- * Both its old and its new SL2VL table count. */
+/* Fill `per_vl` with the VLs, as bits, that switch s may assign to the packets of each SL from an in-port to an
+ * out-port.  The switch may use its old or its new SL2VL table. */
 static void vls_of(const transition_vls *l, int32_t s, int32_t in, int32_t out, uint16_t *per_vl)
 {
     const size_t row = (((size_t)s * l->ports + in) * l->ports + out) * SLS;
@@ -44,8 +44,8 @@ static void vls_of(const transition_vls *l, int32_t s, int32_t in, int32_t out, 
     }
 }
 
-/* Record the packets that all ports send towards a LID.  They enter the channels of the old and new entries of their
- * switches. */
+/* Record the packets that all ports send towards the LID with index `column`.  At its switch, such a packet takes the
+ * channel of the old or of the new entry. */
 static void enter(worker *w, int32_t column)
 {
     const transition_vls *l = w->j->l;
@@ -63,8 +63,9 @@ static void enter(worker *w, int32_t column)
     }
 }
 
-/* Pass packets from one channel on to the next channel, and record the dependency.  Returns whether the next channel
- * received packets on a VL that it did not have before. */
+/* Pass packets from extended channel x on to a channel of the next switch v, and record the dependency between both
+ * channels.  `then` is 0 for the channel of the old entry of v, and 1 for that of the new entry.  Returns whether the
+ * second channel received packets on a VL that is new there. */
 static bool take(worker *w, int32_t x, const uint16_t *from, int32_t v, int then)
 {
     const transition_tables *t = w->j->t;
@@ -85,8 +86,8 @@ static bool take(worker *w, int32_t x, const uint16_t *from, int32_t v, int then
     return grew;
 }
 
-/* Pass a switch's packets on to all channels that may follow by the old and new entries of the next switch.  Returns
- * whether one of these channels received packets on a VL that it did not have before. */
+/* Pass the packets on the channels of switch s on to the channels of the old and new entries of the next switches.
+ * Returns whether one of these channels received packets on a VL that is new there. */
 static bool pass_on(worker *w, int32_t s)
 {
     bool grew = false;

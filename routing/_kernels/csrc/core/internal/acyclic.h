@@ -1,13 +1,12 @@
-/* Channel dependency graphs of several VLs that stay acyclic while edges are added.
+/* Channel dependency graphs (CDGs) of several VLs that stay acyclic while edges are added.
  *
- * A CDG edge leads from a channel c to a channel out of the switch where c ends.  The edge to the k-th channel of this
- * switch has number turn_first[c] + k.
+ * A CDG edge leads from a channel c to a channel out of the switch where c ends.  The edge to the k-th channel out of
+ * this switch has number turn_first[c] + k.
  *
- * Each VL has a topological order of the channels.  If an added edge violates the order, the order is repaired (D.
- * J. Pearce, P. H. J. Kelly, ACM J. Exp. Algorithmics 11, 2007).
- *
- * Edges of a complete path are never removed.  So an edge that closes a cycle now will always close one.  Such an edge
- * is recorded as blocked, so that the cycle is searched for only once. */
+ * Each VL has a topological order of the channels.  If a new edge violates the order, the order is repaired (D. J.
+ * Pearce, P. H. J. Kelly, ACM J. Exp.  Algorithmics 11, 2007).  Edges of a complete path are never removed.  So an edge
+ * that closes a cycle now will always close a cycle.  Such an edge is recorded as blocked, so that the cycle search is
+ * made only once. */
 #ifndef IBNUE_ACYCLIC_H
 #define IBNUE_ACYCLIC_H
 
@@ -17,29 +16,30 @@ typedef struct {
     int32_t switches, channels;
     /* The fabric.
      *
-     * first: channels out of switch s are first[s] .. first[s + 1] - 1.
+     * first: the channels out of switch s are first[s] to first[s + 1] - 1.
      * src, dst: [C], switches where each channel begins and ends.
-     * into, into_first: channels into switch s are into[into_first[s]] .. into[into_first[s + 1] - 1]. */
+     * into, into_first: the channels into switch s are into[into_first[s]] to into[into_first[s + 1] - 1]. */
     const int32_t *first, *src, *dst, *into, *into_first;
 } acyclic_net;
 
 typedef struct {
     const acyclic_net *net;
-    int32_t *turn_first;    /* [C + 1]: number of the first edge of each channel */
-    uint32_t *used;         /* [edges]: VLs whose CDG has the edge, as bits */
-    uint32_t *blocked;      /* [edges]: VLs in whose CDG the edge would close a cycle, as bits */
+    int32_t *turn_first;    /* [C + 1]: number of the first CDG edge that leads from each channel */
+    uint32_t *used;         /* [edges]: VLs, as bits, whose CDG has each edge */
+    uint32_t *blocked;      /* [edges]: VLs, as bits, in whose CDG each edge would close a cycle */
     int32_t vls;            /* number of VLs that have a topological order so far */
-    int32_t *place[32];     /* one array [C] for each VL: position of each channel in the topological order */
-    int32_t *stack, *other; /* [C]: scratch of the cycle searches */
-    /* seen: [C], number of the last search that visited each channel; stamp: number of the current search */
+    int32_t *place[32];     /* for each VL an array [C]: position of each channel in the topological order of the VL */
+    int32_t *stack, *other; /* [C]: scratch of the cycle searches, for channels to be visited */
+    /* seen: [C], value of `stamp` when each channel was last visited; stamp: number of the present search */
     uint32_t *seen, stamp;
-    int64_t *key[2], *both; /* key[0], key[1]: [C], both: [2 C]; scratch, whose elements are position << 32 | channel */
-    int32_t *added;         /* [edges]: numbers of the edges that one call of ibn_core_acyclic_fits has added */
-    int64_t visited;        /* number of channels that all searches so far have visited */
+    /* key[0], key[1]: [C]; both: [2 C].  Scratch for channels with their positions, as (position << 32) | channel */
+    int64_t *key[2], *both;
+    int32_t *added;  /* [edges]: numbers of the edges that the present call of ibn_core_acyclic_fits has added */
+    int64_t visited; /* number of channels that all cycle searches so far have visited */
 } acyclic;
 
 typedef struct {
-    /* channel: a channel; dependency: number of a CDG edge that begins with this channel */
+    /* channel: the channel where a CDG edge begins; dependency: the number of this edge */
     int32_t channel, dependency;
 } acyclic_step;
 

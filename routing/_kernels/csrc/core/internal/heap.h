@@ -1,5 +1,5 @@
-/* Binary heap of numbered items.  The item with the smallest key is removed first; among items with equal keys, the one
- * with the smallest number. */
+/* Binary heap of numbered items.  The item with the smallest key is removed first.  Of several items with the smallest
+ * key, the item with the smallest number is removed first. */
 #ifndef IBNUE_HEAP_H
 #define IBNUE_HEAP_H
 
@@ -7,15 +7,15 @@
 
 typedef struct {
     double key;
-    int32_t of; /* number of the item: a switch or a channel */
+    int32_t of; /* number of the item, which is a switch or a channel */
 } heap_entry;
 
 typedef struct {
-    heap_entry *entry; /* memory for as many entries as the heap ever holds; the caller allocates and frees it */
-    int32_t size;      /* number of entries */
+    heap_entry *entry; /* room for as many items as the heap ever holds; the caller allocates and frees this memory */
+    int32_t size;      /* number of items in the heap */
 } ibn_heap;
 
-/* Return whether one heap entry comes before another. */
+/* Return whether one item of the heap is removed before another item. */
 static inline int ibn_core_heap_before(heap_entry a, heap_entry b)
 {
     return a.key < b.key || (a.key == b.key && a.of < b.of);
@@ -30,7 +30,7 @@ static inline void ibn_core_heap_push(ibn_heap *heap, double key, int32_t of)
     heap->entry[i] = entry;
 }
 
-/* Remove the first entry of a heap that is not empty, and return it. */
+/* Remove the item with the smallest key from a heap that is not empty, and return the item. */
 static inline heap_entry ibn_core_heap_pop(ibn_heap *heap)
 {
     heap_entry top = heap->entry[0], last = heap->entry[--heap->size];

@@ -1,8 +1,8 @@
-/* Repair of a topological order of channels after an edge was added that violates the order (D. J. Pearce, P. H. J.
- * Kelly, "A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs", ACM J. Exp. Algorithmics 11, 2007).
+/* Repair a topological order of channels after a new edge has violated the order (D. J. Pearce, P. H. J. Kelly, "A
+ * Dynamic Topological Sort Algorithm for Directed Acyclic Graphs", ACM J. Exp.  Algorithmics 11, 2007).
  *
- * Two searches collect the channels to be moved, as keys: the position in the upper 32 bits, the channel in the lower
- * 32 bits. */
+ * Two searches collect the channels to be moved.  Each channel is stored as a key: its position in the upper 32 bits,
+ * its number in the lower 32 bits. */
 #ifndef IBNUE_ORDER_REPAIR_H
 #define IBNUE_ORDER_REPAIR_H
 
@@ -15,12 +15,12 @@ static inline int64_t ibn_core_order_key(const int32_t *place, int32_t channel)
     return (int64_t)place[channel] << 32 | channel;
 }
 
-/* Place the channels from which the new edge can be reached (`before`) ahead of those that can be reached from the edge
- * (`behind`).  All these channels together keep the same set of positions.  Within `before` and within `behind`, the
- * order of the channels stays.
+/* Move the channels from which the new edge can be reached (`before`) ahead of the channels that can be reached from
+ * the edge (`behind`).  All these channels together keep their positions, and only exchange them.  The order of the
+ * channels within `before` and within `behind` does not change.
  *
- * place: [C], position of each channel.
- * scratch: [ahead + back]. */
+ * place: [C], position of each channel, updated.
+ * scratch: has room for all moved channels. */
 static inline void ibn_core_order_repair(int32_t *place, int64_t *behind, int32_t ahead, int64_t *before, int32_t back,
                                          int64_t *scratch)
 {

@@ -1,4 +1,4 @@
-/* Sort distinct 64-bit keys in place.  Most inputs are the keys of a few channels.  For such inputs qsort() would
+/* Sort distinct 64-bit keys in place.  Most calls sort the keys of a few channels.  For so few keys, qsort() would
  * spend most of its time on calls of the comparison function. */
 #ifndef IBNUE_INTERNAL_KEYS_H
 #define IBNUE_INTERNAL_KEYS_H
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #define IBN_FEW_KEYS 24
-/* Number of keys from which on qsort() is used instead of the sort below.  From this number on qsort() is as fast, and
- * its time never grows quadratically. */
+/* Number of keys from which on qsort() is used instead of the sort in this file.  From this number on, qsort() is as
+ * fast as the sort in this file.  The time of qsort() also never grows quadratically. */
 #define IBN_MANY_KEYS 4096
 
 static inline int ibn_core_ascending(const void *a, const void *b)

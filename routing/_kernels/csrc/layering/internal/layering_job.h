@@ -1,6 +1,8 @@
-/* State of the layering kernel, shared by its source files.  A LAYER is a VL with its CDG.  A TARGET is a destination
- * LID.  A UNIT is a set of paths that are put into one layer together: one path or, with `mutual`, all paths between
- * two switches in both directions. */
+/* State of the layering kernel, shared by its source files.
+ *
+ * A LAYER is a VL with its CDG.  A TARGET is a destination LID.  A UNIT is a set of paths that are put into one layer
+ * together.  If `mutual` is set in the request, a unit consists of all paths between two switches, in both directions.
+ * Otherwise each path is a unit. */
 #ifndef IBNUE_LAYERING_JOB_H
 #define IBNUE_LAYERING_JOB_H
 
@@ -18,36 +20,38 @@
 typedef struct {
     const ibn_path_set *paths;
     acyclic_net net;
-    acyclic graph; /* CDG of the placed paths of each layer */
-    /* [D, S] by target and switch: index of the next channel among the switch's channels, NO_CHANNEL: none */
+    acyclic graph; /* CDG of each layer, with the edges of the paths that have been placed there */
+    /* [D, S] by target and switch: index of the next channel among the channels of the switch, NO_CHANNEL: none */
     uint8_t *next;
-    uint16_t *hops;     /* [D, S] hops from each switch to each target, NO_PATH: no path */
-    uint8_t *layer;     /* [D, S] layer of each path; with `mutual` [S, S], layer of each pair of switches */
-    uint16_t *length;   /* [S, S] hops of the longest path between two switches; with `mutual` only */
-    double *load;       /* [C] load of each channel */
-    acyclic_step *step; /* CDG edges of the unit that is being placed */
+    uint16_t *hops; /* [D, S] by target and switch: hops of the path from the switch to the target, NO_PATH: no path */
+    /* [D, S] by target and switch: layer of the path; if `mutual` is set: [S, S], layer of each pair of switches */
+    uint8_t *layer;
+    uint16_t *length;   /* [S, S] hops of the longest path between two switches; used only if `mutual` is set */
+    double *load;       /* [C] flow on each channel */
+    acyclic_step *step; /* CDG edges of the unit that is being placed in a layer */
     int32_t steps;      /* number of edges in `step` */
-    int64_t room;       /* allocated number of edges in `step` */
+    int64_t room;       /* number of edges that fit into `step` */
     ibn_layers *result;
-    /* 1: stop as soon as no layer has room for some unit, after all units with paths of that length were tried */
+    /* 1: stop once some unit fits into no layer, after all other units with equally long paths were tried */
     int hasty;
-    int64_t budget; /* limit of graph.visited; beyond the limit, no more paths or pairs of paths are placed */
-    int failed;     /* whether memory ran out */
+    /* limit of graph.visited (channels visited by cycle searches); beyond this limit, no more units are placed */
+    int64_t budget;
+    int failed; /* whether memory ran out */
 } layering_job;
 
-/* Candidate for the first hop of a path, with the highest utilisation of a channel on the path. */
+/* A channel by which a path could begin (`channel`), and the highest utilisation on this path (`worst`). */
 typedef struct {
     double worst;
     int32_t channel;
 } first_hop;
 
-/* Return whether memory ran out, or the work limit is exceeded. */
+/* Return whether the search must end, because memory ran out or the work limit is exceeded. */
 static inline int ibn_layering_is_over(const layering_job *job)
 {
     return job->failed || job->graph.visited > job->budget;
 }
 
-/* Return the channel by which a switch sends to a target. */
+/* Return the channel by which switch u sends to a target. */
 static inline int32_t ibn_layering_next_channel(const layering_job *job, int32_t target, int32_t u)
 {
     return job->net.first[u] + job->next[(int64_t)target * job->net.switches + u];
@@ -67,13 +71,14 @@ static inline int32_t ibn_layering_first_layer_between(const layering_job *job, 
                                 : job->paths->region[b];
 }
 
-/* Return whether the path from a switch to a target is a counted path: one of its two ends is marked in `counted`. */
+/* Return whether the path from switch u to a target is a counted path.  This is so if `counted` is set for switch u or
+ * for the switch that delivers the target. */
 static inline int ibn_layering_is_counted(const ibn_path_set *paths, int32_t target, int32_t u)
 {
     return paths->counted[u] || paths->counted[paths->root[target]];
 }
 
-/* Return the highest utilisation on the path to a target that begins with channel c, after `flow` was added to it. */
+/* Return the highest utilisation on the path to a target that begins with channel c, if `flow` is added to the path. */
 static inline double ibn_layering_peak_on_path(const layering_job *job, int32_t target, int32_t c, double flow)
 {
     double worst = 0.0;
@@ -84,7 +89,7 @@ static inline double ibn_layering_peak_on_path(const layering_job *job, int32_t 
     }
 }
 
-/* Add flow to all channels of the path that begins with channel c. */
+/* Add flow to all channels of the path to a target that begins with channel c. */
 static inline void ibn_layering_add_flow(layering_job *job, int32_t target, int32_t c, double flow)
 {
     for (;; c = ibn_layering_next_channel(job, target, job->net.dst[c])) {
@@ -94,7 +99,7 @@ static inline void ibn_layering_add_flow(layering_job *job, int32_t target, int3
     }
 }
 
-/* Compare two first hops for qsort by the highest utilisation on their paths. */
+/* Compare two first hops for qsort: the one with the lower peak utilisation on its path comes first. */
 static inline int ibn_layering_by_peak(const void *a, const void *b)
 {
     const first_hop *x = a, *y = b;
@@ -103,19 +108,19 @@ static inline int ibn_layering_by_peak(const void *a, const void *b)
     return x->channel - y->channel;
 }
 
-/* Functions of place.c.  They collect the CDG edges of a unit, and find a layer for the unit. */
+/* Functions of place.c, which collect the CDG edges of a unit and find a layer for the unit. */
 void ibn_layering_measure_hops(layering_job *job);
 int ibn_layering_collect_edges(layering_job *job, int32_t target, int32_t from);
 int32_t ibn_layering_place(layering_job *job, int32_t vls, int avoid, int32_t start);
-/* Function of paths.c.  It assigns layers to single paths. */
+/* Function of paths.c, which assigns layers to single paths. */
 int64_t ibn_layering_place_paths(layering_job *job, int32_t vls, int avoid, int counted);
-/* Functions of symmetric.c.  They assign layers to pairs of switches. */
+/* Functions of symmetric.c, which assign layers to pairs of switches. */
 int32_t ibn_layering_path_between(layering_job *job, int32_t a, int32_t b, double *flow);
 void ibn_layering_measure_lengths(layering_job *job);
 int64_t ibn_layering_place_pairs(layering_job *job, int32_t vls, int avoid, int counted);
-/* Function of unload.c.  It moves next hops off the channels with the peak utilisation. */
+/* Function of unload.c, which moves next hops off the channels with the peak utilisation. */
 void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind);
-/* Function of rebalance.c.  It balances the load of the layers. */
+/* Function of rebalance.c, which balances the load of the layers. */
 int ibn_layering_rebalance(layering_job *job);
 
 #endif

@@ -1,14 +1,14 @@
 /* State of the Nue kernel, shared by its source files.
  *
- * A LAYER holds the complete channel dependency graph (CDG) of one VL.  A dependency is a pair of channels a, b,
- * where b leaves the switch that a enters.  Its slot is slot_first[a] + (index of b among the channels of that
- * switch).
+ * A LAYER holds the complete channel dependency graph (CDG) of one VL.  A dependency is a pair of channels a and b,
+ * where b leaves the switch that a enters.  The slot of the dependency is slot_first[a] + (index of b among the
+ * channels of that switch).
  *
- * A dependency is USED while a tree of the layer or the escape tree contains it.  The trees that contain a
- * dependency are counted, so that trees can be removed again.
+ * A dependency is USED while a tree of the layer or the escape tree contains it.  The trees that contain a dependency
+ * are counted, so that trees can be removed again.
  *
- * A dependency that is not used is ALLOWED unless it would close a cycle of used dependencies.  A dependency that would
- * close a cycle is recorded as BLOCKED; the record is valid until the EPOCH ends. */
+ * A dependency that is not used is ALLOWED unless it would close a cycle of used dependencies.  A dependency that was
+ * found to close a cycle is recorded as BLOCKED.  The record is valid until the EPOCH ends. */
 #ifndef IBNUE_INTERNAL_NUE_JOB_H
 #define IBNUE_INTERNAL_NUE_JOB_H
 
@@ -16,48 +16,54 @@
 #include "trees/internal/passes.h"
 
 typedef struct {
-    int32_t *used;     /* [slots] number of trees that contain each dependency; the escape tree counts as one */
-    uint16_t *blocked; /* [slots] number of the epoch in which each dependency was last found to close a cycle */
-    /* number of the current epoch; a new epoch begins when blocked dependencies have to be tested again */
+    /* [slots] number of trees of the layer that contain each dependency; the escape tree counts as a tree */
+    int32_t *used;
+    /* [slots] number of the epoch in which each dependency was last found to close a cycle of used dependencies */
+    uint16_t *blocked;
+    /* number of the present epoch; a new epoch begins whenever all blocked dependencies have to be tested again */
     uint16_t epoch;
-    /* whether a used dependency was removed in this epoch, so that blocked dependencies may be allowed again */
+    /* whether a used dependency was removed in the present epoch, so that a blocked dependency may have become
+     * allowed */
     int dependency_removed;
-    int32_t *place;        /* [C] position of each channel in a topological order of the used dependencies */
-    const int32_t *parent; /* [S] channel to the parent in the escape tree, -1 at the root of each connected part */
+    int32_t *place; /* [C] position of each channel in a topological order of the used dependencies */
+    /* [S] channel from each switch to its parent in the escape tree, -1 at the root of each connected part */
+    const int32_t *parent;
 } layer_t;
 
 typedef struct {
-    job_t job; /* base: network, targets and trees, as in the balancing kernel (trees/balance.c) */
+    job_t job; /* network, destinations and trees, in the format of the balancing kernel (trees/balance.c) */
     const ibn_nue_options *options;
     int32_t *slot_first; /* [C] slot of the first dependency of each channel */
-    int32_t *part_size;  /* [S] number of switches of the connected part to which each switch belongs */
-    /* target_layer: [D] layer of each destination; escaped: [D] number of switches on the escape tree */
+    int32_t *part_size;  /* [S] number of switches in the connected part of each switch */
+    /* target_layer: [D] number of each destination's layer
+     * escaped: [D] number of switches that use the escape tree towards each destination */
     int32_t *target_layer, *escaped;
     layer_t *layer; /* [layers] the layers */
-    int64_t slots;  /* number of slots of a layer, one for each possible dependency */
+    int64_t slots;  /* number of possible dependencies, which is the number of slots of each layer */
 } nue_t;
 
 typedef struct {
-    int32_t channel, to; /* channel: the next channel of a switch; to: the switch to which the channel leads */
+    /* channel: the next channel of a switch in a tree; to: the switch to which this channel leads */
+    int32_t channel, to;
 } hop_t;
 
 typedef struct {
     load_account account;
-    hop_t *hop;            /* [S] next hops of the tree that is being grown */
-    int32_t *depth;        /* [S] number of the wave in which each switch joined the tree, -1: not yet */
-    int64_t *seen;         /* [S] number of the last search that visited each switch */
-    int64_t stamp;         /* number of the current search, compared with `seen` */
+    hop_t *hop;     /* [S] next hops of the tree that is being grown */
+    int32_t *depth; /* [S] number of the wave in which each switch joined the tree; -1: the switch has not joined yet */
+    int64_t *seen;  /* [S] value of `stamp` when each switch was last visited */
+    int64_t stamp;  /* number of the present search, for comparison with the elements of `seen` */
     int32_t *mark, *stack; /* [C] scratch of the cycle searches */
-    /* scratch of order_repair.h, which repairs the topological order: forward and backward [C], both [2 C] */
+    /* scratch of order_repair.h: forward and backward have room for C channels, both has room for 2 C channels */
     int64_t *forward, *backward, *both;
-    int32_t search; /* number of the current cycle search, compared with `mark` */
-    /* log: [S] slots of the dependencies that were found to be blocked since the log was emptied; logged: number of
-     * entries in the log.  A full log takes no more entries. */
+    int32_t search; /* number of the present cycle search, for comparison with the elements of `mark` */
+    /* log: [S] slots of the dependencies that were found to be blocked since the log was last emptied
+     * logged: number of elements in `log`; further slots are dropped when the log is full */
     int32_t *log, logged;
-    int32_t *candidate; /* [256] channels that a switch may choose as its next hop */
+    int32_t *candidate; /* [256] channels that a switch may take as its next hop */
     double *cost;       /* [256] costs of the channels in `candidate` */
-    int32_t *escape;    /* [S] next channel of each switch towards the current destination along the escape tree */
-    uint8_t *on_escape; /* [S] whether a switch uses the escape tree towards the current destination */
+    int32_t *escape;    /* [S] next channel of each switch along the escape tree towards the current destination */
+    uint8_t *on_escape; /* [S] whether each switch uses the escape tree towards the current destination */
 } grower_t;
 
 /* Return the slot of the dependency of channel a on channel b. */
@@ -66,7 +72,7 @@ static inline int32_t ibn_nue_slot(const nue_t *nue, int32_t a, int32_t b)
     return nue->slot_first[a] + (b - nue->job.net->first[nue->job.net->dst[a]]);
 }
 
-/* Add flow to the channels of a switch's path in a finished tree. */
+/* Add flow to the channels of the path from switch `from` to the root in a finished tree. */
 static inline void ibn_nue_add_flow(const nue_t *nue, load_account *account, const uint8_t *next, int32_t from,
                                     int32_t root, double flow)
 {
@@ -77,8 +83,8 @@ static inline void ibn_nue_add_flow(const nue_t *nue, load_account *account, con
     }
 }
 
-/* Find the first dependency on the path of switch u: the path's first channel a and second channel b.  Returns 0 if
- * the path has fewer than two channels. */
+/* Find the first two channels, a and b, on the path of switch u.  They are the first dependency of the path.  Returns 0
+ * if the path has fewer than two channels, otherwise 1. */
 static inline int ibn_nue_first_dependency(const nue_t *nue, const uint8_t *next, int32_t u, int32_t root, int32_t *a,
                                            int32_t *b)
 {

@@ -6,29 +6,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The next hops of each switch towards one LID.  In arrays [2], index 0 stands for the old entry and index 1 for the
- * new entry.  If both entries are equal, index 1 is unused. */
+/* The old and the new next hops of all switches towards one LID.  In arrays [2], index 0 stands for the old LFT entry
+ * and index 1 for the new LFT entry.  If both entries of a switch are equal, its element at index 1 is unused. */
 typedef struct {
     const transition_tables *t;
-    int32_t *x[2];    /* [S]: extended channel (see cdg/trace.h) to which the entry leads, -1: none */
-    int32_t *next[2]; /* [S]: switch where the extended channel of the switch's entry ends */
+    int32_t *x[2];    /* [S]: extended channel to which the entry leads (see cdg/trace.h), -1: none */
+    int32_t *next[2]; /* [S]: switch where the extended channel in `x` ends */
     int32_t
-        /* [S]: scratch; after ibn_transition_read_column, nonzero for switches on a forwarding loop or downstream of
-         * one */
+        /* [S]: scratch; after ibn_transition_read_column, nonzero for switches that are on a forwarding loop or
+         * downstream of one */
         *degree;
-    int32_t *queue; /* [S]: switches in topological order: each after all switches that send to it */
-    int32_t sorted; /* length of the queue: S if there are no forwarding loops */
-    bool loops;     /* whether a packet may return to a switch, including over a cable from a switch to itself */
+    /* [S]: switches in topological order, each after all switches that may send to it; switches with nonzero `degree`
+     * are left out */
+    int32_t *queue;
+    int32_t sorted; /* number of switches in `queue`; it is S if there are no forwarding loops */
+    /* whether a packet may return to a switch, either on a forwarding loop or over a cable from a switch to itself */
+    bool loops;
 } transition_paths;
 
 int ibn_transition_prepare_paths(transition_paths *paths, const transition_tables *tables);
 void ibn_transition_dispose_paths(transition_paths *paths);
 void ibn_transition_read_column(transition_paths *paths, int32_t column);
 
-/* Compute the VLs of the packets that pass each switch.
+/* Compute the VLs of the packets that may pass each switch, over old and new entries in any mixture.
  *
  * enter: uint32 [S], VLs, as bits, of the packets that enter the fabric at each switch.
- * flow: uint32 [S], output: VLs, as bits, of the packets that pass each switch. */
+ * flow: uint32 [S], output: VLs, as bits, of the packets that may pass each switch. */
 void ibn_transition_spread_flow(const transition_paths *paths, const uint32_t *enter, uint32_t *flow);
 
 #endif
