@@ -1,8 +1,8 @@
-/* Adaptive routing: choose the virtual channel (VC) on which a packet continues. */
+/* Adaptive routing: choose the virtual channel (VC) on which a packet continues from a switch. */
 #include "simulate/internal/adaptive.h"
 
-/* Return whether a mark reserves the next free room on a channel.  A ping sets a mark for one packet.  The mark has no
- * effect once this packet has taken another path. */
+/* Return whether a mark reserves the next free room on channel c.  A ping sets a mark for one packet.  The mark has no
+ * effect once this packet has left by another channel. */
 int ibn_simulate_adaptive_marked(const ibn_adaptive *sim, int32_t c)
 {
     const ibn_mark *mark = &sim->channel[c].mark;
@@ -11,25 +11,24 @@ int ibn_simulate_adaptive_marked(const ibn_adaptive *sim, int32_t c)
                || ibn_simulate_adaptive_serial(sim, sim->device[sim->channel[c].src].spare) == mark->packet);
 }
 
-/* Return whether a mark reserves the next free room on a channel for another packet than p. */
+/* Return whether a mark reserves the next free room on channel c for a packet other than p. */
 int ibn_simulate_adaptive_for_other(const ibn_adaptive *sim, int32_t c, int32_t p)
 {
     return ibn_simulate_adaptive_marked(sim, c) && sim->channel[c].mark.packet != ibn_simulate_adaptive_serial(sim, p);
 }
 
-/* Return the only VL of packet p if packets keep their VL (scheme GROUPS), else 0.
- *
- * The SL of the packet determines the VL, and the source CA has set this SL. */
+/* Return the VL of packet p if packets keep their VL (scheme GROUPS), else 0.  In scheme GROUPS, the VL follows from
+ * the SL that the source CA has set. */
 int32_t ibn_simulate_adaptive_first_vl(const ibn_adaptive *sim, int32_t p)
 {
     return sim->options.scheme == SCHEME_GROUPS ? sim->sl2vl[sim->packet[p].sl] : 0;
 }
 
-/* Return the VC with the most credits among `best` and the VCs of channel c on VLs below `vls`.  If packets keep their
- * VL, only the VC on the VL of packet p counts.
+/* Return the VC with the most credits among VC `best` and the VCs of channel c on VLs below `vls`.  If packets keep
+ * their VL (scheme GROUPS), only the VC on the VL of packet p is considered on channel c.
  *
- * Among VCs with equal credits, the first one compared wins.  The result is IBN_NONE if packet p does not fit the
- * credits of any of these VCs. */
+ * Of several VCs with equal credits, `best` or else the VC on the lowest VL is returned.  The result is IBN_NONE if
+ * packet p needs more credits than any of these VCs has. */
 int32_t ibn_simulate_adaptive_better(const ibn_adaptive *sim, int32_t best, int32_t c, int32_t vls, int32_t p)
 {
     int32_t most = best == IBN_NONE ? sim->packet[p].blocks - 1 : sim->vc[best].credits;
@@ -44,23 +43,24 @@ int32_t ibn_simulate_adaptive_better(const ibn_adaptive *sim, int32_t best, int3
     return best;
 }
 
-/* Return whether a packet in the queue of VC `from` came to its switch on an escape VC from another switch. */
+/* Return whether the queue of VC `from` holds packets that came to their switch on an escape VL from another switch. */
 static int on_escape(const ibn_adaptive *sim, int32_t from)
 {
     return from != IBN_NONE && sim->vc[from].vl >= sim->options.adaptive_vls
            && sim->channel[sim->vc[from].channel].from_switch;
 }
 
-/* Return whether a packet in the queue of VC `from` may continue only on escape VCs. */
+/* Return whether packets in the queue of VC `from` may continue only on escape VLs. */
 int ibn_simulate_adaptive_only_escape(const ibn_adaptive *sim, int32_t from)
 {
     return sim->options.stay && on_escape(sim, from);
 }
 
-/* Return the escape VC that the tables give to a packet at switch s, and set *sl to the packet's SL there.
+/* Return the VC on an escape VL by which the tables route a packet from switch s.  *sl receives the packet's SL from
+ * this switch on.
  *
- * A packet that is on an escape VC keeps its SL and in-port.  Any other packet is treated as if it came from a CA of
- * the switch. */
+ * A packet that is on an escape VL already keeps its SL, and its in-port is used for SL2VL.  Any other packet is
+ * treated as if it came from a CA of the switch. */
 int32_t ibn_simulate_adaptive_escape(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t s, uint8_t *sl)
 {
     const ibn_packet *packet = &sim->packet[p];
@@ -71,11 +71,11 @@ int32_t ibn_simulate_adaptive_escape(const ibn_adaptive *sim, int32_t p, int32_t
     return sim->at_port[s * 256 + port] * sim->vls + sim->options.adaptive_vls + sim->sl2vl[row * 16 + *sl];
 }
 
-/* Return the VC on which a packet at a switch can continue now, or IBN_NONE.
+/* Return the VC on which a packet can leave its switch now, or IBN_NONE.
  *
  * `from` is the VC whose queue holds the packet, or IBN_NONE if the packet is in the spare buffer.  The VC with the
- * most credits is chosen.  Among channels with equal credits, the first one searched wins.  With every packet that the
- * switch sends, the search starts one channel further on. */
+ * most credits is chosen.  If VCs have equal credits, the VC that is found first is chosen.  The search begins one
+ * channel further on after every packet that the switch sends. */
 int32_t ibn_simulate_adaptive_choose(const ibn_adaptive *sim, int32_t p, int32_t from)
 {
     const ibn_packet *packet = &sim->packet[p];
@@ -99,9 +99,8 @@ int32_t ibn_simulate_adaptive_choose(const ibn_adaptive *sim, int32_t p, int32_t
     return fits ? l : IBN_NONE;
 }
 
-/* Return the channel on which the packet that holds the token can continue now, or IBN_NONE.
- *
- * The channel leads to the packet's CA, or to a switch whose spare buffer is free. */
+/* Return the channel by which the packet that holds the token can leave switch s now, or IBN_NONE.  The channel leads
+ * to the packet's CA, or to a switch whose spare buffer is free. */
 int32_t ibn_simulate_adaptive_choose_saved(const ibn_adaptive *sim, int32_t p, int32_t s)
 {
     int32_t count;

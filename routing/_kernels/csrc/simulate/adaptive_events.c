@@ -1,11 +1,10 @@
-/* Storage of a simulation with adaptive routing: events in a timing wheel, packets and pings.
- *
- * A timing wheel is an array of slots; an event due at tick t is in slot t modulo the number of slots. */
+/* Memory of a simulation with adaptive routing: events in a timing wheel, packets, and pings.  A timing wheel is an
+ * array of slots.  An event that is due at tick t is in slot t modulo the number of slots. */
 #include "simulate/internal/adaptive.h"
 
 #include <stdlib.h>
 
-/* Double the size of an array (1024 entries at first).  Return 1 if memory runs out. */
+/* Double the size of an array, or allocate 1024 entries if the array is empty.  Return 1 if memory runs out, else 0. */
 int ibn_simulate_adaptive_more(void **array, int32_t made, size_t size)
 {
     void *larger = realloc(*array, (size_t)(made ? 2 * made : 1024) * size);

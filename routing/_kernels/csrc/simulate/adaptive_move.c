@@ -1,7 +1,8 @@
-/* Adaptive routing: movement of packets from a CA, through switches, to a CA. */
+/* Adaptive routing: move packets from their source CA through switches to their destination CA. */
 #include "simulate/internal/adaptive.h"
 
-/* Store a packet whose head can be forwarded at a switch: in the queue of its VC, or in the spare buffer. */
+/* Put packet p, whose head can be forwarded now, into the queue of its VC at the switch.  A packet without a VC is
+ * already in the spare buffer, which becomes ready to send. */
 void ibn_simulate_adaptive_arrive(ibn_adaptive *sim, int32_t p)
 {
     ibn_packet *packet = &sim->packet[p];
@@ -24,7 +25,8 @@ void ibn_simulate_adaptive_arrive(ibn_adaptive *sim, int32_t p)
     vc->queue.tail = p;
 }
 
-/* Make the next packet of a VC's queue its head packet, after the packet before it has left completely. */
+/* Make the next packet in the queue of VC l the head packet, because the previous packet has left the buffer
+ * completely. */
 void ibn_simulate_adaptive_show(ibn_adaptive *sim, int32_t l)
 {
     sim->vc[l].leaving = 0;
@@ -32,7 +34,7 @@ void ibn_simulate_adaptive_show(ibn_adaptive *sim, int32_t l)
     ibn_simulate_adaptive_touch(sim, ibn_simulate_adaptive_at_switch(sim, l));
 }
 
-/* Remove the head packet from its queue.  Its tail leaves the buffer at tick `end`. */
+/* Remove the head packet from the queue of VC l.  The tail of the packet leaves the buffer at tick `end`. */
 void ibn_simulate_adaptive_take(ibn_adaptive *sim, int32_t l, int64_t end)
 {
     ibn_adaptive_vc *vc = &sim->vc[l];
@@ -45,10 +47,10 @@ void ibn_simulate_adaptive_take(ibn_adaptive *sim, int32_t l, int64_t end)
     ibn_simulate_adaptive_at(sim, end + sim->channel[vc->channel].wire, AV_CREDIT, l, packet->blocks);
 }
 
-/* Return the tick at which the tail of a packet will have left if the channel starts to send the packet now.
+/* Return the tick at which the tail of a packet will have left, if the channel begins to send the packet now.
  *
- * The fraction of a tick that remains is carried over to the next packet.  The tail cannot leave before it has
- * arrived. */
+ * The remaining fraction of a tick is carried over to the channel's next packet.  The tail of the packet cannot leave
+ * before it has arrived. */
 int64_t ibn_simulate_adaptive_end(ibn_adaptive_channel *channel, const ibn_packet *packet, int64_t now)
 {
     int64_t work = packet->bytes * channel->cost + channel->carry, length = work >> IBN_COST_BITS;
@@ -57,10 +59,10 @@ int64_t ibn_simulate_adaptive_end(ibn_adaptive_channel *channel, const ibn_packe
     return packet->tail > end ? packet->tail : end;
 }
 
-/* Account for a packet that leaves a device until tick `end`.
+/* Account for packet p, which leaves device d until tick `end`.
  *
- * The packet leaves the queue of VC `from`.  If `from` is IBN_NONE, it leaves the spare buffer of switch d or the
- * source CA d. */
+ * The packet leaves the queue of VC `from`.  If `from` is IBN_NONE, it leaves the spare buffer (if d is a switch) or
+ * its source (if d is a CA). */
 static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t end)
 {
     ibn_packet *packet = &sim->packet[p];
@@ -69,7 +71,7 @@ static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t
     } else if (d < sim->switches) {
         sim->device[d].spare_state = SPARE_LEAVING;
         sim->device[d].spare = IBN_NONE;
-        /* From this tick on, the neighbours know that the spare buffer is free. */
+        /* At the tick of this event, the neighbours know that the spare buffer is free. */
         ibn_simulate_adaptive_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, 0);
     } else {
         sim->injected++;
@@ -78,9 +80,10 @@ static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t
     }
 }
 
-/* Send a packet by channel c on VC l.
+/* Send packet p by channel c on VC l.
  *
- * If l is IBN_NONE, the packet is sent without credit: to the spare buffer of the next switch, or to its CA. */
+ * If l is IBN_NONE, the packet is sent without credits, either to the spare buffer of the next switch or to the
+ * packet's CA. */
 static void send(ibn_adaptive *sim, int32_t p, int32_t from, int32_t c, int32_t l)
 {
     ibn_adaptive_channel *channel = &sim->channel[c];
@@ -115,9 +118,8 @@ static void send(ibn_adaptive *sim, int32_t p, int32_t from, int32_t c, int32_t 
         ibn_simulate_adaptive_at(sim, packet->tail, AV_DELIVER, p, 0);
 }
 
-/* Move the packet that holds the token one hop further through spare buffers.
- *
- * The switch that sends the packet to its CA releases the token. */
+/* Send the packet that holds the token from switch s to the next switch or to its CA.  The token is released when the
+ * packet is sent to its CA. */
 static void serve_holder(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
 {
     int32_t c = ibn_simulate_adaptive_choose_saved(sim, p, s);
@@ -130,9 +132,10 @@ static void serve_holder(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
     ibn_simulate_adaptive_at(sim, sim->now + sim->channel[c].wire + sim->options.step, AV_TOKEN, s, 0);
 }
 
-/* Send the head packet of a queue, or the packet in the spare buffer, if it can continue now.
+/* Send a packet from switch s if the packet can leave now.  The packet is the head packet of VC `from`, or is in the
+ * spare buffer if `from` is IBN_NONE.
  *
- * Return whether the packet was sent.  For the packet that holds the token the result is always 0. */
+ * Return 1 if the packet was sent, else 0.  For the packet that holds the token, 0 is returned in any case. */
 static int serve_packet(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
 {
     if (p == sim->holder) {
@@ -153,9 +156,10 @@ static int serve_packet(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
     return 1;
 }
 
-/* Return the sort key of an input VC for the order of service at a switch.  Smaller keys are served first.
+/* Return the sort key of an input VC for the order of service at a switch; smaller keys are served earlier.
  *
- * The packet that holds the token precedes all others.  The others follow by arrival or in round robin. */
+ * The packet that holds the token is served before all other packets.  All other packets are served in the order of
+ * arrival or in round robin. */
 static int64_t rank_of(const ibn_adaptive *sim, int32_t l, int32_t turn, int32_t inputs, int32_t number)
 {
     int32_t p = ibn_simulate_adaptive_shown(sim, l), after = number < turn ? number - turn + inputs : number - turn;
@@ -164,9 +168,8 @@ static int64_t rank_of(const ibn_adaptive *sim, int32_t l, int32_t turn, int32_t
     return sim->options.by_arrival ? sim->vc[l].since : after;
 }
 
-/* Fill sim->order with the input VCs of a switch that have a head packet, in the order of service.
- *
- * Return the number of these VCs. */
+/* Fill sim->order with the input VCs of switch s that have a head packet, in the order of service.  Return the number
+ * of these VCs. */
 static int32_t in_order(ibn_adaptive *sim, int32_t s)
 {
     int32_t count = 0, inputs = (sim->out_first[s + 1] - sim->out_first[s]) * sim->vls;
@@ -187,14 +190,15 @@ static int32_t in_order(ibn_adaptive *sim, int32_t s)
     return count;
 }
 
-/* Return the number of a VC among the input VCs of its switch, for round robin. */
+/* Return the number of VC l among the input VCs of its switch, which round robin uses. */
 static int32_t input_number(const ibn_adaptive *sim, int32_t l)
 {
     const ibn_adaptive_channel *channel = &sim->channel[sim->vc[l].channel];
     return (channel->reverse - sim->out_first[channel->dst]) * sim->vls + sim->vc[l].vl;
 }
 
-/* Serve the spare buffer of a switch, then each of its queues once.  Return the number of packets sent. */
+/* Serve the spare buffer of switch s, and after it each queue of the switch once.  Return the number of packets
+ * sent. */
 static int serve_once(ibn_adaptive *sim, int32_t s)
 {
     ibn_adaptive_device *device = &sim->device[s];
@@ -213,18 +217,18 @@ static int serve_once(ibn_adaptive *sim, int32_t s)
     return served;
 }
 
-/* Send the packets of a switch that can continue now.
+/* Send all packets of switch s that can leave now.
  *
- * The switch is served until no packet moves any more.  This is necessary with pings: if a packet for which a mark was
- * set takes another path, the mark loses its effect, and other packets can continue. */
+ * With pings, the switch is served until no packet moves any more.  If a packet leaves that has a mark on another
+ * channel, the mark loses its effect, and this channel has room for other packets. */
 static void serve_switch(ibn_adaptive *sim, int32_t s)
 {
     while (serve_once(sim, s) && sim->options.scheme == SCHEME_BUBBLE)
         ;
 }
 
-/* Send packets of a CA.  Its flows are served round robin, on the VL with the most credits among the VLs that CAs use.
- */
+/* Send packets of CA d.  The flows of the CA are served in round robin.  A packet takes the VL with the most credits
+ * among the VLs on which CAs send. */
 static void serve_ca(ibn_adaptive *sim, int32_t d)
 {
     ibn_adaptive_device *device = &sim->device[d];
@@ -244,7 +248,7 @@ static void serve_ca(ibn_adaptive *sim, int32_t d)
     }
 }
 
-/* Send the packets of a switch or a CA that can continue now. */
+/* Send all packets of switch or CA d that can leave now. */
 void ibn_simulate_adaptive_serve(ibn_adaptive *sim, int32_t d)
 {
     if (d < sim->switches)
@@ -253,7 +257,7 @@ void ibn_simulate_adaptive_serve(ibn_adaptive *sim, int32_t d)
         serve_ca(sim, d);
 }
 
-/* Deliver a packet whose tail has reached a CA. Credits for the packet then travel back over the wire. */
+/* Deliver packet p, whose tail has reached its CA.  The credits of the packet are on the wire from now on. */
 void ibn_simulate_adaptive_deliver(ibn_adaptive *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
@@ -271,7 +275,8 @@ void ibn_simulate_adaptive_deliver(ibn_adaptive *sim, int32_t p)
     ibn_simulate_adaptive_free_packet(sim, p);
 }
 
-/* Put the next packet of a flow at its CA's port, or schedule an event for the due time of its next message. */
+/* Put the next packet of flow f at the port of its CA.  If the next message of the flow is not due yet, schedule an
+ * event for its due time instead. */
 void ibn_simulate_adaptive_prepare(ibn_adaptive *sim, int32_t f)
 {
     ibn_flow *flow = &sim->flow[f];

@@ -1,12 +1,11 @@
-/* Creation and release of a simulation with adaptive routing. */
+/* Create and free a simulation with adaptive routing. */
 #include "simulate/internal/adaptive.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Allocate `bytes` bytes.  They are copied from `from`, or set to zero if `from` is NULL.
- *
- * If memory runs out, sim->failed is set. */
+/* Allocate `bytes` bytes, and fill them with a copy of `from`, or with zeros if `from` is NULL.  If memory runs out,
+ * set sim->failed. */
 static void *copy(ibn_adaptive *sim, const void *from, int64_t bytes)
 {
     void *to = calloc(1, (size_t)(bytes > 0 ? bytes : 1));
@@ -31,7 +30,7 @@ static void copy_tables(ibn_adaptive *sim, const ibn_sim_network *network, const
     sim->choice = copy(sim, options->choice, 4LL * options->choice_first[rows]);
 }
 
-/* Allocate the state of a simulation, and copy the destination lists and traces of the traffic. */
+/* Allocate the arrays of a simulation, and copy the destination lists and traces of its traffic. */
 static void make_room(ibn_adaptive *sim, const ibn_sim_traffic *traffic)
 {
     sim->channel = copy(sim, NULL, (int64_t)sizeof *sim->channel * sim->channels);
@@ -48,7 +47,7 @@ static void make_room(ibn_adaptive *sim, const ibn_sim_traffic *traffic)
     sim->trace = copy(sim, traffic->trace, 24 * traffic->traced);
 }
 
-/* Set up the channels, which are sorted by sending device and port, and their VCs. */
+/* Set up the channels and their VCs.  Channels are sorted by sending device and port. */
 static void set_channels(ibn_adaptive *sim, const ibn_sim_network *network)
 {
     for (int32_t c = 0; c < sim->channels; c++) {
@@ -79,7 +78,7 @@ static void set_channels(ibn_adaptive *sim, const ibn_sim_network *network)
     }
 }
 
-/* Set up the flows, group them by CA, and prepare the first packet of each flow. */
+/* Set up the flows, sort them by CA, and prepare the first packet of each flow. */
 static void set_flows(ibn_adaptive *sim, const ibn_sim_traffic *traffic)
 {
     for (int32_t f = 0; f < sim->flows; f++) {
@@ -114,7 +113,7 @@ ibn_adaptive *ibn_simulate_adaptive_new(const ibn_sim_network *network, const ib
     sim->vcs = (int64_t)sim->channels * sim->vls;
     sim->flows = traffic->flows;
     sim->options = *options;
-    sim->now = -1; /* the first tick to be handled is 0 */
+    sim->now = -1; /* tick before the first one, so that tick 0 is handled first */
     sim->event_free = sim->packet_free = sim->ping_free = sim->holder = IBN_NONE;
     for (int32_t i = 0; i < AV_SLOTS; i++)
         sim->slot[i] = IBN_NONE;

@@ -1,9 +1,10 @@
-/* Results of a simulation with adaptive routing: totals, rows of channels, VCs and flows, and the wait-for graph. */
+/* Read the results of a simulation with adaptive routing: totals, one row for each channel, VC and flow, and the
+ * wait-for graph. */
 #include "simulate/internal/adaptive.h"
 
 #include <string.h>
 
-/* Return the number of packets that have left their CA, and were not delivered yet. */
+/* Return the number of packets that have left their source CA and have not been delivered yet. */
 static int64_t in_flight(const ibn_adaptive *sim)
 {
     int64_t count = sim->packets_made - ibn_simulate_flow_pressing(sim->flow, sim->flows);
@@ -12,10 +13,8 @@ static int64_t in_flight(const ibn_adaptive *sim)
     return count;
 }
 
-/* Return the number of VCs with an error.  An error means that the VC's numbers of blocks do not add up to the size of
- * its buffer, or do not match the packets in its queue.
- *
- * It is 0 unless there is a bug. */
+/* Return the number of VCs whose counts contradict each other; it is 0 unless there is a bug.  The numbers of blocks of
+ * a VC must add up to the size of its buffer, and must match the packets in its queue. */
 static int64_t broken_vcs(const ibn_adaptive *sim)
 {
     int64_t broken = 0;
@@ -77,16 +76,16 @@ void ibn_simulate_adaptive_flows(const ibn_adaptive *sim, int64_t *rows)
     }
 }
 
-/* Edges of the wait-for graph that have been found. */
+/* Edges of the wait-for graph that have been found so far. */
 typedef struct {
     int64_t count,   /* number of edges found */
-        most;        /* number of edges for which the arrays `waiter` and `awaited` have room */
-    int32_t *waiter, /* [most] vertex that waits */
-        *awaited;    /* [most] vertex for which the waiting vertex waits */
+        most;        /* number of edges that fit into the arrays `waiter` and `awaited` */
+    int32_t *waiter, /* [most] vertex where each edge begins: the vertex that waits */
+        *awaited;    /* [most] vertex where each edge ends: the vertex that is waited for */
 } wait_edges;
 
-/* Return 1 if VC l will have room for packet p once all credits on the wire have arrived.  Otherwise add an edge to the
- * wait-for graph, and return 0. */
+/* Return 1 if VC l will have room for packet p once all credits on the wire have arrived.  Otherwise, add an edge to VC
+ * l to the wait-for graph, and return 0. */
 static int may_enter(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t l)
 {
     if (sim->vc[l].credits + sim->vc[l].returning >= sim->packet[p].blocks)
@@ -100,7 +99,7 @@ static int may_enter(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t ve
 }
 
 /* Add to the wait-for graph an edge to every VC for which a packet at a switch waits.  Return whether the packet can
- * continue on some VC. */
+ * leave on some VC. */
 static int may_continue(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t from)
 {
     int32_t s = sim->channel[sim->packet[p].channel].dst, count, goes = 0;
@@ -121,9 +120,9 @@ static int may_continue(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t
 
 /* Write the wait-for graph, and return the number of its edges.
  *
- * A vertex stands for a packet.  The first vertices are the VCs: the head packet of each VC's queue.  The next vertices
- * are the switches: the packet in each switch's spare buffer.  A vertex can move if it has no packet, or if some VC that
- * its packet may take will have room. */
+ * A vertex stands for a packet.  The first vertices stand for the head packets of all VCs.  The other vertices stand
+ * for the packets in the spare buffers of all switches.  A vertex can move if there is no such packet.  It can also
+ * move if some VC that the packet may take will have room. */
 int64_t ibn_simulate_adaptive_wait_edges(const ibn_adaptive *sim, int64_t most, int32_t *waiter, int32_t *awaited,
                                 uint8_t *can_move)
 {

@@ -1,23 +1,23 @@
 /* Recovery from deadlock with adaptive routing: by a token, or by pings and bubbles.
  *
- * With the token, one blocked packet at a time moves to its destination through the switches' spare buffers.  A ping
- * follows waiting packets to find a cycle.  One packet of the cycle then moves to a spare buffer, and the free room
- * (the bubble) lets the other packets of the cycle advance.
+ * With the token, one blocked packet at a time moves to its destination through the spare buffers of switches.
+ *
+ * A ping is a message that follows packets which wait for each other, in order to find a cycle.  One packet of the
+ * cycle then moves to a spare buffer.  The room that it leaves (the bubble) lets the other packets of the cycle
+ * advance.
  *
  * Source: Pinkston, Deadlock characterization and resolution in interconnection networks, section 13.3.1 D. */
 #include "simulate/internal/adaptive.h"
 
-/* Return whether the head packet of a VC has waited so long that it may be deadlocked. */
+/* Return whether the head packet of VC l has waited longer than the detection time, so that it may be deadlocked. */
 static int stuck(const ibn_adaptive *sim, int32_t l)
 {
     int32_t p = ibn_simulate_adaptive_shown(sim, l);
     return p != IBN_NONE && sim->now - sim->vc[l].since >= sim->options.detect;
 }
 
-/* Handle the token's arrival at switch s.
- *
- * The packet there that has waited longest gets the token, if its waiting time exceeds the detection time.
- * Otherwise the token moves on to the next switch. */
+/* Handle the arrival of the token at switch s.  The head packet that has waited longest gets the token, if it has
+ * waited longer than the detection time.  Otherwise the token moves on to the next switch. */
 void ibn_simulate_adaptive_token(ibn_adaptive *sim, int32_t s)
 {
     int32_t oldest = IBN_NONE;
@@ -36,7 +36,7 @@ void ibn_simulate_adaptive_token(ibn_adaptive *sim, int32_t s)
     ibn_simulate_adaptive_touch(sim, s);
 }
 
-/* Return a random number from 0 to count - 1.  Each ping has a separate stream of random numbers. */
+/* Return a random number from 0 to count - 1.  Each ping has its own stream of random numbers. */
 static int32_t draw(const ibn_adaptive *sim, ibn_ping *ping, int32_t count)
 {
     uint64_t number =
@@ -44,7 +44,7 @@ static int32_t draw(const ibn_adaptive *sim, ibn_ping *ping, int32_t count)
     return (int32_t)((number * (uint64_t)count) >> 32);
 }
 
-/* Return whether a channel has room for a packet on some VL. */
+/* Return whether channel c has enough credits for packet p on some VL. */
 static int has_room(const ibn_adaptive *sim, int32_t c, int32_t p)
 {
     for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls; l++)
@@ -53,9 +53,10 @@ static int has_room(const ibn_adaptive *sim, int32_t c, int32_t p)
     return 0;
 }
 
-/* Choose at random one of the channels for which a packet at switch s waits.
+/* Choose at random one of the channels by which packet p may leave switch s.
  *
- * If one of these channels has room, or if the packet is at its last switch, the result is IBN_NONE. */
+ * If one of these channels has room for the packet, or if the switch is the last one of the packet's path, return
+ * IBN_NONE. */
 static int32_t one_ahead(const ibn_adaptive *sim, int32_t s, int32_t p, ibn_ping *ping)
 {
     int32_t count;
@@ -68,7 +69,7 @@ static int32_t one_ahead(const ibn_adaptive *sim, int32_t s, int32_t p, ibn_ping
     return choice[draw(sim, ping, count)];
 }
 
-/* Return the channel that the ping with this ID has marked for the head packet of VC l, or IBN_NONE. */
+/* Return the channel that the ping with identifier `id` has marked for the head packet of VC l, or IBN_NONE. */
 static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
 {
     int32_t count, p = ibn_simulate_adaptive_shown(sim, l), s = ibn_simulate_adaptive_at_switch(sim, l);
@@ -83,7 +84,7 @@ static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
     return IBN_NONE;
 }
 
-/* Mark channel c for the head packet of VC l, and send the ping along this channel.  The result is always 1. */
+/* Mark channel c for the head packet of VC l, and send the ping along channel c.  Return 1. */
 static int mark_and_go(ibn_adaptive *sim, int32_t number, int32_t c, int32_t l, int locked)
 {
     int64_t until = sim->now + (locked ? sim->options.hold : sim->options.lasts);
@@ -94,10 +95,11 @@ static int mark_and_go(ibn_adaptive *sim, int32_t number, int32_t c, int32_t l, 
     return 1;
 }
 
-/* Handle a ping that searches for a cycle at VC l.  Return whether the ping continues.
+/* Handle a ping that searches for a cycle and has reached VC l.  Return whether the ping continues.
  *
- * The ping marks a channel for which the packet of VC l waits, and continues along this channel.  If this ping has
- * marked that channel before, a cycle is found.  The ping then goes around the cycle again, to lock its marks. */
+ * The ping marks a channel for which the head packet of VC l waits, and continues along this channel.  If the ping has
+ * marked this channel before, it has found a cycle.  In this case, the ping goes around the cycle a second time to lock
+ * the marks of the cycle. */
 static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
 {
     ibn_ping *ping = &sim->ping[number];
@@ -108,7 +110,7 @@ static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
     const ibn_mark *mark = &sim->channel[ahead].mark;
     int there = ibn_simulate_adaptive_marked(sim, ahead), closes = there && mark->ping == ping->id;
     if (there && (mark->locked || mark->ping > ping->id))
-        return 0; /* The channel belongs to a locked cycle, or a ping of higher rank has marked it. */
+        return 0; /* A channel of a locked cycle, or with a mark of a ping with a larger identifier, ends this ping. */
     if (closes) {
         sim->loops++;
         ping->phase = 1;
@@ -120,8 +122,8 @@ static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
 
 /* Move the head packet of VC l to the spare buffer of its switch, to resolve a cycle.
  *
- * The room that the packet leaves (the bubble) moves around the cycle, until it reaches the VC for which the packet
- * waits. */
+ * The room that the packet leaves is the bubble.  It moves around the cycle until it reaches the VC for which the
+ * packet waits. */
 static void shelter(ibn_adaptive *sim, int32_t l)
 {
     const ibn_adaptive_channel *channel = &sim->channel[sim->vc[l].channel];
@@ -136,7 +138,8 @@ static void shelter(ibn_adaptive *sim, int32_t l)
     ibn_simulate_adaptive_touch(sim, s);
 }
 
-/* Handle a ping on its second round of a cycle: lock the marks of the cycle.  Return whether the ping continues.
+/* Handle a ping that goes around a cycle a second time, and lock the next mark of the cycle.  Return whether the ping
+ * continues.
  *
  * When the ping returns to the VC where it found the cycle, the head packet of this VC moves to a spare buffer. */
 static int lock(ibn_adaptive *sim, int32_t c, int32_t number)
@@ -157,8 +160,8 @@ static int lock(ibn_adaptive *sim, int32_t c, int32_t number)
     return 0;
 }
 
-/* Choose at random a VC of a channel whose head packet has waited for the detection time.  Return IBN_NONE if the
- * channel has no such VC. */
+/* Choose at random a VC of channel c whose head packet has waited longer than the detection time.  Return IBN_NONE if
+ * the channel has no such VC. */
 static int32_t one_stuck(const ibn_adaptive *sim, int32_t c, ibn_ping *ping)
 {
     int32_t found[16], count = 0;
@@ -168,7 +171,7 @@ static int32_t one_stuck(const ibn_adaptive *sim, int32_t c, ibn_ping *ping)
     return count ? found[draw(sim, ping, count)] : IBN_NONE;
 }
 
-/* Handle the arrival of a ping by channel c. */
+/* Handle the arrival of a ping over channel c. */
 void ibn_simulate_adaptive_ping(ibn_adaptive *sim, int32_t c, int32_t ping)
 {
     int goes_on = 0;
@@ -182,9 +185,9 @@ void ibn_simulate_adaptive_ping(ibn_adaptive *sim, int32_t c, int32_t ping)
         ibn_simulate_adaptive_free_ping(sim, ping);
 }
 
-/* Send a ping from every queue whose head packet has waited for the detection time.
+/* Send a ping from every queue whose head packet has waited longer than the detection time.
  *
- * A queue sends at most one ping per repeat time. */
+ * A queue sends at most one ping within the repeat time (sim->options.repeat). */
 void ibn_simulate_adaptive_sample(ibn_adaptive *sim)
 {
     for (int32_t l = 0; l < sim->vcs; l++) {

@@ -1,14 +1,14 @@
-/* Main loop of a simulation with adaptive routing: for each tick, handle all events, then serve the devices to which
- * they belong.
+/* Main loop of a simulation with adaptive routing.  In each tick, all events are handled before the devices that the
+ * events concern are served.
  *
  * The result does not depend on the order in which the events of a tick were scheduled.  Events of kinds below AV_LATER
- * are handled in any order.  Events of other kinds are sorted.  Devices do not compete with each other within a tick.
- */
+ * may be handled in any order.  Events of all other kinds are sorted.  Devices do not compete with each other within a
+ * tick. */
 #include "simulate/internal/adaptive.h"
 
 #include <stdlib.h>
 
-/* Add credits that have reached the sender of a VC. */
+/* Give the sender of VC l the credits that have arrived there. */
 static void credit(ibn_adaptive *sim, int32_t l, int32_t blocks)
 {
     sim->vc[l].credits += blocks;
@@ -16,8 +16,8 @@ static void credit(ibn_adaptive *sim, int32_t l, int32_t blocks)
     ibn_simulate_adaptive_touch(sim, sim->channel[sim->vc[l].channel].src);
 }
 
-/* Free the spare buffer of a switch.  Serve the neighbours of the switch, because their packets may wait for this
- * buffer. */
+/* Record that the spare buffer of a switch is free.  The neighbours of the switch are served, because their packets may
+ * wait for this buffer. */
 static void spare(ibn_adaptive *sim, int32_t s)
 {
     sim->device[s].spare_state = SPARE_FREE;
@@ -62,7 +62,7 @@ static void handle(ibn_adaptive *sim, int kind, int32_t subject, int32_t value)
     }
 }
 
-/* Compare two events by kind, subject and sort key, for sorting.  keep_for_later sets the key. */
+/* Compare two events for qsort by kind, subject and the sort key that keep_for_later has stored. */
 static int compare(const void *left, const void *right)
 {
     const ibn_adaptive_event *a = left, *b = right;
@@ -75,7 +75,7 @@ static int compare(const void *left, const void *right)
 
 static void keep_for_later(ibn_adaptive *sim, ibn_adaptive_event event)
 {
-    /* The time of the event is no longer needed, so its field `time` now holds the last sort key. */
+    /* The tick of the event is no longer needed, so the field `time` holds the last sort key instead. */
     event.time = event.kind == AV_PING ? sim->ping[event.value].id : 0;
     if (sim->later_count == sim->later_room) {
         if (ibn_simulate_adaptive_more((void **)&sim->later, sim->later_room, sizeof *sim->later)) {
@@ -89,8 +89,8 @@ static void keep_for_later(ibn_adaptive *sim, ibn_adaptive_event event)
 
 /* Handle all events of the present tick.
  *
- * The slot of the wheel also contains events that are due one or more full turns of the wheel later.  Such events stay
- * in the slot. */
+ * The slot of the present tick may also contain events that are due one or more turns of the timing wheel later.  Such
+ * events stay in the slot. */
 static void happen(ibn_adaptive *sim)
 {
     int32_t *slot = &sim->slot[sim->now & (AV_SLOTS - 1)], e = *slot;
@@ -123,7 +123,8 @@ static void happen(ibn_adaptive *sim)
         handle(sim, sim->later[i].kind, sim->later[i].subject, sim->later[i].value);
 }
 
-/* Return the tick of the next event, at most `until`.  The function searches all slots of the wheel. */
+/* Return the tick of the next event, or `until` if no event is due before tick `until`.  All slots of the timing wheel
+ * are searched. */
 static int64_t earliest(const ibn_adaptive *sim, int64_t until)
 {
     int64_t first = until;
@@ -134,17 +135,17 @@ static int64_t earliest(const ibn_adaptive *sim, int64_t until)
     return first;
 }
 
-/* Run until a tick is reached, a number of events is handled, or the simulation ends.
+/* Run until tick `until` is reached, `events` events are handled, or the simulation ends.  Return 1 if memory runs out,
+ * else 0.
  *
- * Return 1 if memory runs out, else 0.
- *
- * stop_info[3]: reason for stopping, present tick, events handled since the start. */
+ * stop_info[3]: output: the reason for stopping, the present tick, and the number of events handled since the start. */
 int ibn_simulate_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t stop_at_standstill,
                               int64_t *stop_info)
 {
     int64_t reason = STOP_TIME, most = sim->handled + events, last = sim->now, handled = sim->handled;
     while (sim->now < until) {
-        /* A run ends with the last packet, without waiting for the credits that return for it. */
+        /* The simulation ends with the delivery of the last packet.  It does not wait for the credits of this
+         * packet. */
         if (sim->moving == sim->crediting && sim->injected == sim->delivered
             && !ibn_simulate_flow_pressing(sim->flow, sim->flows)) {
             reason = STOP_EMPTY;
@@ -163,7 +164,8 @@ int ibn_simulate_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, 
         if (sim->handled != handled) {
             handled = sim->handled;
             last = sim->now;
-            /* No event was due for a full turn of the wheel, so the simulation continues at the next event. */
+            /* No event was due during a full turn of the timing wheel, so the simulation continues at the tick of the
+             * next event. */
         } else if (sim->now - last >= AV_SLOTS) {
             last = sim->now = earliest(sim, until) - 1;
         }
@@ -171,8 +173,8 @@ int ibn_simulate_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, 
         happen(sim);
         for (int32_t i = 0; i < sim->touches; i++) {
             ibn_simulate_adaptive_serve(sim, sim->touched[i]);
-            /* The device must stay marked up to this line.  When a CA is served, it prepares a packet that would mark
-             * the CA again, although its channel is busy now. */
+            /* The device stays marked up to this line.  A CA that is served prepares its next packet, and this would
+             * mark the CA again, although its channel is now busy. */
             sim->device[sim->touched[i]].touched = 0;
         }
         sim->touches = 0;

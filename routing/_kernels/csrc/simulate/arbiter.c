@@ -1,7 +1,9 @@
-/* Arbitration of channels: choose a VL, then an input, and send the first packet of the input's queue.
+/* Arbitration of channels: choose a VL and an input, and send the first packet in the queue of this input.
  *
- * An input is a channel into the switch, or a flow of a CA.  Functions with the argument `plain` are compiled twice.
- * The copy for plain = 1 skips the code for rarely used options. */
+ * An input of a switch is a channel into the switch.  An input of a CA is a flow of the CA.
+ *
+ * Functions with the argument `plain` are compiled twice.  The copy for plain = 1 leaves out the code for rarely used
+ * options. */
 #include <string.h>
 
 #include "simulate/internal/crossbar.h"
@@ -13,14 +15,14 @@
 #define VLARB_WIDTH (4 + 4 * VLARB_ENTRIES)
 #define VLARB_NO_LIMIT 255
 
-/* Inputs among which arbitration chooses. */
+/* The inputs among which arbitration chooses. */
 typedef struct {
-    const uint64_t *mask; /* [words] bit set if the input is a candidate */
-    int32_t words,        /* number of words */
-        attempt; /* number of earlier choices in this arbitration after which the chosen input turned out to be busy */
+    const uint64_t *mask; /* [words] bit n is set if input n is a candidate */
+    int32_t words,        /* number of 64-bit words of `mask` */
+        attempt;          /* number of inputs that this arbitration has chosen and then found busy */
 } candidates_of;
 
-/* Choose a random candidate. */
+/* Choose a candidate input at random. */
 static int32_t input_at_random(const ibn_sim *sim, int32_t c, const candidates_of *from)
 {
     int32_t count = 0;
@@ -43,10 +45,10 @@ static int32_t input_at_random(const ibn_sim *sim, int32_t c, const candidates_o
     return IBN_NONE;
 }
 
-/* Choose the next candidate in cyclic order, beginning with input `first`. */
+/* Choose the next candidate input in cyclic order, beginning with input `first`. */
 static inline int32_t input_in_turn(const candidates_of *from, int32_t first)
 {
-    /* The first word is visited again at the end, because it may have candidates below input `first`. */
+    /* The word with input `first` is visited again at the end, because it may have candidates below input `first`. */
     for (int32_t step = 0; step <= from->words; step++) {
         int32_t w = ((first >> 6) + step) % from->words;
         uint64_t word = step ? from->mask[w] : from->mask[w] & (~0ull << (first & 63));
@@ -56,7 +58,8 @@ static inline int32_t input_in_turn(const candidates_of *from, int32_t first)
     return IBN_NONE;
 }
 
-/* Choose the candidate whose first packet arrived first.  Of equal ones, choose the next in cyclic order. */
+/* Choose the candidate input whose first packet arrived earliest.  Of several such inputs, choose the next one in
+ * cyclic order. */
 static int32_t input_by_arrival(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl, const candidates_of *from)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -78,9 +81,10 @@ static int32_t input_by_arrival(const ibn_sim *sim, int32_t c, int32_t l, int32_
     return best;
 }
 
-/* Choose the candidate that is served next on VC l, by the arbitration method of the simulation.
+/* Choose the candidate input that VC l serves next, by the arbitration method in the options.
  *
- * If a rule of Deadlock Breaker reserves the VC for one input whose queue is empty, the result is IBN_NONE. */
+ * A rule of Deadlock Breaker may reserve the VC for one input.  If the queue of this input is empty, return
+ * IBN_NONE. */
 static int32_t choose_input(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl, const candidates_of *from)
 {
     const ibn_vc *vc = &sim->vc[l];
@@ -95,8 +99,8 @@ static int32_t choose_input(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl
     return input_at_random(sim, c, from);
 }
 
-/* Return whether the crossbar allows an input to send to channel c now.  If not, c is recorded as waiting for an input.
- */
+/* Return whether the crossbar allows an input to send to channel c now.  If not, record that channel c waits for an
+ * input. */
 static int crossbar_allows(ibn_sim *sim, int32_t c, int32_t input)
 {
     if (!sim->options.speedup || !sim->channel[c].from_switch
@@ -106,10 +110,11 @@ static int crossbar_allows(ibn_sim *sim, int32_t c, int32_t input)
     return 0;
 }
 
-/* Choose the input to serve on a VL.  Return IBN_NONE if its packet needs more credits than the VC has.
+/* Choose the input that channel c serves on a VL.  Return IBN_NONE if there is no input, or if its packet needs more
+ * credits than the VC has.
  *
- * Packets that Loop Breaker allows to leave without credit come first.  An input is skipped if the crossbar does not
- * allow it to send another packet. */
+ * Packets that Loop Breaker allows to leave without credits come before all others.  An input is left out if the
+ * crossbar does not allow it to send another packet now. */
 static int32_t input_that_fits(ibn_sim *sim, int32_t c, int32_t vl)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -143,17 +148,17 @@ static int32_t input_that_fits(ibn_sim *sim, int32_t c, int32_t vl)
     }
 }
 
-/* Return the size in blocks of the first packet in an input's queue. */
+/* Return the size in blocks of the first packet in the queue of an input. */
 static int head_blocks(const ibn_sim *sim, int32_t c, int32_t vl, int32_t input)
 {
     const ibn_channel *channel = &sim->channel[c];
     return sim->packet[sim->queue[channel->queues + vl * channel->inputs + input].head].blocks;
 }
 
-/* Choose the VL that a VL arbitration table serves next, among the VLs in the bit mask `can`.
+/* Choose the VL that a VL arbitration table serves next, among the VLs in `can` (bits).
  *
- * *at is the table's present entry, and *left the blocks that remain of the entry's weight.  The function updates both.
- */
+ * *at is the present entry of the table, and *left is the number of blocks that remain of the weight of this entry.
+ * Both are updated. */
 static int vl_of_table(const uint8_t *table, int entries, unsigned can, uint8_t *at, int32_t *left)
 {
     for (int step = 0; step <= entries; step++) {
@@ -167,7 +172,7 @@ static int vl_of_table(const uint8_t *table, int entries, unsigned can, uint8_t 
     return IBN_NONE;
 }
 
-/* Return the bit mask of the VLs to which a VL arbitration table gives a weight. */
+/* Return the VLs, as bits, to which a VL arbitration table gives a weight above 0. */
 static unsigned vls_of_table(const uint8_t *table, int entries)
 {
     unsigned vls = 0;
@@ -177,10 +182,10 @@ static unsigned vls_of_table(const uint8_t *table, int entries)
     return vls;
 }
 
-/* Choose a VL by InfiniBand's VL arbitration tables.
+/* Choose a VL by the two VL arbitration tables of InfiniBand.  Weights are numbers of blocks.
  *
- * Weights are in blocks.  The high-priority table is served before the low-priority table, until it has sent the number
- * of blocks in its limit. */
+ * The high-priority table is served before the low-priority table, until it has sent as many blocks as its limit
+ * allows. */
 static int vl_by_tables(ibn_sim *sim, int32_t c, unsigned can, const int32_t *inputs)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -205,7 +210,8 @@ static int vl_by_tables(ibn_sim *sim, int32_t c, unsigned can, const int32_t *in
     return vl;
 }
 
-/* Choose the VL and the input to serve by VL arbitration tables.  Return IBN_NONE if no packet can be sent. */
+/* Choose the VL and the input that channel c serves by the VL arbitration tables.  Return IBN_NONE if no packet can be
+ * sent. */
 static int choose_by_tables(ibn_sim *sim, int32_t c, int32_t *input)
 {
     int32_t inputs[16];
@@ -221,9 +227,9 @@ static int choose_by_tables(ibn_sim *sim, int32_t c, int32_t *input)
     return vl;
 }
 
-/* Return the input to serve on a VL, or IBN_NONE if its packet needs more credits than the VC has.
+/* Return the input that channel c serves on a VL, or IBN_NONE if its packet needs more credits than the VC has.
  *
- * The common case, round robin without exceptions, is handled here without a call. */
+ * The most frequent case, round robin without special options, is handled here without a function call. */
 IBN_SPECIALIZED int32_t input_to_serve(ibn_sim *sim, int32_t c, const ibn_channel *channel, int32_t l, int vl,
                                        int plain)
 {
@@ -235,13 +241,13 @@ IBN_SPECIALIZED int32_t input_to_serve(ibn_sim *sim, int32_t c, const ibn_channe
     return sim->packet[p].blocks <= ibn_simulate_credits(vc) ? input : IBN_NONE;
 }
 
-/* Choose the VL and the input to serve on a channel.  Return IBN_NONE if no packet can be sent. */
+/* Choose the VL and the input that channel c serves.  Return IBN_NONE if no packet can be sent. */
 IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int32_t *input, int plain)
 {
     if (!plain && sim->options.arbiters)
         return choose_by_tables(sim, c, input);
-    /* Two shifted copies of the mask side by side are the rotated mask.  Its lowest bit is the VL that is served next.
-     */
+    /* The mask is rotated by means of two shifted copies, such that its lowest set bit is the VL that is served
+     * next. */
     uint64_t turns = channel->vls * 0x10001ull >> channel->next_vl & 0xFFFF;
     for (; turns; turns &= turns - 1) {
         int vl = (__builtin_ctzll(turns) + channel->next_vl) & 15;
@@ -253,7 +259,8 @@ IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int
     return IBN_NONE;
 }
 
-/* Account for a packet that begins to leave its input buffer or its source CA.  Its credits return at tick `end`. */
+/* Account for a packet that begins to leave its input buffer or its source CA.  Its credits return from tick `end`
+ * on. */
 IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int plain)
 {
     if (packet->vc == IBN_NONE) {
@@ -272,7 +279,7 @@ IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int pl
         ibn_simulate_at(sim, end, EV_EXPOSE, packet->vc, 0);
 }
 
-/* Send the first packet in the queue of an input on a VL of channel c. */
+/* Send the first packet in the queue of an input, on a VL of channel c. */
 IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int plain)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -285,7 +292,7 @@ IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int pl
     int64_t length = work >> IBN_COST_BITS, end = sim->now + (length ? length : 1);
     channel->carry = (int32_t)(work & ((1 << IBN_COST_BITS) - 1));
     if (packet->tail > end)
-        end = packet->tail; /* The tail cannot leave before it has arrived. */
+        end = packet->tail; /* The tail of a packet cannot leave before it has arrived. */
     channel->wait += sim->now - channel->busy;
     channel->bytes += packet->bytes;
     channel->packets++;
@@ -317,7 +324,7 @@ IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int pl
     }
 }
 
-/* Send one packet on channel c if the channel is free and some packet can be sent. */
+/* Send one packet on channel c, if the channel is free and a packet can be sent. */
 IBN_SPECIALIZED void arbitrate(ibn_sim *sim, int32_t c, int plain)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -334,7 +341,8 @@ IBN_SPECIALIZED void arbitrate(ibn_sim *sim, int32_t c, int plain)
     }
 }
 
-/* Prefetch the first VC that a channel will arbitrate, because the state of a large network does not fit the caches. */
+/* Prefetch the state of the VC that channel c will serve, because the state of a large network does not fit into the
+ * caches. */
 static inline void fetch(const ibn_sim *sim, int32_t c)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -344,7 +352,7 @@ static inline void fetch(const ibn_sim *sim, int32_t c)
     }
 }
 
-/* Arbitrate all channels to which events of this tick belong, and prefetch the state of later channels meanwhile. */
+/* Arbitrate all channels that events of this tick concern.  Meanwhile, the state of the next channels is prefetched. */
 IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
 {
     for (int32_t i = 0; i < sim->touches; i++) {
@@ -356,7 +364,7 @@ IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
     sim->touches = 0;
 }
 
-/* Arbitrate all channels to which events of this tick belong. */
+/* Arbitrate all channels that events of this tick concern. */
 void ibn_simulate_arbitrate(ibn_sim *sim)
 {
     if (sim->options.speedup && sim->touches > 1)

@@ -1,12 +1,14 @@
-/* Common part of Loop Breaker and Deadlock Breaker, protocols by which ports detect and resolve a credit loop.
+/* Common part of Loop Breaker and Deadlock Breaker.  These are protocols by which ports detect and resolve a credit
+ * loop.
  *
- * VCs that make no progress are suspected of being in a deadlock.  The ports of these VCs send control messages.  This
- * file handles messages that arrive at other switches.
+ * A VC that makes no progress is suspected of being in a deadlock.  The port of a suspected VC sends control messages.
+ * The functions of this file find suspected VCs, send their control messages, and pass each message that arrives to its
+ * protocol.
  *
  * Source: Shpiner, Zahavi, Zdornov, Anker, Kadosh: Unlocking Credit Loop Deadlocks, HotNets 2016, section 3. */
 #include "simulate/internal/sim.h"
 
-/* Begin to suspect a VC of being in a deadlock, and send its first control message. */
+/* Record that VC l is suspected of being in a deadlock, and send its first control message. */
 static void suspect(ibn_sim *sim, int32_t l)
 {
     ibn_watch *watch = &sim->watch[l];
@@ -17,8 +19,8 @@ static void suspect(ibn_sim *sim, int32_t l)
     ibn_simulate_clcm(sim, l, watch->episode);
 }
 
-/* Find the VCs that are suspected of a deadlock.  Packets are queued for them, but none was sent during the detection
- * time. */
+/* Find the VCs that are suspected of being in a deadlock.  A VC is suspected if packets are queued for it, but none was
+ * sent during the detection time. */
 void ibn_simulate_sample(ibn_sim *sim)
 {
     for (int32_t c = 0; c < sim->channels; c++) {
@@ -39,9 +41,10 @@ void ibn_simulate_sample(ibn_sim *sim)
     ibn_simulate_at(sim, sim->now + sim->options.sample_period, EV_PERIODIC, PERIODIC_SAMPLE, 0);
 }
 
-/* Send a control message for a suspected VC, and schedule the next one.
+/* Send a control message of suspected VC l, and schedule the next control message.
  *
- * An event of an earlier suspicion (`episode`) is ignored. */
+ * `episode` counts how often the VC has been suspected.  If the number is not the present one, the event is out of date
+ * and is ignored. */
 void ibn_simulate_clcm(ibn_sim *sim, int32_t l, int32_t episode)
 {
     ibn_watch *watch = &sim->watch[l];

@@ -1,11 +1,10 @@
-/* Functions that both deadlock breakers use: query the state of a VC, and send a control message. */
+/* Functions for both deadlock breakers: query the state of a suspected VC, and send a control message. */
 #include "simulate/internal/sim.h"
 
 #define CLCM_BYTES 64
 #define CLCM_ENTRY_BYTES 8
 
-/* Return whether a suspected VC still makes no progress.  It may have sent packets since the last search for suspected
- * VCs. */
+/* Return whether suspected VC l has sent no packet since the last search for suspected VCs. */
 int ibn_simulate_still_suspected(const ibn_sim *sim, int32_t l)
 {
     int64_t before = sim->now - sim->detect[l / sim->vls];
@@ -13,7 +12,7 @@ int ibn_simulate_still_suspected(const ibn_sim *sim, int32_t l)
     return sim->watch[l].suspected && vc->waiting && sim->watch[l].since <= before && vc->sent <= before;
 }
 
-/* Return whether a packet in the input buffer of VC vc_in is queued for VC vc_out. */
+/* Return whether a packet in the input buffer of VC vc_in is queued to leave on VC vc_out. */
 int ibn_simulate_wants(const ibn_sim *sim, int32_t vc_in, int32_t vc_out)
 {
     int32_t c = vc_out / sim->vls, input = sim->channel[vc_in / sim->vls].in_index;
@@ -24,13 +23,13 @@ int ibn_simulate_wants(const ibn_sim *sim, int32_t vc_in, int32_t vc_out)
     return p != IBN_NONE;
 }
 
-/* Return the random number by which Deadlock Breaker's messages identify a switch. */
+/* Return the random number that identifies a switch in the control messages of Deadlock Breaker. */
 uint32_t ibn_simulate_switch_id(const ibn_sim *sim, int32_t device)
 {
     return (uint32_t)(ibn_simulate_number(ibn_simulate_key(sim->options.seed, 6, (uint64_t)device), 0) >> 32);
 }
 
-/* Send a control message by VC l.  It arrives after the delay of the cable and the processing time. */
+/* Send a control message over VC l.  It arrives after the delay of the cable and the processing time of a switch. */
 void ibn_simulate_send_clcm(ibn_sim *sim, int32_t message, int32_t l)
 {
     ibn_clcm *clcm = &sim->clcm[message];

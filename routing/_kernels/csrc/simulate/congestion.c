@@ -1,43 +1,45 @@
-/* Congestion control of InfiniBand: forward and backward notification (FECN, BECN), and a table of injection delays.
+/* Congestion control of InfiniBand: notifications (FECN and BECN), and a table of injection delays.
  *
- * A switch marks a packet (FECN) that it queues for a VC with `threshold` packets or more, if the port is the root of
- * the congestion: it has credits for the packet.  A CA that receives a marked packet notifies the sender (BECN), which
- * raises the index (CCTI) of the flow.  After each packet, a flow waits for the delay in the table (CCT) at its index,
- * in packet times.  A timer lowers all indices by one.
+ * A switch queues packets for a VC.  If `threshold` or more packets wait there, the switch marks the packet that it
+ * adds (FECN).  The packet is marked only at the root of the congestion, where the port has credits for the packet.
  *
- * BECNs take a fixed time and no bandwidth. */
+ * A CA that receives a marked packet notifies the sender (BECN).  A BECN raises the table index (CCTI) of the flow.
+ * After each packet, a flow waits for the delay at its index in the table (CCT).  Delays are in packet times.  A timer
+ * lowers all indices by one.
+ *
+ * BECNs arrive after a fixed time, and take no bandwidth. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/mechanism.h"
 
 #include <stdlib.h>
 
-#define DELAY_BITS 10 /* delays of the table are in packet times x 2^DELAY_BITS */
+#define DELAY_BITS 10 /* scale of the delays in the table: packet times x 2^DELAY_BITS */
 #define TIMER_BECN 0
 #define TIMER_RETRY 1
 #define TIMER_DECREASE 2
 
 typedef struct {
-    int64_t next;  /* first tick at which the flow may make its next packet */
-    int64_t becns; /* BECNs received */
-    int32_t ccti,  /* present index into the table */
-        highest,   /* largest index so far */
+    int64_t next;  /* first tick at which the flow may create its next packet */
+    int64_t becns; /* number of BECNs that the flow has received */
+    int32_t ccti,  /* present index of the flow in the table of delays */
+        highest,   /* largest index that the flow has had so far */
         waits;     /* 1: a timer will let the flow try again, else 0 */
 } source;
 
 typedef struct {
-    int64_t threshold, /* packets queued for a VC from which on packets are marked */
-        rate,          /* packets between two marks of a VC that are not marked */
-        victims,       /* 1: ports without credits mark, too; else 0 */
+    int64_t threshold, /* number of packets queued for a VC from which on packets are marked */
+        rate,          /* number of packets of a VC that are left unmarked after each marked packet */
+        victims,       /* 1: ports without credits for the packet mark too; 0: they do not */
         smallest,      /* size in bytes of the smallest packet that is marked */
-        notice,        /* ticks that a BECN takes */
-        increase,      /* indices by which a BECN raises the index of a flow */
-        limit,         /* largest index */
-        timer;         /* ticks between two steps of the timer */
-    int64_t *delay;    /* [limit + 1] delay by index */
-    source *sources;   /* [flows] state of each flow */
-    int64_t *unmarked; /* [vcs] packets since the last mark of a VC */
-    int64_t marks;     /* packets marked */
-    int32_t armed;     /* 1: a step of the timer is pending, else 0 */
+        notice,        /* ticks from the delivery of a marked packet until its sender receives the BECN */
+        increase,      /* number by which a BECN raises the index of a flow */
+        limit,         /* largest index in the table of delays */
+        timer;         /* ticks after which the timer lowers all indices by one */
+    int64_t *delay;    /* [limit + 1] delay at each index, in packet times x 2^DELAY_BITS */
+    source *sources;   /* [flows] state of congestion control at each flow's sender */
+    int64_t *unmarked; /* [vcs] number of packets since the last marked packet of each VC */
+    int64_t marks;     /* number of packets that were marked */
+    int32_t armed;     /* 1: an event of the timer is pending, else 0 */
 } congestion;
 
 static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)
@@ -56,7 +58,8 @@ static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int6
     for (int64_t i = known; i < count; i++)
         state->delay[i - known] = numbers[i];
     for (int64_t l = 0; l < sim->vcs; l++)
-        state->unmarked[l] = state->rate; /* The first packet over the threshold is marked. */
+        /* The counter begins at a value at which the first packet over the threshold is marked. */
+        state->unmarked[l] = state->rate;
     return 0;
 }
 
@@ -75,7 +78,7 @@ static void made(ibn_sim *sim, ibn_attached *self, int32_t p)
     self->tag[p] = 0;
 }
 
-/* Mark a packet at the root of a congestion. */
+/* Mark a packet that is queued for a congested VC, if the port is the root of the congestion. */
 static void queued(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t l)
 {
     congestion *state = self->state;
@@ -96,7 +99,7 @@ static void delivered(ibn_sim *sim, ibn_attached *self, int32_t p)
         ibn_simulate_timer(sim, self, sim->now + ((congestion *)self->state)->notice, sim->packet[p].flow, TIMER_BECN);
 }
 
-/* Delay the next packet of a flow.  The delay begins when the tail of this packet has left the CA. */
+/* Delay the next packet of a flow.  The delay begins when the tail of the present packet has left the CA. */
 static void sent(ibn_sim *sim, ibn_attached *self, int32_t p)
 {
     congestion *state = self->state;
@@ -117,7 +120,8 @@ static int gate(ibn_sim *sim, ibn_attached *self, int32_t f)
     return 0;
 }
 
-/* Raise the index of a flow, and start the timer that lowers indices. */
+/* Raise the index of a flow, because its sender has received a BECN.  Start the timer that lowers indices, if it is not
+ * running. */
 static void becn(ibn_sim *sim, ibn_attached *self, source *one)
 {
     congestion *state = self->state;
@@ -161,7 +165,8 @@ static void timer(ibn_sim *sim, ibn_attached *self, int32_t f, int32_t value)
     }
 }
 
-/* Return the number of marked packets, and then BECNs, present index and largest index of each flow. */
+/* Write the number of marked packets, followed by three numbers for each flow: BECNs received, present index, and
+ * largest index. */
 static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
 {
     const congestion *state = self->state;

@@ -1,10 +1,10 @@
-/* Handle inputs of a switch that become free again, and the order in which outputs compete for inputs. */
+/* Record inputs of a switch that become free, and sort the channels that compete for inputs. */
 #include "simulate/internal/crossbar.h"
 
 #define KEY_PORTS 256
 
-/* Free an input that has finished sending a packet.  All outputs that wait for an input of the switch are arbitrated.
- */
+/* Record that an input has finished sending a packet.  All channels that wait for an input of the switch are arbitrated
+ * again. */
 void ibn_simulate_input_free(ibn_sim *sim, int32_t c)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -18,8 +18,8 @@ void ibn_simulate_input_free(ibn_sim *sim, int32_t c)
     }
 }
 
-/* Return the sort key of a channel.  Outputs of one switch follow each other in cyclic order, beginning at a random
- * output. */
+/* Return the sort key of channel c.  The channels out of one switch follow each other in cyclic order, beginning with a
+ * random channel. */
 static int64_t key_of(const ibn_sim *sim, int32_t c)
 {
     int32_t device = sim->channel[c].src, first = sim->out_first[device];
@@ -30,9 +30,10 @@ static int64_t key_of(const ibn_sim *sim, int32_t c)
     return (int64_t)device * KEY_PORTS + (turn < 0 ? turn + outputs : turn);
 }
 
-/* Sort the channels that are arbitrated in this tick.  An input serves the first output that wants it.
+/* Sort the channels that are arbitrated in this tick.
  *
- * By sorting, the result does not depend on the order of events within a tick.  Shell sort is used as in events.c. */
+ * An input serves the first channel that wants it.  Because the channels are sorted, the result does not depend on the
+ * order of events within a tick.  The function uses Shell sort, like events.c. */
 void ibn_simulate_order_touched(ibn_sim *sim)
 {
     int32_t gap = 1;

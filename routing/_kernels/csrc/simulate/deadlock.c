@@ -1,17 +1,17 @@
-/* Deadlock Breaker.  If a control message returns to a switch that it has visited before, it has found a credit loop.
+/* Deadlock Breaker: a control message that returns to a switch which it has visited before has found a credit loop.
  *
- * The message then goes around the loop a second time.  Each buffer on the loop gets room for one more packet for a
- * limited time, so that the packets of the loop can advance. */
+ * The message then goes around the loop a second time, and sets a rule at each switch of the loop.  A rule gives a
+ * buffer room for one more packet for a limited time, so that the packets of the loop can advance. */
 #include "simulate/internal/queue.h"
 
-/* Set a rule at VC l.  For a limited time the VC serves only the input of VC vc_in, whose buffer gets room for one more
- * packet. */
+/* Set a rule at VC l.  For a limited time, VC l serves only the input of VC vc_in, and the buffer of vc_in has room for
+ * one more packet. */
 static void rule(ibn_sim *sim, int32_t vc_in, int32_t l)
 {
     int32_t c = l / sim->vls, from = vc_in / sim->vls;
     ibn_watch *watch = &sim->watch[vc_in];
     if (sim->vc[l].only != IBN_NONE || watch->extra)
-        return; /* A rule is already in force at this VC. */
+        return; /* If a rule is already in force at VC l or VC vc_in, it is not changed. */
     watch->extra = sim->extra[from];
     sim->vc[l].only = sim->channel[from].in_index;
     sim->vc[vc_in].buffer += watch->extra;
@@ -21,8 +21,8 @@ static void rule(ibn_sim *sim, int32_t vc_in, int32_t l)
     ibn_simulate_touch(sim, c);
 }
 
-/* End a rule, and remove the room that it has added.  If the removed room is still in use, the sender's credits become
- * negative. */
+/* End a rule at VC l, and remove the room that it has added to the buffer of VC vc_in.  If this room is still in use,
+ * the credits of the sender become negative. */
 void ibn_simulate_rule_end(ibn_sim *sim, int32_t l, int32_t vc_in)
 {
     ibn_watch *watch = &sim->watch[vc_in];
@@ -34,9 +34,8 @@ void ibn_simulate_rule_end(ibn_sim *sim, int32_t l, int32_t vc_in)
     ibn_simulate_touch(sim, l / sim->vls);
 }
 
-/* Choose at random a suspected VC of a switch for which packets from VC vc_in are queued, or return IBN_NONE.
- *
- * The choice is uniform (reservoir sampling). */
+/* Choose at random a suspected VC of a switch for which packets from VC vc_in are queued, or return IBN_NONE.  All such
+ * VCs have equal probability (reservoir sampling). */
 static int32_t next_egress(ibn_sim *sim, int32_t device, int32_t vc_in)
 {
     int32_t chosen = IBN_NONE;
@@ -54,9 +53,8 @@ static int32_t next_egress(ibn_sim *sim, int32_t device, int32_t vc_in)
     return chosen;
 }
 
-/* Handle a message that goes around a loop a second time: set a rule at this switch, and send the message on.
- *
- * The message ends at its last entry, when it has visited all switches of the loop. */
+/* Handle a control message that goes around a loop a second time: set a rule at this switch, and send the message on.
+ * The message ends when it has visited all switches of the loop. */
 static void release(ibn_sim *sim, int32_t message, int32_t vc_in)
 {
     ibn_clcm *clcm = &sim->clcm[message];
@@ -68,10 +66,10 @@ static void release(ibn_sim *sim, int32_t message, int32_t vc_in)
         ibn_simulate_drop_clcm(sim, message);
 }
 
-/* Handle a message of Deadlock Breaker that has reached a switch.
+/* Handle a control message of Deadlock Breaker that has reached a switch.
  *
- * If the message has visited this switch before, it has found a loop, and goes around it again to set rules.
- * Otherwise the switch adds an entry for itself, and sends the message on by a suspected VC. */
+ * If the message has visited this switch before, it has found a loop, and goes around it a second time to set rules.
+ * Otherwise, the switch adds its identifier to the message, and sends the message on over a suspected VC. */
 void ibn_simulate_deadlock_clcm(ibn_sim *sim, int32_t message)
 {
     ibn_clcm *clcm = &sim->clcm[message];

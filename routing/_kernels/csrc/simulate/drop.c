@@ -1,10 +1,10 @@
-/* Drop packets that are too old: head-of-queue lifetime, switch lifetime, and VL stall. */
+/* Drop packets that are too old: head-of-queue lifetime, switch lifetime, and stalls of VLs. */
 #include "simulate/internal/queue.h"
 
 #define NEVER INT64_MAX
 
-/* Look at the first packet of one of a VC's queues, and return the earliest tick at which the packet exceeds one of its
- * two lifetimes. */
+/* Return the earliest tick at which the first packet in a queue of a VC exceeds its head-of-queue lifetime or its
+ * switch lifetime. */
 static int64_t deadline(const ibn_sim *sim, int32_t c, int32_t l)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -22,7 +22,7 @@ static int64_t deadline(const ibn_sim *sim, int32_t c, int32_t l)
     return at;
 }
 
-/* Schedule a check of a VC for the tick at which one of its packets may be too old, unless a check is pending. */
+/* Schedule a check of VC l for the tick at which one of its packets may become too old, unless a check is pending. */
 void ibn_simulate_arm(ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;
@@ -33,7 +33,7 @@ void ibn_simulate_arm(ibn_sim *sim, int32_t l)
     ibn_simulate_at(sim, at > sim->now ? at : sim->now + 1, EV_HEAD, l, 0);
 }
 
-/* Drop the first packet in an input's queue, and return the credits of its buffer space. */
+/* Drop the first packet in the queue of an input, and return the credits of its buffer space. */
 void ibn_simulate_drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -49,10 +49,11 @@ void ibn_simulate_drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     if (sim->options.single_fifo)
         ibn_simulate_at(sim, packet->tail > sim->now ? packet->tail : sim->now + 1, EV_EXPOSE, packet->vc, 0);
     ibn_simulate_lose(sim, p);
-    ibn_simulate_touch(sim, c); /* The next packet may be smaller, so that the credits suffice for it. */
+    /* The next packet in the queue may be smaller, so that the present credits suffice for it. */
+    ibn_simulate_touch(sim, c);
 }
 
-/* Return the first input that has packets queued for VC l, or IBN_NONE. */
+/* Return the first input that has packets queued for VC l, or IBN_NONE if there is no such input. */
 static int32_t some_input(const ibn_sim *sim, int32_t l)
 {
     for (int32_t w = 0; w < sim->words; w++) {
@@ -63,9 +64,8 @@ static int32_t some_input(const ibn_sim *sim, int32_t l)
     return IBN_NONE;
 }
 
-/* Stall a VC after too many packets in a row were dropped at the head of its queues.
- *
- * All packets for the VC are dropped for a limited time. */
+/* Stall VC l, because too many packets in a row were dropped at the heads of its queues.  For a limited time, all
+ * packets for this VC are dropped. */
 static void stall(ibn_sim *sim, int32_t c, int32_t l)
 {
     int64_t until = sim->now + sim->options.stall_multiple * sim->hoq[c];
@@ -79,14 +79,14 @@ static void stall(ibn_sim *sim, int32_t c, int32_t l)
     ibn_simulate_at(sim, until, EV_UNSTALL, l, 0);
 }
 
-/* End the stall of a VC, so that it accepts packets again. */
+/* End the stall of VC l, so that packets for this VC are queued again. */
 void ibn_simulate_unstall(ibn_sim *sim, int32_t l)
 {
     sim->vc[l].stalled = 0;
     ibn_simulate_note(sim, LOG_UNSTALLED, l, 0, 0, 0);
 }
 
-/* Drop packets at the head of a queue, as long as the first one has exceeded the switch lifetime. */
+/* Drop the packets at the head of a queue until the first packet has not exceeded the switch lifetime. */
 static void drop_aged(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ibn_fifo *queue)
 {
     int64_t lifetime = sim->lifetime[sim->channel[c].src];
@@ -96,8 +96,8 @@ static void drop_aged(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const i
     }
 }
 
-/* Drop the first packet of a queue if it has exceeded the head-of-queue lifetime.  Return 1 if the VC must stall now.
- */
+/* Drop the first packet of a queue if it has exceeded the head-of-queue lifetime.  Return 1 if the VC has to be stalled
+ * now, else 0. */
 static int drop_head(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ibn_fifo *queue)
 {
     ibn_vc *vc = &sim->vc[l];
@@ -110,7 +110,7 @@ static int drop_head(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ib
     return sim->stall_count[c] && vc->dropped_in_row >= sim->stall_count[c];
 }
 
-/* Drop the packets at the heads of a VC's queues that are too old, and schedule the next check. */
+/* Drop the packets that are too old at the heads of the queues of a VC, and schedule the next check. */
 void ibn_simulate_head(ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;

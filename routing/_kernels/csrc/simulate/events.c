@@ -1,7 +1,7 @@
-/* Storage of a simulation: batches of events, the heap of distant events, packets, control messages, and the log.
+/* Memory of a simulation: events, packets, control messages, and the log.
  *
- * Events of the near future are in a timing wheel, an array with a slot for each tick.  A slot stores events in
- * batches. */
+ * Events of the near future are in a timing wheel, which is an array with one slot for each tick.  A slot stores events
+ * in batches.  Events that are due later are in a heap. */
 #include "simulate/internal/mechanism.h"
 
 #include <stdlib.h>
@@ -9,7 +9,8 @@
 
 #define CACHE_LINE 64
 
-/* Double the size of a cache-aligned array.  If memory runs out, return 1 and set sim->failed. */
+/* Double the size of an array whose memory begins at a cache line.  If memory runs out, return 1 and set
+ * sim->failed. */
 static int grow(ibn_sim *sim, void **array, int64_t *room, size_t width)
 {
     int64_t wanted = *room ? *room * 2 : 1024;
@@ -102,7 +103,7 @@ void ibn_simulate_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event even
     sim->heap[at] = (ibn_distant){time, kind, event};
 }
 
-/* Remove the earliest event from the heap.  The caller has already read this event. */
+/* Remove the earliest event from the heap.  The caller has read this event before. */
 void ibn_simulate_heap_pop(ibn_sim *sim)
 {
     ibn_distant last = sim->heap[--sim->heap_size];
@@ -121,13 +122,13 @@ void ibn_simulate_heap_pop(ibn_sim *sim)
     sim->heap[at] = last;
 }
 
-/* Return whether event a precedes event b of the same kind, in the order of subject and value. */
+/* Return whether event a comes before event b of the same kind, by subject and value. */
 static int before(ibn_event a, ibn_event b)
 {
     return a.subject != b.subject ? a.subject < b.subject : a.value < b.value;
 }
 
-/* Store an event in sim->later at index `at`.  Return 1 if memory runs out. */
+/* Store an event at index `at` of sim->later.  Return 1 if memory runs out, else 0. */
 static int keep(ibn_sim *sim, int32_t at, ibn_event event)
 {
     if (at == sim->later_room) {
@@ -140,11 +141,10 @@ static int keep(ibn_sim *sim, int32_t at, ibn_event event)
     return 0;
 }
 
-/* Copy the events of one kind and tick to sim->later, sort them by subject and value, and return their number.
+/* Copy the events of one kind and tick to sim->later, and sort them by subject and value.  Return the number of events.
  *
- * `place` is the end of the chain of batches in which these events are stored.
- *
- * The function uses Shell sort, because usually there is one event, but sometimes there are thousands. */
+ * `place` is the end of the chain of batches that holds these events.  The function uses Shell sort, because there is
+ * usually one event, but sometimes there are thousands. */
 int32_t ibn_simulate_gather(ibn_sim *sim, int32_t place)
 {
     int32_t count = 0, gap = 1;
@@ -166,7 +166,7 @@ int32_t ibn_simulate_gather(ibn_sim *sim, int32_t place)
     return count;
 }
 
-/* Append a row to the event log.  If the log is full, only count the row as lost. */
+/* Append a row to the event log.  If the log is full, count the row as lost instead. */
 void ibn_simulate_note(ibn_sim *sim, int kind, int64_t a, int64_t b, int64_t c, int64_t d)
 {
     if (sim->logged >= IBN_LOG_MOST) {

@@ -1,7 +1,7 @@
 /* Links that go down and come up again during a simulation.
  *
  * A packet is on a link to a switch until its head has arrived, and on a link to a CA until its tail has arrived.  A
- * channel that is down counts as busy until tick IBN_NEVER, and has no entry in sim->at_port. */
+ * channel whose link is down has no entry in sim->at_port, and counts as busy until tick IBN_NEVER. */
 #include "simulate/internal/sim.h"
 
 /* Return the entry of sim->at_port for the port by which channel c leaves its device. */
@@ -11,8 +11,8 @@ static int32_t *port_of(const ibn_sim *sim, int32_t c)
     return &sim->at_port[channel->src * 256 + sim->channel[channel->reverse].dst_port];
 }
 
-/* If a device has a channel at a port and the channel's link is down, return the channel.  Otherwise return IBN_NONE.
- */
+/* Return the channel that leaves a device by a port, if the link of this channel is down.  Otherwise return
+ * IBN_NONE. */
 int32_t ibn_simulate_down_at(const ibn_sim *sim, int32_t device, int port)
 {
     for (int32_t i = sim->out_first[device]; i < sim->out_first[device + 1]; i++) {
@@ -23,9 +23,8 @@ int32_t ibn_simulate_down_at(const ibn_sim *sim, int32_t device, int port)
     return IBN_NONE;
 }
 
-/* Return whether an event is cancelled because channel c goes down.
- *
- * If the event concerns a packet on the channel, the packet is lost. */
+/* Return whether an event has to be removed because channel c goes down.  If the event concerns a packet on channel c,
+ * count the packet as lost. */
 static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
 {
     if (kind == EV_FREE)
@@ -34,16 +33,15 @@ static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
         return 0;
     const ibn_packet *packet = &sim->packet[subject];
     sim->vc[packet->vc].flying -= packet->blocks;
-    /* The channel must have all its credits when its link comes up again. */
+    /* The sender needs all credits of the channel when the link comes up again. */
     sim->vc[packet->vc].fccl += packet->blocks;
     sim->counters[c].down++;
     ibn_simulate_gone(sim, subject);
     return 1;
 }
 
-/* Remove the cancelled events of one kind from slot s of the timing wheel.
- *
- * The slot is emptied, and the other events are added to it again. */
+/* Remove from slot s of the timing wheel the events of one kind that end because channel c goes down.  The slot is
+ * emptied, and all other events are added to it again. */
 static void clear_slot(ibn_sim *sim, int32_t s, int kind, int32_t c)
 {
     int32_t place = sim->slot[s * IBN_SLOT + kind];
@@ -59,7 +57,7 @@ static void clear_slot(ibn_sim *sim, int32_t s, int kind, int32_t c)
     }
 }
 
-/* Remove the cancelled events from the heap, which is rebuilt in place. */
+/* Remove from the heap the events that end because channel c goes down.  The heap is rebuilt in place. */
 static void clear_heap(ibn_sim *sim, int32_t c)
 {
     int32_t count = sim->heap_size;
@@ -82,8 +80,8 @@ static void lose_on_wires(ibn_sim *sim, int32_t c)
     clear_heap(sim, c);
 }
 
-/* Drop the packets that are queued at a switch for a channel.  Packets of a CA are kept, because they were not sent
- * yet. */
+/* Drop the packets that are queued at a switch for channel c.  Packets that are queued at a CA are kept, because they
+ * were not sent yet. */
 static void lose_waiting(ibn_sim *sim, int32_t c)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -97,7 +95,8 @@ static void lose_waiting(ibn_sim *sim, int32_t c)
     }
 }
 
-/* Take one direction of a link down.  Its packets are lost, and the channel sends no more packets. */
+/* Take channel c down, which is one direction of a link.  Its packets are lost, and the channel sends no further
+ * packets. */
 static void take_down(ibn_sim *sim, int32_t c)
 {
     lose_on_wires(sim, c);
@@ -105,7 +104,9 @@ static void take_down(ibn_sim *sim, int32_t c)
     *port_of(sim, c) = IBN_NONE;
     sim->channel[c].busy = IBN_NEVER;
     sim->channel[c].called =
-        1; /* This keeps ibn_simulate_touch and others from scheduling an EV_FREE event for the channel. */
+        /* A pending EV_FREE event is pretended here, so that no such event is scheduled for the channel while it is
+         * down. */
+        1;
 }
 
 /* Take both directions of a link down.  Return the number of packets lost, or -1 if the link is already down. */

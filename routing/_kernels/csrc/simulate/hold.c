@@ -1,14 +1,15 @@
-/* Hold of injection: CAs make no further packets to some LIDs, until the hold ends.
+/* Hold of injection: CAs create no packets to some LIDs until the hold ends.
  *
- * A subnet manager that replaces tables without mixing old and new routes must let packets leave before.  A held flow
- * keeps its messages, whose latency includes the hold.  A packet that already waits at the port of its CA is sent. */
+ * A subnet manager that replaces tables without mixing old and new routes must wait until packets have left the fabric.
+ * A held flow keeps its messages, and their latency includes the hold.  A packet that already waits at the port of its
+ * CA is sent. */
 #include "simulate/internal/mechanism.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct {
-    uint8_t *held; /* [lids] 1: no packets are made to this LID, else 0 */
+    uint8_t *held; /* [lids] 1: no packets to this LID are created, else 0 */
 } hold;
 
 static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)
@@ -31,7 +32,7 @@ static int gate(ibn_sim *sim, ibn_attached *self, int32_t f)
     return !((hold *)self->state)->held[sim->flow[f].lid];
 }
 
-/* Hold the given LIDs, and no others.  Flows that were held for another LID continue. */
+/* Hold the packets to the given LIDs, and to no others.  Flows to LIDs that were held before continue. */
 static void command(ibn_sim *sim, ibn_attached *self, const int64_t *lids, int64_t count)
 {
     hold *state = self->state;

@@ -1,11 +1,11 @@
-/* used by Loop Breaker: the ports of a credit loop elect a master.
+/* Loop Breaker: the ports of a credit loop elect a master, and the master resolves the loop.
  *
- * The port with the smallest random identifier wins the election.  The master moves flows to other shortest paths, and
- * sends packets without credit. */
+ * Each suspected VC draws a random identifier.  The VC with the smallest identifier on the loop becomes the master.
+ * The master moves flows to other shortest paths, and sends packets without credits. */
 #include "simulate/internal/sim.h"
 
-/* Choose a random channel of a switch, other than `except`, on a shortest path to a LID.  Return IBN_NONE if there is
- * none. */
+/* Choose at random a channel of a switch on a shortest path to a LID, other than channel `except`.  Return IBN_NONE if
+ * there is no such channel. */
 static int32_t other_port(const ibn_sim *sim, int32_t device, int32_t lid, int32_t except, uint64_t number)
 {
     int32_t last_switch = sim->lid_switch[lid], found = 0, choice[256];
@@ -21,15 +21,14 @@ static int32_t other_port(const ibn_sim *sim, int32_t device, int32_t lid, int32
     return found ? choice[((number >> 32) * (uint64_t)found) >> 32] : IBN_NONE;
 }
 
-/* Return the queues at channel c for VC l, one for each input. */
+/* Return the queues at channel c for VC l.  There is one queue for each input. */
 static const ibn_fifo *queues_of(const ibn_sim *sim, int32_t c, int32_t l)
 {
     return &sim->queue[sim->channel[c].queues + (l - c * sim->vls) * sim->channel[c].inputs];
 }
 
-/* Return whether some input has packets queued for VC l, all of which can take another shortest path.
- *
- * Only inputs from other switches count. */
+/* Return whether all packets that some input has queued for VC l can take another shortest path.  Only inputs from
+ * other switches count. */
 static int can_reroute(const ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;
@@ -46,7 +45,7 @@ static int can_reroute(const ibn_sim *sim, int32_t l)
     return 0;
 }
 
-/* Draw a random identifier for a suspected VC in an election round.  The VC sends the identifier in its control
+/* Draw a random identifier for suspected VC l in an election round.  The VC sends the identifier in its control
  * messages. */
 void ibn_simulate_draw(ibn_sim *sim, int32_t l, int32_t round)
 {
@@ -56,13 +55,13 @@ void ibn_simulate_draw(ibn_sim *sim, int32_t l, int32_t round)
     watch->sends = 0;
     watch->own = (uint32_t)number % (UINT32_MAX - 1);
     if (sim->breaker[l / sim->vls] == BREAKER_LOOP && !sim->options.no_alternative && !can_reroute(sim, l))
-        watch->own = UINT32_MAX; /* The VC passes on the identifiers that it receives, but can never be elected. */
+        /* With this identifier, the VC passes on the identifiers that it receives, but is never elected. */
+        watch->own = UINT32_MAX;
     watch->spuid = watch->own;
 }
 
-/* Change the LFT so that the packets queued at one input for VC l take another shortest path.
- *
- * Return the number of packets that have no other shortest path. */
+/* Change LFT entries so that the packets which an input has queued for VC l take another shortest path.  Return the
+ * number of packets that have no other shortest path. */
 static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
 {
     int32_t device = sim->channel[c].src, stuck = 0;
@@ -70,7 +69,7 @@ static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     for (int32_t p = queues_of(sim, c, l)[input].head; p != IBN_NONE; p = sim->packet[p].next) {
         int32_t lid = sim->packet[p].lid;
         if (sim->at_port[device * 256 + lft[lid]] != c)
-            continue; /* An earlier packet of the queue, to the same LID, has already changed the entry. */
+            continue; /* An earlier packet of the queue had this LID, so the entry has been changed already. */
         uint64_t number =
             ibn_simulate_number(ibn_simulate_key(sim->options.seed, 7, (uint64_t)device), (uint64_t)sim->picks++);
         int32_t other = other_port(sim, device, lid, c, number);
@@ -86,9 +85,9 @@ static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     return stuck;
 }
 
-/* Act as master of a loop.  The identifier of VC l has returned to its switch by VC vc_in.
+/* Act as the master of a loop.  The identifier of VC l has returned to its switch over VC vc_in.
  *
- * The flows from vc_in to VC l move to other paths, and packets of that input may be sent without credit. */
+ * The flows from vc_in to VC l move to other paths.  Packets of this input may be sent without credits. */
 static void be_master(ibn_sim *sim, int32_t vc_in, int32_t l)
 {
     int32_t c = l / sim->vls, input = sim->channel[vc_in / sim->vls].in_index;
@@ -105,19 +104,21 @@ static void be_master(ibn_sim *sim, int32_t vc_in, int32_t l)
     ibn_simulate_touch(sim, c);
 }
 
-/* Execute one step of the handling of a received identifier, for one suspected VC of the switch.  Return 1 if the VC
- * becomes master.
+/* Carry out one step in the handling of a received identifier, for suspected VC l of the switch.  Return 1 if VC l
+ * becomes the master, else 0.
  *
- * The caller executes three steps, each for all VCs.  Step 0: join the message's election round.  Step 1: become master
- * if the VC's own identifier has returned.  Step 2: adopt the received identifier if it is smaller than the present
- * one. */
+ * The caller carries out three steps, each of them for all VCs.
+ * Step 0: join the election round of the message.
+ * Step 1: become the master if the VC's own identifier has returned.
+ * Step 2: adopt the received identifier if it is smaller than all identifiers that the VC knows. */
 static int hear(ibn_sim *sim, int32_t vc_in, int32_t l, int step, uint32_t received, int32_t round)
 {
     ibn_watch *watch = &sim->watch[l];
     if (!ibn_simulate_still_suspected(sim, l))
         return 0;
     if (!step && watch->round < round)
-        ibn_simulate_draw(sim, l, round); /* Identifiers received in earlier rounds are dropped. */
+        /* Drawing a new identifier also drops the identifiers that the VC has received in earlier rounds. */
+        ibn_simulate_draw(sim, l, round);
     if (watch->round != round)
         return 0;
     if (step == 1 && watch->own == received && ibn_simulate_wants(sim, vc_in, l)) {
@@ -131,11 +132,12 @@ static int hear(ibn_sim *sim, int32_t vc_in, int32_t l, int step, uint32_t recei
     return 0;
 }
 
-/* Handle a message of Loop Breaker that has reached a switch.  The smallest identifier on the loop wins the election.
+/* Handle a control message of Loop Breaker that has reached a switch.  The smallest identifier on the loop wins the
+ * election.
  *
- * The published protocol has no election rounds.  There, the smallest identifier may belong to a port that waits for
- * the loop without being on the loop.  That identifier never returns to its port, so no master is elected.  Therefore
- * ports draw new identifiers after some messages, which begins a new round. */
+ * The published protocol has no election rounds.  Without rounds, the smallest identifier may belong to a port that
+ * waits for the loop without being on the loop.  Such an identifier never returns to its port, so that no master is
+ * elected.  Therefore ports draw new identifiers after a number of messages, which begins a new round. */
 void ibn_simulate_loop_clcm(ibn_sim *sim, int32_t message)
 {
     int32_t vc_in = sim->clcm[message].vc, device = sim->channel[vc_in / sim->vls].dst;

@@ -3,7 +3,7 @@
 #include "simulate/internal/mechanism.h"
 #include "simulate/internal/queue.h"
 
-/* Count a lost packet and free its memory.  The packet must have been removed from its queue before. */
+/* Count a lost packet and free its memory.  The caller has removed the packet from its queue. */
 void ibn_simulate_gone(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
@@ -17,7 +17,7 @@ void ibn_simulate_gone(ibn_sim *sim, int32_t p)
     ibn_simulate_free_packet(sim, p);
 }
 
-/* Return the credits of a lost packet, count the packet and free its memory. */
+/* Return the credits of a lost packet, count the packet, and free its memory. */
 void ibn_simulate_lose(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];

@@ -1,4 +1,4 @@
-/* Mechanisms of a simulation: find them by name, attach them, and call their hooks. */
+/* Mechanisms of a simulation: find them by their names, attach them, and call their hooks. */
 #include "simulate/internal/mechanism.h"
 #include "simulate/internal/flow.h"
 
@@ -7,7 +7,8 @@
 
 #define NAME_BYTES 16
 
-/* The linker sets these two symbols to the ends of the section in which IBN_MECHANISM collects the mechanisms. */
+/* The linker sets these two symbols to the beginning and the end of the section in which IBN_MECHANISM collects the
+ * mechanisms. */
 extern const ibn_mechanism *const __start_ibn_mechanisms[], *const __stop_ibn_mechanisms[];
 
 static const ibn_mechanism *find(const char *name)
@@ -18,7 +19,7 @@ static const ibn_mechanism *find(const char *name)
     return NULL;
 }
 
-/* Return one bit for each hook that a mechanism has. */
+/* Return the hooks of a mechanism as bits: one bit for each hook that is not NULL. */
 static uint32_t hooks_of(const ibn_mechanism *kind)
 {
     return (kind->gate ? IBN_HOOK_GATE : 0) | (kind->made ? IBN_HOOK_MADE : 0) | (kind->sent ? IBN_HOOK_SENT : 0)
@@ -26,7 +27,8 @@ static uint32_t hooks_of(const ibn_mechanism *kind)
            | (kind->lost ? IBN_HOOK_LOST : 0);
 }
 
-/* Find the mechanisms that the options name, and set sim->hooks.  Return 1 if memory runs out or a name is unknown. */
+/* Find the mechanisms that the options name, and set sim->hooks.  Return 1 if memory runs out or no mechanism has one
+ * of the names, else 0. */
 int ibn_simulate_resolve_mechanisms(ibn_sim *sim, const ibn_simulate_options *options)
 {
     sim->attached = calloc((size_t)options->mechanisms + 1, sizeof *sim->attached);
@@ -44,7 +46,7 @@ int ibn_simulate_resolve_mechanisms(ibn_sim *sim, const ibn_simulate_options *op
     return 0;
 }
 
-/* Set up the mechanisms.  Return 1 if memory runs out. */
+/* Set up the state of all attached mechanisms.  Return 1 if memory runs out, else 0. */
 int ibn_simulate_attach(ibn_sim *sim, const ibn_simulate_options *options)
 {
     const int64_t *numbers = options->mechanism_numbers;
@@ -71,7 +73,7 @@ void ibn_simulate_detach(ibn_sim *sim)
     free(sim->arrival);
 }
 
-/* Give every packet a tag in each mechanism that keeps tags.  Return 1 if memory runs out. */
+/* Make room for a tag of every packet, in each mechanism that keeps tags.  Return 1 if memory runs out, else 0. */
 int ibn_simulate_more_tags(ibn_sim *sim)
 {
     for (int32_t m = 0; m < sim->mechanisms; m++) {
@@ -86,7 +88,7 @@ int ibn_simulate_more_tags(ibn_sim *sim)
     return 0;
 }
 
-/* Return whether all gates let a flow make its next packet, and record that the flow waits if not. */
+/* Return whether all mechanisms let a flow create its next packet.  If not, record that the flow waits. */
 int ibn_simulate_gate(ibn_sim *sim, int32_t f)
 {
     int32_t shut = 0;
@@ -98,7 +100,7 @@ int ibn_simulate_gate(ibn_sim *sim, int32_t f)
     return !shut;
 }
 
-/* Call one hook of all mechanisms that have it. */
+/* Call one hook of all mechanisms that have this hook. */
 #define CALL(hook, ...)                                                                                                \
     for (int32_t m = 0; m < sim->mechanisms; m++)                                                                      \
         if (sim->attached[m].kind->hook)                                                                               \
@@ -114,7 +116,7 @@ void ibn_simulate_on_sent(ibn_sim *sim, int32_t p)
     CALL(sent, p);
 }
 
-/* Record a packet that is queued for VC l, until all packets of the tick are queued. */
+/* Record a packet that is queued for VC l, until all packets of the tick have been queued. */
 void ibn_simulate_on_queued(ibn_sim *sim, int32_t p, int32_t l)
 {
     if (sim->arrivals == sim->arrivals_room) {
@@ -139,7 +141,7 @@ static int compare_arrivals(const void *a, const void *b)
     return (one->input > other->input) - (one->input < other->input);
 }
 
-/* Call the hook for all packets that were queued in this tick. */
+/* Call the hook `queued` for all packets that were queued in this tick. */
 void ibn_simulate_call_queued(ibn_sim *sim)
 {
     qsort(sim->arrival, (size_t)sim->arrivals, sizeof *sim->arrival, compare_arrivals);
@@ -159,7 +161,7 @@ void ibn_simulate_on_lost(ibn_sim *sim, int32_t p)
     CALL(lost, p);
 }
 
-/* Call the timer hook of the mechanism whose number is in the upper bits of an event's subject. */
+/* Call the timer hook of a mechanism.  The upper bits of the event's subject are the number of the mechanism. */
 void ibn_simulate_on_timer(ibn_sim *sim, int32_t subject, int32_t value)
 {
     ibn_attached *self = &sim->attached[subject >> IBN_TIMER_BITS];

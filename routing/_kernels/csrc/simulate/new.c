@@ -1,4 +1,4 @@
-/* Creation and release of a simulation, and replacement of its routing tables during a run. */
+/* Create and free a simulation, and replace its routing tables during a run. */
 #include "simulate/internal/crossbar.h"
 #include "simulate/internal/flow.h"
 #include "simulate/internal/mechanism.h"
@@ -9,9 +9,8 @@
 #define VLARB_WIDTH 260
 #define CACHE_LINE 64
 
-/* Allocate cache-aligned memory of `bytes` bytes.  It is copied from `from`, or set to zero if `from` is NULL.
- *
- * If memory runs out, *failed is set. */
+/* Allocate `bytes` bytes that begin at a cache line.  Fill them with a copy of `from`, or with zeros if `from` is NULL.
+ * If memory runs out, set *failed. */
 static void *copy(const void *from, int64_t bytes, int *failed)
 {
     size_t size = ((size_t)(bytes > 0 ? bytes : 1) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
@@ -26,7 +25,7 @@ static void *copy(const void *from, int64_t bytes, int *failed)
     return to;
 }
 
-/* Allocate a cache-aligned array of `count` 32-bit numbers, all IBN_NONE. */
+/* Allocate an array of `count` 32-bit numbers, all IBN_NONE, that begins at a cache line. */
 static void *none(int64_t count, int *failed)
 {
     void *to = copy(NULL, count * 4, failed);
@@ -86,7 +85,8 @@ static void copy_network(ibn_sim *sim, const ibn_sim_network *network)
     sim->to_check = copy(NULL, sim->options.xoff ? 4 * sim->vcs : 0, failed);
 }
 
-/* Set up the channels, which are sorted by sending device and port.  A device numbers its inputs by in-port. */
+/* Set up the channels.  Channels are sorted by sending device and port.  The inputs of a device are numbered by
+ * in-port. */
 static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn_simulate_options *options)
 {
     for (int32_t c = 0; c < sim->channels; c++) {
@@ -111,8 +111,8 @@ static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn
         sim->out_first[d + 1] += sim->out_first[d];
     for (int32_t c = 0; c < sim->channels; c++) {
         ibn_channel *back = &sim->channel[sim->channel[c].reverse];
-        /* Channel `back` ends at the port where channel c begins.  So the position of c among the ports of the device
-         * is the input number of `back`. */
+        /* Channel `back` ends at the port where channel c begins.  So the input number of `back` is the index of c
+         * among the channels out of the device. */
         back->in_index = c - sim->out_first[sim->channel[c].src];
         sim->channel[c].inputs = sim->out_first[sim->channel[c].src + 1] - sim->out_first[sim->channel[c].src];
     }
@@ -122,7 +122,7 @@ static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn
     }
 }
 
-/* Set up the output queues of all channels.  The inputs of a CA's channel are the flows of the CA. */
+/* Set up the output queues of all channels.  The inputs of a CA's channel are the flows of this CA. */
 static void set_queues(ibn_sim *sim)
 {
     int64_t queues = 0;
@@ -179,7 +179,7 @@ static void set_events(ibn_sim *sim)
     sim->slot = copy(NULL, 4LL * IBN_SLOT * sim->slots, &sim->failed);
     sim->failed |= ibn_simulate_more_batches(sim);
     sim->busy_slots = copy(NULL, sim->slots / 8, &sim->failed);
-    sim->now = -1; /* the first tick to be handled is 0 */
+    sim->now = -1; /* tick before the first one, so that tick 0 is handled first */
 }
 
 ibn_sim *ibn_simulate_new(const ibn_sim_network *network, const ibn_simulate_options *options,

@@ -1,14 +1,16 @@
 /* Pauses (IEEE 802.1Qbb) instead of credits.
  *
- * A buffer that fills to the threshold xoff stops its sender, until the buffer has drained to the threshold xon.
- * Arbitration checks only credits.  So a VC that may send gets additional credits, more than it can use, and a paused
- * VC has negative credits.  The field `reserve` is minus the number of additional credits, so buffer + reserve is the
+ * A buffer that fills to the threshold xoff stops its sender.  The sender resumes when the buffer has emptied to the
+ * threshold xon.
+ *
+ * Arbitration tests only credits.  So a VC that may send gets more additional credits than it can use.  A paused VC has
+ * negative credits.  The field `reserve` is minus the number of additional credits, so that buffer + reserve is the
  * real size of the buffer. */
 #include "simulate/internal/sim.h"
 
 #define ENDLESS (1 << 24)
 
-/* Let all VCs send at the start of a simulation with pauses. */
+/* Let all VCs send, at the start of a simulation with pauses. */
 void ibn_simulate_open(ibn_sim *sim)
 {
     for (int64_t l = 0; l < sim->vcs; l++) {
@@ -18,13 +20,14 @@ void ibn_simulate_open(ibn_sim *sim)
     }
 }
 
-/* Return the number of blocks in a buffer.  A packet counts in full until its tail has left. */
+/* Return the number of blocks in the buffer of a VC.  A packet counts with its full size until its tail has left. */
 static int32_t inside(const ibn_vc *vc)
 {
     return vc->held + vc->returning;
 }
 
-/* Record that the occupancy of a VC's buffer has changed, so that it is compared with the thresholds in this tick. */
+/* Record that the occupancy of a VC's buffer has changed.  The occupancy is compared with the thresholds in this
+ * tick. */
 void ibn_simulate_look_at(ibn_sim *sim, int32_t l)
 {
     if (!sim->watch[l].to_check) {
@@ -33,18 +36,17 @@ void ibn_simulate_look_at(ibn_sim *sim, int32_t l)
     }
 }
 
-/* Send the next pause or resume message from the receiver of VC l to its sender.
+/* Send the next pause or resume message from the receiver of VC l to the sender.
  *
- * Messages are numbered.  Odd messages stop the sender, and even messages let it resume.  Only the last message counts.
- */
+ * Messages are numbered.  Odd messages stop the sender, and even messages let the sender resume.  Only the message with
+ * the highest number counts. */
 static void send_message(ibn_sim *sim, int32_t l)
 {
     ibn_simulate_at(sim, sim->now + sim->channel[l / sim->vls].wire, EV_PAUSE, l, ++sim->watch[l].last_message);
 }
 
-/* Pause the senders of all buffers that have filled to xoff.
- *
- * The function is called in each tick after heads have arrived, before tails leave. */
+/* Pause the senders of all buffers that have filled to the threshold xoff.  In each tick, the function is called after
+ * heads have arrived and before tails leave. */
 void ibn_simulate_look_full(ibn_sim *sim)
 {
     for (int32_t i = 0; i < sim->checks; i++)
@@ -52,9 +54,8 @@ void ibn_simulate_look_full(ibn_sim *sim)
             send_message(sim, sim->to_check[i]);
 }
 
-/* Resume the senders of all buffers that have drained to xon.
- *
- * The function is called in each tick after tails have left. */
+/* Let the senders of all buffers resume that have emptied to the threshold xon.  In each tick, the function is called
+ * after tails have left. */
 void ibn_simulate_look_empty(ibn_sim *sim)
 {
     for (int32_t i = 0; i < sim->checks; i++) {
@@ -66,12 +67,12 @@ void ibn_simulate_look_empty(ibn_sim *sim)
     sim->checks = 0;
 }
 
-/* Apply pause message number `word` at the sender of VC l. */
+/* Apply pause or resume message number `word` at the sender of VC l. */
 void ibn_simulate_pause(ibn_sim *sim, int32_t l, int32_t word)
 {
     ibn_vc *vc = &sim->vc[l];
     if (word < sim->watch[l].heard)
-        return; /* A later message has arrived in this tick, and was handled first. */
+        return; /* A message with a higher number has arrived in this tick, and was handled earlier. */
     sim->watch[l].heard = word;
     int32_t change = (word & 1 ? ENDLESS : -ENDLESS) - vc->reserve;
     vc->reserve += change;
@@ -81,8 +82,8 @@ void ibn_simulate_pause(ibn_sim *sim, int32_t l, int32_t word)
         ibn_simulate_touch(sim, l / sim->vls);
 }
 
-/* Return whether the sender of VC l may send now, or will be allowed to send later even if no packet moves in
- * between. */
+/* Return whether the sender of VC l may send now, or will be allowed to send later even if no packet moves until
+ * then. */
 int ibn_simulate_may_resume(const ibn_sim *sim, int32_t l)
 {
     return sim->vc[l].reserve < 0 || !(sim->watch[l].last_message & 1) || sim->vc[l].held <= sim->options.xon;

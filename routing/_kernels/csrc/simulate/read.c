@@ -1,10 +1,10 @@
-/* Results of a simulation: totals, counters, VCs, flows, packets, wait-for graph, and checks for lost packets or
- * credits. */
+/* Read the results of a simulation: totals, counters, VCs, flows, packets, and the wait-for graph.  Also check that no
+ * packets or credits were lost by mistake. */
 #include "simulate/internal/flow.h"
 
 #include <string.h>
 
-/* Return the number of packets in the free list. */
+/* Return the number of unused packets. */
 static int64_t free_packets(const ibn_sim *sim)
 {
     int64_t count = 0;
@@ -13,13 +13,14 @@ static int64_t free_packets(const ibn_sim *sim)
     return count;
 }
 
-/* Return the number of packets that have left their CA, and were neither delivered nor lost. */
+/* Return the number of packets that have left their source CA and were neither delivered nor lost. */
 static int64_t in_flight(const ibn_sim *sim)
 {
     return sim->packets_made - free_packets(sim) - ibn_simulate_flow_pressing(sim->flow, sim->flows);
 }
 
-/* Return the number of VCs whose blocks do not add up to the size of their buffer.  It is 0 unless there is a bug. */
+/* Return the number of VCs whose numbers of blocks do not add up to the size of their buffer.  The result is 0 unless
+ * there is a bug. */
 static int64_t broken_vcs(const ibn_sim *sim)
 {
     int64_t broken = 0;
@@ -30,9 +31,8 @@ static int64_t broken_vcs(const ibn_sim *sim)
     return broken;
 }
 
-/* Return the difference between the blocks that VCs count as held and the blocks of queued packets.
- *
- * It is 0 unless there is a bug. */
+/* Return the difference between the number of blocks that VCs count as held and the number of blocks of all queued
+ * packets.  The result is 0 unless there is a bug. */
 static int64_t misplaced(const ibn_sim *sim)
 {
     int64_t difference = 0;
@@ -87,7 +87,7 @@ void ibn_simulate_vcs(const ibn_sim *sim, int64_t *rows)
     for (int64_t l = 0; l < sim->vcs; l++, rows += 14) {
         const ibn_vc *vc = &sim->vc[l];
         const ibn_watch *watch = &sim->watch[l];
-        /* Here the change of credits that pauses have made is undone. */
+        /* In simulations with pauses, the credits include additional credits, which are subtracted here. */
         int32_t more = sim->options.xoff ? vc->reserve : 0;
         const int64_t row[] = {
             vc->fctbs,
@@ -121,9 +121,8 @@ void ibn_simulate_flows(const ibn_sim *sim, int64_t *rows)
     }
 }
 
-/* Copy up to `most` rows of the event log, from row `from` on.
- *
- * Return the number of rows from `from` on, or IBN_NONE if `from` is invalid. */
+/* Copy up to `most` rows of the event log, beginning with row `from`.  Return the number of rows that the log has from
+ * there on, or IBN_NONE if there is no such row. */
 int64_t ibn_simulate_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows)
 {
     if (from < 0 || from > sim->logged)
@@ -136,8 +135,8 @@ int64_t ibn_simulate_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t
 
 /* Copy one row for each packet that is queued in a switch, up to `most` rows.  Return the number of these packets.
  *
- * Columns: flow, LID, VC whose buffer holds the packet, VC for which it is queued, blocks, tick of arrival, tick at
- * which it became the head of its queue (-1: it is not the head). */
+ * The columns are: flow, LID, VC whose buffer holds the packet, VC for which the packet is queued, blocks, tick of
+ * arrival, and tick at which the packet became the head of its queue (-1: it is not the head). */
 int64_t ibn_simulate_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
 {
     int64_t count = 0;
@@ -162,7 +161,7 @@ int64_t ibn_simulate_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
     return count;
 }
 
-/* Return whether a VC can send a packet once all credits on the wire have arrived. */
+/* Return whether VC l can send a packet once all credits on the wire have arrived. */
 static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
 {
     const ibn_vc *vc = &sim->vc[out];
@@ -171,11 +170,11 @@ static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
     return packet->blocks <= ibn_simulate_credits(vc) + vc->returning + vc->pass;
 }
 
-/* Write the wait-for graph, in which the packets in the buffer of one VC wait for room in the buffer of another.
- * Return the number of edges.
+/* Write the wait-for graph, and return the number of its edges.  An edge from one VC to another means that packets in
+ * the buffer of the first VC wait for room in the buffer of the second VC.
  *
- * A VC can move if its buffer is empty, if packets are on the wire to the buffer, or if the first packet of one of its
- * queues can be sent. */
+ * A VC can move in three cases: its buffer is empty, packets are on the wire to its buffer, or the first packet of one
+ * of its queues can be sent. */
 int64_t ibn_simulate_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
 {
     int64_t count = 0;

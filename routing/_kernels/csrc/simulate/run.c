@@ -1,7 +1,8 @@
-/* Main loop of a simulation: for each tick, handle all events, then arbitrate the channels to which they belong.
+/* Main loop of a simulation.  In each tick, all events are handled before the channels that the events concern are
+ * arbitrated.
  *
  * The result does not depend on the order in which the events of a tick were scheduled.  Events of kinds below EV_LATER
- * are handled in any order.  Events of other kinds are sorted.  Channels are arbitrated after all events. */
+ * may be handled in any order.  Events of all other kinds are sorted. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/mechanism.h"
 
@@ -26,8 +27,8 @@ static int64_t next_tick(const ibn_sim *sim)
     return heap;
 }
 
-/* Send flow control packets from all receivers.  They return the credits of the blocks that were freed since the
- * previous flow control packets. */
+/* Send a flow control packet from every receiver.  It returns the credits of the blocks that have become free since the
+ * previous flow control packet. */
 static void fcp(ibn_sim *sim)
 {
     for (int64_t l = 0; l < sim->vcs; l++) {
@@ -41,9 +42,9 @@ static void fcp(ibn_sim *sim)
     ibn_simulate_at(sim, sim->now + sim->options.fcp_period, EV_PERIODIC, PERIODIC_FCP, 0);
 }
 
-/* Account for blocks that have left a VC's buffer.
+/* Account for blocks that have left the buffer of VC l.
  *
- * With credits, the next flow control packet reports the blocks to the sender.  With pauses no report is needed,
+ * With credits, the next flow control packet reports these blocks to the sender.  With pauses, no report is needed,
  * because the sender reacts to pause messages. */
 static void freed(ibn_sim *sim, int32_t l, int32_t blocks)
 {
@@ -58,7 +59,7 @@ static void freed(ibn_sim *sim, int32_t l, int32_t blocks)
     sim->moving += (sim->watch[l].unsent != 0) - before;
 }
 
-/* Add credits that have reached the sender of a VC. */
+/* Give the sender of VC l the credits that have arrived there. */
 static inline void credit(ibn_sim *sim, int32_t l, int32_t blocks)
 {
     ibn_vc *vc = &sim->vc[l];
@@ -157,7 +158,7 @@ static void handle_laters(ibn_sim *sim, int kind, int32_t place)
         handle_later(sim, kind, sim->later[i].subject, sim->later[i].value);
 }
 
-/* Handle all events of one tick, then arbitrate the channels to which they belong. */
+/* Handle all events of one tick, and afterwards arbitrate the channels that the events concern. */
 static void tick(ibn_sim *sim, int64_t time)
 {
     int32_t at = (int32_t)(time & (sim->slots - 1)), places[EV_KINDS];
@@ -194,17 +195,17 @@ static void tick(ibn_sim *sim, int64_t time)
         ibn_simulate_look_empty(sim);
 }
 
-/* Run until a tick is reached, a number of events is handled, or the simulation ends.
+/* Run until tick `until` is reached, `events` events are handled, or the simulation ends.  Return 1 if memory runs out,
+ * else 0.
  *
- * Return 1 if memory runs out, else 0.
- *
- * stop_info[3]: reason for stopping, present tick, events handled since the start. */
+ * stop_info[3]: output: the reason for stopping, the present tick, and the number of events handled since the start. */
 int ibn_simulate_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info)
 {
     int64_t reason = STOP_TIME, most = sim->handled + events;
     for (;;) {
         int64_t inside = sim->injected - sim->delivered - sim->dropped, time;
-        /* A run ends with the last packet, without waiting for the credits that return for it. */
+        /* The simulation ends with the delivery of the last packet.  It does not wait for the credits of this
+         * packet. */
         if (sim->moving == sim->crediting && !inside && !sim->gated
             && !ibn_simulate_flow_pressing(sim->flow, sim->flows)) {
             reason = STOP_EMPTY;

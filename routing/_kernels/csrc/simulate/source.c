@@ -1,9 +1,10 @@
-/* Traffic sources: put the next packet of each flow into the queue of its CA's port. */
+/* Traffic sources: put the next packet of each flow into the queue at the port of its CA. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/mechanism.h"
 #include "simulate/internal/queue.h"
 
-/* Queue the next packet of a flow at its CA's port, or schedule an event for the due time of its next message. */
+/* Put the next packet of flow f into the queue at the port of its CA.  If the next message of the flow is not due yet,
+ * schedule an event for its due time instead. */
 void ibn_simulate_prepare(ibn_sim *sim, int32_t f)
 {
     ibn_flow *flow = &sim->flow[f];

@@ -1,6 +1,6 @@
-/* Arrival of packets at a switch, which queues them for their output, or at a CA.
+/* Arrival of packets at a switch, which puts them into output queues, or at a CA.
  *
- * Functions with the argument `plain` are compiled twice.  The copy for plain = 1 skips the code for rarely used
+ * Functions with the argument `plain` are compiled twice.  The copy for plain = 1 leaves out the code for rarely used
  * options. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/mechanism.h"
@@ -8,8 +8,8 @@
 
 #define NO_VL 15
 
-/* Look up the output of a packet at a switch, and put the packet into the output's queue.  Return 0 if the packet was
- * dropped. */
+/* Look up the output of a packet at a switch, and put the packet into the queue of this output.  Return 0 if the packet
+ * was dropped, else 1. */
 IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
 {
     ibn_packet *packet = &sim->packet[p];
@@ -56,9 +56,8 @@ IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
     return 1;
 }
 
-/* Store a packet in the input buffer of a switch when its head can be forwarded.
- *
- * The packet is forwarded to its output queue, unless the input has a single FIFO and the packet is not the first. */
+/* Store a packet whose head can be forwarded in the input buffer of a switch, and put it into its output queue.  With a
+ * single FIFO, only the first packet of the input is put into an output queue. */
 IBN_SPECIALIZED void arrive(ibn_sim *sim, int32_t p, int plain)
 {
     ibn_packet *packet = &sim->packet[p];
@@ -90,8 +89,8 @@ IBN_SPECIALIZED void arrive(ibn_sim *sim, int32_t p, int plain)
     forward(sim, p, plain);
 }
 
-/* Forward the first packet of a single FIFO to its output queue.  If the packet is dropped, continue with the next one.
- */
+/* Put the first packet of a single FIFO into its output queue.  If this packet is dropped, the next packet is put into
+ * its output queue instead. */
 void ibn_simulate_expose(ibn_sim *sim, int32_t l)
 {
     ibn_watch *watch = &sim->watch[l];
@@ -103,10 +102,11 @@ void ibn_simulate_expose(ibn_sim *sim, int32_t l)
     }
 }
 
-/* Deliver a packet to a CA.  The CA frees its buffer as soon as the packet's tail has arrived.
+/* Deliver a packet to its CA.
  *
- * The credits reach the switch after the delay of the wire, as credits from a switch do.  With pauses there are no
- * credits to return, and the buffer of a CA never fills up. */
+ * The CA frees its buffer as soon as the tail of the packet has arrived.  The credits reach the switch after the delay
+ * of the wire, like those of any channel.  With pauses there are no credits to return, and the buffer of a CA never
+ * fills up. */
 static inline void deliver(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
@@ -117,7 +117,9 @@ static inline void deliver(ibn_sim *sim, int32_t p)
     else
         ibn_simulate_give_back(sim, packet->channel, packet->vc, packet->blocks, sim->now, 0);
     if (sim->lid_device[packet->lid] != sim->far_end[packet->channel].device) {
-        sim->counters[packet->channel].relay++; /* The tables have changed, and this CA does not own the LID. */
+        /* A CA that does not own the packet's LID can be reached only after the tables have changed; the packet is
+         * lost. */
+        sim->counters[packet->channel].relay++;
         ibn_simulate_gone(sim, p);
         return;
     }
@@ -131,7 +133,7 @@ static inline void deliver(ibn_sim *sim, int32_t p)
     ibn_simulate_free_packet(sim, p);
 }
 
-/* Handle a batch of events: packets whose heads can be forwarded at a switch. */
+/* Handle events of packets whose heads can now be forwarded at a switch.  The events are a batch. */
 void ibn_simulate_arrive(ibn_sim *sim, int32_t from, int32_t to)
 {
     if (sim->plain)
@@ -142,7 +144,7 @@ void ibn_simulate_arrive(ibn_sim *sim, int32_t from, int32_t to)
             arrive(sim, sim->event[i].subject, 0);
 }
 
-/* Handle a batch of events: packets whose tails have reached a CA. */
+/* Handle events of packets whose tails have reached a CA.  The events are a batch. */
 void ibn_simulate_deliver(ibn_sim *sim, int32_t from, int32_t to)
 {
     for (int32_t i = from; i < to; i++)

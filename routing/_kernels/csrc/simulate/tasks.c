@@ -1,8 +1,10 @@
-/* Tasks: messages that begin when other messages have arrived, as in a collective operation or a trace of a program.
+/* Tasks: messages that begin when other messages have arrived, as in a collective operation or in the trace of a
+ * program.
  *
- * Each task is one message of a flow.  A task is ready when all tasks before it have arrived completely, its delay has
- * passed since, and its earliest tick has come.  A flow sends its ready tasks in the order in which they became ready.
- * A task with a lost packet never arrives, and neither do the tasks after it.
+ * Each task is one message of a flow.  A task is ready when three conditions hold.  All tasks before it have arrived
+ * completely, its delay since the last arrival has passed, and its earliest tick has come.  A flow sends its tasks in
+ * the order in which they become ready.  A task with a lost packet never arrives, and neither do the tasks that wait
+ * for it.
  *
  * The flows have the process PROCESS_TRACE.  The mechanism writes a row of sim->trace when a task becomes ready. */
 #include "simulate/internal/flow.h"
@@ -14,26 +16,27 @@
 #define TASK_NUMBERS 5
 
 typedef struct {
-    int32_t flow,     /* flow that sends the message */
-        lid,          /* destination LID of the message */
-        bytes,        /* size of the message in bytes */
-        left,         /* bytes of the message that have not arrived yet */
-        waits;        /* number of messages that must still arrive before this message is ready */
-    int64_t at,       /* earliest tick at which the message is ready */
-        delay,        /* ticks from the arrival of the last message to wait for until this message is ready */
-        ready,        /* tick at which the message was ready, or -1 */
+    int32_t flow,     /* flow that sends the message of the task */
+        lid,          /* destination LID of the task's message */
+        bytes,        /* size of the task's message in bytes */
+        left,         /* number of bytes of the message that have not arrived yet */
+        waits;        /* number of messages that have to arrive before this task is ready */
+    int64_t at,       /* earliest tick at which the task can be ready */
+        delay,        /* ticks from the arrival of the last of these messages until the task is ready */
+        ready,        /* tick at which the task became ready, or -1 */
         done;         /* tick at which the message had arrived completely, or -1 */
     int32_t successor; /* index in state->after of the first task that waits for this task */
 } task;
 
 typedef struct {
-    task *tasks;       /* [count + 1] tasks; the last one only ends the list of successors */
-    int32_t *after;    /* tasks that wait for each task */
-    int32_t *row_task; /* [rows of sim->trace] task that a row describes */
+    task *tasks;       /* [count + 1] tasks; the last element only marks the end of the last task's successors */
+    int32_t *after;    /* the tasks that wait for each task, one task after the other */
+    int32_t *row_task; /* [rows of sim->trace] task whose message each row describes */
     int32_t count;     /* number of tasks */
 } tasks;
 
-/* Sort pairs of tasks by their first task, for which the second task waits.  Return 1 if memory runs out. */
+/* Sort pairs of tasks by their first task; the second task of a pair waits for the first task.  Return 1 if memory runs
+ * out, else 0. */
 static int set_successors(tasks *state, const int64_t *pairs, int64_t count)
 {
     state->after = malloc(((size_t)count + 1) * sizeof *state->after);
@@ -58,7 +61,8 @@ static int set_successors(tasks *state, const int64_t *pairs, int64_t count)
     return 0;
 }
 
-/* Read the number of tasks, their rows (flow, LID, bytes, earliest tick, delay), and then the pairs. */
+/* Read the settings: the number of tasks, a row for each task (flow, LID, bytes, earliest tick, delay), and the pairs
+ * of tasks. */
 static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)
 {
     tasks *state = self->state;
@@ -95,7 +99,7 @@ static void detach(ibn_sim *sim, ibn_attached *self)
     free(state->row_task);
 }
 
-/* Hand a task that is ready to its flow. */
+/* Hand a task that has become ready to its flow. */
 static void timer(ibn_sim *sim, ibn_attached *self, int32_t t, int32_t value)
 {
     (void)value;
@@ -113,14 +117,14 @@ static void timer(ibn_sim *sim, ibn_attached *self, int32_t t, int32_t value)
     ibn_simulate_prepare(sim, one->flow);
 }
 
-/* Tag a packet with its task: the flow's current message. */
+/* Tag a packet with its task, which is the present message of the flow. */
 static void made(ibn_sim *sim, ibn_attached *self, int32_t p)
 {
     const ibn_flow *flow = &sim->flow[sim->packet[p].flow];
     self->tag[p] = ((tasks *)self->state)->row_task[flow->list + flow->made - 1];
 }
 
-/* Count a packet of a task.  If the task has arrived completely, the tasks after it may become ready. */
+/* Count a delivered packet of a task.  If the task has arrived completely, tasks that wait for it may become ready. */
 static void delivered(ibn_sim *sim, ibn_attached *self, int32_t p)
 {
     tasks *state = self->state;
@@ -138,7 +142,7 @@ static void delivered(ibn_sim *sim, ibn_attached *self, int32_t p)
     }
 }
 
-/* Return the tick at which each task was ready, then the tick at which each arrived; -1: not yet. */
+/* Write the tick at which each task became ready, followed by the tick at which each task arrived; -1: not yet. */
 static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
 {
     (void)sim;

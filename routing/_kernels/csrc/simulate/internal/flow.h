@@ -1,8 +1,9 @@
-/* Traffic of both kinds of simulations: due times and destinations of messages, their packets, and delivery statistics.
+/* Traffic of both kinds of simulations: due times and destinations of messages, their packets, and statistics of
+ * deliveries.
  *
- * Message n of a flow uses the numbers 4n to 4n + 3 of a stream of random numbers.  The stream depends on the CA's
- * channel and on the number of the flow among the flows of that channel.  So the traffic of one CA does not depend on
- * flows of other CAs. */
+ * Message n of a flow uses the numbers 4n to 4n + 3 of a stream of random numbers.  The stream is determined by the
+ * channel of the CA and by the number of the flow among the flows of this channel.  So the traffic of one CA does not
+ * depend on the flows of other CAs. */
 #ifndef IBNUE_INTERNAL_SIM_FLOW_H
 #define IBNUE_INTERNAL_SIM_FLOW_H
 
@@ -16,8 +17,8 @@
 
 enum { FLOW_NOTHING, FLOW_LATER, FLOW_NOW };
 
-/* Copy row f of the wrapper's arrays to a flow.  FLOW_NUMBERS and FLOW_REALS of simulation_handle.py name the columns.
- */
+/* Set the fields of a flow from row f of the wrapper's arrays.  FLOW_NUMBERS and FLOW_REALS of simulation_handle.py
+ * name the columns of the arrays. */
 static inline void ibn_simulate_flow_set(ibn_flow *flow, const ibn_sim_traffic *traffic, int64_t f)
 {
     const int64_t *n = traffic->numbers + f * IBN_FLOW_NUMBERS;
@@ -46,14 +47,14 @@ static inline void ibn_simulate_flow_set(ibn_flow *flow, const ibn_sim_traffic *
     flow->hot = r[4];
 }
 
-/* Convert a random number to a fraction of at least 0 and below 1. */
+/* Convert a random 64-bit number to a fraction of at least 0 and below 1. */
 static inline double ibn_simulate_fraction(uint64_t number)
 {
     return (double)(number >> 11) * 0x1p-53;
 }
 
-/* Return one of the `count` LIDs in `lists` that begin at position `list`.  The upper half of a random number selects
- * the LID. */
+/* Return one of the `count` LIDs that begin at index `list` of `lists`.  The upper half of a random number decides
+ * which. */
 static inline int32_t ibn_simulate_pick(const int32_t *lists, int32_t list, int32_t count, uint64_t number)
 {
     return lists[list + (int32_t)(((number >> 32) * (uint64_t)count) >> 32)];
@@ -76,7 +77,8 @@ static inline int32_t ibn_simulate_flow_destination(const ibn_flow *flow, const 
     return lists[flow->list + step];
 }
 
-/* Set the tick at which message n of a flow is due.  flow->due must be the due time of message n - 1. */
+/* Set flow->due to the tick at which message n of the flow is due.  On entry, flow->due must be the due time of message
+ * n - 1. */
 static inline void ibn_simulate_flow_due(ibn_flow *flow, const int64_t *trace, int64_t n)
 {
     double u = ibn_simulate_fraction(ibn_simulate_number(flow->key, 4 * (uint64_t)n));
@@ -104,7 +106,8 @@ static inline void ibn_simulate_flow_due(ibn_flow *flow, const int64_t *trace, i
     }
 }
 
-/* Begin the next message of a flow: set its destination and size, and the due time of the message after it. */
+/* Begin the next message of a flow: set the destination and size of the message, and the due time of the message after
+ * it. */
 static inline void ibn_simulate_flow_begin(ibn_flow *flow, const int32_t *lists, const int64_t *trace, int64_t now)
 {
     int64_t n = flow->made++;
@@ -127,11 +130,12 @@ static inline void ibn_simulate_flow_start(ibn_flow *flow, uint64_t seed, const 
     ibn_simulate_flow_due(flow, trace, 0);
 }
 
-/* Determine the next step of a flow, and begin its next message if one is due.
+/* Decide what a flow does next, and begin its next message if this message is due.
  *
- * FLOW_NOW: the caller has to create a packet of the message now (ibn_simulate_flow_cut).  FLOW_LATER: the caller has
- * to schedule an injection event for flow->due.  FLOW_NOTHING: the caller does nothing, because a packet is already at
- * the CA's port, an event is pending, no message is left, or the flow's window is full. */
+ * FLOW_NOW: the caller has to create a packet of the message now, by ibn_simulate_flow_cut.
+ * FLOW_LATER: the caller has to schedule an injection event for tick flow->due.
+ * FLOW_NOTHING: the caller has to do nothing.  Either a packet is already at the port of the CA, or an event is
+ * pending, or no message is left, or the flow has as many packets in flight as its window allows. */
 static inline int ibn_simulate_flow_next(ibn_flow *flow, const int32_t *lists, const int64_t *trace, int64_t now)
 {
     if (flow->head != IBN_NONE)
@@ -155,8 +159,8 @@ static inline int ibn_simulate_flow_next(ibn_flow *flow, const int32_t *lists, c
     return FLOW_NOW;
 }
 
-/* Create packet p from the next bytes of the current message of flow f, and make it the packet that waits at the CA's
- * port. */
+/* Create packet p from the next bytes of the present message of flow f.  The packet becomes the one that waits at the
+ * port of the CA. */
 static inline void ibn_simulate_flow_cut(ibn_flow *flow, int32_t f, ibn_packet *packet, int32_t p, int64_t now)
 {
     packet->bytes = (uint16_t)(flow->left < flow->mtu ? flow->left : flow->mtu);
@@ -171,7 +175,7 @@ static inline void ibn_simulate_flow_cut(ibn_flow *flow, int32_t f, ibn_packet *
     flow->head = p;
 }
 
-/* Count a packet that begins to leave its source CA. */
+/* Count a packet that begins to leave its source CA, in the statistics of its flow. */
 static inline void ibn_simulate_flow_sent(ibn_flow *flow, ibn_packet *packet, int64_t now)
 {
     packet->entered = now;
@@ -179,10 +183,8 @@ static inline void ibn_simulate_flow_sent(ibn_flow *flow, ibn_packet *packet, in
     flow->sent_bytes += packet->bytes;
 }
 
-/* Return the bucket of a latency in a histogram.
- *
- * Latencies below 64 ticks have separate buckets.  Above, each power of two has 32 buckets of equal width, so a bucket
- * is at most 3.2 % wide. */
+/* Return the bucket of a histogram to which a latency belongs.  Each latency below 64 ticks has its own bucket.  From
+ * 64 ticks on, each power of two is divided into 32 buckets of equal width, so a bucket is at most 3.2 % wide. */
 static inline int32_t ibn_simulate_latency_bucket(int64_t latency)
 {
     if (latency < 64)
@@ -191,7 +193,7 @@ static inline int32_t ibn_simulate_latency_bucket(int64_t latency)
     return 64 + (power - 6) * 32 + (int32_t)(latency >> (power - 5) & 31);
 }
 
-/* Count a packet whose tail has reached its destination CA, and add its latency. */
+/* Count a packet whose tail has reached its destination CA, and its latency, in the statistics of its flow. */
 static inline void ibn_simulate_flow_got(ibn_flow *flow, const ibn_packet *packet, int64_t now,
                                          int64_t latencies[2][IBN_LATENCY_BUCKETS])
 {
@@ -208,9 +210,8 @@ static inline void ibn_simulate_flow_got(ibn_flow *flow, const ibn_packet *packe
         flow->worst = latency;
 }
 
-/* Return whether the end of a packet makes room in the full window of its flow.
- *
- * If so, the caller schedules an injection event one tick later. */
+/* Return whether the delivery or loss of a packet lets its flow continue, because the flow's window was full.  If so,
+ * the caller schedules an injection event for the next tick. */
 static inline int ibn_simulate_flow_opens(ibn_flow *flow)
 {
     int shut = flow->shut;
@@ -218,7 +219,7 @@ static inline int ibn_simulate_flow_opens(ibn_flow *flow)
     return shut;
 }
 
-/* Return the number of flows whose next packet waits at the CA's port. */
+/* Return the number of flows whose next packet waits at the port of the CA. */
 static inline int64_t ibn_simulate_flow_pressing(const ibn_flow *flow, int32_t flows)
 {
     int64_t count = 0;

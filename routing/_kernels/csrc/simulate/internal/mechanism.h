@@ -1,7 +1,8 @@
-/* Mechanisms: optional parts of a simulation, which act at hooks.
+/* Mechanisms are optional parts of a simulation, which act at hooks.
  *
- * A mechanism is one C file that defines its hooks with IBN_MECHANISM.  A simulation attaches mechanisms by name.  A
- * hook that no attached mechanism has costs one test of sim->hooks, or nothing: the code for plain = 1 has no hook. */
+ * A mechanism is one C file that defines its hooks with IBN_MECHANISM.  A simulation attaches mechanisms by their
+ * names.  A hook that no attached mechanism has costs at most one test of sim->hooks.  The code for plain = 1 has no
+ * hooks. */
 #ifndef IBNUE_INTERNAL_SIM_MECHANISM_H
 #define IBNUE_INTERNAL_SIM_MECHANISM_H
 
@@ -9,69 +10,71 @@
 
 typedef struct ibn_mechanism ibn_mechanism;
 
-/* A mechanism that is attached to a simulation. */
+/* A mechanism that is attached to a simulation, with its state. */
 struct ibn_attached {
-    const ibn_mechanism *kind; /* the mechanism */
-    void *state;               /* its state, [kind->bytes], zero at first */
-    int32_t *tag;              /* [packets_made] number that the mechanism keeps for each packet; NULL without tags */
-    int32_t index;             /* number of the mechanism in sim->attached */
+    const ibn_mechanism *kind; /* definition of the mechanism */
+    void *state;               /* state of the mechanism, [kind->bytes], zero at the start */
+    /* [packets_made] a number that the mechanism keeps for each packet; NULL: the mechanism keeps no such numbers */
+    int32_t *tag;
+    int32_t index;             /* index of the mechanism in sim->attached */
 };
 
-/* Hooks of a mechanism.  A hook may be NULL, except attach.
+/* Definition of a mechanism by its hooks.  Any hook except `attach` may be NULL.
  *
- * The events of a tick are handled in any order, so the hooks gate, made, sent, delivered and lost are called in any
- * order within a tick.  Their effect must not depend on the order. */
+ * The events of a tick are handled in any order.  So the hooks gate, made, sent, delivered and lost are called in any
+ * order within a tick, and their effect must not depend on the order. */
 struct ibn_mechanism {
     const char *name; /* name by which a simulation attaches the mechanism, at most 15 letters */
-    int64_t bytes;    /* size of the state */
-    int32_t tags;     /* 1: the mechanism keeps a number for each packet, else 0 */
-    /* Set up the state from the numbers of the wrapper, before any flow starts.  Return 1 if memory runs out. */
+    int64_t bytes;    /* size of the mechanism's state in bytes */
+    int32_t tags;     /* 1: the mechanism keeps a number (tag) for each packet, else 0 */
+    /* Hook: set up the state from the numbers of the wrapper, before any flow starts.  Return 1 if memory runs out,
+     * else 0. */
     int (*attach)(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count);
-    /* Free the memory to which the state points. */
+    /* Hook: free the memory to which the state points. */
     void (*detach)(ibn_sim *sim, ibn_attached *self);
-    /* Return whether a flow may make its next packet, for flow->lid, now.  If not, the mechanism later calls
-     * ibn_simulate_retry. */
+    /* Hook: return whether a flow may now create its next packet, whose destination is flow->lid.  If not, the
+     * mechanism has to call ibn_simulate_retry later. */
     int (*gate)(ibn_sim *sim, ibn_attached *self, int32_t flow);
-    /* A flow has made a packet, which waits at the port of its CA. */
+    /* Hook: a flow has created a packet, which waits at the port of its CA. */
     void (*made)(ibn_sim *sim, ibn_attached *self, int32_t packet);
-    /* A packet begins to leave its CA. */
+    /* Hook: a packet begins to leave its source CA. */
     void (*sent)(ibn_sim *sim, ibn_attached *self, int32_t packet);
-    /* A packet has been queued at a switch for a VC.  The hook is called when all packets of the tick have been queued,
-     * in order of VC and input. */
+    /* Hook: a packet has been queued at a switch for a VC.  The hook is called when all packets of the tick have been
+     * queued.  The calls are in the order of VC and input. */
     void (*queued)(ibn_sim *sim, ibn_attached *self, int32_t packet, int32_t vc);
-    /* A packet has reached its CA completely. */
+    /* Hook: a packet has reached its destination CA completely. */
     void (*delivered)(ibn_sim *sim, ibn_attached *self, int32_t packet);
-    /* A packet has been lost. */
+    /* Hook: a packet has been lost. */
     void (*lost)(ibn_sim *sim, ibn_attached *self, int32_t packet);
-    /* A tick for which the mechanism has called ibn_simulate_timer has come. */
+    /* Hook: the tick has come for which the mechanism has called ibn_simulate_timer. */
     void (*timer)(ibn_sim *sim, ibn_attached *self, int32_t subject, int32_t value);
-    /* Carry out a command of the wrapper, between two ticks. */
+    /* Hook: carry out a command of the wrapper, between two ticks. */
     void (*command)(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count);
-    /* Write up to `most` numbers for the wrapper.  Return how many numbers there are. */
+    /* Hook: write up to `most` numbers for the wrapper.  Return how many numbers there are. */
     int64_t (*read)(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers);
 };
 
-/* Define a mechanism: IBN_MECHANISM(hold) = {.name = "hold", ...};
+/* Define a mechanism, for instance IBN_MECHANISM(hold) = {.name = "hold", ...};
  *
- * The linker collects all mechanisms in one section, so there is no list of mechanisms to extend. */
+ * The linker collects all mechanisms in one section.  So a new mechanism needs no entry in any list. */
 #define IBN_MECHANISM(word)                                                                                            \
     static const ibn_mechanism word##_mechanism;                                                                       \
     static const ibn_mechanism *const word##_listed __attribute__((used, section("ibn_mechanisms")))                   \
         = &word##_mechanism;                                                                                           \
     static const ibn_mechanism word##_mechanism
 
-/* Number of the lowest bit of an event's subject that belongs to the number of its mechanism. */
+/* Position of the bits of an event's subject that hold the number of its mechanism. */
 #define IBN_TIMER_BITS 26
 
-/* Call the timer hook of a mechanism at a later tick.  `subject` is below 2^26.  Timers of one tick are sorted by
- * mechanism, subject and value. */
+/* Schedule a call of a mechanism's timer hook for a later tick.  The argument `subject` must be below 2^26.  Timers of
+ * one tick are sorted by mechanism, subject and value. */
 static inline void ibn_simulate_timer(ibn_sim *sim, const ibn_attached *self, int64_t time, int32_t subject,
                                       int32_t value)
 {
     ibn_simulate_at(sim, time, EV_TIMER, self->index << IBN_TIMER_BITS | subject, value);
 }
 
-/* Let a flow that a gate has stopped try to make its packet again, in the next tick. */
+/* Let a flow that the gate hook has stopped try again to create its packet, in the next tick. */
 static inline void ibn_simulate_retry(ibn_sim *sim, int32_t flow)
 {
     ibn_simulate_at(sim, sim->now + 1, EV_INJECT, flow, 0);

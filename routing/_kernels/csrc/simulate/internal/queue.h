@@ -1,13 +1,13 @@
-/* Output queues of channels, and return of credits for the buffer space that a packet leaves.
+/* Output queues of channels, and the return of credits when packets leave a buffer.
  *
- * Functions with the argument `plain` are compiled twice.  The copy for plain = 1 skips the code for rarely used
+ * Functions with the argument `plain` are compiled twice.  The copy for plain = 1 leaves out the code for rarely used
  * options. */
 #ifndef IBNUE_INTERNAL_SIM_QUEUE_H
 #define IBNUE_INTERNAL_SIM_QUEUE_H
 
 #include "simulate/internal/sim.h"
 
-/* Return credits to the sender of a VC for blocks of its buffer.  The blocks are free from tick `when` on. */
+/* Return credits for blocks of a buffer to the sender of a VC.  The blocks are free from tick `when` on. */
 IBN_SPECIALIZED void ibn_simulate_give_back(ibn_sim *sim, int32_t c, int32_t vc, int32_t blocks, int64_t when,
                                             int plain)
 {
@@ -19,19 +19,20 @@ IBN_SPECIALIZED void ibn_simulate_give_back(ibn_sim *sim, int32_t c, int32_t vc,
     ibn_simulate_at(sim, when > sim->now ? when : sim->now + 1, EV_FREED, vc, blocks);
 }
 
-/* Return the queue at a channel for one VL and one input of the device. */
+/* Return the queue at channel c for one VL and one input of the sending device. */
 static inline ibn_fifo *ibn_simulate_queue(const ibn_sim *sim, const ibn_channel *channel, int32_t vl, int32_t input)
 {
     return &sim->queue[channel->queues + vl * channel->inputs + input];
 }
 
-/* Return the word with the bit of an input in a VC's mask of inputs that have packets. */
+/* Return the word of a VC's mask that has the bit of an input.  The mask has the inputs with packets queued for the
+ * VC. */
 IBN_SPECIALIZED uint64_t *ibn_simulate_word(const ibn_sim *sim, int32_t l, int32_t input, int plain)
 {
     return plain ? &sim->vc[l].mask : &ibn_simulate_mask(sim, l)[input >> 6];
 }
 
-/* Append packet p to the queue of an input at channel c, and arbitrate the channel as soon as it is free. */
+/* Append packet p to the queue of an input at channel c.  The channel is arbitrated as soon as it is free. */
 IBN_SPECIALIZED void ibn_simulate_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, int32_t input, int plain)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -49,8 +50,8 @@ IBN_SPECIALIZED void ibn_simulate_enqueue(ibn_sim *sim, int32_t p, int32_t c, in
         sim->packet[queue->tail].next = p;
     }
     queue->tail = p;
-    /* If the queues of the channel were empty before, the time at which the channel waits begins now.  The code has no
-     * branch, because a branch here would often be mispredicted. */
+    /* If all queues of the channel were empty, the channel begins to wait at this tick.  The code has no branch,
+     * because this branch would often be mispredicted. */
     int64_t since = channel->vls ? INT64_MIN : now;
     channel->busy = channel->busy > since ? channel->busy : since;
     if (!vc->waiting++) {

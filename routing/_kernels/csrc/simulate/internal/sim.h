@@ -1,7 +1,7 @@
-/* State of a packet simulation.  docs/simulation.md explains the model.
+/* State of a packet simulation that routes by tables. docs/simulation.md explains the model.
  *
- * A virtual channel (VC) is one VL of one channel: the sender's credits, and the input buffer of that VL at the
- * receiver.  In names, a VC is `vc` or `l`.  VC l belongs to channel l / vls.  A block is 64 bytes. */
+ * A virtual channel (VC) is one VL of one channel.  It consists of the credits of the sender and of the input buffer of
+ * this VL at the receiver.  In names, a VC is `vc` or `l`.  VC l belongs to channel l / vls.  A block is 64 bytes. */
 #ifndef IBNUE_INTERNAL_SIM_H
 #define IBNUE_INTERNAL_SIM_H
 
@@ -10,33 +10,40 @@
 #include "simulate/sim.h"
 
 enum {
-    EV_FREE,   /* a channel has finished sending a packet; subject: channel */
-    EV_CREDIT, /* credits reach the sender of a VC; subject: VC, value: blocks */
-    /* room in a buffer becomes free at the receiver, but the sender does not know this yet; subject: VC, value:
-     * blocks */
+    EV_FREE,   /* Kind of event: a channel has finished sending a packet.  Subject: the channel. */
+    EV_CREDIT, /* Kind of event: credits reach the sender of a VC.  Subject: the VC.  Value: number of blocks. */
+    /* Kind of event: room in a buffer becomes free at the receiver, which the sender does not know yet.  Subject: the
+     * VC.  Value: number of blocks. */
     EV_FREED,
-    EV_ARRIVE,  /* the head of a packet can be forwarded; subject: packet */
-    EV_DELIVER, /* the tail of a packet has reached a CA; subject: packet */
-    EV_INJECT,  /* a flow can send its next packet; subject: flow */
-    EV_EXPOSE,  /* the next packet of a single FIFO can be forwarded; subject: VC */
-    EV_INPUT,   /* an input of a switch has finished sending a packet; subject: channel into the switch */
-    EV_PAUSE,   /* a pause message reaches its sender; subject: VC, value: number of the message */
-    EV_LATER,   /* first of the kinds of events that are handled after all other events of a tick, in sorted order */
-    EV_HEAD = EV_LATER, /* a head packet may have exceeded a lifetime limit; subject: VC */
-    EV_UNSTALL,         /* a VL stall ends; subject: VC */
-    EV_RULE_END,        /* a rule of Deadlock Breaker ends; subject: output VC, value: input VC */
-    EV_CONTROL,         /* a breaker's control message reaches the other end of its channel; subject: message */
-    EV_CLCM,            /* a suspected VC sends its next control message; subject: VC, value: number of the suspicion */
-    /* a periodic step, PERIODIC_...; subject: the step */
+    EV_ARRIVE,  /* Kind of event: the head of a packet can be forwarded.  Subject: the packet. */
+    EV_DELIVER, /* Kind of event: the tail of a packet has reached a CA.  Subject: the packet. */
+    EV_INJECT,  /* Kind of event: a flow can send its next packet.  Subject: the flow. */
+    EV_EXPOSE,  /* Kind of event: the next packet of a single FIFO can be forwarded.  Subject: the VC. */
+    /* Kind of event: an input of a switch has finished sending a packet.  Subject: the channel into the switch. */
+    EV_INPUT,
+    EV_PAUSE, /* Kind of event: a pause message reaches its sender.  Subject: the VC.  Value: number of the message. */
+    /* From this kind on, the events of a tick are sorted, and handled after the events of all kinds before. */
+    EV_LATER,
+    EV_HEAD = EV_LATER, /* Kind of event: a head packet may have exceeded a lifetime limit.  Subject: the VC. */
+    EV_UNSTALL,         /* Kind of event: the stall of a VL ends.  Subject: the VC. */
+    EV_RULE_END, /* Kind of event: a rule of Deadlock Breaker ends.  Subject: the output VC.  Value: the input VC. */
+    /* Kind of event: a control message of a breaker reaches the other end of its channel.  Subject: the message. */
+    EV_CONTROL,
+    /* Kind of event: a suspected VC sends its next control message.  Subject: the VC.  Value: how often the VC has been
+     * suspected. */
+    EV_CLCM,
+    /* Kind of event: a periodic step of the simulation.  Subject: the step, one of PERIODIC_... */
     EV_PERIODIC,
-    EV_TIMER, /* a timer of a mechanism; subject: mechanism and its own subject, value: its own value */
+    /* Kind of event: a timer of a mechanism.  Subject: the mechanism, with a number of its choice.  Value: a further
+     * number of its choice. */
+    EV_TIMER,
     EV_KINDS
 };
 enum {
-    PERIODIC_SAMPLE, /* breakers search for VCs that make no progress */
-    PERIODIC_FCP     /* all receivers send flow control packets */
+    PERIODIC_SAMPLE, /* periodic step: breakers search for VCs that make no progress */
+    PERIODIC_FCP     /* periodic step: all receivers send flow control packets */
 };
-/* Hooks that are tested at run time, as bits of sim->hooks; see mechanism.h. */
+/* Hooks of mechanisms that are tested at run time, as bits of sim->hooks; see mechanism.h. */
 enum {
     IBN_HOOK_GATE = 1,
     IBN_HOOK_MADE = 2,
@@ -71,350 +78,383 @@ enum {
 };
 enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 
-/* The compiler makes a specialised copy of a function with this attribute for each constant argument, such as plain =
+/* The compiler makes a separate copy of a function with this attribute for each constant argument, such as plain =
  * 1. */
 #define IBN_SPECIALIZED static inline __attribute__((always_inline))
 
 #define IBN_COST_BITS 20
 #define IBN_NONE (-1)
-#define IBN_BATCH 16 /* number of entries in a batch of events; one of them is the link to the previous batch */
+#define IBN_BATCH 16 /* number of entries of a batch of events; one of them is the link to the previous batch */
 #define IBN_NEVER INT64_MAX
 #define IBN_LATENCY_BUCKETS \
     2048 /* number of buckets in a histogram of latencies, see ibn_simulate_latency_bucket in flow.h */
-/* number of event kinds for which a slot of the timing wheel has room; they fill a cache line */
+/* number of event kinds for which a slot of the timing wheel has room, so that a slot fills a cache line */
 #define IBN_SLOT 16
-#define IBN_CLCM_PORTS 64    /* largest number of entries in a control message */
-#define IBN_LOG_WIDTH 6      /* number of columns of the log: tick, kind, four numbers */
-#define IBN_LOG_MOST 4000000 /* largest number of rows of the log; further rows are counted, but not stored */
+#define IBN_CLCM_PORTS 64    /* largest number of switches that a control message of Deadlock Breaker can list */
+#define IBN_LOG_WIDTH 6      /* number of columns of the event log: tick, kind, and four numbers */
+#define IBN_LOG_MOST 4000000 /* largest number of rows of the event log; further rows are counted, but not stored */
 
-/* An event that is due at a later tick.  Its tick and kind follow from the place where it is stored. */
+/* An event that is due at a later tick.  The place where an event is stored determines its tick and its kind. */
 typedef struct {
-    int32_t subject, /* VC, packet, channel or flow to which the event belongs, depending on its kind */
-        value;       /* further number that events of some kinds need, such as blocks */
+    int32_t subject, /* VC, packet, channel or flow that the event concerns, depending on its kind */
+        value;       /* a further number for some kinds of events, for instance a number of blocks */
 } ibn_event;
 
-/* An event too far in the future for the timing wheel. */
+/* An event that is due too late for the timing wheel. */
 typedef struct {
     int64_t time;    /* tick at which the event is due */
     int32_t kind;    /* kind of event: EV_... */
     ibn_event event; /* subject and value of the event */
 } ibn_distant;
 
-/* A packet of the simulation, in one cache line. */
+/* A packet of the simulation.  The struct fills one cache line. */
 typedef struct {
-    int64_t born, /* tick at which the packet's message was due */
+    int64_t born, /* tick at which the message of the packet was due */
         entered,  /* tick at which the packet began to leave its CA */
-        ready,    /* first tick at which the present device could forward the packet's head */
-        tail,     /* tick at which the packet's tail reaches the present device */
-        /* tick at which the packet became the first one in its queue; in simulations with adaptive routing, the
-         * packet's serial number */
+        ready,    /* first tick at which the present device could forward the head of the packet */
+        tail,     /* tick at which the tail of the packet reaches the present device */
+        /* tick at which the packet became the first one in its queue; with adaptive routing: serial number of the
+         * packet */
         headed;
-    int32_t next,   /* next packet in the queue, or next packet in the free list; IBN_NONE: none */
-        flow,       /* flow of the packet */
-        channel,    /* channel by which the packet arrived, IBN_NONE at its source */
-        vc;         /* VC by which the packet arrived, IBN_NONE at its source */
-    uint16_t bytes, /* size in bytes */
-        blocks,     /* size in blocks, rounded up */
-        lid;        /* destination LID */
-    uint8_t sl,     /* service level */
+    int32_t next,   /* next packet in the queue, or next unused packet; IBN_NONE: none */
+        flow,       /* flow to which the packet belongs */
+        channel,    /* channel by which the packet reached the present device; IBN_NONE at its source CA */
+        vc;         /* VC by which the packet reached the present device; IBN_NONE at its source CA */
+    uint16_t bytes, /* size of the packet in bytes */
+        blocks,     /* size of the packet in blocks, rounded up */
+        lid;        /* destination LID of the packet */
+    uint8_t sl,     /* service level (SL) of the packet */
         last;       /* 1: the packet is the last one of its message, else 0 */
 } ibn_packet;
 
-/* A queue of packets, linked by ibn_packet.next. */
+/* A queue of packets, linked by the field `next` of ibn_packet. */
 typedef struct {
     int32_t head, /* first packet, IBN_NONE if the queue is empty */
         tail;     /* last packet; undefined if the queue is empty */
 } ibn_fifo;
 
-/* State of a virtual channel (VC) that every hop of a packet needs, in one cache line. */
+/* The part of a VC's state that every hop of a packet needs.  The struct fills one cache line. */
 typedef struct {
-    uint32_t fctbs, /* blocks sent since the start; wraps around */
-        fccl;       /* value of fctbs up to which blocks may be sent; wraps around */
-    int32_t held,   /* blocks in the receiver's buffer that have not begun to leave */
-        flying,     /* blocks on the way to the buffer */
-        returning;  /* blocks that have left the buffer, but whose credit has not reached the sender */
-    /* present size of the buffer in blocks, which is the number of credits + `held` + `flying` + `returning` */
+    uint32_t fctbs, /* number of blocks sent since the start, as a counter that wraps around (InfiniBand: FCTBS) */
+        /* value of fctbs up to which the sender may send blocks, as a counter that wraps around (InfiniBand: FCCL) */
+        fccl;
+    int32_t held,   /* number of blocks in the receiver's buffer that have not begun to leave */
+        flying,     /* number of blocks that were sent and have not reached the buffer yet */
+        returning;  /* number of blocks that have left the buffer, but whose credits have not reached the sender yet */
+    /* present size of the buffer in blocks; it is the sum of the credits, `held`, `flying` and `returning` */
     int32_t buffer;
-    int32_t waiting;    /* packets queued at the sender for this VC */
-    int32_t next_input; /* input that round robin serves next */
-    /* one bit per input, set if the input has packets queued; used only if one 64-bit word has enough bits for all
+    int32_t waiting;    /* number of packets that are queued at the sender for this VC */
+    int32_t next_input; /* input with which round robin begins the next time */
+    /* bit n is set if input n has packets queued for this VC; used only if one 64-bit word has enough bits for all
      * inputs */
     uint64_t mask;
     int64_t sent;   /* tick at which the tail of the last packet left; -1: no packet was sent */
-    int32_t only;   /* the only input that is served under a rule of Deadlock Breaker, or IBN_NONE */
-    int16_t pass,   /* number of packets that may be sent without credit (Loop Breaker) */
-        pass_input; /* input whose packets may be sent without credit */
-    /* number of blocks by which the buffer may exceed its size; negative with pauses, see pause.c */
+    /* the only input that this VC serves, because of a rule of Deadlock Breaker; IBN_NONE: all inputs are served */
+    int32_t only;
+    int16_t pass,   /* number of further packets that may be sent without credits (Loop Breaker) */
+        pass_input; /* the input whose packets may be sent without credits, as long as `pass` is above 0 */
+    /* number of blocks by which the buffer may be overfilled; negative in simulations with pauses, see pause.c */
     int32_t reserve;
-    uint16_t stalled,   /* 1: the VL is stalled, so every packet for this VC is dropped; else 0 */
-        dropped_in_row; /* number of head packets dropped since the last packet was sent */
+    uint16_t stalled,   /* 1: the VL is stalled, so that every packet for this VC is dropped; else 0 */
+        /* number of packets dropped in a row at the heads of the queues, since the last packet was sent */
+        dropped_in_row;
 } ibn_vc;
 
-/* Part of a VC's state for optional features: dropping of old packets, pause messages, breakers, and single FIFOs. */
+/* The part of a VC's state for optional features: dropping of old packets, pause messages, deadlock breakers, and
+ * single FIFOs. */
 typedef struct {
-    uint32_t own,      /* used by deadlock breakers: random identifier that the suspected VC has drawn */
-        spuid;         /* used by deadlock breakers: smallest identifier that the VC has drawn or received */
-    int64_t since;     /* tick since which packets have been queued for the VC; valid only if sim->aging */
+    /* for deadlock breakers: random identifier that the suspected VC has drawn */
+    uint32_t own,
+        /* for deadlock breakers: smallest identifier that the suspected VC has drawn or received */
+        spuid;
+    /* tick since which packets have been queued for the VC without a break; valid only if sim->aging is set */
+    int64_t since;
     int32_t
-        /* used by deadlock breakers: how often the VC has been suspected; an event with a lower number is out of date */
+        /* for deadlock breakers: how often the VC has been suspected; an event with a lower number is out of date */
         episode,
-        unsent,        /* blocks freed in the buffer that the next flow control packet will report */
-        extra,         /* blocks that a rule of Deadlock Breaker has added to the buffer */
-        round,         /* used by Loop Breaker: number of the present election round */
-        sends;         /* used by Loop Breaker: control messages sent in this round */
-    uint8_t suspected, /* 1: the last search found that the VC makes no progress, else 0 */
+        /* number of blocks that have become free in the buffer and that the next flow control packet will report */
+        unsent,
+        extra,         /* number of blocks that a rule of Deadlock Breaker has added to the buffer */
+        round,         /* for Loop Breaker: number of the present election round */
+        sends; /* for Loop Breaker: number of control messages that the VC has sent in the present election round */
+    uint8_t suspected, /* 1: the last search has found that the VC makes no progress, else 0 */
         timed,         /* 1: an EV_HEAD event is pending, else 0 */
-        busy_input;    /* with a single FIFO: 1 if a packet of this buffer is in an output queue or leaves it, else 0 */
-    uint8_t to_check;  /* 1: the VC is in sim->to_check, else 0 */
+        busy_input; /* with single FIFOs: 1 if a packet of this buffer is in an output queue or is being sent, else 0 */
+    uint8_t to_check;  /* 1: the VC is listed in sim->to_check, else 0 */
     int32_t last_message, /* with pauses: number of the last pause message that the receiver has sent */
         heard;            /* with pauses: number of the last pause message that has reached the sender */
-    ibn_fifo hidden;      /* with a single FIFO: packets of the buffer that are not in an output queue yet */
+    ibn_fifo hidden;      /* with single FIFOs: packets of the buffer that have not been put into an output queue yet */
 } ibn_watch;
 
-/* State of one channel: one direction of a link.  It takes two cache lines.  The second line is seldom used. */
+/* State of one channel, which is one direction of a link.  The struct takes two cache lines, of which the second is
+ * seldom used. */
 typedef struct {
     int64_t busy;        /* tick from which on the channel can send again; IBN_NEVER: its link is down */
-    int64_t cost,        /* ticks per byte x 2^IBN_COST_BITS */
+    int64_t cost,        /* ticks that a byte takes on the channel, x 2^IBN_COST_BITS */
         bytes,           /* bytes sent since the start */
         packets,         /* packets sent since the start */
-        wait;            /* ticks during which packets were queued but none was sent */
+        wait;            /* number of ticks during which packets were queued for the channel, but none was sent */
     int32_t carry,       /* fraction of a tick that remained after the last packet, x 2^IBN_COST_BITS */
-        queues,          /* position of the channel's queues [vls][inputs] in sim->queue */
-        inputs;          /* inputs of the sending device: channels into a switch, or flows of a CA */
+        queues,          /* index in sim->queue of the channel's queues, [vls][inputs] */
+        inputs;          /* number of inputs of the sending device: channels into a switch, or flows of a CA */
     int32_t wire,        /* delay of the cable in ticks, from one end to the other */
-        hop;             /* ticks from sending a packet's head until the next switch can forward it; 0: leads to a CA */
-    uint16_t vls;        /* one bit per VL, set if it has packets queued */
+        /* ticks from the beginning of sending a packet until the next switch can forward it; 0: the channel leads to a
+         * CA */
+        hop;
+    uint16_t vls;        /* VLs, as bits, that have packets queued at this channel */
     uint8_t called,      /* 1: an EV_FREE event is pending, else 0 */
-        next_vl;         /* VL that round robin serves next */
+        next_vl;         /* VL with which round robin begins the next time */
     int32_t src,         /* device that sends */
         dst,             /* device that receives */
         reverse,         /* channel of the opposite direction */
-        in_index,        /* number of this channel among the inputs of dst */
-        high_left,       /* used by VL arbitration: blocks left of the weight of the present entry of the high table */
-        low_left,        /* used by VL arbitration: blocks left of the weight of the present entry of the low table */
-        high_limit_left; /* used by VL arbitration: blocks that the high table may still send before the low table */
-    uint8_t high_at,     /* used by VL arbitration: present entry of the high table */
-        low_at,          /* used by VL arbitration: present entry of the low table */
-        arbiter,         /* row of sim->vlarb (VL arbitration tables) that applies to the channel */
+        in_index,        /* number of this channel among the inputs of the device dst */
+        /* for VL arbitration: number of blocks that remain of the weight of the high table's present entry */
+        high_left,
+        low_left, /* for VL arbitration: number of blocks that remain of the weight of the low table's present entry */
+        /* for VL arbitration: number of blocks that the high table may send before the low table is served */
+        high_limit_left;
+    uint8_t high_at,     /* for VL arbitration: present entry of the high-priority table */
+        low_at,          /* for VL arbitration: present entry of the low-priority table */
+        arbiter,         /* row of sim->vlarb that has the VL arbitration tables of the channel */
         from_switch,     /* 1: the sender is a switch, 0: a CA or router */
         to_switch,       /* 1: the receiver is a switch, 0: a CA or router */
         dst_port,        /* port number at the receiver */
-        ages,            /* 1: packets queued for the channel have a lifetime limit, else 0 */
-        sending;       /* packets that the channel's input at the receiver is sending; counted if there is a speedup */
-    uint8_t spare[28]; /* unused bytes, which fill the second cache line */
+        ages,            /* 1: packets that are queued for the channel have a lifetime limit, else 0 */
+        /* number of packets that the receiver is forwarding from this channel; counted only if the crossbar is
+         * limited */
+        sending;
+    uint8_t spare[28]; /* bytes that are not used, so that the struct fills its second cache line */
 } ibn_channel;
 
-/* Part of a channel's state that the receiving device needs to forward a packet, copied to a smaller array. */
+/* The part of a channel's state that the receiving device needs to forward a packet.  It is copied to a smaller
+ * array. */
 typedef struct {
-    int32_t device, /* device that receives */
+    int32_t device, /* device at which the channel ends */
         reverse,    /* channel of the opposite direction */
-        in_index,   /* number of the channel among the inputs of the device */
-        port;       /* port number at the device */
+        in_index,   /* number of the channel among the inputs of `device` */
+        port;       /* port by which the channel enters `device` */
 } ibn_far_end;
 
-/* Counters of a channel for rare events, such as drops. */
+/* Counters of rare events of a channel, such as dropped packets. */
 typedef struct {
-    int64_t discards, /* packets dropped at this output */
-        hoq,          /* packets among `discards` that exceeded the head-of-queue lifetime */
-        lifetime,     /* packets among `discards` that exceeded the switch lifetime */
-        stalled,      /* packets among `discards` whose VL was stalled */
-        overrun,      /* packets that arrived by this channel and found no room in the buffer */
-        relay,        /* packets that arrived at a switch without a route, or at a CA that does not own the LID */
-        control,      /* bytes of breakers' control messages sent */
-        down;         /* packets lost because the link went down or was down */
+    int64_t discards, /* number of packets dropped in the queues of this channel */
+        hoq,          /* number of packets among `discards` that had exceeded the head-of-queue lifetime */
+        lifetime,     /* number of packets among `discards` that had exceeded the switch lifetime */
+        stalled,      /* number of packets among `discards` that were dropped because their VL was stalled */
+        overrun,      /* number of packets that arrived by this channel and found no room in the buffer */
+        /* number of packets from this channel that a switch could not route, or that reached a CA without their LID */
+        relay,
+        control,      /* number of bytes of control messages that breakers have sent by this channel */
+        down;         /* number of packets that were lost because the link of the channel went down or was down */
 } ibn_counters;
 
-/* A flow of messages from one CA, in both kinds of simulations.  ibn_simulate_flow_set sets the fields up to `hot`. */
+/* A flow of messages from one CA, used in both kinds of simulations.  The function ibn_simulate_flow_set sets the
+ * fields from the first one up to `hot`. */
 typedef struct {
     int32_t channel, /* channel by which the CA sends */
-        index,       /* number of the flow among the flows of this channel */
-        process,     /* arrival process of messages: PROCESS_... */
-        pattern,     /* rule for the choice of destinations: PATTERN_... */
-        list,        /* position of its destinations in sim->lists; PROCESS_TRACE: first row of sim->trace */
-        count,       /* number of destinations */
-        /* index of the sender's own LID in the list of destinations, which is skipped; -1: not in the list */
-        self, hot_list, /* position of its hot destinations in sim->lists */
-        hot_count,      /* number of hot destinations */
+        index,       /* number of the flow among the flows that the CA sends by `channel` */
+        process,     /* process by which messages become due, one of PROCESS_... */
+        pattern,     /* rule by which the destination of a message is chosen, one of PATTERN_... */
+        /* index in sim->lists of the flow's first destination; with PROCESS_TRACE: first row of the flow in
+         * sim->trace */
+        list,
+        count,       /* number of destinations of the flow */
+        /* index of the sender's own LID among the destinations, which is never chosen; -1: the LID is not among them */
+        self, hot_list, /* index in sim->lists of the flow's first hot destination */
+        hot_count,      /* number of hot destinations of the flow */
         bytes,          /* size of a message in bytes */
         mtu;            /* size of the largest packet in bytes */
-    int64_t sl_row,     /* row of the SL table */
-        start,          /* first tick of the flow */
-        stop,           /* tick from which on no message begins */
-        messages,       /* largest number of messages */
-        slot,           /* PROCESS_BERNOULLI: ticks of a slot */
-        window;         /* largest number of packets in flight */
-    /* PROCESS_POISSON: mean ticks between messages; PROCESS_BURSTY: ticks between messages of a burst */
-    double mean, factor,  /* PROCESS_BERNOULLI: 1 / log(1 - probability); 0 for probability 1 */
-        burst,            /* PROCESS_BURSTY: mean number of messages of a burst */
-        gap,              /* PROCESS_BURSTY: mean ticks between bursts */
-        hot;              /* PATTERN_HOTSPOT: fraction of messages that go to hot destinations */
-    uint64_t key;         /* key of the flow's stream of random numbers */
-    int64_t made,         /* messages begun */
-        due,              /* tick at which the next message is due */
-        born,             /* tick at which the current message was due */
-        slots;            /* PROCESS_BERNOULLI: slot of the next message, counted from 1 */
-    double clock;         /* due time of the next message in ticks after `start`, not rounded */
-    int32_t left,         /* bytes of the current message that are not in a packet yet */
-        head,             /* packet at the CA's port, or IBN_NONE */
-        lid,              /* destination LID of the current message */
+    int64_t sl_row,     /* row of sim->sl (or of the array of SLs) that the flow uses */
+        start,          /* first tick at which a message of the flow may begin */
+        stop,           /* tick from which on no message of the flow begins */
+        messages,       /* largest number of messages that the flow sends */
+        slot,           /* length of a slot in ticks, used with PROCESS_BERNOULLI */
+        window;         /* largest number of packets of the flow that may be in flight at one time */
+    /* with PROCESS_POISSON: mean number of ticks between messages; with PROCESS_BURSTY: ticks between the messages of a
+     * burst */
+    /* with PROCESS_BERNOULLI: 1 / log(1 - probability of a message in a slot); 0 stands for probability 1 */
+    double mean, factor,
+        burst,            /* with PROCESS_BURSTY: mean number of messages in a burst */
+        gap,              /* with PROCESS_BURSTY: mean number of ticks between bursts */
+        hot;              /* with PATTERN_HOTSPOT: fraction of the messages that go to hot destinations */
+    uint64_t key;         /* key of the stream of random numbers that the flow uses */
+    int64_t made,         /* number of messages that have begun */
+        due,              /* tick at which the next message of the flow is due */
+        born,             /* tick at which the present message was due */
+        slots;            /* with PROCESS_BERNOULLI: number of the next message's slot, counted from 1 */
+    double clock;         /* due time of the next message in ticks after `start`, with fractions of a tick */
+    int32_t left,         /* number of bytes of the present message that are not in a packet yet */
+        head,             /* packet that waits at the port of the CA, or IBN_NONE */
+        lid,              /* destination LID of the present message */
         called,           /* 1: an injection event is pending, else 0 */
-        shut,             /* 1: the number of packets in flight has reached `window`, else 0 */
-        gated;            /* 1: a gate of a mechanism stops the flow's next packet, else 0 */
+        shut,             /* 1: as many packets are in flight as `window` allows, else 0 */
+        gated;            /* 1: a mechanism has stopped the flow's next packet, else 0 */
     int64_t sent_packets, /* packets that the CA has sent */
         sent_bytes,       /* bytes that the CA has sent */
-        packets,          /* number of packets delivered */
-        bytes_got,        /* bytes delivered */
-        latency,          /* ticks from the due time of its message to delivery, summed over delivered packets */
-        network,          /* ticks from leaving the CA to delivery, summed over delivered packets */
-        worst,            /* largest time in ticks from the due time to the delivery of a packet */
-        dropped,          /* packets lost */
-        messages_got;     /* messages whose last packet was delivered */
+        packets,          /* number of packets of the flow that were delivered */
+        bytes_got,        /* number of bytes of the flow that were delivered */
+        /* sum over the delivered packets: ticks from the due time of the message to the delivery of the packet */
+        latency,
+        network, /* sum over the delivered packets: ticks from the beginning of sending at the CA to the delivery */
+        worst, /* largest number of ticks from the due time of a message to the delivery of one of its packets */
+        dropped,          /* number of packets of the flow that were lost */
+        messages_got;     /* number of messages of the flow whose last packet was delivered */
 } ibn_flow;
 
-/* A control message of a deadlock breaker. */
+/* A control message of a deadlock breaker (Loop Breaker or Deadlock Breaker). */
 typedef struct {
-    int32_t vc, /* VC by which the message was sent */
-        kind,   /* used by deadlock breakers: BREAKER_LOOP or BREAKER_DEADLOCK */
-        phase,  /* Deadlock Breaker, 0: the message searches for a loop, 1: it goes around the loop and sets rules */
-        /* Loop Breaker: election round; Deadlock Breaker: entry of the next switch in phase 1, else `count` */
-        index, count,                /* used by Deadlock Breaker: number of entries, one for each switch visited */
-        next;                        /* next message in the free list, or IBN_NONE */
-    uint32_t spuid;                  /* used by Loop Breaker: identifier that the VC passes on */
-    uint32_t spuids[IBN_CLCM_PORTS]; /* [count] Deadlock Breaker: identifiers of the switches visited */
-    int32_t egress[IBN_CLCM_PORTS];  /* [count] Deadlock Breaker: VC by which the message left each of these switches */
+    int32_t vc, /* VC over which the message was sent last */
+        kind,   /* protocol of the message: BREAKER_LOOP or BREAKER_DEADLOCK */
+        phase, /* for Deadlock Breaker; 0: the message searches for a loop, 1: it goes around the loop and sets rules */
+        /* for Loop Breaker: number of the election round.  For Deadlock Breaker in phase 1: index of the next switch in
+         * `spuids`, in phase 0: `count` */
+        index, count,                /* for Deadlock Breaker: number of switches that the message has visited */
+        next;                        /* next unused control message, or IBN_NONE */
+    uint32_t spuid;                  /* for Loop Breaker: identifier that the sending VC passes on */
+    /* [count] for Deadlock Breaker: identifiers of the switches that the message has visited */
+    uint32_t spuids[IBN_CLCM_PORTS];
+    /* [count] for Deadlock Breaker: VC over which the message left each of these switches */
+    int32_t egress[IBN_CLCM_PORTS];
 } ibn_clcm;
 
 typedef struct ibn_attached ibn_attached;
 
-/* A packet that was queued at a switch in the present tick, for the hooks of mechanisms. */
+/* A packet that was queued at a switch in the present tick; recorded for the hooks of mechanisms. */
 typedef struct {
     int32_t vc, /* VC for which the packet is queued */
-        input,  /* input of the switch from which it is queued */
+        input,  /* input of the switch by which the packet arrived */
         packet; /* the packet */
 } ibn_arrival;
 
-/* State of a packet simulation that forwards by tables. */
+/* State of a packet simulation that routes by tables. */
 struct ibn_sim {
-    int32_t devices, /* number of devices: switches first, then CAs and routers */
+    int32_t devices, /* number of devices: the switches come first, followed by CAs and routers */
         switches,    /* number of switches */
         channels,    /* number of channels */
         vls,         /* number of VLs */
         lids,        /* number of LIDs, including LID 0 */
-        sl2vl_ports, /* ports of a switch in `sl2vl`; 0: one SL2VL table for all switches */
+        sl2vl_ports, /* number of ports of a switch for which `sl2vl` has rows; 0: all switches have one table */
         flows,       /* number of flows */
-        words;       /* number of 64-bit words of a mask with one bit per input */
+        words;       /* number of 64-bit words of a mask that has one bit for each input */
     int64_t now,     /* present tick */
         vcs;         /* number of VCs: channels x vls */
 
-    /* The next fields describe the network: channels, buffers and routing tables. */
+    /* The next fields describe the network: channels, buffers and tables. */
     ibn_channel *channel;   /* [channels] state of each channel */
-    ibn_far_end *far_end;   /* [channels] data that the receiver of each channel needs */
-    ibn_counters *counters; /* [channels] rare events of each channel */
+    ibn_far_end *far_end;   /* [channels] what the receiver of each channel needs to forward a packet */
+    ibn_counters *counters; /* [channels] counters of rare events of each channel */
     ibn_vc *vc;             /* [vcs] state of each VC */
-    ibn_watch *watch;       /* [vcs] state of the deadlock breaker or of pauses at each VC */
-    ibn_fifo *queue;        /* output queues; ibn_channel.queues is the position of a channel's queues */
-    /* [vcs][words] one bit per input, set if the input has packets queued; NULL if `words` is 1, because ibn_vc.mask is
+    ibn_watch *watch;       /* [vcs] state of each VC for optional features, such as deadlock breakers and pauses */
+    ibn_fifo *queue; /* output queues of all channels; ibn_channel.queues is the index of a channel's first queue */
+    /* [vcs][words] bit n is set if input n has packets queued for the VC; NULL if `words` is 1, because ibn_vc.mask is
      * used then */
     uint64_t *mask;
-    int32_t *at_port,    /* [devices][256] channel that leaves by a port, or IBN_NONE */
-        *out_first,      /* [devices + 1] position in `out_channel` of the channels that each device sends by */
-        *out_channel;    /* [channels] channels, grouped by sending device */
-    uint8_t *lft,        /* [switches][lids] out-port */
-        *sl2vl,          /* [16] or [switches][in-port][out-port][16] VL of an SL at switches */
-        *ca_sl2vl,       /* [16] VL of an SL at CAs */
-        *sl,             /* [sl_rows][lids] SL by row (each flow has one) and destination LID */
-        *distance;       /* [switches][switches] hops, or empty if no port has a Loop Breaker */
-    int32_t *lid_switch, /* [lids] switch that delivers to a LID, or -1 */
-        *lid_device;     /* [lids] device that owns a LID, or -1 */
+    int32_t *at_port,    /* [devices][256] channel that leaves each device by each port, or IBN_NONE */
+        *out_first,      /* [devices + 1] index in `out_channel` of the first channel out of each device */
+        *out_channel;    /* [channels] all channels, sorted by the sending device */
+    uint8_t *lft,        /* [switches][lids] out-port of each switch towards each LID */
+        *sl2vl,          /* [16] or [switches][in-port][out-port][16] VL that switches assign to each SL */
+        *ca_sl2vl,       /* [16] VL that CAs assign to each SL */
+        *sl,             /* [sl_rows][lids] SL of a packet, by the row of its flow and by its destination LID */
+        *distance;       /* [switches][switches] hops between switches; empty if no port has a Loop Breaker */
+    int32_t *lid_switch, /* [lids] switch that delivers each LID, or -1 */
+        *lid_device;     /* [lids] device that owns each LID, or -1 */
     int64_t sl_rows;     /* number of rows of `sl` */
 
-    /* The next fields are options of the switches. */
+    /* The next fields are options of the simulated switches. */
     ibn_simulate_options
-        options;          /* the options; the arrays in them are not used, because the fields below have copies */
-    int64_t *hoq,         /* [channels] head-of-queue lifetime in ticks, 0: no limit */
-        *lifetime,        /* [devices] longest time of a packet in a switch in ticks, 0: no limit */
-        *detect,          /* [channels] ticks without progress after which a VC is suspected of a deadlock */
+        /* the options of the caller; their arrays are not used, because the fields below have copies of them */
+        options;
+    int64_t *hoq,         /* [channels] head-of-queue lifetime of packets in ticks, 0: no limit */
+        *lifetime,        /* [devices] longest time in ticks that a packet may stay in a switch, 0: no limit */
+        *detect, /* [channels] number of ticks without progress after which a VC is suspected of being in a deadlock */
         *repeat,          /* [channels] ticks between two control messages of a suspected VC */
-        *release;         /* [channels] ticks for which a rule of Deadlock Breaker is in force */
-    int32_t *stall_count, /* [channels] number of consecutively dropped heads after which a VL stalls, 0: never */
-        *breaker,         /* [channels] deadlock breaker: BREAKER_... */
-        *extra;           /* [channels] blocks that Deadlock Breaker adds to a buffer */
-    uint8_t *vlarb;       /* [arbiters][260] VL arbitration tables, see ibn_simulate_options */
+        *release;         /* [channels] number of ticks for which a rule of Deadlock Breaker is in force */
+    /* [channels] number of packets dropped in a row at the head of queues after which a VL is stalled, 0: never */
+    int32_t *stall_count,
+        *breaker,         /* [channels] deadlock breaker of the port, one of BREAKER_... */
+        *extra;           /* [channels] number of blocks that a rule of Deadlock Breaker adds to a buffer */
+    uint8_t *vlarb;       /* [arbiters][260] VL arbitration tables in the format of ibn_simulate_options */
 
-    /* The next fields describe the mechanisms, see mechanism.h. */
-    ibn_attached *attached; /* [mechanisms] attached mechanisms */
+    /* The next fields belong to the mechanisms, which mechanism.h explains. */
+    ibn_attached *attached; /* [mechanisms] mechanisms that are attached to the simulation */
     int32_t mechanisms;     /* number of attached mechanisms */
-    uint32_t hooks;         /* hooks that some attached mechanism has: IBN_HOOK_... */
-    int64_t gated;          /* flows whose next packet a gate stops */
-    ibn_arrival *arrival;   /* [arrivals_room] packets queued in this tick, if a mechanism has the hook `queued` */
-    int32_t arrivals,       /* number of these packets */
-        arrivals_room;      /* allocated length of `arrival` */
+    uint32_t hooks;         /* hooks that at least one attached mechanism has, as a set of bits IBN_HOOK_... */
+    int64_t gated;          /* number of flows whose next packet is stopped by a mechanism */
+    /* [arrivals_room] packets that were queued in this tick; recorded only if a mechanism has the hook `queued` */
+    ibn_arrival *arrival;
+    int32_t arrivals,       /* number of elements in `arrival` */
+        arrivals_room;      /* number of elements that fit into `arrival` */
 
     /* The next fields describe the traffic: flows and their messages. */
     ibn_flow *flow; /* [flows] state of each flow */
-    int32_t *lists; /* destination LIDs of all flows */
-    int64_t *trace; /* [][3] tick, LID and bytes of each message of flows with PROCESS_TRACE */
+    int32_t *lists; /* destination LIDs of all flows, one flow after the other */
+    int64_t *trace; /* [][3] tick, LID and size in bytes of each message, for flows with the process PROCESS_TRACE */
 
-    /* The next fields store events.  Events of one kind at one tick are in one chain of batches.  They are handled
-     * together, in any order.  All batches of a chain except the last are full.  The first entry of a batch is a link:
-     * its subject is the previous batch, or 0. */
-    ibn_event *event;     /* [batches_made][IBN_BATCH] batches of events, in use or free */
-    int32_t batches_made, /* batches allocated */
-        batch_free;       /* first batch of the free list, or 0 */
-    /* [slots][IBN_SLOT] by tick and kind: index in `event` at which the next event is stored. 0: there is no batch;
-     * another multiple of IBN_BATCH: the last batch is full */
+    /* The next fields store events.  The events of one kind at one tick are in one chain of batches.  They are handled
+     * together, in any order.  All batches of a chain except the last one are full.  The first entry of each batch is a
+     * link: its subject is the previous batch, or 0. */
+    ibn_event *event;     /* [batches_made][IBN_BATCH] batches of events, and unused batches */
+    int32_t batches_made, /* number of batches for which memory is allocated */
+        batch_free;       /* first unused batch, or 0 */
+    /* [slots][IBN_SLOT] by tick and kind of event: index in `event` at which the next event is stored. 0: there is no
+     * batch.  Another multiple of IBN_BATCH: the last batch is full */
     int32_t *slot;
-    int32_t *touched,      /* [channels] channels to arbitrate in this tick */
-        *to_check;         /* [vcs] VCs whose occupancy has changed in this tick, so that a pause may begin or end */
-    ibn_distant *heap;     /* [heap_room] events beyond the timing wheel, a binary heap by time */
-    ibn_event *later;      /* [later_room] events of one kind while they are sorted */
-    uint64_t *full_inputs, /* [switches][4] bit set if an input sends as many packets as the speedup allows */
-        *awaiting;         /* [switches][4] bit set if an output has packets that wait for such an input */
-    int64_t *touch_key;    /* [channels] sort key of each channel in `touched`; allocated if there is a speedup */
-    uint64_t *busy_slots;  /* [slots / 64] one bit per slot of the timing wheel, set if the slot has events */
-    /* 1: arbitration is round robin, and the mask of inputs of each channel fits in one 64-bit word; else 0 */
+    int32_t *touched,      /* [channels] channels that have to be arbitrated in this tick */
+        *to_check; /* [vcs] VCs whose buffer occupancy has changed in this tick, so that a pause may begin or end */
+    /* [heap_room] events that are due too late for the timing wheel, as a binary heap ordered by tick */
+    ibn_distant *heap;
+    ibn_event *later;      /* [later_room] events of one kind while they are being sorted */
+    /* [switches][4] bit n is set if input n of the switch sends as many packets as the crossbar allows */
+    uint64_t *full_inputs,
+        *awaiting;         /* [switches][4] bit n is set if output n of the switch has packets that wait for an input */
+    /* [channels] sort key of each channel in `touched`; allocated only if the crossbar is limited */
+    int64_t *touch_key;
+    uint64_t *busy_slots;  /* [slots / 64] one bit for each slot of the timing wheel, set if the slot has events */
+    /* 1: arbitration is round robin, and one 64-bit word has enough bits for the inputs of each channel; else 0 */
     int32_t in_turn;
-    int32_t plain;       /* 1: `in_turn` is 1, and no option is set that needs the general code at each hop; else 0 */
-    int32_t aging;       /* 1: some channel has a lifetime limit, or there are breakers; else 0 */
-    uint16_t *marked;    /* [channels] 1: the channel is in `touched`, else 0 */
+    int32_t plain;       /* 1: `in_turn` is 1, and no option is set for which a hop needs the general code; else 0 */
+    int32_t aging;       /* 1: some channel has a lifetime limit, or some port has a breaker; else 0 */
+    uint16_t *marked;    /* [channels] 1: the channel is listed in `touched`, else 0 */
     int32_t slots,       /* number of slots of the timing wheel, one for each tick */
         heap_size,       /* number of events in `heap` */
-        heap_room,       /* events allocated in `heap` */
-        later_room,      /* events allocated in `later` */
+        heap_room,       /* number of events that fit into `heap` */
+        later_room,      /* number of events that fit into `later` */
         touches,         /* number of channels in `touched` */
         checks;          /* number of VCs in `to_check` */
-    int32_t freed_first; /* 1: freed room is handled at the receiver (EV_FREED) before its credits leave; else 0 */
-    /* number of pending events that move data; if it is 0 while packets are in flight, the simulation is at a
-     * standstill */
-    int64_t moving, crediting; /* number of EV_CREDIT events among `moving` */
+    /* 1: room that becomes free is handled at the receiver (EV_FREED) before its credits are sent; else 0 */
+    int32_t freed_first;
+    /* number of pending events of the kinds that move data; the simulation is at a standstill if the number is 0 while
+     * packets are in flight */
+    int64_t moving, crediting; /* number of pending EV_CREDIT events, which are included in `moving` */
 
     /* The next fields store packets, control messages and the event log. */
-    ibn_packet *packet;   /* [packets_made] packets, in use or free */
-    int32_t packets_made, /* packets allocated */
-        packet_free;      /* first packet of the free list, or IBN_NONE */
-    ibn_clcm *clcm;       /* [clcms_made] control messages, in use or free */
-    int32_t clcms_made,   /* control messages allocated */
-        clcm_free;        /* first control message of the free list, or IBN_NONE */
+    ibn_packet *packet;   /* [packets_made] packets of the simulation, and unused packets */
+    int32_t packets_made, /* number of packets for which memory is allocated */
+        packet_free;      /* first unused packet, or IBN_NONE */
+    ibn_clcm *clcm;       /* [clcms_made] control messages on the way, and unused control messages */
+    int32_t clcms_made,   /* number of control messages for which memory is allocated */
+        clcm_free;        /* first unused control message, or IBN_NONE */
     int64_t *log;         /* [logged][IBN_LOG_WIDTH] rows of the event log */
     int64_t logged,       /* rows written to the log */
-        log_room,         /* rows allocated for the log */
-        log_lost,         /* rows not written because the log is full */
-        picks;            /* random numbers that breakers have drawn */
-    int failed;           /* 1: memory has run out */
+        log_room,         /* number of rows of the log for which memory is allocated */
+        log_lost,         /* number of rows that were not written because the log is full */
+        picks;            /* number of random numbers that deadlock breakers have drawn */
+    int failed;           /* 1: memory has run out, else 0 */
 
-    /* The next fields are totals since the start. */
+    /* The next fields are totals since the start of the simulation. */
     int64_t injected,    /* packets sent by CAs */
         delivered,       /* packets delivered to CAs */
         dropped,         /* packets lost */
         injected_bytes,  /* bytes sent by CAs */
         delivered_bytes, /* bytes delivered to CAs */
         dropped_bytes,   /* bytes lost */
-        hops,            /* packets sent by all channels */
+        hops,            /* number of packets sent by all channels, each packet counted once for each channel */
         handled,         /* events handled */
         last_move;       /* tick at which a packet was last sent */
 
-    /* [2][buckets] latencies since the due time of the message, counted by bucket: first of packets, then of messages
-     * whose last packet was delivered */
+    /* [2][buckets] number of packets (row 0) and of messages (row 1) with a latency in each bucket.  Latency counts
+     * from the due time of the message; a message counts with its last packet */
     int64_t latencies[2][IBN_LATENCY_BUCKETS];
 };
 
@@ -430,27 +470,29 @@ static inline uint64_t ibn_simulate_mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-/* Return the n-th number of the random stream with a given key.  Streams with different keys are independent. */
+/* Return the n-th number of the stream of random numbers with a given key.  Streams with different keys are
+ * independent. */
 static inline uint64_t ibn_simulate_number(uint64_t key, uint64_t n)
 {
     return ibn_simulate_mix(key + (n + 1) * 0x9E3779B97F4A7C15u);
 }
 
-/* Return the key of a random stream.  Each kind of draw has one stream for each channel, VC or device. */
+/* Return the key of a stream of random numbers.  Each use of random numbers has its own stream for each channel, VC or
+ * device. */
 static inline uint64_t ibn_simulate_key(uint64_t seed, uint64_t kind, uint64_t stream)
 {
     return ibn_simulate_mix(ibn_simulate_mix(seed * 3 + kind) + (stream + 1) * 0xD1B54A32D192ED03u);
 }
 
-/* Return the number of blocks that the sender of a VC may send.  The unsigned subtraction is right even after a
- * wrap-around. */
+/* Return the number of blocks that the sender of a VC may send.  The subtraction of unsigned numbers is right even
+ * after a counter has wrapped around. */
 static inline int32_t ibn_simulate_credits(const ibn_vc *vc)
 {
     return (int32_t)(vc->fccl - vc->fctbs);
 }
 
 #pragma GCC visibility push(hidden)
-/* Functions of events.c.  They store events, packets, control messages and the log. */
+/* Functions of events.c, which store events, packets, control messages and the log. */
 int ibn_simulate_more_batches(ibn_sim *sim);
 void ibn_simulate_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event);
 void ibn_simulate_heap_pop(ibn_sim *sim);
@@ -460,13 +502,13 @@ int32_t ibn_simulate_new_clcm(ibn_sim *sim);
 void ibn_simulate_drop_clcm(ibn_sim *sim, int32_t message);
 int ibn_simulate_more_packets(ibn_sim *sim);
 
-/* Return whether events of a kind move data, or can make data move again. */
+/* Return whether events of a kind move data, or can cause data to move again. */
 static inline int ibn_simulate_moves(int kind)
 {
     return kind < EV_LATER || kind == EV_RULE_END || kind == EV_TIMER;
 }
 
-/* Add an event to slot `at` of the timing wheel. */
+/* Add an event to the timing wheel.  `at` is the element of sim->slot for the event's tick and kind. */
 static inline void ibn_simulate_put(ibn_sim *sim, int32_t at, int kind, int32_t subject, int32_t value)
 {
     int32_t *slot = &sim->slot[at * IBN_SLOT + kind], place = *slot;
@@ -483,16 +525,17 @@ static inline void ibn_simulate_put(ibn_sim *sim, int32_t at, int kind, int32_t 
     *slot = place + 1;
 }
 
-/* Return the index in sim->event of a batch's first event.  `place` is the index behind the batch's last event. */
+/* Return the index in sim->event of the first event in a batch.  `place` is the index after the last event of the
+ * batch. */
 static inline int32_t ibn_simulate_first_event(int32_t place)
 {
     return (place - 1) / IBN_BATCH * IBN_BATCH + 1;
 }
 
-/* Free a batch of events, and go to the previous batch of the chain.
+/* Free a batch of events, and go to the previous batch of its chain.
  *
- * `place` is the entry behind the last event of the batch.  The result is the index behind the last event of the
- * previous batch, or 0 if there is no previous batch. */
+ * `place` is the index after the last event of the batch.  Return the index after the last event of the previous batch,
+ * or 0 if there is no previous batch. */
 static inline int32_t ibn_simulate_batch_before(ibn_sim *sim, int32_t place)
 {
     int32_t b = (place - 1) / IBN_BATCH, before = sim->event[b * IBN_BATCH].subject;
@@ -501,7 +544,7 @@ static inline int32_t ibn_simulate_batch_before(ibn_sim *sim, int32_t place)
     return before ? (before + 1) * IBN_BATCH : 0;
 }
 
-/* Schedule an event for a tick later than the present one. */
+/* Schedule an event for a tick after the present tick. */
 static inline void ibn_simulate_at(ibn_sim *sim, int64_t time, int kind, int32_t subject, int32_t value)
 {
     sim->moving += ibn_simulate_moves(kind);
@@ -512,13 +555,13 @@ static inline void ibn_simulate_at(ibn_sim *sim, int64_t time, int kind, int32_t
         ibn_simulate_heap_push(sim, time, kind, (ibn_event){subject, value});
 }
 
-/* Return the bit mask (sim->words words) of the inputs that have packets queued for a VC. */
+/* Return the mask, sim->words words long, of the inputs that have packets queued for VC l. */
 static inline uint64_t *ibn_simulate_mask(const ibn_sim *sim, int32_t l)
 {
     return sim->words == 1 ? &sim->vc[l].mask : &sim->mask[(int64_t)l * sim->words];
 }
 
-/* Mark a channel, so that it is arbitrated after all events of this tick. */
+/* Mark channel c, so that it is arbitrated after all events of this tick. */
 static inline void ibn_simulate_touch(ibn_sim *sim, int32_t c)
 {
     if (!sim->marked[c]) {
@@ -543,47 +586,47 @@ static inline void ibn_simulate_free_packet(ibn_sim *sim, int32_t p)
     sim->packet_free = p;
 }
 
-/* Functions of switch.c.  They handle packets that arrive at a switch or a CA. */
+/* Functions of switch.c, which handle packets that arrive at a switch or a CA. */
 void ibn_simulate_arrive(ibn_sim *sim, int32_t from, int32_t to);
 void ibn_simulate_deliver(ibn_sim *sim, int32_t from, int32_t to);
 void ibn_simulate_expose(ibn_sim *sim, int32_t vc);
-/* Functions of lose.c.  They count lost packets. */
+/* Functions of lose.c, which count lost packets. */
 void ibn_simulate_lose(ibn_sim *sim, int32_t p);
 void ibn_simulate_gone(ibn_sim *sim, int32_t p);
-/* Function of arbiter.c.  It arbitrates channels. */
+/* Function of arbiter.c, which arbitrates channels. */
 void ibn_simulate_arbitrate(ibn_sim *sim);
-/* Functions of crossbar.c.  They handle inputs that become free, and sort the outputs. */
+/* Functions of crossbar.c, which handle inputs that become free and sort the channels that compete for inputs. */
 void ibn_simulate_input_free(ibn_sim *sim, int32_t c);
 void ibn_simulate_order_touched(ibn_sim *sim);
-/* Functions of source.c.  They create the traffic. */
+/* Functions of source.c, which create the traffic. */
 void ibn_simulate_prepare(ibn_sim *sim, int32_t f);
 void ibn_simulate_start_flows(ibn_sim *sim);
-/* Functions of drop.c.  They drop packets that are too old. */
+/* Functions of drop.c, which drop packets that are too old. */
 void ibn_simulate_arm(ibn_sim *sim, int32_t vc);
 void ibn_simulate_head(ibn_sim *sim, int32_t vc);
 void ibn_simulate_unstall(ibn_sim *sim, int32_t vc);
-/* Functions of pause.c.  They use pauses instead of credits. */
+/* Functions of pause.c, which use pause messages instead of credits. */
 void ibn_simulate_open(ibn_sim *sim);
 void ibn_simulate_look_at(ibn_sim *sim, int32_t vc);
 void ibn_simulate_look_full(ibn_sim *sim);
 void ibn_simulate_look_empty(ibn_sim *sim);
 void ibn_simulate_pause(ibn_sim *sim, int32_t vc, int32_t word);
 int ibn_simulate_may_resume(const ibn_sim *sim, int32_t vc);
-/* Function of fault.c.  It finds links that are down. */
+/* Function of fault.c, which finds links that are down. */
 int32_t ibn_simulate_down_at(const ibn_sim *sim, int32_t device, int port);
-/* Functions of drop.c.  They drop packets that are too old. */
+/* Functions of drop.c, which drop packets that are too old. */
 void ibn_simulate_drop(ibn_sim *sim, int32_t c, int32_t vc, int32_t input);
-/* Functions of clcm.c.  They send control messages for both breakers. */
+/* Functions of clcm.c, which send control messages of both deadlock breakers. */
 int ibn_simulate_still_suspected(const ibn_sim *sim, int32_t vc);
 int ibn_simulate_wants(const ibn_sim *sim, int32_t vc_in, int32_t vc_out);
 uint32_t ibn_simulate_switch_id(const ibn_sim *sim, int32_t device);
 void ibn_simulate_send_clcm(ibn_sim *sim, int32_t message, int32_t vc);
-/* Functions of loop.c (Loop Breaker) and deadlock.c (Deadlock Breaker). */
+/* Functions of loop.c (Loop Breaker) and of deadlock.c (Deadlock Breaker). */
 void ibn_simulate_draw(ibn_sim *sim, int32_t vc, int32_t round);
 void ibn_simulate_loop_clcm(ibn_sim *sim, int32_t message);
 void ibn_simulate_deadlock_clcm(ibn_sim *sim, int32_t message);
 void ibn_simulate_rule_end(ibn_sim *sim, int32_t vc_out, int32_t vc_in);
-/* Functions of breaker.c, the common part of both breakers. */
+/* Functions of breaker.c, the common part of both deadlock breakers. */
 void ibn_simulate_sample(ibn_sim *sim);
 void ibn_simulate_clcm(ibn_sim *sim, int32_t vc, int32_t episode);
 void ibn_simulate_control(ibn_sim *sim, int32_t message);
