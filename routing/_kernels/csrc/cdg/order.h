@@ -21,7 +21,9 @@ typedef struct {
  * bits: uint8 [count], number of each VL's bit.
  * order: int32 [count, C], output: position of each channel, -1 if the channel has none.
  * ordered: int32 [count], output: number of channels with a position.  It equals C if and only if the graph of the VL
- * is acyclic. */
+ * is acyclic.
+ *
+ * Returns 0, or 1 if memory is exhausted. */
 int ibn_cdg_order(const cdg_dependencies *graph, int32_t count, const uint8_t *bits, int32_t *order, int32_t *ordered);
 
 #endif

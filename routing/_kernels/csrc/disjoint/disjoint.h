@@ -62,51 +62,61 @@ typedef struct {
  *
  * position: int32 [S], position of each switch in the switch order; updated.
  * steps: number of attempts to move a switch.
- * seed: seed of the random generator that chooses the moves. */
+ * seed: seed of the random generator that chooses the moves.
+ *
+ * Returns 0, or 1 if memory is exhausted. */
 int ibn_disjoint_balance_order(int32_t switches, const int32_t *first, const int32_t *dst, int32_t steps, uint64_t seed,
                                int32_t *position);
 
 /* Compute the hops and the number of first channels of the paths that lead up and then down in one switch order.  Both
- * arrays are indexed by destination (row) and source (column).
+ * arrays have a row for each destination and a column for each source.
  *
- * hops: uint16 [S, S], hops of the shortest such path, 65535 if there is none.
- * degree: uint8 [S, S], number of different first channels of such paths with at most `most_hops` hops, at most 255. */
+ * hops: uint16 [S, S], output: hops of the shortest such path, 65535 if there is none.
+ * degree: uint8 [S, S], output: number of different first channels of such paths with at most `most_hops` hops, at most
+ * 255.
+ *
+ * Returns 0, or 1 if memory is exhausted. */
 int ibn_disjoint_reach(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *position,
                        int32_t most_hops, uint16_t *hops, uint8_t *degree);
 
-/* Compute the hops between all switches. hops: uint16 [S, S], by destination (row) and source (column), 65535 if there
- * is no path. */
+/* Compute the hops between all switches.
+ *
+ * hops: uint16 [S, S], output: hops from each switch (column) to each destination (row), 65535 if there is no path.
+ *
+ * Returns 0, or 1 if memory is exhausted. */
 int ibn_disjoint_distances(int32_t switches, const int32_t *first, const int32_t *dst, uint16_t *hops);
 
-/*
- * Compute K in-trees for each destination such that the paths between two switches share as few links as possible.
- * For each pair of switches, one switch order allows the paths in both directions.
- */
+/* Compute K in-trees for each destination, such that the paths between two switches in these trees share few links.
+ * For each pair of switches, one switch order allows the paths in both directions.  Returns 0, or 1 if memory is
+ * exhausted. */
 int ibn_disjoint_trees(const disjoint_request *request, const disjoint_trees *trees);
 
-/*
- * Replace the paths from given sources to given destinations, in all trees, by their paths in the first tree.
+/* Replace the paths from given sources to given destinations in all trees.  The new path of each pair is the path in
+ * the destination's first tree.
  *
- * source, target: int32 [pairs].
- * next: uint8 [S, K, S], updated.
- */
+ * source, target: int32 [pairs], switches of each pair.
+ * next: uint8 [S, K, S], changed: by destination, tree and switch, the index of the next channel among the switch's
+ * channels.
+ *
+ * Returns 0. */
 int ibn_disjoint_follow_first(const disjoint_request *request, int32_t pairs, const int32_t *source,
                               const int32_t *target, uint8_t *next);
 
-/*
- * Count the link-disjoint paths in given tables, for each pair of a source switch and a group of LIDs.
+/* Count the link-disjoint paths in given tables, from each source switch to each group of LIDs.  Paths are
+ * link-disjoint if no two of them share a link.
  *
- * at_port: int32 [S, 256], channel out of each port, -1: none.
- * link: int32 [C], number of each channel's cable, below C.
+ * at_port: int32 [S, 256], channel that leaves by each port, -1: none.
+ * link: int32 [C], number of the cable to which each channel belongs, below C.
  * lft: uint8 [S, L], out-port of each switch towards each LID.
  * lid_switch: int32 [L], switch that delivers each LID.
- * group_first: int32 [G + 1], group_lid: int32 [group_first[G]]; the LIDs of group g are at group_first[g] to
- * group_first[g + 1] - 1, at most 128.
+ * group_first, group_lid: int32 [G + 1] and int32 [group_first[G]].  The LIDs of group g, at most 128, are
+ * group_lid[group_first[g]] to group_lid[group_first[g + 1] - 1].
  * source: uint8 [S], nonzero for switches that send.
- * found: uint8 [G, S], output: the size of the largest set of pairwise link-disjoint paths, counted up to `most`,
- * which is at most 8.  It is 0 if a path does not arrive, if the switch does not send, and at the switch that
- * delivers the group.
- */
+ * most: number at which the count stops, at most 8.
+ * found: uint8 [G, S], output: size of the largest set of link-disjoint paths.  It is 0 if a path does not arrive, if
+ * the switch does not send, and if the switch delivers the group.
+ *
+ * Returns 0, or 1 if memory is exhausted. */
 int ibn_disjoint_count(int32_t switches, int32_t channels, int32_t lids, const int32_t *dst, const int32_t *at_port,
                        const int32_t *link, const uint8_t *lft, const int32_t *lid_switch, int32_t groups,
                        const int32_t *group_first, const int32_t *group_lid, const uint8_t *source, int32_t most,

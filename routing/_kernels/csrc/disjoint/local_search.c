@@ -490,7 +490,8 @@ static int64_t count_wrong(const disjoint_job *job)
 
 /* Balance the first trees.  The search moves next hops off the channels with the highest load.  It also moves them to
  * paths that some switch order allows.  If the caller has given initial first trees, no load may exceed the highest
- * load of these trees.  The search ends after IDLE_PASSES passes without a gain. */
+ * load of these trees.  The search ends after IDLE_PASSES passes without a gain.  Returns DISJOINT_OK or
+ * DISJOINT_NO_MEMORY. */
 int ibn_disjoint_balance_first(disjoint_job *job)
 {
     search_job search = {.job = job};
@@ -518,7 +519,7 @@ int ibn_disjoint_balance_first(disjoint_job *job)
 }
 
 /* Improve all trees by local search.  Afterwards no path is used that must not be used (disjoint_is_wrong), unless the
- * path between its switches in the first tree must not be used either. */
+ * path between its switches in the first tree must not be used either.  Returns DISJOINT_OK or DISJOINT_NO_MEMORY. */
 int ibn_disjoint_local_search(disjoint_job *job)
 {
     search_job search = {.job = job};

@@ -24,7 +24,7 @@ static int64_t place_all(layering_job *job, int32_t vls, int avoid, int counted)
 }
 
 /* Place all units, unload the channels with the peak utilisation, and balance the load of the layers.  A unit is
- * explained in layering_job.h. */
+ * explained in layering_job.h.  Returns nonzero if memory is exhausted. */
 static int run(layering_job *job)
 {
     const ibn_path_set *paths = job->paths;
@@ -57,7 +57,9 @@ static int run(layering_job *job)
  * array is changed where paths get other first hops.
  * load: double [C], flow on each channel, updated where paths change.
  * layer: uint8, output: [D, S], by target and switch; if paths->mutual is set: [S, S], by pair of switches.
- * result: output, statistics.  The number of layers in use (`used`) is at least paths->have. */
+ * result: output, statistics.  The number of layers in use (`used`) is at least paths->have.
+ *
+ * Returns 0, or nonzero if memory is exhausted. */
 int ibn_layering_assign(const ibn_path_set *paths, uint8_t *next, double *load, uint8_t *layer, ibn_layers *result)
 {
     size_t switches = (size_t)paths->switches, all = (size_t)paths->targets * switches;

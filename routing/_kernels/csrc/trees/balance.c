@@ -1,12 +1,14 @@
-/* Compute balanced next hops: for every destination a tree of allowed channels, chosen by the load along the whole
- * path.
+/* Compute balanced trees: for every destination a tree of allowed channels, chosen by the load on whole paths.
  *
- * A destination's tree is computed switch by switch.  A switch takes the cheapest of its allowed channels.  The cost of
- * a channel includes the cost of the path that the switch at the channel's end has already chosen.  The flow of the
- * switch is added to every channel of its path at once, so that the next switch takes this flow into account.  Later
- * passes remove a destination's flow and recompute its tree; a worse tree is undone.  The rules in tree_shortest.c,
- * tree_updown.c and tree_turns.c decide which channels are allowed.  The passes over all destinations are those of
- * passes.c. */
+ * A tree is computed switch by switch.  A switch takes the cheapest of its allowed channels.  The cost of a channel
+ * includes the cost of the path that the switch at the channel's end has already chosen.  The flow of the switch is
+ * added to every channel of its path at once, so that the next switch takes this flow into account.
+ *
+ * Later passes remove the flow of a destination and compute its tree again.  If the new tree is worse, the old tree is
+ * restored.
+ *
+ * The rules in tree_shortest.c, tree_updown.c and tree_turns.c decide which channels are allowed.  The passes over all
+ * destinations are those of passes.c. */
 #include "trees/balance.h"
 
 #include <stdlib.h>
@@ -14,8 +16,8 @@
 
 #include "trees/internal/passes.h"
 
-/* Number of times that the utilisation of channels is squared in each pass, to get their costs.  Few squarings spread
- * the flow; many make only channels close to the peak costly. */
+/* Number of times that the utilisation of a channel is squared to get its cost, for each pass.  Few squarings spread
+ * the flow.  With many squarings, only channels close to the peak utilisation are costly. */
 static const int32_t SCHEDULE[] = {2, 2, 2, 5, 6};
 #define SCHEDULED (int32_t)(sizeof SCHEDULE / sizeof *SCHEDULE)
 static const int32_t SCHEDULE_FOR_BISECTION[] = {1};
@@ -27,7 +29,7 @@ typedef struct {
     passes_t passes;
 } balance_t;
 
-/* Compute the tree of a destination. */
+/* Compute the tree of a destination by the rule that the caller has selected. */
 static void grow(void *kernel, int32_t which, int32_t target)
 {
     balance_t *balance = kernel;
@@ -49,7 +51,7 @@ static int move(void *kernel, int32_t target, int32_t u)
 
 static const pass_steps STEPS = {.grow = grow, .move = move};
 
-/* Compute the trees of all LMC groups once.  The LMC groups are assigned to the two load accounts alternately. */
+/* Compute the trees of all LMC groups once.  The LMC groups go alternately to the two load accounts. */
 static void run_pass(passes_t *passes, double *load)
 {
     const job_t *job = passes->job;
@@ -60,7 +62,8 @@ static void run_pass(passes_t *passes, double *load)
     ibn_trees_passes_run(passes, load);
 }
 
-/* Allocate the arrays of a load account that only this kernel needs.  Returns 1 if memory is exhausted. */
+/* Allocate the arrays of a load account that this kernel needs besides those of every account.  Returns 1 if memory is
+ * exhausted, otherwise 0. */
 static int prepare_account(const ibn_network *net, load_account *account)
 {
     size_t switches = (size_t)net->switches + 1;
@@ -118,8 +121,9 @@ static int prepare(balance_t *balance)
  * next: uint8 [D, S], output: by destination and switch, the index of the next channel among the switch's channels
  * (255: none).
  * load: double [C], output: flow on each channel.
- * worst: double [passes + 1], output: the highest utilisation after each pass.  Trees and loads are those of the
- * best pass. */
+ * worst: double [passes + 1], output: the highest utilisation after each pass.
+ *
+ * Trees and loads are those of the best pass.  Returns 0, or 1 if memory is exhausted. */
 int ibn_trees_balance(const ibn_network *network, const ibn_targets *targets, const ibn_balance_options *options,
                       uint8_t *next, double *load, double *worst)
 {

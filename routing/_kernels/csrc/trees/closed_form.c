@@ -1,24 +1,26 @@
-/* Compute the tables of a tree in closed form, destination by destination.
+/* Compute the forwarding tables of a tree topology in closed form.
  *
- * Every LID has a top switch, over which its paths lead (closed_form_assign.c).  A switch above the destination sends
- * down.  Any other switch sends up towards the LID's top.  If the switch has no path up to this top, it sends to
- * another top of equal rank.  All of this is looked up in two small tables, and each row of the LFTs is independent of
- * the other rows.
+ * Every LID has a top switch, over which the paths to the LID lead (closed_form_assign.c).  A switch above the
+ * destination sends down.  Any other switch sends up towards the top switch of the LID.  If the switch has no path up
+ * to this top switch, it sends to another top switch of equal rank.  All of this is looked up in two small tables.
+ * Each row of the LFTs is independent of all other rows.
  *
- * Where links are missing, some entries stay open.  First the flow over all other entries is added up.  Then each open
- * entry takes the path with the lowest peak utilisation (closed_form_search.c).  In the end, entries for which no path
- * leads up and then down are filled in (closed_form_fill.c).
+ * Where links are missing, some entries stay open.  The flow over all other entries is added up.  Each open entry then
+ * takes the path with the lowest peak utilisation (closed_form_search.c).  At the end, the entries are filled for which
+ * no path leads up and then down (closed_form_fill.c).
  *
  * The idea of a closed form that allows for faults is that of J. Gliksberg et al., "High-Quality Fault Resiliency in
- * Fat Trees", IEEE Micro 39, 2019 (Dmodc).  Balancing by counts, LIDs without a top, and the search are additions. */
+ * Fat Trees", IEEE Micro 39, 2019 (Dmodc).  The paper has no balancing by counts, no LIDs without a top switch, and no
+ * search. */
 #include "core/parallel.h"
 #include "trees/internal/closed_form_state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Fill the table to_top for switch v: the first channel up to each top switch.  The values follow from those of the
- * switches directly above v.  If several of these lead to a top switch, the top switches are distributed among them. */
+/* Fill the row of table to_top for switch v: the first channel by which v sends up to each top switch.  The values
+ * follow from those of the switches directly above v.  If several of these lead to a top switch, the top switches are
+ * distributed among them.  Returns CF_OK or CF_NO_MEMORY. */
 static int find_tops(cf_state *x, int32_t v)
 {
     const ibn_tree *tree = x->tree;
@@ -62,8 +64,8 @@ static int find_tops(cf_state *x, int32_t v)
     return CF_OK;
 }
 
-/* Fill the table `down` for switch v: for each lower switch, the channels by which v sends down to it.  The values
- * follow from those of the switches directly below v. */
+/* Fill the row of table `down` for switch v: for each lower switch, the channel by which v sends down to it.  The
+ * values follow from those of the switches directly below v. */
 static void find_below(cf_state *x, int32_t v)
 {
     const ibn_tree *tree = x->tree;
@@ -102,11 +104,11 @@ static int32_t channel_down(const cf_state *x, int32_t v, int32_t t, int32_t k)
             else if (i++ == k % count)
                 return c;
         }
-    return -1; /* This line is never reached, because the caller has checked that a path down exists. */
+    return -1; /* A path down exists, as the caller has checked, so this line is never reached. */
 }
 
-/* Return the out-port by which switch v sends LID k up, for entries that are not given by the table to_top alone.
- * Returns CF_NONE if the entry stays open for the search. */
+/* Return the out-port by which switch v sends LID k up, if the table to_top alone does not determine it.  `other` has a
+ * substitute for each top switch, see find_others.  Returns CF_NONE if the entry stays open for the search. */
 static uint8_t port_up(const cf_state *x, int32_t v, int32_t t, int32_t k, const int32_t *other)
 {
     const ibn_tree *tree = x->tree;
@@ -127,8 +129,8 @@ static uint8_t port_up(const cf_state *x, int32_t v, int32_t t, int32_t k, const
     return tree->port[c + cable % tree->bundle_size[c]];
 }
 
-/* Find for each top switch u a substitute other[u]: a top switch that switch v reaches.  It is used where v does not
- * reach u, and is chosen by the rank of u. other[u] is -1 if v reaches no top switch. */
+/* Find for each top switch u a substitute other[u], for use where switch v does not reach top switch u.  The substitute
+ * is a top switch that v reaches, and is chosen by the rank of u.  It is -1 if v reaches no top switch. */
 static void find_others(const cf_state *x, int32_t v, int32_t *other, int32_t *own)
 {
     const uint8_t *row = x->to_top + (size_t)v * x->tops;
@@ -142,17 +144,17 @@ static void find_others(const cf_state *x, int32_t v, int32_t *other, int32_t *o
 
 typedef struct {
     cf_state *x;
-    /* [threads, T + 1] by top switch: out-port by which the current switch sends up to it; CF_NONE: the function
-     * port_up has to decide */
+    /* [threads, T + 1] by top switch: out-port by which the present switch sends up to the top switch; CF_NONE: the
+     * function port_up has to decide */
     uint8_t *via;
-    int32_t *other; /* [threads, 2, T] row 0: the substitute of each top switch, see find_others; row 1: scratch */
-    /* [threads] number of entries towards LIDs with flow that are left open, to be filled by the search */
+    int32_t *other; /* [threads, 2, T] row 0: substitute of each top switch, see find_others; row 1: scratch */
+    /* [threads] number of entries, towards LIDs with flow, that are left open for the search */
     int64_t *open;
-    uint8_t *may_miss; /* [threads, G] by LID group: whether some entry towards a LID without flow is open */
+    uint8_t *may_miss; /* [threads, G] by LID group: whether some entry towards a LID without flow is left open */
 } rows_t;
 
-/* Fill the LFT row of switch v.  Returns the number of its entries towards LIDs with flow that are left open, to be
- * filled by the search. */
+/* Fill the LFT row of switch v.  Returns the number of entries, towards LIDs with flow, that are left open for the
+ * search. */
 static int64_t fill_row(const cf_state *x, int32_t v, uint8_t *via, int32_t *other, uint8_t *may_miss)
 {
     const ibn_tree *tree = x->tree;
@@ -213,8 +215,8 @@ void ibn_trees_closed_form_copy_entries(const cf_state *x, int32_t g, int32_t n,
     }
 }
 
-/* Find the channels up that the closed form uses.  The closed form does not weigh capacities, so it leaves slow
- * channels to the search. */
+/* Find the channels up of switch v that the closed form may use.  The closed form does not weigh capacities, so only
+ * the search uses slow channels. */
 static void find_fast(const cf_state *x, int32_t v)
 {
     const ibn_tree *tree = x->tree;
@@ -251,9 +253,8 @@ static void number(cf_state *x)
     }
 }
 
-/* Compute the rank of each top switch.  For each top switch, take a lower switch v: the first switch, on the lowest
- * level above the leaves, from which the top switch can be reached.  The rank is the number of the top switch among all
- * top switches above v. */
+/* Compute the rank of each top switch: its number among all top switches above one switch v.  Switch v is the first
+ * switch, on the lowest level above the leaves, from which the top switch can be reached. */
 static void rank(cf_state *x)
 {
     for (int32_t u = 0; u < x->tops; u++)

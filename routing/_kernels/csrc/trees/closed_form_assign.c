@@ -1,35 +1,36 @@
-/* Assign to every LID a top switch, and the channels over which its paths lead down from there.  The assignment
- * balances by counting LIDs.
+/* Assign to every LID a top switch, and the channels by which paths to the LID lead down from there.
  *
- * The number of LIDs that a link may carry down is its share of the LIDs below its switch, rounded down.  On a whole
- * k-ary n-tree this gives the formula D-mod-K: destination d takes top number floor(d / k) mod k^(n-1) of plane d
- * mod k (E. Zahavi, "D-Mod-K routing providing non-blocking traffic for shift permutations on real life fat trees",
- * 2010).
+ * The assignment balances numbers of LIDs.  The LIDs below a switch are divided among the switch's links up.  The share
+ * of a link, rounded down, is the number of LIDs that the link may carry.  On a complete k-ary n-tree, this gives the
+ * formula D-mod-K. By this formula, destination d takes top number floor(d / k) mod k^(n-1) of plane d mod k (E.
+ * Zahavi, "D-Mod-K routing providing non-blocking traffic for shift permutations on real life fat trees", 2010).
  *
- * LIDs that are left over because links are missing get no top.  For these, each source chooses a path of its own:
- * see closed_form_search.c. */
+ * If links are missing, some LIDs get no top switch.  For such a LID, each source chooses a path separately: see
+ * closed_form_search.c. */
 #include "trees/internal/closed_form_state.h"
 
 #include <stdlib.h>
 
 typedef struct {
     cf_state *x;
-    double *reach; /* [S] by switch: of the top switches above it, the largest number of end ports below one of them */
-    double *room;  /* [C] by channel up: number of LIDs that its link may still carry down */
-    double *through;   /* [S] number of LIDs that have been assigned to each switch */
-    int32_t *taken_by; /* [S] owner (end port) of the last LID that was assigned to each switch, -1: none */
+    /* [S] number of end ports below the best top switch above each switch, which is the one with the most end ports
+     * below it */
+    double *reach;
+    double *room;      /* [C] number of LIDs that the link of each channel up may still carry down */
+    double *through;   /* [S] number of LIDs whose paths have been assigned to each switch so far */
+    int32_t *taken_by; /* [S] number of the end port that owns the LID last assigned to each switch, -1: none */
 } assign_t;
 
 /* Return whether channel c of switch v leads up to a useful top switch.  A top switch is useful if it has more than
- * half as many end ports below it as the best top switch above v.  Switches that have lost their links up, and leaves
- * without end ports, look like top switches but are not useful. */
+ * half as many end ports below it as the best top switch above v.  A switch that has lost its links up looks like a top
+ * switch, but is not useful.  The same holds for leaves without end ports. */
 static int reaches(const assign_t *a, int32_t v, int32_t c)
 {
     return 2.0 * a->reach[a->x->tree->dst[c]] > a->reach[v];
 }
 
-/* Return whether channel c up from switch v may carry LIDs: it is fast, and leads to a useful top switch (see
- * reaches). */
+/* Return whether channel c up from switch v may carry LIDs: it must be fast, and must lead to a useful top switch (see
+ * the function reaches). */
 static int leads_high(const assign_t *a, int32_t v, int32_t c)
 {
     return a->x->fast[c] && reaches(a, v, c);
@@ -50,8 +51,8 @@ static void find_reach(assign_t *a)
     }
 }
 
-/* Compute how many LIDs each link may carry: the LIDs below the link's lower switch are divided among the links by
- * capacity, and rounded down. */
+/* Compute the number of LIDs that each link up may carry.  The LIDs below a switch are divided among its links by
+ * capacity, and the shares are rounded down. */
 static void find_room(assign_t *a, double *expected)
 {
     const ibn_tree *tree = a->x->tree;
@@ -73,9 +74,12 @@ static void find_room(assign_t *a, double *expected)
     }
 }
 
-/* Choose the first channel of LID k's chain up, out of the LID's leaf switch v.  The paths to the LID use this chain in
- * reverse.  Among the n channels with room, the choice is number D mod n, where D is the LID's digit (closed_form.h).
- * With `any`, channels without room count too.  Returns -1 if no channel has room. */
+/* Choose the first channel out of leaf switch v for the chain of LID k.  The chain leads up to a top switch, and paths
+ * to the LID use it in reverse.
+ *
+ * Of n possible channels, channel number D mod n is taken, where D is the digit of the LID (closed_form.h).  If this
+ * channel has no room, the next channel with room is taken.  With `any`, channels without room are possible too.
+ * Returns -1 if no channel is possible. */
 static int32_t first_step(const assign_t *a, int32_t v, int32_t k, int any)
 {
     const ibn_tree *tree = a->x->tree;
@@ -93,9 +97,9 @@ static int32_t first_step(const assign_t *a, int32_t v, int32_t k, int any)
     return best;
 }
 
-/* Choose the next channel of LID k's chain up, out of switch v, among the channels with room.  The channel to the
- * switch with the fewest LIDs is taken.  Switches that another LID of the port uses come last.  Returns -1 if no
- * channel has room. */
+/* Choose the next channel of LID k's chain, out of switch v, among the channels with room.  The channel to the switch
+ * with the fewest LIDs is taken.  A switch on the chain of another LID of the end port is taken only if there is no
+ * other.  Returns -1 if no channel has room. */
 static int32_t next_step(const assign_t *a, int32_t v, int32_t k)
 {
     const ibn_tree *tree = a->x->tree;
@@ -112,7 +116,7 @@ static int32_t next_step(const assign_t *a, int32_t v, int32_t k)
     return best;
 }
 
-/* Assign to LID k of switch t a chain of channels that leads up to a top switch.  Only a LID with flow takes up room
+/* Assign to LID k of switch t a chain of channels that leads up to a top switch.  Only a LID with flow reduces the room
  * on the links. */
 static void assign(assign_t *a, int32_t t, int32_t k, int32_t *path)
 {

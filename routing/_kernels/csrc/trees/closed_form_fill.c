@@ -1,12 +1,12 @@
-/* Fill in the entries for which no path leads up and then down in the levels.
+/* Fill the entries for which no path leads up and then down in the levels.
  *
- * A switch without an entry sends up, in the order of the switches, to a neighbour that has an entry.  The first switch
- * of the order has no neighbour before it.  So it sends down, over other switches without an entry, to a switch whose
+ * A switch without an entry sends up, in the switch order, to a neighbour that has an entry.  The first switch of the
+ * order has no neighbour before it.  So this switch sends down, over other switches without an entry, to a switch whose
  * path leads down only.  If there is no such switch, a shortest path that leads down only replaces the entries of all
  * switches on it.
  *
- * No path leads down and then up in the order, so the channel dependencies stay acyclic.  On a whole tree, no
- * traffic between leaves needs these entries. */
+ * No path leads down and then up in the switch order, so the channel dependencies stay acyclic.  On a complete tree, no
+ * traffic between leaves needs the entries that are filled here. */
 #include "core/parallel.h"
 #include "trees/internal/closed_form_state.h"
 
@@ -15,21 +15,21 @@
 
 typedef struct {
     cf_state *x;
-    int32_t *by_position; /* [S] switches, sorted by position in the order */
-    /* [parts, 2] column 0: number of entries filled in; column 1: number of those filled entries that are at leaves and
-     * lead to LIDs at leaves */
+    int32_t *by_position; /* [S] switches, sorted by position in the switch order */
+    /* [parts, 2] column 0: number of filled entries; column 1: number of filled entries that are at leaves and lead to
+     * LIDs at leaves */
     int64_t *counts;
-    const uint8_t *may_miss; /* [G] whether entries towards the LIDs of a switch can be missing */
-    int32_t most;            /* largest number of LIDs at one switch */
-    uint8_t *block;          /* [parts, S, most] entries of all switches towards the LIDs of one switch */
+    const uint8_t *may_miss; /* [G] whether some entry towards the LIDs of a group may be missing */
+    int32_t most;            /* largest number of LIDs that one switch delivers */
+    uint8_t *block;          /* [parts, S, most] entries of all switches towards the LIDs of one group */
     uint8_t *column;         /* [parts, S] entries of all switches towards one LID */
-    int32_t *queue;          /* [parts, S] switches from which some path leads down only to the current destination */
-    /* [parts, S] next channel of each switch on a path that leads down only, as offset among the switch's channels,
-     * or CF_NONE */
+    int32_t *queue;          /* [parts, S] switches from which some path to the present destination leads down only */
+    /* [parts, S] next channel of each switch on a path that leads down only, as an index among the switch's channels;
+     * CF_NONE: there is no such path */
     uint8_t *towards;
 } fill_t;
 
-/* Clear the entries that lead to a switch without an entry, because a longer path may exist for such entries. */
+/* Remove each entry that leads to a switch without an entry.  The entry may be filled again with a longer path. */
 static void prune(const cf_state *x, int32_t t, uint8_t *column)
 {
     for (int32_t j = 0; j < x->tree->switches; j++) {
@@ -42,8 +42,8 @@ static void prune(const cf_state *x, int32_t t, uint8_t *column)
     }
 }
 
-/* Find the switches from which a path to switch t leads down only in the order. towards[v] receives the first channel
- * of a shortest such path from v. */
+/* Find the switches from which a path to switch t leads down only, in the switch order. towards[v] receives the first
+ * channel of a shortest such path from switch v. */
 static void find_paths_down(const cf_state *x, int32_t t, int32_t *queue, uint8_t *towards)
 {
     const ibn_tree *tree = x->tree;
@@ -62,7 +62,7 @@ static void find_paths_down(const cf_state *x, int32_t t, int32_t *queue, uint8_
     }
 }
 
-/* Return whether the path from switch v to switch t is complete and leads down only in the order. */
+/* Return whether the path from switch v to switch t is complete, and leads down only in the switch order. */
 static int leads_down(const cf_state *x, int32_t v, int32_t t, const uint8_t *column)
 {
     const ibn_tree *tree = x->tree;
@@ -77,8 +77,8 @@ static int leads_down(const cf_state *x, int32_t v, int32_t t, const uint8_t *co
     return 1;
 }
 
-/* Let switch v send down, over switches without an entry, to a switch whose path leads down only.  Returns whether
- * such a switch exists. */
+/* Give switch v a path down, over switches without an entry, to a switch whose path leads down only.  Returns whether
+ * such a path exists. */
 static int join_down(const cf_state *x, int32_t v, int32_t t, uint8_t *column, int32_t *queue, uint8_t *back)
 {
     const ibn_tree *tree = x->tree;
@@ -107,7 +107,7 @@ static int join_down(const cf_state *x, int32_t v, int32_t t, uint8_t *column, i
     return 0;
 }
 
-/* Fill in the entry of switch v towards a LID of switch t. */
+/* Fill the entry of switch v towards a LID of switch t. */
 static void fill_entry(const fill_t *fill, int32_t part, int32_t v, int32_t t, uint8_t *column)
 {
     const ibn_tree *tree = fill->x->tree;
@@ -130,7 +130,7 @@ static void fill_entry(const fill_t *fill, int32_t part, int32_t v, int32_t t, u
     }
 }
 
-/* Fill in the missing entries of all switches towards LID k of switch t. */
+/* Fill the missing entries of all switches towards LID k, which switch t delivers. */
 static void fill_lid(const fill_t *fill, int32_t part, int32_t t, int32_t k, uint8_t *column)
 {
     const cf_state *x = fill->x;
@@ -148,7 +148,7 @@ static void fill_lid(const fill_t *fill, int32_t part, int32_t t, int32_t k, uin
     }
 }
 
-/* Fill in the missing entries towards the LIDs of a group, one LFT column after another. */
+/* Fill the missing entries towards the LIDs of a group, one LFT column after the other. */
 static void fill_group(const fill_t *fill, int32_t part, int32_t g)
 {
     const cf_state *x = fill->x;

@@ -1,13 +1,13 @@
-/* Order the switches of a tree.  Every path that leads up and then down in the levels shall lead up and then down in
- * the order too.  Every switch, except the first of each component, shall have a neighbour before it in the order.
+/* Order the switches of a tree topology.  Every path that leads up and then down in the levels shall also do so in this
+ * switch order.  Every switch, except the first of each connected part, shall have a neighbour before it.
  *
- * A switch is placed in the order once all switches above it are placed.  Often no switch fulfils this condition,
- * because two tops have no common switch above them.  Then a switch is placed while some of the switches above it are
- * not placed; these are placed after it.  Each link to them is reversed: its lower end comes first in the order.
+ * A switch is placed in the order when all switches directly above it are placed.  Often no switch meets this
+ * condition, because two top switches have no common switch above them.  In this case a switch is placed earlier than
+ * some of the switches above it.  Each link to such a switch is reversed: its lower end comes first in the order.
  *
- * Paths stay legal if two rules hold.  First, all links up from the upper end of a reversed link are reversed too.
- * Second, a switch has at most one reversed link to a switch below.  A link that would break a rule is taken out of
- * the paths: its kind becomes 0. */
+ * Paths stay legal under two rules.  If a link is reversed, all links up from its upper end are reversed too.  A switch
+ * has at most one reversed link to a switch below it.  A link that would break a rule is removed from the paths: its
+ * kind becomes 0. */
 #include "trees/internal/closed_form_state.h"
 
 #include <stdlib.h>
@@ -16,11 +16,11 @@ typedef struct {
     int32_t switches;
     const int32_t *first, *dst, *reverse, *level;
     uint8_t *kind;
-    int32_t *position; /* [S] position in the order, -1: not placed yet */
-    int32_t *missing;  /* [S] number of channels from each switch up to switches that are not placed yet */
-    int32_t *above;    /* [S] number of channels from each switch up to switches that are placed */
-    int32_t *near;     /* [S] number of channels from each switch to switches that are placed, up or down */
-    int32_t *queue;    /* [S] switches that can be placed next */
+    int32_t *position; /* [S] position of each switch in the order, -1: the switch is not placed yet */
+    int32_t *missing;  /* [S] number of channels from each switch up to switches that have no position yet */
+    int32_t *above;    /* [S] number of channels from each switch up to switches that have a position */
+    int32_t *near;     /* [S] number of channels from each switch, up or down, to switches that have a position */
+    int32_t *queue;    /* [S] switches that can be placed now */
     int32_t head, tail, placed;
 } order_t;
 
@@ -38,7 +38,7 @@ static void place(order_t *x, int32_t v)
     }
 }
 
-/* Take all parallel channels between v and w out of the paths, in both directions. */
+/* Remove all parallel channels between switches v and w from the paths, in both directions. */
 static void take_out(order_t *x, int32_t v, int32_t w)
 {
     for (int32_t c = x->first[v]; c < x->first[v + 1]; c++)
@@ -46,14 +46,15 @@ static void take_out(order_t *x, int32_t v, int32_t w)
             x->kind[c] = x->kind[x->reverse[c]] = CF_UNUSED;
 }
 
-/* Return whether all links up from switch w can be reversed: neither w nor any switch above it is placed. */
+/* Return whether all links up from switch w can be reversed.  This is so if neither w nor any switch above w is
+ * placed. */
 static int is_free(const order_t *x, int32_t w)
 {
     return x->position[w] < 0 && x->above[w] == 0;
 }
 
-/* Place switch v while switches above it are missing, and then place all switches above it, so that the links
- * between them are reversed. */
+/* Place switch v although some switches above it are not placed.  Place these switches after v, so that the links
+ * between v and these switches are reversed. */
 static void place_below(order_t *x, int32_t v)
 {
     place(x, v);
@@ -70,9 +71,9 @@ static void place_below(order_t *x, int32_t v)
     }
 }
 
-/* Choose the switch to place next, although some switches above it are not placed yet.  Switches below a placed switch
- * are preferred, then neighbours of a placed switch, then all others.  Among equally preferred switches, the first one
- * on the highest level is returned. */
+/* Choose the switch that is placed next, although some switches above it are not placed yet.  Switches below a placed
+ * switch are preferred, followed by neighbours of a placed switch, followed by all others.  Of equally preferred
+ * switches, the first one on the highest level is chosen. */
 static int32_t next_start(const order_t *x)
 {
     int32_t best = -1, best_rank = -1;

@@ -1,13 +1,12 @@
-/* Choose paths for the entries that the closed form leaves open.  Each open entry takes the path with the lowest peak
- * utilisation.
+/* Choose paths for the entries that the closed form leaves open.
  *
- * First the flow of all other entries is added up, so that every choice takes this flow into account.  Then, for one
- * destination after the other, the upper switches choose their paths.  The leaves choose after them, and their flow is
- * added at once.
+ * Each open entry takes the path with the lowest peak utilisation.  The flow of all other entries is added up before,
+ * so that every choice takes it into account.  The destinations are handled one after the other.  For each destination,
+ * the upper switches choose their paths before the leaves.  The flow of a leaf is added as soon as the leaf has chosen.
  *
- * Each further pass removes the flow of one destination's open entries and lets them choose again, with all other flow
- * in place.  The passes end when no channel has a higher utilisation than is necessary at the links of the leaf with
- * the fewest links. */
+ * Each further pass removes the flow of one destination's open entries and lets these entries choose again, while all
+ * other flow is in place.  The passes end when no channel has a higher utilisation than the links of the leaf with the
+ * fewest links must have. */
 #include "core/parallel.h"
 #include "trees/internal/closed_form_state.h"
 
@@ -17,28 +16,31 @@
 
 typedef struct {
     cf_state *x;
-    int32_t most;  /* largest number of LIDs with flow at one switch */
-    float *flow;   /* [parts, S, most] flow towards each LID that arrives at each switch */
+    int32_t most;  /* largest number of LIDs with flow that one switch delivers */
+    float *flow;   /* [parts, S, most] flow that passes each switch towards each LID of a group */
     double *load;  /* [parts, C] flow on each channel */
-    uint8_t *port; /* [parts, S, most] out-port of each switch towards the LIDs of one switch */
+    uint8_t *port; /* [parts, S, most] out-port of each switch towards each LID of a group */
 } sums_t;
 
 typedef struct {
     cf_state *x;
-    uint8_t *port;    /* [S, n] out-port of each switch towards the n LIDs of the current group */
-    /* group: number of the current group (a switch that delivers LIDs); n: number of its LIDs with flow */
+    uint8_t *port;    /* [S, n] out-port of each switch towards each of the n LIDs of the present group */
+    /* group: number of the present group, which is all LIDs that one switch delivers
+     * n: number of LIDs with flow in this group */
     int32_t group, n;
-    int32_t *open;    /* [size] open entries of all groups, as switch * n + LID, those of the highest levels first */
+    /* [size] open entries of all groups, as switch * n + index of the LID; within a group, entries at higher levels
+     * come first */
+    int32_t *open;
     int64_t size, used;
     int64_t *begin;   /* [G + 1] index in `open` of the first entry of each LID group */
-    double *expected; /* [S] estimated flow through each upper switch */
-    /* [S, n] by switch v and LID: number of lower switches with an open entry towards the LID whose paths could lead
-     * through v, up to 255 */
+    double *expected; /* [S] estimated flow through each upper switch to one destination */
+    /* [S, n] by switch v and LID: number of lower switches with an open entry towards the LID whose path might lead
+     * through v, at most 255 */
     uint8_t *wanted;
-    uint8_t *may_miss;   /* [G] whether some entry towards a LID of the group stays open */
+    uint8_t *may_miss;   /* [G] whether some entry towards a LID of the group stays without a path */
 } search_t;
 
-/* Return the number of LIDs with flow in a group.  These LIDs come first in the group. */
+/* Return the number of LIDs with flow in a group, which are the first LIDs of the group. */
 static int32_t with_flow(const ibn_tree_lids *lids, int32_t g)
 {
     int32_t k = lids->first[g];
@@ -52,7 +54,7 @@ static inline int32_t channel_at(const cf_state *x, int32_t v, uint8_t port)
     return x->tree->first[v] + x->slot[(size_t)v * 256 + port];
 }
 
-/* Add the flow that arrives at switch v, towards the LIDs of a group, to the next channels and switches. */
+/* Add the flow that passes switch v, towards each LID of a group, to the next channel and to the next switch. */
 static void pass_on(const cf_state *x, int32_t v, int32_t g, int32_t n, const uint8_t *port, float *flow, double *load)
 {
     const double *share = x->lids->share + x->lids->first[g], sent = x->tree->sources[v];
@@ -66,8 +68,8 @@ static void pass_on(const cf_state *x, int32_t v, int32_t g, int32_t n, const ui
     }
 }
 
-/* Add up the flow over all entries that are not open, for one part of the groups.  All sums are multiples of 1/128
- * below 2^24, so floating-point addition is exact. */
+/* Add up the flow over all entries that are not open, for one part of the LID groups.  Each value is a multiple of
+ * 1/128 below 2^24, so the sums of floating-point numbers are exact. */
 static void sum_part(void *context, int32_t part)
 {
     const sums_t *sums = context;
@@ -109,8 +111,8 @@ static int add_up(cf_state *x, int32_t most)
     return code;
 }
 
-/* Estimate for each switch the flow that passes it towards a destination that is not below it.  The flow from all
- * switches below it is divided evenly among their links up. */
+/* Estimate for each switch the flow that passes it towards a destination that is not below the switch.  The flow from
+ * below a switch is divided evenly among the switch's links up. */
 static void estimate_flow(search_t *s)
 {
     const ibn_tree *tree = s->x->tree;
@@ -131,8 +133,8 @@ static inline uint8_t *entry(const search_t *s, int32_t v, int32_t i)
     return s->port + (size_t)v * s->n + i;
 }
 
-/* Return the highest utilisation on the path to LID i that begins with channel c.  If it reaches `limit`, the result
- * may be any value from `limit` on. */
+/* Return the highest utilisation of a channel on the path to LID i that begins with channel c.  From `limit` on, the
+ * exact value does not matter, so the path may not be followed to its end. */
 static double path_cost(const search_t *s, int32_t c, int32_t i, double limit)
 {
     const cf_state *x = s->x;
@@ -150,7 +152,8 @@ static double path_cost(const search_t *s, int32_t c, int32_t i, double limit)
     }
 }
 
-/* Choose the channel up by which switch v sends towards LID i.  Returns the channel, or -1 if there is no path. */
+/* Choose the channel up by which switch v sends towards LID i, and set the entry of v.  Returns the channel, or -1 if
+ * no path exists. */
 static int32_t choose(search_t *s, int32_t v, int32_t i)
 {
     const ibn_tree *tree = s->x->tree;
@@ -170,7 +173,8 @@ static int32_t choose(search_t *s, int32_t v, int32_t i)
     return best;
 }
 
-/* Add `flow` to the channels of the path from switch v to LID i, if there is a path. */
+/* Add `flow` to the channels of the path from switch v to LID i.  If the path is incomplete, only its existing part
+ * gets flow. */
 static void add(search_t *s, int32_t v, int32_t i, double flow)
 {
     const int32_t t = s->x->lids->at[s->group];
@@ -186,7 +190,7 @@ static inline double flow_of(const search_t *s, int32_t v, int32_t i)
     return s->x->tree->sources[v] * s->x->lids->share[s->x->lids->first[s->group] + i];
 }
 
-/* Add the open entries of switch v to `wanted` of each switch above it. */
+/* Count the open entries of switch v in `wanted` of each switch directly above v. */
 static void count_open(search_t *s, int32_t v)
 {
     const ibn_tree *tree = s->x->tree;
@@ -201,8 +205,9 @@ static void count_open(search_t *s, int32_t v)
     }
 }
 
-/* Open those entries of upper switches that lead to a substitute top switch and carry the paths of many lower switches.
- * Their flow is so large that the search should balance it.  Entries that lead to an open entry are opened too. */
+/* Open further entries of upper switches: those that lead to a substitute top switch and would carry the paths of many
+ * lower switches.  Their flow is so large that the search should balance it.  Entries that lead to a switch with an
+ * open entry are opened too. */
 static void open_more(search_t *s)
 {
     const cf_state *x = s->x;
@@ -231,7 +236,7 @@ static void open_more(search_t *s)
         }
 }
 
-/* List the open entries towards the LIDs of the current group. */
+/* List in `open` the open entries towards the LIDs of the present group.  Returns CF_OK or CF_NO_MEMORY. */
 static int list_open(search_t *s)
 {
     const int32_t S = s->x->tree->switches, t = s->x->lids->at[s->group];
@@ -255,7 +260,7 @@ static int list_open(search_t *s)
     return CF_OK;
 }
 
-/* Choose a path for all open entries towards the LIDs of the current group. */
+/* Choose a path for each open entry towards the LIDs of the present group. */
 static void choose_all(search_t *s)
 {
     const cf_state *x = s->x;
@@ -266,7 +271,7 @@ static void choose_all(search_t *s)
         choose(s, v, i);
         add(s, v, i, s->expected[v] * x->lids->share[x->lids->first[s->group] + i]);
     }
-    /* From here on the flow of this switch counts with its real value instead of the estimate. */
+    /* From here on, the flow of upper switches counts with its real value instead of the estimate. */
     for (int64_t e = begin; e < upper; e++) {
         const int32_t v = s->open[e] / s->n, i = s->open[e] % s->n;
         add(s, v, i, flow_of(s, v, i) - s->expected[v] * x->lids->share[x->lids->first[s->group] + i]);
@@ -308,8 +313,9 @@ static int search_group(search_t *s, int32_t g, int32_t pass)
     return CF_OK;
 }
 
-/* Return whether no channel has a higher utilisation than necessary.  The traffic of each switch with end ports,
- * divided by the capacity of its links, is a lower bound of the utilisation.  The highest of these bounds counts. */
+/* Return whether no channel has a higher utilisation than necessary.  A lower bound of the utilisation is the traffic
+ * of a switch with end ports, divided by the capacity of the switch's links.  The highest bound of all switches is
+ * used. */
 static int is_even(const cf_state *x, const double *senders)
 {
     const ibn_tree *tree = x->tree;

@@ -2,18 +2,19 @@
  *
  * In random traffic, two flows with different sources and destinations that share a channel cost each other about half
  * of their rate.  Two flows that share several channels in a row lose this only once.  So the cost of tables is the
- * difference of two sums.  The first is, over all channels, the weight of the pairs of flows on the channel.  The
- * second is, over all turns (two channels in a row), the weight of the pairs of flows on both channels.
+ * difference of two sums.  The first sum is, over all channels, the weight of the pairs of flows on the channel.  The
+ * second sum is, over all turns (two channels in a row), the weight of the pairs of flows on both channels.
  *
- * If all other flows stay, the cost is linear in the flow to one destination.  So the best tree of a destination is
- * a tree of shortest paths, in which a channel costs the weight of the other flows on it that do not continue by the
- * same next channel.
+ * If all other flows stay, the cost is linear in the flow to one destination.  So the best tree of a destination is a
+ * tree of cheapest paths, for suitable costs of channels.  The cost of a channel is the weight of the other flows on
+ * it, except the flows that continue by the same next channel.
  *
  * The first sweep routes all destinations in the order of their leaves.  Where no links are missing, successive
  * destinations take successive upper switches (D-mod-K), which is already the best choice.  Where links are missing,
- * the sweep can start with other tables.  Each further sweep removes one destination after the other and routes it
- * again, in random order.  Channels above their ceiling (of utilisation) cost more from sweep to sweep, which balances
- * all-to-all traffic. */
+ * the sweep can start with other tables.
+ *
+ * Each further sweep removes one destination after the other and routes it again, in random order.  Channels whose
+ * utilisation is above their ceiling cost more from sweep to sweep, which balances all-to-all traffic. */
 #include "trees/descent.h"
 
 #include <math.h>
@@ -23,16 +24,16 @@
 #include "core/internal/random.h"
 #include "trees/internal/descent_state.h"
 
-/* Number of rounds without a lower peak utilisation after which the search for a lower peak ends. */
+/* The search for a lower peak utilisation ends after this number of rounds without success. */
 #define FAILED_ROUNDS 10
-/* Common ceiling of the next round, relative to the lowest peak utilisation so far.  Two rounds use the short step,
- * then two rounds the long step, and so on. */
+/* Common ceiling of the next round, as a multiple of the lowest peak utilisation so far.  Two rounds use the short
+ * step, two rounds the long step, and so on. */
 #define STEP 0.998
 #define LONG_STEP 0.99
-/* Price of utilisation above a ceiling in the search for a lower peak, relative to the price in the last sweep.  It is
- * higher than the cost of all flows that meet. */
+/* Price of utilisation above a ceiling in the search for a lower peak, as a multiple of the price in the last sweep.
+ * It is higher than the cost of all flows that share channels. */
 #define PEAK_PRICE 30.0
-/* Relative differences up to this value count as equal values. */
+/* Two values count as equal if their relative difference is at most this value. */
 #define ROUNDING 1e-6
 
 static void release(descent_t *descent, tree_survey *survey)
@@ -59,8 +60,8 @@ static void release(descent_t *descent, tree_survey *survey)
     free(survey->queue);
 }
 
-/* Return the index in the array `turn` of the first turn at a switch.  Row 0 (no turn) and the turns at earlier
- * switches come before it. */
+/* Fill `first` with the index of each switch's first turn in the array `turn`, unless `first` is NULL.  Row 0 stands
+ * for "no turn" and comes first.  Returns the total number of elements of the array `turn`. */
 static size_t count_turns(const ibn_network *net, int32_t *first)
 {
     size_t turns = 1;
@@ -105,8 +106,8 @@ static int allocate(descent_t *descent, tree_survey *survey)
              && survey->direction && survey->queue);
 }
 
-/* Fill the data of the channels, the LMC groups, and the paths to each root.  A root is a switch that delivers a
- * destination with flow. */
+/* Fill the data of the channels, the LMC group of each destination, and the paths to each root.  A root is a switch
+ * that delivers a destination with flow.  Returns 1 if memory is exhausted, otherwise 0. */
 static int prepare(descent_t *descent, tree_survey *survey)
 {
     const ibn_network *net = descent->net;
@@ -145,7 +146,8 @@ static const descent_paths *paths_of(const descent_t *descent, int32_t target)
     return &descent->paths[descent->root_row[descent->targets->root[target]]];
 }
 
-/* Remove a destination's tree, and compute it again.  Returns whether the next hop of a switch that sends changed. */
+/* Remove the tree of a destination, and compute it again.  Returns whether a switch that sends flow has got another
+ * next hop. */
 static int route_again(descent_t *descent, int32_t target, const descent_paths *paths)
 {
     const ibn_network *net = descent->net;
@@ -162,7 +164,7 @@ static int route_again(descent_t *descent, int32_t target, const descent_paths *
     return 0;
 }
 
-/* Route all destinations with flow for the first time, in the given order. */
+/* Compute the trees of all destinations with flow for the first time, in the given order. */
 static void sweep_first(descent_t *descent, const int32_t *order, int32_t count)
 {
     descent->is_first = 1;
@@ -175,7 +177,7 @@ static void sweep_first(descent_t *descent, const int32_t *order, int32_t count)
     descent->is_first = 0;
 }
 
-/* Route all destinations with flow again, in random order.  Returns whether a tree changed. */
+/* Compute the trees of all destinations with flow again, in random order.  Returns whether any tree changed. */
 static int sweep_again(descent_t *descent, int32_t *order, int32_t count)
 {
     int changed = 0;
@@ -194,7 +196,7 @@ static double common_ceiling(const descent_t *descent)
     return lowest;
 }
 
-/* Return the highest utilisation among the channels that have the common ceiling. */
+/* Return the highest utilisation of the channels whose ceiling is the common ceiling. */
 static double highest_common(const descent_t *descent, double common)
 {
     double highest = 0.0;
@@ -211,7 +213,7 @@ static void move_common_ceiling(descent_t *descent, double common, double ceilin
             descent->load[c].ceiling = ceiling;
 }
 
-/* Return whether a destination's tree uses a channel whose utilisation is above the common ceiling. */
+/* Return whether a destination's tree uses a channel that has the common ceiling and a utilisation above it. */
 static int is_over(const descent_t *descent, int32_t target, const descent_paths *paths, double common)
 {
     const ibn_network *net = descent->net;
@@ -225,8 +227,8 @@ static int is_over(const descent_t *descent, int32_t target, const descent_paths
     return 0;
 }
 
-/* Route again the destinations that use channels above the common ceiling, in random order, but at most `left`
- * destinations. */
+/* Compute again the trees that use channels above the common ceiling, in random order, but at most `left` trees.
+ * Returns the number of trees that may still be computed. */
 static int64_t sweep_peak(descent_t *descent, int32_t *order, int32_t count, double common, int64_t left)
 {
     ibn_core_shuffle(order, count, &descent->random);
@@ -240,9 +242,9 @@ static int64_t sweep_peak(descent_t *descent, int32_t *order, int32_t count, dou
     return left;
 }
 
-/* Lower the highest utilisation in rounds.  Each round sets the common ceiling a little below the lowest peak so far.
- * Then it routes again the destinations that use channels above this ceiling.  The trees of the best round are kept.
- * Returns 1 if memory is exhausted. */
+/* Lower the highest utilisation in rounds.  Each round sets the common ceiling a little below the lowest peak
+ * utilisation so far.  The trees that use channels above this ceiling are computed again.  The trees of the best round
+ * are kept.  Returns 1 if memory is exhausted, otherwise 0. */
 static int lower_peak(descent_t *descent, int32_t *order, int32_t count)
 {
     const ibn_descent_options *options = descent->options;
@@ -274,7 +276,7 @@ static int lower_peak(descent_t *descent, int32_t *order, int32_t count)
     return 0;
 }
 
-/* Compute the loads from the trees. */
+/* Compute the loads of all channels from the trees. */
 static void sum_loads(descent_t *descent, const int32_t *order, int32_t count)
 {
     for (int32_t c = 0; c < descent->net->channels; c++)
@@ -283,8 +285,8 @@ static void sum_loads(descent_t *descent, const int32_t *order, int32_t count)
         ibn_trees_descent_move(descent, order[i], paths_of(descent, order[i]), 1.0, 1);
 }
 
-/* Run all sweeps; end early if a sweep changes nothing and no channel is above the common ceiling.  Then lower the
- * highest utilisation. */
+/* Run the sweeps, and end early if a sweep changes nothing and no channel is above the common ceiling.  Afterwards,
+ * lower the highest utilisation.  Returns nonzero if memory is exhausted. */
 static int run_sweeps(descent_t *descent, int32_t *order, int32_t count)
 {
     const ibn_descent_options *options = descent->options;
@@ -304,8 +306,8 @@ static int run_sweeps(descent_t *descent, int32_t *order, int32_t count)
     return lower_peak(descent, order, count);
 }
 
-/* Route the destinations without flow.  At each root one of them is routed, and all others at this root copy its
- * tree. */
+/* Compute the trees of the destinations without flow.  At each root, one of these destinations gets a tree, and all
+ * others copy this tree.  Returns nonzero if memory is exhausted. */
 static int route_unloaded(descent_t *descent, const tree_survey *survey)
 {
     const ibn_targets *targets = descent->targets;
@@ -341,7 +343,9 @@ static int route_unloaded(descent_t *descent, const tree_survey *survey)
  *
  * next: uint8 [D, S], output: by destination and switch, the index of the next channel among the switch's channels
  * (255: none).
- * load: double [C], output: flow on each channel.  Returns 0, or 1 if memory is exhausted. */
+ * load: double [C], output: flow on each channel.
+ *
+ * Returns 0, or 1 if memory is exhausted. */
 int ibn_trees_descend(const ibn_network *network, const ibn_targets *targets, const ibn_descent_options *options,
                       uint8_t *next, double *load)
 {

@@ -1,4 +1,5 @@
-/* Compute the cheapest tree of one destination while the trees of all other destinations stay, and update the loads. */
+/* Compute the cheapest tree of one destination, while the trees of all other destinations stay, and update the
+ * loads. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,14 +7,14 @@
 #include "core/internal/random.h"
 #include "trees/internal/descent_state.h"
 
-/* Cost of a channel up to a switch that does not have the destination's slot.  It is higher than all other costs
- * together. */
+/* Cost of a channel up to a switch that does not have the slot of the destination.  It is higher than all other costs
+ * of a path together. */
 #define MISSED 1e12
-/* Cost of a channel that differs from the channel in the start tables, as a multiple of the cost of a missed slot.  It
- * exceeds the cost of all missed slots on a path. */
+/* Cost of not taking the channel of the start tables, as a multiple of the cost of a missed slot.  It is higher than
+ * the cost of all missed slots on a path. */
 #define START 64.0
 
-/* List the allowed channels of all switches on paths towards a root.  Returns 1 if memory is exhausted. */
+/* List the allowed channels of all switches on paths towards a root.  Returns 1 if memory is exhausted, otherwise 0. */
 int ibn_trees_descent_find_paths(const descent_t *descent, const tree_survey *survey, int32_t root,
                                  descent_paths *paths)
 {
@@ -66,8 +67,8 @@ void ibn_trees_descent_free_paths(descent_paths *paths)
     free(paths->allowed);
 }
 
-/* Add (sign 1) or remove (sign -1) a destination's tree in the weights of channels and turns.  With `with_load`, its
- * flow is added to or removed from the loads too. */
+/* Add (sign 1) or remove (sign -1) a destination's tree in the weights of channels and turns.  With `with_load`, the
+ * flow on the channels is updated too. */
 void ibn_trees_descent_move(descent_t *descent, int32_t target, const descent_paths *paths, double sign, int with_load)
 {
     const ibn_network *net = descent->net;
@@ -98,7 +99,8 @@ void ibn_trees_descent_move(descent_t *descent, int32_t target, const descent_pa
     }
 }
 
-/* Return the utilisation above the ceilings that `flow` adds, summed over channel `c` and the rest of its path. */
+/* Return the utilisation above the ceilings that `flow` adds, summed over channel c and the channels after it on its
+ * path. */
 static double excess(const descent_t *descent, int32_t c, double flow)
 {
     double sum = 0.0;
@@ -112,7 +114,7 @@ static double excess(const descent_t *descent, int32_t c, double flow)
     return sum;
 }
 
-/* Count the other LIDs of the destination's port for which switch `v` is the next hop of switch `u`. */
+/* Count the other LIDs of the destination's end port for which switch v is the next hop of switch u. */
 static int32_t siblings(const descent_t *descent, int32_t target, int32_t u, int32_t v)
 {
     const ibn_network *net = descent->net;
@@ -125,8 +127,8 @@ static int32_t siblings(const descent_t *descent, int32_t target, int32_t u, int
     return found;
 }
 
-/* For each allowed channel, count the other LIDs of the port that use the channel's next switch.  Return the least
- * of these counts. */
+/* Count, for each allowed next hop of a switch, the other LIDs of the destination's end port with this next hop.
+ * Return the lowest count.  `place` is the index of the switch in paths->order. */
 static int32_t fewest_siblings(const descent_t *descent, int32_t target, const descent_paths *paths, int32_t place)
 {
     int32_t u = paths->order[place], fewest = INT32_MAX;
@@ -138,7 +140,7 @@ static int32_t fewest_siblings(const descent_t *descent, int32_t target, const d
     return fewest;
 }
 
-/* Return whether channel `c` of switch `u` leads up to a switch that does not have the destination's slot. */
+/* Return whether channel c of switch u leads up to a switch that does not have the slot of the destination. */
 static int misses_slot(const descent_t *descent, int32_t u, int32_t c)
 {
     const ibn_descent_options *options = descent->options;
@@ -147,8 +149,8 @@ static int misses_slot(const descent_t *descent, int32_t u, int32_t c)
            && options->slot[v] != descent->digit / options->stride[u] % options->slots[u];
 }
 
-/* Return whether the first sweep should avoid channel `number`, because the start tables name another allowed
- * channel.  `place` is the index of the switch in paths->order. */
+/* Return whether the first sweep should avoid channel `number`, because the start tables have another channel that is
+ * allowed.  `place` is the index of the switch in paths->order. */
 static int misses_start(const descent_t *descent, int32_t target, const descent_paths *paths, int32_t place,
                         uint8_t number)
 {
@@ -161,9 +163,9 @@ static int misses_start(const descent_t *descent, int32_t target, const descent_
 
 /* Choose the next channel of the switch at index `place` of paths->order.
  *
- * The cost of a channel is the weight of all flows on it.  Flows that continue by the same next channel are left
- * out, because they are counted there.  If a port has several LIDs, at most `fewest` of them may share a next
- * switch; -1: any number. */
+ * The cost of a channel is the weight of all flows on it, except flows that continue by the same next channel, because
+ * they are counted there.  Channels to a switch that more than `fewest` other LIDs of the end port use are left out;
+ * -1: no channel is left out. */
 static void choose(descent_t *descent, int32_t target, const descent_paths *paths, int32_t place, int32_t fewest)
 {
     int32_t u = paths->order[place], first = descent->net->first[u], taken = -1;
@@ -202,10 +204,10 @@ static void choose(descent_t *descent, int32_t target, const descent_paths *path
         descent->load[c].load += flow;
 }
 
-/* Compute the tree of a destination, the nearest switches first, and add its flow to the loads.  The loads must not
- * contain its flow yet.
+/* Compute the tree of a destination, and add its flow to the loads.  On entry, the loads must not contain this flow.
  *
- * Switches at equal distance choose in random order, so that no switch is always last. */
+ * Switches near the destination choose before switches farther away.  Switches at equal distance choose in random
+ * order, so that no switch always chooses last. */
 void ibn_trees_descent_route(descent_t *descent, int32_t target, const descent_paths *paths)
 {
     const ibn_targets *targets = descent->targets;
@@ -220,8 +222,8 @@ void ibn_trees_descent_route(descent_t *descent, int32_t target, const descent_p
         if (!descent->is_first)
             ibn_core_shuffle(places, end - begin, &descent->random);
         for (int32_t i = 0; i < end - begin; i++) {
-            /* If the paths to the LIDs of a port already differ at the first switch, the rule against shared switches
-             * is not needed later on these paths. */
+            /* The LIDs of an end port get different next hops only at switches that send.  The paths differ from there
+             * on, so that the rule is not needed at further switches. */
             int parts = has_siblings && descent->net->sources[paths->order[places[i]]] > 0.0;
             int32_t fewest = parts ? fewest_siblings(descent, target, paths, places[i]) : -1;
             choose(descent, target, paths, places[i], fewest);

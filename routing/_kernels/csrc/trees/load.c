@@ -13,22 +13,22 @@ static int32_t channel_of(const struct ibn_routes *routes, int32_t at, int32_t l
     return routes->at_port[(size_t)at * 256 + port];
 }
 
-/* Return whether the switch that delivers a LID does so at the right port: its entry for the LID must be the port of
- * the LID's owner. */
+/* Return whether packets to a LID are delivered once they have reached the LID's switch.  The entry of this switch must
+ * be the port of the LID's owner. */
 static int delivers(const struct ibn_routes *routes, int32_t lid)
 {
     const int32_t at = routes->lid_switch[lid];
     return at >= 0 && routes->lft[(size_t)at * routes->lids + lid] == routes->lid_port[lid];
 }
 
-/* ---- slices: ranges of a job's items, each with scratch memory of its own ---- */
+/* ---- slices: parts of the items of a job, each with its own scratch memory ---- */
 
 struct slices {
     void (*work)(void *job, int32_t from, int32_t to, void *own);
     void *job;
     int32_t items, slices;
-    char *memory; /* scratch memory of all slices, one after the other */
-    size_t bytes; /* size of the scratch memory of one slice */
+    char *memory; /* scratch memory of all slices, one slice after the other */
+    size_t bytes; /* size in bytes of the scratch memory of one slice */
 };
 
 static void run_slice(void *context, int32_t slice)
@@ -46,7 +46,7 @@ static int32_t slices_of(int32_t threads, int32_t items)
     return wanted < 1 ? 1 : wanted;
 }
 
-/* Round up the size of a slice's scratch memory, so that no two slices write to one cache line. */
+/* Round up the size of a slice's scratch memory, such that no two slices write to one cache line. */
 static size_t padded(size_t bytes)
 {
     return (bytes + 127) & ~(size_t)63;
@@ -61,13 +61,16 @@ struct all_to_all {
     int want_hops;
 };
 
-/* Scratch memory of one slice: its sums, then arrays for a block of LIDs and for the tree of one LID. */
+/* Scratch memory of one slice: sums over the slice, and arrays for a block of LIDs and for the tree of one LID. */
 struct tree_memory {
-    /* load: [channels], hop_count: [switches], sums over the slice; flow: [switches], flow through each switch */
+    /* load: [channels], flow on each channel, summed over the slice
+     * hop_count: [switches], flow that uses 0, 1, 2, ... channels, summed over the slice
+     * flow: [switches], flow through each switch to one LID */
     int64_t *load, *hop_count, *flow;
-    int32_t *out; /* [BLOCK][switches] channel by which each switch sends towards each LID of the block, or -1 */
-    /* order: [switches + 1] switches, upstream first; waiting: [switches] upstream neighbours not yet queued; hops:
-     * [switches] hops to the target, or -1 */
+    int32_t *out; /* [BLOCK][switches] channel by which each switch sends towards each LID of the block, -1: none */
+    /* order: [switches + 1] switches, each before its next hop
+     * waiting: [switches] number of upstream neighbours that are not in `order` yet
+     * hops: [switches] hops to the switch of the LID, -1: no path */
     int32_t *order, *waiting, *hops;
 };
 
@@ -91,9 +94,9 @@ static struct tree_memory tree_layout(const struct ibn_routes *routes, char *mem
     return own;
 }
 
-/* Add every switch's flow to the channels of its route, upstream switches first (Kahn's algorithm).  Fills `order`
- * with the switches, each before its next hop, and returns their number.  Switches on a forwarding loop are not in
- * `order`. */
+/* Add the flow of every switch to the channels of its route.  Switches are visited after all switches upstream of them
+ * (Kahn's algorithm).  Fill `order` with the visited switches, and return how many there are.  Switches on a forwarding
+ * loop are not visited. */
 static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int32_t *out,
                          const struct tree_memory *own)
 {
@@ -105,8 +108,8 @@ static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int
         if (out[s] >= 0)
             own->waiting[dst[out[s]]]++;
     }
-    /* The switch is always stored, but the tail advances only if the switch is ready.  A branch would often be
-     * mispredicted. */
+    /* The next switch is stored in any case, but counts only if all switches upstream of it have been visited.  A
+     * branch here would often be mispredicted. */
     for (int32_t s = 0; s < switches; s++) {
         own->order[filled] = s;
         filled += own->waiting[s] == 0;
@@ -125,8 +128,8 @@ static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int
     return filled;
 }
 
-/* Count the hops of each switch to the target, nearest switches first.  A switch whose route does not end there gets
- * -1. */
+/* Compute the hops of each switch to the target, nearest switches first.  A switch whose route does not end at the
+ * target gets -1. */
 static void count_hops(const struct all_to_all *job, int32_t lid, const int32_t *out, int32_t filled,
                        const struct tree_memory *own)
 {
@@ -144,8 +147,8 @@ static void count_hops(const struct all_to_all *job, int32_t lid, const int32_t 
     }
 }
 
-/* Compute the flow to each destination that arrives: replace the flows that flow_down added by those that reach the
- * target. `hops` must have been computed for the target. */
+/* Correct the flows that flow_down has added, such that only flow counts that reaches the target.  `hops` must have
+ * been computed for this target. */
 static void write_arrivals(const struct all_to_all *job, int64_t weight, const int32_t *out, int32_t filled,
                            const struct tree_memory *own)
 {
@@ -164,7 +167,8 @@ static void write_arrivals(const struct all_to_all *job, int64_t weight, const i
     }
 }
 
-/* Add the loads and the hops of all traffic to one LID.  `ends` is the number of switches without a next channel. */
+/* Add the channel loads and the hops of all traffic to one LID.  `ends` is the number of switches without a next
+ * channel. */
 static void load_tree(const struct all_to_all *job, int32_t lid, const int32_t *out, int32_t ends,
                       const struct tree_memory *own)
 {
@@ -186,7 +190,8 @@ static void load_range(void *argument, int32_t from, int32_t to, void *memory)
     for (int32_t block = from; block < to; block++) {
         const int32_t first = block * BLOCK;
         const int32_t last = first + BLOCK < routes->lids ? first + BLOCK : routes->lids;
-        /* The LFT is stored by rows and used by columns, so one block of columns is transposed at a time. */
+        /* The LFT is stored by switch, but is needed by LID.  So the entries towards a block of LIDs are transposed at
+         * a time. */
         int32_t ends[BLOCK] = {0}, wanted[BLOCK], count = 0;
         for (int32_t lid = first; lid < last; lid++)
             if (job->lid_weight[lid] > 0 && delivers(routes, lid))
@@ -238,8 +243,8 @@ struct flow_shares {
     double *mean, *least;
 };
 
-/* Write the channels of the route from a switch to a LID to `path`.  Returns their number, or -1 if the route does not
- * end at the LID's port. */
+/* Write the channels of the route from a switch to a LID to `path`.  Returns the number of channels, or -1 if the route
+ * does not end at the LID's port. */
 static int32_t walk(const struct ibn_routes *routes, int32_t at, int32_t lid, int32_t *path)
 {
     int32_t length = 0;
@@ -255,7 +260,7 @@ static int32_t walk(const struct ibn_routes *routes, int32_t at, int32_t lid, in
     return length;
 }
 
-/* Return the share of one flow: the minimum of the rates of its end ports and of its part of the capacity of each
+/* Return the share of one flow: the lowest of the rates of its two end ports and of its part of the capacity of each
  * channel on its route. */
 static double share_of(const struct flow_shares *job, int32_t source, int32_t lid, const int32_t *count, int32_t *path)
 {
@@ -271,7 +276,7 @@ static double share_of(const struct flow_shares *job, int32_t source, int32_t li
     return share;
 }
 
-/* Compute the mean and the least share of the flows of a pattern. count: [channels], path: [switches], both scratch. */
+/* Compute the mean and the lowest share of the flows of a pattern. count: [channels] and path: [switches], scratch. */
 static void share_pattern(const struct flow_shares *job, int32_t pattern, int32_t *count, int32_t *path)
 {
     const int32_t *source = job->source + (size_t)pattern * job->flows;

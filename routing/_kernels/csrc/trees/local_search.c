@@ -1,8 +1,9 @@
-/* One move of the local search (passes.c): another next hop of one switch towards one destination, as the rule of
- * paths allows it. */
+/* One move of the local search in passes.c: a switch gets another next hop towards one destination, as far as the rule
+ * of paths allows this. */
 #include "trees/internal/passes.h"
 
-/* Return whether switch `u` may take channel `c` as its next hop while all other next hops stay. */
+/* Return whether the rule of paths allows switch u to take channel c as its next hop, while all other next hops
+ * stay. */
 static int allowed(const job_t *job, const uint8_t *next, int32_t target, int32_t u, int32_t c)
 {
     const ibn_network *net = job->net;
@@ -21,8 +22,8 @@ static int allowed(const job_t *job, const uint8_t *next, int32_t target, int32_
            || (next[v] != NO_CHANNEL && position[net->dst[ibn_trees_next_channel(job, next, v)]] > position[v]);
 }
 
-/* Move the next hop of switch `u` for one destination to another channel, if that lowers the sum of all channel
- * weights.  Returns whether it was moved. */
+/* Give switch u another next hop towards one destination, if this lowers the sum of all channel costs.  Returns whether
+ * the next hop was changed. */
 int ibn_trees_move_next_hop(const job_t *job, load_account *account, int32_t target, int32_t u)
 {
     const ibn_network *net = job->net;

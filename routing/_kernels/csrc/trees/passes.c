@@ -1,4 +1,4 @@
-/* The passes over the trees of all destinations (passes.h), and the local search between two passes. */
+/* Passes over the trees of all destinations (passes.h), and the local search between two passes. */
 #include "trees/internal/passes.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #define BLOCK 16
 #define ROUNDS 64
-/* utilisation from which on a channel counts as close to the peak, relative to the peak utilisation */
+/* lowest utilisation, as a part of the peak utilisation, of channels that count as close to the peak */
 #define NEAR_PEAK 0.999
 
 int ibn_trees_account_prepare(const ibn_network *net, load_account *account)
@@ -34,8 +34,8 @@ void ibn_trees_account_release(load_account *account)
         free(all[i]);
 }
 
-/* Add (sign 1) or remove (sign -1) a destination's flow on all channels of its tree.  The leaves come first, and
- * each switch passes the flow that arrives there on to its next hop. */
+/* Add (sign 1) or remove (sign -1) a destination's flow on all channels of its tree.  The leaves of the tree are
+ * visited first, and each switch passes its flow on to its next hop. */
 void ibn_trees_account_move_tree(const job_t *job, load_account *account, const uint8_t *next, int32_t target,
                                  double sign)
 {
@@ -60,7 +60,7 @@ void ibn_trees_account_move_tree(const job_t *job, load_account *account, const 
     }
 }
 
-/* Return the flow to a destination that passes switch `u`: its own flow, and that of all switches upstream.
+/* Return the flow to a destination that passes switch u: the flow of u itself and of all switches upstream of u.
  * scratch: [S]. */
 double ibn_trees_flow_through(const job_t *job, int32_t *scratch, const uint8_t *next, int32_t target, int32_t u)
 {
@@ -81,7 +81,7 @@ double ibn_trees_flow_through(const job_t *job, int32_t *scratch, const uint8_t 
     return flow * job->targets->share[target];
 }
 
-/* Return whether a tree uses a channel whose utilisation, relative to the peak, is at least `near_peak`. */
+/* Return whether a tree uses a channel whose utilisation is at least `near_peak` times the peak utilisation. */
 static int is_near_peak(const job_t *job, const load_account *account, const uint8_t *next)
 {
     const ibn_network *net = job->net;
@@ -95,8 +95,8 @@ static int is_near_peak(const job_t *job, const load_account *account, const uin
     return 0;
 }
 
-/* Recompute the tree of a destination.  If the new tree is worse (more switches on the escape tree, or a higher sum of
- * all channel weights), the old tree is restored. */
+/* Recompute the tree of a destination.  If the new tree is worse, restore the old tree.  A tree is worse if more
+ * switches use the escape tree, or if the sum of all channel costs is higher. */
 static void reroute_target(const passes_t *passes, int32_t which, int32_t target)
 {
     const job_t *job = passes->job;
@@ -127,7 +127,7 @@ static void reroute_target(const passes_t *passes, int32_t which, int32_t target
     ibn_trees_account_move_tree(job, account, next, target, 1.0);
 }
 
-/* Compute the trees of those LMC groups of the current block that belong to one load account. */
+/* Compute the trees of the LMC groups of the present block that belong to one load account. */
 static void route_block(void *context, int32_t which)
 {
     const passes_t *passes = context;
@@ -144,7 +144,8 @@ static void route_block(void *context, int32_t which)
     }
 }
 
-/* Add up the changes of both load accounts since the last block.  Both accounts begin the next block with the sum. */
+/* Add up the changes of both load accounts since the last merge.  Both accounts have this sum at the beginning of the
+ * next block. */
 void ibn_trees_passes_merge(passes_t *passes, double *load)
 {
     const job_t *job = passes->job;
@@ -162,7 +163,8 @@ void ibn_trees_passes_merge(passes_t *passes, double *load)
     one->potential = two->potential = 0.0;
 }
 
-/* Move the next hop towards one destination off a channel.  Returns whether this was possible. */
+/* Give the first switch of a channel another next hop towards a destination whose tree uses the channel.  Destinations
+ * are tried until a next hop was changed.  Returns whether one was changed. */
 static int unload_channel(const passes_t *passes, int32_t channel)
 {
     const job_t *job = passes->job;
@@ -175,8 +177,8 @@ static int unload_channel(const passes_t *passes, int32_t channel)
     return 0;
 }
 
-/* Local search: move single next hops off the channels with the peak utilisation, one destination at a time, in
- * account 0.  A pass recomputes whole trees and so may undo good choices; this search does not. */
+/* Local search: move single next hops off the channels with the peak utilisation, one destination at a time, in load
+ * account 0.  Unlike a pass, the search recomputes no whole trees, and so undoes no good choices. */
 static void search(const passes_t *passes)
 {
     const ibn_network *net = passes->job->net;
@@ -187,7 +189,7 @@ static void search(const passes_t *passes)
         double peak = ibn_trees_peak_utilisation(net, account->load);
         for (int32_t c = 0; c < net->channels; c++)
             if (account->load[c] * net->inverse_capacity[c] >= peak && !unload_channel(passes, c))
-                return; /* No move takes flow off this channel, so the peak utilisation stays. */
+                return; /* If no move takes flow off this channel, the peak utilisation cannot be lowered. */
     }
 }
 
@@ -223,7 +225,7 @@ void ibn_trees_passes_release(passes_t *passes)
     free(passes->job->lmc_group_of);
 }
 
-/* Shuffle the order of the LMC groups for the current pass. */
+/* Shuffle the LMC groups for the present pass. */
 void ibn_trees_passes_shuffle(passes_t *passes)
 {
     const job_t *job = passes->job;
@@ -231,8 +233,8 @@ void ibn_trees_passes_shuffle(passes_t *passes)
     ibn_core_shuffle(job->order, job->targets->lmc_groups, &random);
 }
 
-/* Compute the trees of all queued LMC groups once.  The local search follows, except after the first pass.
- * load: [C], flow on each channel, input and output. */
+/* Compute the trees of all queued LMC groups once, and make the local search unless this is the first pass. load: [C],
+ * flow on each channel, input and output. */
 void ibn_trees_passes_run(passes_t *passes, double *load)
 {
     job_t *job = passes->job;

@@ -1,4 +1,4 @@
-/* Compute the mean distance of all switches from the destinations of each layer. */
+/* Compute the mean distance of every switch from the destinations of each layer (VL). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,12 +8,12 @@
 typedef struct {
     int32_t switches;
     const int32_t *first, *dst;
-    const int64_t *weight; /* [layers, S] weight of each switch as a destination in each layer */
+    const int64_t *weight; /* [layers, S] weight of each switch as a destination of each layer */
     double *mean;   /* [layers, S] weighted mean of the hops from each switch to the destinations of each layer */
     int32_t failed; /* whether memory ran out */
 } survey_t;
 
-/* Fill the hops from one switch to all other switches, -1: not connected. */
+/* Compute the hops from one switch to all other switches, -1: not connected. */
 static void breadth_first(const survey_t *survey, int32_t from, int32_t *distance, int32_t *queue)
 {
     int32_t tail = 0;
@@ -28,7 +28,7 @@ static void breadth_first(const survey_t *survey, int32_t from, int32_t *distanc
             }
 }
 
-/* Compute the mean distances of all switches to the destinations of one layer. */
+/* Compute the mean distance of every switch to the destinations of one layer. */
 static void survey_layer(void *context, int32_t layer)
 {
     survey_t *survey = context;
@@ -55,9 +55,11 @@ static void survey_layer(void *context, int32_t layer)
 
 /* Compute mean distances.
  *
- * weight: int64 [layers, S], weight of each switch as a destination in each layer.
- * mean: double [layers, S], output: weighted mean of the hops from each switch to the switches of each layer.  A
- * switch in another connected part counts as S hops away.  Cost: O(C) for each layer and each switch with a weight. */
+ * weight: int64 [layers, S], weight of each switch as a destination of each layer.
+ * mean: double [layers, S], output: weighted mean of the hops from each switch to the destinations of each layer.
+ *
+ * A switch in another connected part counts as S hops away.  Cost: O(C) for each layer and each switch with a weight.
+ * Returns 0, or 1 if memory is exhausted. */
 int ibn_trees_mean_distance(int32_t switches, const int32_t *first, const int32_t *dst, int32_t layers,
                             const int64_t *weight, int32_t threads, double *mean)
 {

@@ -1,5 +1,5 @@
-/* Turn paths between switches into paths to LIDs.  Where channels are parallel, each LID takes the channel with the
- * lowest utilisation so far; the LIDs with the largest flows come first. */
+/* Turn paths between switches into paths to LIDs.  Of parallel channels, each LID takes the channel with the lowest
+ * utilisation so far.  LIDs with large flows are handled first. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,13 +7,13 @@
 
 #define NO_CHANNEL 255
 
-/* The flow through one switch towards one root. */
+/* The flow to one LID through one switch. */
 typedef struct {
     double flow;
     int32_t root;
 } item_t;
 
-/* Compare two items for qsort by flow, the larger flow first. */
+/* Compare two flows for qsort: the larger flow comes first. */
 static int largest_first(const void *a, const void *b)
 {
     const item_t *x = a, *y = b;
@@ -22,14 +22,14 @@ static int largest_first(const void *a, const void *b)
     return x->root - y->root;
 }
 
-/* Return the next switch of u in the tree `hop`.  `far` is the switch at the end of each bundle of parallel
- * channels. */
+/* Return the next switch of u in the tree `hop`, whose entries are bundles of parallel channels.  `far` is the switch
+ * at the end of each bundle. */
 static int32_t behind(const ibn_link_bundles *f, const int32_t *far, const uint8_t *hop, int32_t u)
 {
     return far[f->bundle_first[u] + hop[u]];
 }
 
-/* Sum up the flow through each switch in the tree towards a root: the switch's own flow, and that of all switches
+/* Sum up the flow through each switch in the tree towards a root: the flow of the switch itself and of all switches
  * upstream. */
 static void gather(const ibn_link_bundles *f, const int32_t *far, const uint8_t *hop, double *through,
                    int32_t *children, int32_t *queue)
@@ -55,7 +55,7 @@ static void gather(const ibn_link_bundles *f, const int32_t *far, const uint8_t 
     }
 }
 
-/* Return the channel of a bundle that has the lowest utilisation once `flow` is added. */
+/* Return the channel of a bundle that has the lowest utilisation after `flow` is added to it. */
 static int32_t least_loaded(const ibn_link_bundles *f, const double *load, int32_t u, int32_t bundle, double flow)
 {
     int32_t best = -1;
@@ -70,7 +70,7 @@ static int32_t least_loaded(const ibn_link_bundles *f, const double *load, int32
     return best;
 }
 
-/* Choose the channels of switch u towards all LIDs of the root, and add their flow. */
+/* Choose the channels by which switch u sends to the LIDs of the root, and add the flow of these LIDs to the loads. */
 static void spread_at(const ibn_link_bundles *f, int32_t u, const uint8_t *hop, item_t *item, uint8_t *next,
                       double *load)
 {
@@ -86,12 +86,13 @@ static void spread_at(const ibn_link_bundles *f, int32_t u, const uint8_t *hop, 
     }
 }
 
-/* Choose a channel of each bundle of parallel channels for every LID.
+/* Choose for every LID one channel of each bundle of parallel channels.
  *
- * hop: uint8 [S, S], by destination and switch, the index of the bundle among the switch's bundles.
- * next: uint8 [D, S], output: by LID and switch, the index of the next channel among the switch's channels (255:
- * none).
- * load: double [C], output: flow on each channel. */
+ * hop: uint8 [S, S], by destination and switch, the index of the next bundle among the switch's bundles.
+ * next: uint8 [D, S], output: by LID and switch, the index of the next channel among the switch's channels (255: none).
+ * load: double [C], output: flow on each channel.
+ *
+ * Returns 0, or 1 if memory is exhausted. */
 int ibn_trees_spread_parallel(const ibn_link_bundles *f, const uint8_t *hop, uint8_t *next, double *load)
 {
     size_t switches = (size_t)f->switches;

@@ -1,5 +1,5 @@
-/* Orders of the switches in which every switch, except the first of each connected component, has a neighbour before
- * it.  Up*-down* routing in such an order connects all pairs of a component. */
+/* Order the switches such that every switch, except the first of each connected part, has a neighbour before it.  In
+ * such an order, Up*-down* routing connects all switches of a part. */
 #include "trees/switch_order.h"
 
 #include <stdlib.h>
@@ -15,8 +15,9 @@ typedef struct {
     const int32_t *first, *dst;
     const double *key;
     double pull;
-    /* position: [S], position of each switch, -1: not placed yet; neighbours: [S], number of channels from placed
-     * switches to each switch; number: number of placed switches */
+    /* position: [S], position of each switch, -1: not placed yet
+     * neighbours: [S], number of channels from placed switches to each switch
+     * number: number of placed switches */
     int32_t *position, *neighbours, number;
     heap_entry *start; /* [S] switches, sorted by key */
     ibn_heap heap;
@@ -38,10 +39,13 @@ static void grow(growth_t *g, int32_t from)
     }
 }
 
-/* Order the switches, beginning with the smallest key.  The next switch is always a neighbour of the placed
- * switches: the one with the smallest value of key - pull * (number of channels to it from placed switches).  In each
- * further connected component, the switch with the smallest key is placed first. position: int32 [S], output: position
- * of each switch.  Takes O(C log C) time.  Returns 0, or 1 if memory is exhausted. */
+/* Order the switches, beginning with the switch that has the smallest key.  The next switch is always a neighbour of
+ * the placed switches: the one with the smallest value of key - pull * (number of channels to it from placed switches).
+ * In each further connected part, the switch with the smallest key is placed first.
+ *
+ * position: int32 [S], output: position of each switch.
+ *
+ * Takes O(C log C) time.  Returns 0, or 1 if memory is exhausted. */
 int ibn_trees_grow_order(int32_t switches, const int32_t *first, const int32_t *dst, const double *key, double pull,
                          int32_t *position)
 {

@@ -1,10 +1,13 @@
-/* Compute balanced shortest paths between switches such that the reply path is the path in reverse.
+/* Compute balanced shortest paths between switches, such that each reply path is the path of the request in reverse.
  *
- * Pairs of switches are routed nearest first.  The path of a pair consists of a first hop and the path of a nearer
- * pair.  So next hops depend on the destination alone, in both directions.  A first hop is possible if the reply path
- * can be the path in reverse.  Among the possible first hops, the one with the least loaded path is taken, and the flow
- * of the pair is added at once.  If no first hop is possible, each direction gets its path separately.  Later passes
- * remove and recompute those pairs whose path is not a section of another pair's path. */
+ * Pairs of switches are routed in the order of their distance.  The path of a pair consists of a first hop and the path
+ * of a nearer pair.  So next hops depend on the destination alone, in both directions.
+ *
+ * A first hop is possible if the reply path can be the reverse of the path.  Of the possible first hops, the one with
+ * the least loaded path is taken, and the flow of the pair is added at once.  If no first hop is possible, each
+ * direction gets its path separately.
+ *
+ * Later passes remove and recompute the paths of those pairs whose path is not a section of another pair's path. */
 #include "trees/symmetric_paths.h"
 
 #include <math.h>
@@ -15,30 +18,30 @@
 
 #define NO_CHANNEL 255
 #define UNREACHED (UINT16_MAX - 1)
-/* Number of routed pairs after which the peak utilisation is measured again. */
+/* Number of routed pairs of switches after which the peak utilisation is measured again. */
 #define PEAK_EVERY 512
 
-/* Number of times that the utilisation is squared in each pass.  Few squarings spread the flow; many make only
- * channels close to the peak costly. */
+/* Number of times that the utilisation of a channel is squared to get its cost, for each pass.  Few squarings spread
+ * the flow.  With many squarings, only channels close to the peak utilisation are costly. */
 static const int32_t SCHEDULE[] = {2, 3, 4, 5};
 #define SCHEDULED (int32_t)(sizeof SCHEDULE / sizeof *SCHEDULE)
 
 typedef struct {
     int32_t switches;
-    const int32_t *first, *dst, *reverse; /* channels, as passed to ibn_trees_symmetric_paths */
+    const int32_t *first, *dst, *reverse; /* the fabric, as passed to ibn_trees_symmetric_paths */
     const double *inverse_capacity,
-        /* inverse_capacity: [C], inverse capacity of each channel; sources: [S], weight of each switch, where the
-         * flow between two switches is the product of their weights */
+        /* inverse_capacity: [C], inverse capacity of each channel
+         * sources: [S], weight of each switch; the flow between two switches is the product of their weights */
         *sources;
-    uint8_t *next;      /* [S, S] by destination and switch: index of the next channel among the switch's channels */
-    double *load;       /* [C] load of each channel */
-    uint16_t *distance; /* [S, S] hops between two switches, UNREACHED: no path */
-    int32_t *relied;    /* [S, S] by pair of switches a < b: number of longer paths that contain the path of the pair */
-    int32_t *pair;      /* [pairs] pairs of switches as a * S + b, nearest pairs first */
-    int64_t pairs;      /* number of connected pairs of switches */
-    int32_t *queue;     /* [S] queue of switches for searches */
-    double inverse_peak; /* 1 / highest utilisation, as last measured */
-    int32_t squarings;   /* number of times that the utilisation is squared for the weight of a channel: see SCHEDULE */
+    uint8_t *next;       /* [S, S] by destination and switch: index of the next channel among the switch's channels */
+    double *load;        /* [C] flow on each channel */
+    uint16_t *distance;  /* [S, S] hops between two switches, UNREACHED: there is no path */
+    int32_t *relied;     /* [S, S] for switches a < b: number of longer paths that contain the path between a and b */
+    int32_t *pair;       /* [pairs] connected pairs of switches a < b, each as a * S + b, sorted by distance */
+    int64_t pairs;       /* number of connected pairs of switches */
+    int32_t *queue;      /* [S] scratch: switches to be visited in a search */
+    double inverse_peak; /* 1 / peak utilisation, as it was measured last */
+    int32_t squarings; /* number of times that the utilisation is squared to get the cost of a channel, see SCHEDULE */
 } job_t;
 
 /* Return the channel by which switch u sends towards switch `to`. */
@@ -66,8 +69,8 @@ static void survey(job_t *job, int32_t root)
     }
 }
 
-/* List all connected pairs of switches a < b, sorted by distance. starts: int64 [S + 2], output: the index of the
- * first pair of each distance. */
+/* List all connected pairs of switches a < b, sorted by distance. starts: int64 [S + 2], output: index of the first
+ * pair at each distance. */
 static void sort_pairs(job_t *job, int64_t *starts)
 {
     int32_t switches = job->switches;
@@ -89,7 +92,7 @@ static void sort_pairs(job_t *job, int64_t *starts)
     starts[0] = 0;
 }
 
-/* Return the weight of a channel, by which paths are compared.  It is close to 0 unless the channel's utilisation is
+/* Return the cost of channel c, by which paths are compared.  It is close to 0 unless the utilisation of the channel is
  * close to the peak. */
 static double weigh(const job_t *job, int32_t c)
 {
@@ -99,9 +102,11 @@ static double weigh(const job_t *job, int32_t c)
     return x;
 }
 
-/* Return the cost of the path to switch `to` that begins with channel c.  With `back`, the reply path must be this path
- * in reverse, and its cost is added.  If a next hop of the reverse path, other than its first, differs from the tree
- * towards switch `back`, the reply path is impossible and the result is INFINITY. */
+/* Return the cost of the path to switch `to` that begins with channel c.
+ *
+ * With `back`, the reply path must be the reverse of this path, and its cost is added.  Except for its first hop, the
+ * reverse path must follow the tree towards switch `back`.  If it does not, the reply path is impossible, and the
+ * result is INFINITY. */
 static double cost_of(const job_t *job, int32_t c, int32_t to, int32_t back)
 {
     double cost = weigh(job, c) + (back >= 0 ? weigh(job, job->reverse[c]) : 0.0);
@@ -115,8 +120,8 @@ static double cost_of(const job_t *job, int32_t c, int32_t to, int32_t back)
     return cost;
 }
 
-/* Return the first channel of the cheapest shortest path, or -1.  With `mirrored`, only paths count whose reply path
- * can be their reverse. */
+/* Return the channel with which the cheapest shortest path begins, or -1 if there is none.  With `mirrored`, only paths
+ * are considered whose reverse can be the reply path. */
 static int32_t cheapest(const job_t *job, int32_t from, int32_t to, int mirrored)
 {
     const uint16_t *distance = job->distance + (int64_t)to * job->switches;
@@ -134,13 +139,13 @@ static int32_t cheapest(const job_t *job, int32_t from, int32_t to, int mirrored
     return best;
 }
 
-/* Add `more` to the number of longer paths that contain the path of a pair of switches. */
+/* Add `more` to the number of longer paths that contain the path between two switches. */
 static void rely(job_t *job, int32_t a, int32_t b, int32_t more)
 {
     job->relied[(int64_t)(a < b ? a : b) * job->switches + (a < b ? b : a)] += more;
 }
 
-/* Add (sign 1) or remove (sign -1) the flow of the path from `from` to `to`. */
+/* Add (sign 1) or remove (sign -1) the flow on the path from switch `from` to switch `to`. */
 static void move_flow(job_t *job, int32_t from, int32_t to, int32_t sign)
 {
     double flow = sign * job->sources[from] * job->sources[to];
@@ -149,13 +154,13 @@ static void move_flow(job_t *job, int32_t from, int32_t to, int32_t sign)
         job->load[hop(job, to, u)] += flow;
 }
 
-/* Set the next hop of `from` towards `to`. */
+/* Set the next hop of switch `from` towards switch `to`. */
 static void take(job_t *job, int32_t from, int32_t to, int32_t c)
 {
     job->next[(int64_t)to * job->switches + from] = (uint8_t)(c - job->first[from]);
 }
 
-/* Compute the paths of a pair of switches, as reverses of each other if possible, and add their flow. */
+/* Compute both paths between two switches, as reverses of each other if possible, and add their flow. */
 static void route_pair(job_t *job, int32_t a, int32_t b)
 {
     int32_t out = cheapest(job, a, b, 1);
@@ -182,8 +187,8 @@ static double peak_of(const job_t *job)
     return peak;
 }
 
-/* Route all pairs of switches in the first pass.  Later passes route only those pairs whose path is not a section of
- * another pair's path. */
+/* Compute the paths of all pairs of switches in the first pass.  In later passes, recompute only the pairs whose path
+ * is not a section of another pair's path. */
 static void run_pass(job_t *job, const int64_t *starts, int32_t pass, uint64_t seed)
 {
     uint64_t random = seed ^ ((uint64_t)(pass + 1) * 0xD1342543DE82EF95u);
@@ -207,7 +212,7 @@ static void run_pass(job_t *job, const int64_t *starts, int32_t pass, uint64_t s
     }
 }
 
-/* Run all passes, and keep the result of the best one. */
+/* Run all passes, and restore the result of the best pass.  Returns nonzero if memory is exhausted. */
 static int run(job_t *job, int64_t *starts, uint8_t *best, double *load, double *worst, int32_t passes, uint64_t seed)
 {
     size_t all = (size_t)job->switches * (size_t)job->switches;
@@ -233,9 +238,10 @@ static int run(job_t *job, int64_t *starts, uint8_t *best, double *load, double 
  * next: uint8 [S, S], output: by destination and switch, the index of the next channel among the switch's channels
  * (255: none).
  * load: double [C], output: flow on each channel.
- * worst: output: highest utilisation.
- * reverse: int32 [C], channel in the opposite direction; channels must not be parallel.  The result is that of the
- * best pass. */
+ * worst: output: highest utilisation of a channel.
+ * reverse: int32 [C], channel of the same link in the opposite direction; no two channels may be parallel.
+ *
+ * The result is that of the best pass.  Returns 0, or 1 if memory is exhausted. */
 int ibn_trees_symmetric_paths(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *reverse,
                               const double *inverse_capacity, const double *sources, int32_t passes, uint64_t seed,
                               uint8_t *next, double *load, double *worst)

@@ -1,23 +1,24 @@
 #ifndef IBNUE_SYMMETRIC_PATHS_H
 #define IBNUE_SYMMETRIC_PATHS_H
 #include <stdint.h>
-/* Compute paths between switches such that the reply path is the path in reverse: see symmetric_paths.c. */
+/* Compute paths between switches, such that each reply path is the path of the request in reverse: see
+ * symmetric_paths.c. */
 int ibn_trees_symmetric_paths(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *reverse,
                               const double *inverse_capacity, const double *sources, int32_t passes, uint64_t seed,
                               uint8_t *next, double *load, double *worst);
 /* A fabric with bundles of parallel channels, and the LIDs that its switches deliver. */
 typedef struct {
-    int32_t switches;               /* S, number of switches */
-    int32_t channels;               /* C, number of channels */
-    int32_t targets;                /* D, number of destination LIDs */
-    const int32_t *first;           /* [S + 1], first channel of each switch */
-    const int32_t *dst;             /* [C], switch that receives */
-    const int32_t *bundle;          /* [C], bundle of parallel channels to which each channel belongs */
-    const int32_t *bundle_first;    /* [S + 1], first bundle of each switch */
+    int32_t switches;            /* S, number of switches */
+    int32_t channels;            /* C, number of channels */
+    int32_t targets;             /* D, number of destination LIDs */
+    const int32_t *first;        /* [S + 1], first channel out of each switch */
+    const int32_t *dst;          /* [C], switch that receives */
+    const int32_t *bundle;       /* [C], number of the bundle (all parallel channels) to which each channel belongs */
+    const int32_t *bundle_first; /* [S + 1], first bundle out of each switch */
     const double *inverse_capacity; /* [C], inverse capacity of each channel */
-    const double *sources;          /* [S], flow from each switch to every end port */
+    const double *sources;          /* [S], flow that each switch sends to every end port */
     const int32_t *root;            /* [D], switch that delivers each LID */
-    const double *share;            /* [D], part of the flow to an end port that goes to this LID of the end port */
+    const double *share;            /* [D], part of the flow to an end port that goes to each of its LIDs */
     const int32_t *at_first;        /* [S + 1], index in `at` of each switch's first LID */
     const int32_t *at;              /* [D], LIDs sorted by the switch that delivers them */
 } ibn_link_bundles;

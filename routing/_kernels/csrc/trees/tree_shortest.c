@@ -1,5 +1,5 @@
-/* Rule of shortest paths: a switch may use every channel to a switch that is one hop nearer to the root.  If
- * channels have ranks, it may use only those of the lowest rank among them. */
+/* Rule of shortest paths: a switch may use every channel to a switch that is one hop nearer to the root.  If channels
+ * have ranks, the switch may use only those of these channels that have the lowest rank. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +9,8 @@
 
 #define UNREACHED (UINT16_MAX - 1)
 
-/* Estimate the cost of the cheapest path of every switch by the current channel weights, nearest switches first.
- * The estimates are used for switches that have no next hop yet. */
+/* Estimate the cost of the cheapest path of every switch by the present costs of channels, nearest switches first.  The
+ * estimates are used for switches that have no next hop yet. */
 static void estimate(const job_t *job, load_account *account, const uint16_t *distance, const int32_t *nearest)
 {
     const ibn_network *net = job->net;
@@ -40,7 +40,7 @@ static void choose(const job_t *job, load_account *account, uint8_t *next, const
         int32_t v = net->dst[c];
         if (!ibn_trees_is_allowed(job, distance, c, rank))
             continue;
-        /* Parallel channels often have consecutive numbers, so the cost of the last channel can be used again. */
+        /* Parallel channels often follow one another, so the cost from the previous channel's end can be used again. */
         if (v != known && !idle)
             rest = v != root && next[v] == NO_CHANNEL ? account->estimate[v]
                                                       : ibn_trees_path_cost(job, account, next, v, root);
@@ -51,8 +51,8 @@ static void choose(const job_t *job, load_account *account, uint8_t *next, const
     ibn_trees_set_next_hop(job, account, next, u, best);
 }
 
-/* Update `estimate` for the neighbours of switch `from` that can send through it.  The path of `from` is fixed now, so
- * the estimate of a neighbour is the cost of the channel to `from` alone. */
+/* Lower the estimate of each neighbour that can send through switch `from`.  The path of `from` is known now, and its
+ * flow is included.  So the estimate of a neighbour is the cost of the channel to `from` alone. */
 static void update_upstream(const job_t *job, load_account *account, const uint8_t *next, const uint16_t *distance,
                             int32_t from)
 {
@@ -75,12 +75,16 @@ static void update_upstream(const job_t *job, load_account *account, const uint8
     }
 }
 
-/* Compute the tree of one destination.  The nearest switches choose first; switches at equal distance choose in random
- * order, so that no switch always comes first.
+/* Compute the tree of one destination.
  *
- * For bisection traffic, a switch without end ports chooses when the first flow reaches it, so that it can join the
- * tree that exists by then.  For a destination without flow, switches take their first channels, so that all such
- * trees have the same dependencies. */
+ * Switches near the root choose before switches farther away.  Switches at equal distance choose in random order, so
+ * that no switch always chooses first.
+ *
+ * For bisection traffic, a switch without end ports chooses when the first flow reaches it.  It can then join the tree
+ * as it is at that time.
+ *
+ * For a destination without flow, each switch takes its first channel, so that all such trees have the same
+ * dependencies. */
 void ibn_trees_grow_shortest(const job_t *job, load_account *account, int32_t target)
 {
     const ibn_network *net = job->net;
@@ -119,7 +123,7 @@ void ibn_trees_grow_shortest(const job_t *job, load_account *account, int32_t ta
             choose(job, account, next, distance, nearest[i], target);
 }
 
-/* Compute the hops to one root, and sort the switches by them. */
+/* Compute the hops from all switches to one root, and sort the switches by hops. */
 static void survey(void *context, int32_t root)
 {
     job_t *job = context;
@@ -147,7 +151,8 @@ static void survey(void *context, int32_t root)
         nearest[tail++] = -1;
 }
 
-/* Compute the hops to all roots once, for use in all passes and for all LIDs at one switch. */
+/* Compute the hops to all roots, once for all passes and for all LIDs of a switch.  Returns 1 if memory is exhausted,
+ * otherwise 0. */
 int ibn_trees_prepare_shortest(job_t *job)
 {
     const ibn_network *net = job->net;

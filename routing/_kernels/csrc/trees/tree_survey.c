@@ -1,10 +1,10 @@
-/* Find shortest paths that lead up and then down, in an order of the switches, to one switch (the root), with one
- * next hop per switch.
+/* Find shortest paths that lead up and then down, in a switch order, to one switch (the root), with one next hop for
+ * each switch.
  *
- * A switch that receives traffic on a channel down must forward it down.  Switches choose one after the other,
- * beginning with the first of the order.  A switch takes a path down if it is shorter than a path up, or if it is as
- * long and leaves at least as many channels to choose from.  Then all switches on shortest paths down from this switch
- * must send down too. */
+ * A switch that receives traffic on a channel down must forward the traffic down.  Switches choose one after the other,
+ * in the switch order.  A switch takes a path down if this path is shorter than a path up.  At equal length, it takes a
+ * path down if at least as many channels begin such a path.  In that case, all switches on shortest paths down from
+ * this switch must send down too. */
 #include "trees/internal/tree_survey.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "trees/descent.h"
 
-/* Fill `below`: the hops of each switch's shortest path to the root that only leads down. */
+/* Fill `below` with the hops of each switch's shortest path to the root that leads down only. */
 static void find_paths_down(const tree_survey *survey, int32_t root)
 {
     const ibn_network *net = survey->net;
@@ -33,7 +33,7 @@ static void find_paths_down(const tree_survey *survey, int32_t root)
     }
 }
 
-/* Return the hops of the shortest path of switch `u` that begins with a channel up; -1 if there is none. */
+/* Return the hops of the shortest path of switch u that begins with a channel up, or -1 if there is none. */
 static int32_t hops_upwards(const tree_survey *survey, int32_t u)
 {
     const ibn_network *net = survey->net;
@@ -47,7 +47,8 @@ static int32_t hops_upwards(const tree_survey *survey, int32_t u)
     return best;
 }
 
-/* Return whether switch `u` has at least as many channels on its shortest paths down as on paths up of equal length. */
+/* Return whether at least as many shortest paths of switch u begin with a channel down as with a channel up, counted by
+ * first channels. */
 static int has_more_down(const tree_survey *survey, int32_t u, int32_t hops)
 {
     const ibn_network *net = survey->net;
@@ -62,7 +63,7 @@ static int has_more_down(const tree_survey *survey, int32_t u, int32_t hops)
     return more >= 0;
 }
 
-/* Mark all switches after `u` on its shortest paths down: they must send down too. */
+/* Mark all switches on shortest paths down from switch u: they must send down too. */
 static void bind_below(const tree_survey *survey, int32_t u)
 {
     const ibn_network *net = survey->net;
@@ -75,7 +76,7 @@ static void bind_below(const tree_survey *survey, int32_t u)
     }
 }
 
-/* Fill the direction and the hops of every switch's path to the root. */
+/* Find the direction and the hops of every switch's path to the root. */
 void ibn_trees_survey(const tree_survey *survey, int32_t root)
 {
     find_paths_down(survey, root);
@@ -96,12 +97,13 @@ void ibn_trees_survey(const tree_survey *survey, int32_t root)
     }
 }
 
-/* Compute the hops of the shortest paths that lead up and then down in a switch order.  The paths lead from every
- * switch to each of several root switches.
+/* Compute the hops of shortest paths that lead up and then down in a switch order, from every switch to each of several
+ * root switches.
  *
- * position: int32 [S], position of each switch in the order.
+ * position: int32 [S], position of each switch in the switch order.
  * root: int32 [roots], the switches where the paths end.
- * hops: int32 [roots, S], output; -1: no path.
+ * hops: int32 [roots, S], output: hops of the paths; -1: no path.
+ *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_trees_updown_hops(const ibn_network *network, const int32_t *position, int32_t roots, const int32_t *root,
                           int32_t *hops)

@@ -1,11 +1,11 @@
-/* Rule of allowed turns: each path uses only allowed CDG edges (turns), with one next hop per switch.
+/* Rule of allowed turns: each path uses only allowed CDG edges (turns), with one next hop for each switch.
  *
- * The tree is grown from its root.  A switch may join the tree by a channel if the turn from this channel to the next
- * hop of the switch at the channel's end is allowed.  The switch with the cheapest path joins first (E. W. Dijkstra,
- * 1959).
+ * The tree is grown from its root.  A switch may join the tree by a channel if a turn is allowed: the turn from this
+ * channel to the next hop of the switch at the channel's end.  The switch with the cheapest path joins first (E. W.
+ * Dijkstra, 1959).
  *
- * A next hop that is cheap for one switch may leave another switch without any allowed channel.  In this case, the
- * path of that other switch in a spanning tree is fixed: all switches on it get the next hops of the spanning tree,
+ * A next hop that is cheap for one switch may leave another switch without any allowed channel.  In this case, the path
+ * of that other switch in a spanning tree is fixed.  All switches on this path get the next hops of the spanning tree,
  * and the rest of the tree is grown again.  All turns of the spanning tree must be allowed, so that every connected
  * pair of switches has a path. */
 #include <stdlib.h>
@@ -13,12 +13,12 @@
 
 #include "trees/internal/passes.h"
 
-/* Number of times that one tree is grown before all of its switches take the spanning tree. */
+/* Number of times that a tree is grown before all of its switches take the spanning tree. */
 #define MOST_GROWTHS 24
-/* Cost that is added to a next hop for each other LID of the destination port whose path uses the same next switch. */
+/* Cost that is added to a next hop for each other LID of the destination's end port whose path uses this next hop. */
 #define SIBLING_COST 0.1
 
-/* Return the cost of the path of a switch that begins with channel c. */
+/* Return the cost of the path of a switch if it begins with channel c. */
 static double cost_over(const job_t *job, const load_account *account, const uint8_t *next, int32_t target, int32_t c)
 {
     const ibn_network *net = job->net;
@@ -27,7 +27,7 @@ static double cost_over(const job_t *job, const load_account *account, const uin
     return account->weight[c] + ibn_trees_path_cost(job, account, next, net->dst[c], root) + siblings;
 }
 
-/* Offer all channels by which other switches may join the tree at switch v. */
+/* Offer all channels into switch v, by which other switches may join the tree. */
 static void offer_into(const job_t *job, load_account *account, const uint8_t *next, int32_t target, int32_t v)
 {
     const ibn_network *net = job->net;
@@ -39,7 +39,7 @@ static void offer_into(const job_t *job, load_account *account, const uint8_t *n
     }
 }
 
-/* Add the switch's own flow to the channels of its path. */
+/* Add the flow of switch u itself to the channels of its path. */
 static void add_own(const job_t *job, load_account *account, const uint8_t *next, int32_t target, int32_t u)
 {
     double flow = job->net->sources[u] * job->targets->share[target];
@@ -72,7 +72,7 @@ static void grow(const job_t *job, load_account *account, uint8_t *next, int32_t
         int32_t c = offer.of, u = net->src[c];
         if (next[u] != NO_CHANNEL)
             continue;
-        /* The path may have become more expensive since it was offered, because flow was added. */
+        /* The path may have become more expensive since the channel was offered, because flow was added to it. */
         double cost = cost_over(job, account, next, target, c);
         if (cost > offer.key && account->offers.size > 0 && cost > account->offers.entry[0].key) {
             ibn_core_heap_push(&account->offers, cost, c);
@@ -123,8 +123,8 @@ void ibn_trees_grow_turns(const job_t *job, load_account *account, int32_t targe
     }
 }
 
-/* Return whether switch u may change its next hop to channel c while all other next hops stay.  No forwarding loop
- * can arise, because the allowed turns have no cycle. */
+/* Return whether the rule allows switch u to take channel c as its next hop, while all other next hops stay.  No
+ * forwarding loop can arise, because the allowed turns have no cycle. */
 int ibn_trees_turns_allow_change(const job_t *job, const uint8_t *next, int32_t target, int32_t u, int32_t c)
 {
     const ibn_network *net = job->net;
@@ -140,7 +140,8 @@ int ibn_trees_turns_allow_change(const job_t *job, const uint8_t *next, int32_t 
     return 1;
 }
 
-/* Number the turns, and find the connected part of each switch by the spanning tree. */
+/* Number the turns, and find the root of each switch in the spanning tree.  Returns 1 if memory is exhausted, otherwise
+ * 0. */
 int ibn_trees_prepare_turns(job_t *job)
 {
     const ibn_network *net = job->net;

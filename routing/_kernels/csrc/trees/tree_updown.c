@@ -1,16 +1,17 @@
-/* Up/down rule: paths lead up and then down in a given order of the switches, with one next hop per switch.
+/* Up/down rule: paths lead up and then down in a given switch order, with one next hop for each switch.
  *
- * A switch that receives traffic on a down channel must forward it down.  Switches choose from the top of the order
- * on.  So each switch knows whether traffic comes down to it: all switches that could send it down are above, and
- * have chosen.  A switch to which no traffic comes down may go up even if it has a path down.
+ * A switch that receives traffic on a channel down must forward the traffic down.  Switches choose in the switch order.
+ * All switches that could send traffic down to a switch have lower positions, and so have chosen before.  Therefore
+ * each switch knows whether traffic comes down to it.
  *
- * With a single top, every other switch has a channel up, so every connected pair of switches has a path. */
+ * A switch to which no traffic comes down may send up even if it has a path down.  If there is a single top, every
+ * other switch has a channel up, so every connected pair of switches has a path. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "trees/internal/load_account.h"
 
-/* Compute the cost of the cheapest path that only leads down, for every switch; INFINITY if there is none. */
+/* Compute for every switch the cost of the cheapest path that leads down only, or INFINITY if there is none. */
 static void survey_down(const job_t *job, load_account *account, const int32_t *sequence, const int32_t *position,
                         int32_t root)
 {
@@ -31,7 +32,7 @@ static void survey_down(const job_t *job, load_account *account, const int32_t *
     }
 }
 
-/* Choose the missing next hops on the path down from switch `u`.  Every switch on this path must send down. */
+/* Choose the missing next hops on the path down from switch u.  Every switch on this path must send down. */
 static void go_down(const job_t *job, load_account *account, uint8_t *next, const int32_t *position, int32_t u,
                     int32_t target)
 {
@@ -53,7 +54,7 @@ static void go_down(const job_t *job, load_account *account, uint8_t *next, cons
     }
 }
 
-/* Return the best channel up from switch `u` to a switch that has a path. */
+/* Return the best channel up from switch u to a switch that has a path to the root. */
 static candidate_t choose_up(const job_t *job, const load_account *account, const uint8_t *next,
                              const int32_t *position, int32_t u, int32_t target)
 {
@@ -100,7 +101,8 @@ void ibn_trees_grow_updown(const job_t *job, load_account *account, int32_t targ
     }
 }
 
-/* Fill `sequence`: for each layer, the switches in the order of their positions. */
+/* Fill `sequence` with the switches in the order of their positions, for each layer.  Returns 1 if memory is exhausted,
+ * otherwise 0. */
 int ibn_trees_prepare_updown(job_t *job)
 {
     int64_t switches = job->net->switches, layers = 0;

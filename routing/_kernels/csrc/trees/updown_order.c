@@ -1,9 +1,10 @@
 /* Order the switches such that no dependency in use leads down and then up: see updown_order.h.
  *
  * The order is built from its end.  A switch can be last if no dependency in use leads through it.  A switch can be
- * last but one if no dependency in use leads through it between two switches that come earlier, and so on.  Removing a
- * switch only removes dependencies, so a switch that can be last stays possible.  That is why any order of removal
- * finds a valid order if one exists. */
+ * last but one if no dependency in use leads through it between two switches that come earlier, and so on.
+ *
+ * Removing a switch only removes dependencies.  So a switch that can be last stays possible, and any sequence of
+ * removals finds a valid order if one exists. */
 #include "trees/updown_order.h"
 
 #include <stdlib.h>
@@ -14,14 +15,14 @@ enum { WAITING, QUEUED, GONE };
 typedef struct {
     const int32_t *first, *src, *dst, *into, *into_first, *slot;
     const uint16_t *dependencies;
-    /* [S] number of dependencies in use through each switch, between two neighbours that are not removed */
+    /* [S] number of dependencies in use that lead through each switch, between two neighbours that are not removed */
     int32_t *through;
-    int32_t *queue; /* [S] switches in the order in which they are removed */
-    uint8_t *state; /* [S] WAITING (not removed), QUEUED (to be removed) or GONE (removed) */
+    int32_t *queue; /* [S] switches in the sequence of their removal, last switch of the order first */
+    uint8_t *state; /* [S] WAITING (not removed), QUEUED (to be removed next) or GONE (removed) */
     int32_t tail;   /* number of switches in `queue` */
 } job_t;
 
-/* Return the number of dependencies in use of channel c on channels that lead to switches not yet removed. */
+/* Return the number of dependencies in use of channel c on channels that lead to switches which are not removed yet. */
 static int32_t turns_from(const job_t *job, int32_t c)
 {
     const int32_t s = job->dst[c];
@@ -32,7 +33,7 @@ static int32_t turns_from(const job_t *job, int32_t c)
     return count;
 }
 
-/* Queue switch s for removal if no dependency in use leads through it. */
+/* Queue switch s for removal if no dependency in use leads through it any more. */
 static void free_if_idle(job_t *job, int32_t s)
 {
     if (job->through[s] == 0 && job->state[s] == WAITING) {
@@ -41,7 +42,8 @@ static void free_if_idle(job_t *job, int32_t s)
     }
 }
 
-/* Remove switch s.  The dependencies through its neighbours that come from s or lead to s do not count any more. */
+/* Remove switch s.  The dependencies that lead from s or to s through a neighbour no longer count for this
+ * neighbour. */
 static void take_out(job_t *job, int32_t s)
 {
     for (int32_t c = job->first[s]; c < job->first[s + 1]; c++)

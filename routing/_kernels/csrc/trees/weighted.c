@@ -1,5 +1,5 @@
-/* Compute paths of least weight, one destination after the other.  The weight of a channel is (initial weight + flow
- * towards earlier destinations) * inverse capacity. */
+/* Compute paths of least weight, one destination after the other.  The weight of a channel is (initial weight + flow to
+ * the destinations routed so far) * inverse capacity. */
 #include "trees/weighted.h"
 
 #include <math.h>
@@ -12,16 +12,19 @@
 
 typedef struct {
     const ibn_network *net;
-    /* weight: [C], weight of each channel; cost: [S], weight of each switch's path to the root; through: [S], flow
-     * through each switch */
+    /* weight: [C], weight of each channel
+     * cost: [S], weight of each switch's path to the root
+     * through: [S], flow through each switch */
     double *weight, *cost, *through;
-    ibn_heap heap; /* [C + S] switches by cost; it may contain a switch several times */
-    /* settled: [S], switches whose path is final, the nearest first; count: number of these switches */
+    /* [C + S] heap of switches, ordered by the weight of their paths; a switch may be in the heap several times */
+    ibn_heap heap;
+    /* settled: [S], switches whose path is final, in the order of the weight of their paths; count: number of these
+     * switches */
     int32_t *settled, count;
 } job_t;
 
-/* Run Dijkstra's algorithm backwards from the root.  Among paths of equal weight, the one that was found first is
- * kept. */
+/* Find the paths of least weight to the root (Dijkstra's algorithm, backwards from the root).  Of several paths with
+ * equal weight, the path that was found first is kept. */
 static void grow(job_t *job, int32_t root, uint8_t *next)
 {
     const ibn_network *net = job->net;
@@ -48,7 +51,7 @@ static void grow(job_t *job, int32_t root, uint8_t *next)
     }
 }
 
-/* Add the flow of a tree to the loads and to the weights.  The farthest switches come first. */
+/* Add the flow of a tree to the loads and to the weights of its channels.  The farthest switches are visited first. */
 static void add_flow(job_t *job, const uint8_t *next, double share, double *load)
 {
     const ibn_network *net = job->net;
@@ -66,8 +69,10 @@ static void add_flow(job_t *job, const uint8_t *next, double share, double *load
  *
  * next: uint8 [D, S], output: by destination and switch, the index of the next channel among the switch's channels
  * (255: none).
- * load: double [C], output: flow on each channel.  Weights are positive, so a switch gets its final path before all
- * switches whose path leads through it. */
+ * load: double [C], output: flow on each channel.
+ *
+ * Weights are positive, so a switch gets its final path before all switches whose path leads through it.  Returns 0, or
+ * 1 if memory is exhausted. */
 int ibn_trees_weighted(const ibn_network *network, const ibn_targets *targets, double first_weight, uint8_t *next,
                        double *load)
 {

@@ -1,5 +1,4 @@
-/* State of the computation of tree tables in closed form, shared by its phases.  A TOP is a switch without a channel
- * up. */
+/* State of the computation of tables in closed form, shared by its phases.  A TOP is a switch without a channel up. */
 #ifndef IBNUE_CLOSED_FORM_STATE_H
 #define IBNUE_CLOSED_FORM_STATE_H
 
@@ -14,47 +13,54 @@ typedef struct {
     const ibn_tree_lids *lids;
     int32_t threads;
     uint8_t *lft; /* [S, L] out-port of each switch towards each LID */
-    /* [4] counters: entries that the search chose; entries that were filled in; entries among the filled ones that are
-     * at leaves and lead to LIDs at leaves; LIDs without a top switch */
+    /* [4] number of entries that the search has chosen; number of entries that were filled at the end; number of filled
+     * entries that are at leaves and lead to LIDs at leaves; number of LIDs without a top switch */
     int64_t *counts;
     int32_t tops;        /* T, number of top switches */
-    int32_t *top_number; /* [S] number of each switch among the top switches, -1 for other switches */
-    int32_t *top_switch; /* [T] row of each top switch */
-    int32_t *top_rank;   /* [T] rank of each top switch: its number among the top switches above one lower switch */
+    int32_t *top_number; /* [S] number of each switch among the top switches, -1: not a top switch */
+    int32_t *top_switch; /* [T] the top switches */
+    /* [T] rank of each top switch: its number among all top switches above one given lower switch (see the function
+     * rank in closed_form.c) */
+    int32_t *top_rank;
     /* [S, T] by switch and top switch: first channel of the bundle by which the switch sends up to the top switch, as
-     * offset among the switch's channels; CF_NONE: there is none */
+     * an index among the switch's channels; CF_NONE: there is no path up */
     uint8_t *to_top;
     /* [S, S] by switch and lower switch: first channel of the bundle by which the switch sends down to the lower
-     * switch, as offset among the switch's channels; CF_SEVERAL: several bundles do; CF_NONE: none does */
+     * switch, as an index among the switch's channels; CF_SEVERAL: several bundles lead there; CF_NONE: none does */
     uint8_t *down;
-    /* [C] whether a channel up belongs to a bundle that is about as fast as the fastest bundle of its switch */
+    /* [C] 1: the channel leads up, and its bundle is about as fast as the fastest bundle of its switch; else 0 */
     uint8_t *fast;
-    uint8_t *slot;     /* [S, 256] offset of the channel at each port among the switch's channels */
-    int32_t *by_level; /* [S] switches by level, the highest level first */
-    /* [levels, K] by level and LID: channel up from this level, -1: none.  The channels of a LID form a chain from the
-     * leaf switch of the LID to a top switch.  The paths to the LID use the chain in reverse. */
+    uint8_t *slot;     /* [S, 256] by switch and port: index of the port's channel among the switch's channels */
+    int32_t *by_level; /* [S] switches sorted by level, the highest level first */
+    /* [levels, K] by level and LID: channel up from a switch of this level, -1: none.  The channels of a LID form a
+     * chain from its leaf switch to a top switch.  Paths to the LID use the chain in reverse */
     int32_t *chain;
-    /* [K] by LID: the top switch over which its paths lead; T: none, so each source switch chooses a path separately */
+    /* [K] by LID: number of the top switch over which paths to the LID lead; T: none, so that each source switch
+     * chooses a path separately */
     int32_t *top_of;
     double *load; /* [C] flow on each channel */
 } cf_state;
 
-/* Return the inverse capacity of a cable, in the slower of its two directions. */
+/* Return the inverse capacity of a link, in the slower of its two directions. */
 static inline double ibn_trees_closed_form_inverse_capacity(const ibn_tree *tree, int32_t c)
 {
     const double there = tree->inverse_capacity[c], back = tree->inverse_capacity[tree->reverse[c]];
     return there > back ? there : back;
 }
 
-/* Assign to every LID a top switch, and a chain of channels that leads up to it from the switch that delivers the
- * LID. */
+/* Assign a top switch to every LID, with a chain of channels that leads from the LID's switch up to the top switch.
+ * Returns CF_OK or CF_NO_MEMORY. */
 int ibn_trees_closed_form_assign(cf_state *x);
-/* Choose the least loaded path for every entry that the closed form leaves open. may_miss: [G], output: whether some
- * entry towards a LID with flow of the group has no path that leads up and then down. */
+/* Choose the least loaded path for every entry that the closed form leaves open.
+ *
+ * passes: number of passes after the first one, in which the entries choose again.
+ * may_miss: [G], output: whether some entry towards a LID with flow of the group has no path that leads up and then
+ * down.  Returns CF_OK or CF_NO_MEMORY. */
 int ibn_trees_closed_form_search(cf_state *x, int32_t passes, uint8_t *may_miss);
-/* Copy the entries of all switches towards the first n LIDs of a group to `port`, uint8 [S, n]. */
+/* Copy the entries of all switches towards the first n LIDs of group g to `port`, uint8 [S, n]. */
 void ibn_trees_closed_form_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port);
-/* Fill missing entries by longer legal paths. may_miss: [G], whether entries towards a group can be missing. */
+/* Fill missing entries with longer paths that are still legal. may_miss: [G], whether entries towards a group may be
+ * missing.  Returns CF_OK or CF_NO_MEMORY. */
 int ibn_trees_closed_form_fill(cf_state *x, const uint8_t *may_miss);
 
 #endif

@@ -1,5 +1,5 @@
-/* State of the descent (descent.c): loads of the channels, and allowed channels towards each root.  A root is a
- * switch that delivers destinations. */
+/* State of the descent (descent.c): loads of the channels, and allowed channels towards each root.  A root is a switch
+ * that delivers destinations. */
 #ifndef IBNUE_DESCENT_STATE_H
 #define IBNUE_DESCENT_STATE_H
 
@@ -10,70 +10,73 @@
 
 #define NO_CHANNEL 255
 
-/* Data of a channel that every comparison of two channels reads.  The struct is small, because most of the time goes
- * into these reads. */
+/* The data of a channel that is read whenever two channels are compared.  The struct is small, because most of the time
+ * goes into these reads. */
 typedef struct {
-    /* weight of all flows on the channel (by which pairs of flows are counted), times the channel's inverse capacity */
+    /* weight of all flows on the channel (which is used to count pairs of flows), times the inverse capacity of the
+     * channel */
     double meet;
     int32_t to;    /* switch where the channel ends */
-    int32_t place; /* index of the channel among the channels into that switch */
+    int32_t place; /* index of the channel among the channels into the switch `to` */
 } descent_channel;
 
-/* Data of a channel that is read only to compare its utilisation with the ceiling. */
+/* The data of a channel that is read only to compare its utilisation with its ceiling. */
 typedef struct {
     double load;    /* flow on the channel */
-    double inverse; /* inverse capacity */
-    double ceiling; /* utilisation up to which the channel costs nothing */
+    double inverse; /* inverse capacity of the channel */
+    double ceiling; /* utilisation up to which the channel has no extra cost */
 } descent_load;
 
-/* A switch's path to the current destination. */
+/* The path of a switch to the present destination. */
 typedef struct {
-    double cost;     /* cost of the path, per unit of weight */
+    double cost;     /* cost of the path for each unit of weight */
     int32_t channel; /* first channel of the path; -1: the switch is the root, or has no path */
-    int32_t row;     /* index in the array `turn` of the turns into this channel */
+    int32_t row;     /* index in the array `turn` of the turns into `channel` */
 } descent_path;
 
-/* Allowed channels of every switch towards one root. */
+/* The allowed channels of every switch towards one root. */
 typedef struct {
-    int32_t count;  /* number of switches with a path, without the root */
-    int32_t *order; /* [count] the switches with a path, the nearest first */
-    int32_t *group; /* [count] index after the last switch at the same distance from the root */
-    /* [count + 1] for each switch, by its index in `order`: index in `allowed` of its first allowed channel */
+    int32_t count;  /* number of switches with a path to the root, not counting the root */
+    int32_t *order; /* [count] the switches with a path, sorted by hops to the root */
+    /* [count] for each switch in `order`: index after the last switch at equal distance from the root */
+    int32_t *group;
+    /* [count + 1] for each switch in `order`: index in `allowed` of its first allowed channel */
     int32_t *first;
-    uint8_t *allowed; /* index of each allowed channel among all channels of its switch */
+    /* allowed channels of all switches in `order`, each as an index among the channels of its switch */
+    uint8_t *allowed;
 } descent_paths;
 
 typedef struct {
     const ibn_network *net;
     const ibn_targets *targets;
     const ibn_descent_options *options;
-    descent_channel *channel; /* [C] data of each channel that every comparison reads */
+    descent_channel *channel; /* [C] the data of each channel that is read whenever two channels are compared */
     descent_load *load;       /* [C] load and ceiling of each channel */
-    /* [turns] for each turn (two channels in a row): weight of the flows on both channels, times the inverse
-     * capacity of the first channel.
+    /* [turns] for each turn (two channels in a row): weight of the flows on both channels, times the inverse capacity
+     * of the first channel.
      *
-     * The array is sorted by the switch between the two channels, then by the second channel, then by `place` of the
-     * first channel.  So the turns into one channel are neighbours in memory, which is good because they are used
-     * together.  Row 0 stands for "no turn", and stays 0. */
+     * The array is sorted by the switch between both channels.  Second and third sort keys are the second channel and
+     * `place` of the first channel.  So the turns into one channel are neighbours in memory, because they are used
+     * together.  Element 0 stands for "no turn", and stays 0. */
     double *turn;
-    int32_t *turn_first;    /* [S] index in `turn` of the first turn at each switch */
-    descent_path *path;     /* [S] path of each switch to the current destination */
-    uint8_t *next;          /* [D, S] index of the chosen next channel among the switch's channels */
-    descent_paths *paths;   /* [roots] paths and allowed channels towards each root */
-    int32_t *root_row;      /* [S] index of each root in `paths`; -1: the switch delivers no destination with flow */
-    int32_t *lmc_group_of;  /* [D] LMC group (all LIDs of one port) of each destination */
-    int32_t *sequence;      /* [S] switches, sorted by position */
-    int32_t *shuffled;      /* [S] scratch: indices of the switches at one distance, in random order */
-    double *through;        /* [S] scratch: flow of the current destination through each switch */
-    double *meeting;        /* [S] scratch: weight of this flow, by which pairs of flows are counted */
-    int is_first;           /* whether the current sweep is the first one, in which slots are preferred */
-    int32_t digit;          /* index of the current destination in the order of the first sweep */
-    uint8_t *before;        /* [S] scratch: copy of a tree that was removed */
-    double discount, price; /* discount and price of the current sweep, see ibn_descent_options */
+    int32_t *turn_first; /* [S] index in `turn` of the first turn at each switch */
+    descent_path *path;  /* [S] path of each switch to the present destination */
+    uint8_t *next; /* [D, S] by destination and switch: index of the chosen next channel among the switch's channels */
+    descent_paths *paths;  /* [roots] allowed channels of all switches towards each root */
+    int32_t *root_row;     /* [S] index in `paths` of each root; -1: the switch delivers no destination with flow */
+    int32_t *lmc_group_of; /* [D] number of each destination's LMC group (all LIDs of one end port) */
+    int32_t *sequence;     /* [S] switches, sorted by `position` of the options */
+    int32_t *shuffled;     /* [S] scratch: indices of the switches at one distance from the root, in random order */
+    double *through;       /* [S] scratch: flow to the present destination through each switch */
+    double *meeting;       /* [S] scratch: weight of the flow in `through`, which is used to count pairs of flows */
+    int is_first;    /* whether this is the first sweep, in which each switch prefers the slot of the destination */
+    int32_t digit;   /* index of the present destination in the order of the first sweep */
+    uint8_t *before; /* [S] scratch: copy of a destination's tree that has been removed */
+    double discount, price; /* values of the present sweep, as in ibn_descent_options */
     uint64_t random;        /* state of the random generator */
 } descent_t;
 
-/* Return the index in `turn` of the turns into channel number `number` of switch `v`. */
+/* Return the index in the array `turn` of the turns whose second channel is channel number `number` of switch v. */
 static inline int32_t ibn_trees_descent_row(const descent_t *descent, int32_t v, int32_t number)
 {
     const ibn_network *net = descent->net;

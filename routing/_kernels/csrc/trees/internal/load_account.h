@@ -1,4 +1,4 @@
-/* State of the balancing kernel, shared by its source files: the job, and a load account with its scratch memory. */
+/* State of the balancing kernel, shared by its source files: the job, and a load account with scratch memory. */
 #ifndef IBNUE_LOAD_ACCOUNT_H
 #define IBNUE_LOAD_ACCOUNT_H
 
@@ -10,58 +10,67 @@
 
 #define NO_CHANNEL 255
 
-/* Number of hops whose costs are added up each time the cost of a path is needed.  For hops after these, the cost that
- * was stored last is used.  On a three-level tree, three hops reach the end of every path; measurements showed that
- * outdated costs do harm there.  On longer paths, outdated costs did no harm, and following the whole paths would take
- * half of the time. */
+/* Number of hops of a path whose present costs are added up whenever the cost of the path is needed.  For the rest of
+ * the path, the cost is used that was stored last.
+ *
+ * On a three-level tree, three hops reach the end of every path.  Measurements showed that outdated costs do harm
+ * there.  On longer paths they did no harm, and following the whole paths would take half of the time. */
 #define WALKED 3
 
 typedef struct {
     const ibn_network *net;
     const ibn_targets *targets;
     const ibn_balance_options *options;
-    uint8_t *next;      /* [D, S] index of the chosen next channel among the switch's channels */
-    uint16_t *distance; /* [roots, S] hops from each switch to each root; used by the rule of shortest paths only */
-    /* [roots, S] switches, the nearest to the root first; -1 after the last switch that is connected */
+    uint8_t *next; /* [D, S] by destination and switch: index of the chosen next channel among the switch's channels */
+    uint16_t *distance; /* [roots, S] hops from each switch to each root; used only by the rule of shortest paths */
+    /* [roots, S] switches, sorted by hops to each root; -1 after the last switch from which the root can be reached */
     int32_t *by_distance;
-    int32_t *root_row;   /* [S] row of a root in `distance` and `by_distance`, -1: not a root */
-    int32_t *sequence;   /* [layers, S] switches, sorted by position; used by the up/down rule only */
-    int32_t *turn_first; /* [C + 1] number of each channel's first CDG edge; used by the rule of allowed turns only */
-    /* [S] root of the spanning tree to which each switch belongs; used by the rule of allowed turns only */
+    int32_t *root_row; /* [S] row of `distance` and `by_distance` for each root, -1: not a root */
+    /* [layers, S] switches, sorted by position in each switch order; used only by the up/down rule */
+    int32_t *sequence;
+    /* [C + 1] number of the first CDG edge of each channel; used only by the rule of allowed turns */
+    int32_t *turn_first;
+    /* [S] root of the spanning tree to which each switch belongs; used only by the rule of allowed turns */
     int32_t *part;
-    int32_t *lmc_group_of; /* [D] LMC group (all LIDs of one port) of each destination */
-    int32_t *order;        /* [F] LMC groups (all LIDs of one port each) in the order of this pass */
-    /* block: index in `order` at which the current block begins; squarings: see `weight` in load_account */
+    int32_t *lmc_group_of; /* [D] number of each destination's LMC group (all LIDs of one end port) */
+    int32_t *order;        /* [F] LMC groups in the order of the present pass */
+    /* block: index in `order` at which the present block begins
+     * squarings: number of squarings in the cost of a channel, see `weight` of load_account */
     int32_t pass, block, squarings;
-    int has_transit; /* whether the fabric has switches without end ports */
-    /* later passes recompute only trees that use a channel whose utilisation, relative to the peak, is at least this
-     * value */
+    int has_transit; /* whether the fabric has transit switches, which have no end ports */
+    /* lowest utilisation, as a part of the peak utilisation, of channels that count as close to the peak; later passes
+     * recompute only trees that use such a channel */
     double near_peak;
 } job_t;
 
 typedef struct {
-    double *load;        /* [C] flow on each channel */
-    double *weight;      /* [C] cost of each channel: (utilisation / highest utilisation)^(2^squarings) + hop cost */
-    double inverse_peak; /* 1 / highest utilisation, as computed at the last merge */
-    double potential;    /* change of the sum of all channel weights since the last merge */
-    double *cost; /* [S] cost of each switch's path, as of the time when it was chosen or flow was last added to it */
-    double *estimate; /* [S] estimated cost of the cheapest path of a switch that has no next hop yet */
-    uint8_t *carries; /* [S] whether flow to the current destination leaves the switch */
-    double *through;  /* [S] flow to a destination through each switch */
+    double *load;   /* [C] flow on each channel */
+    double *weight; /* [C] cost of each channel: (utilisation / highest utilisation)^(2^squarings) + cost of a hop */
+    double inverse_peak; /* 1 / highest utilisation at the last merge of the two accounts */
+    double potential;    /* change of the sum of all channel costs since the last merge of the two accounts */
+    /* [S] cost of each switch's path, as of the time when the path was chosen or flow was last added to it */
+    double *cost;
+    double *estimate; /* [S] estimated cost of the cheapest path, for switches that have no next hop yet */
+    uint8_t *carries; /* [S] whether any flow to the present destination leaves each switch */
+    double *through;  /* [S] flow to one destination through each switch */
     uint8_t *before;  /* [S] copy of a destination's tree, made before the tree was removed */
-    /* [S] scratch arrays. queue: switches to be visited; children: number of children in a tree; level: switches at
-     * one distance */
+    /* [S] scratch arrays.
+     *
+     * queue: switches to be visited.
+     * children: number of each switch's children in a tree.
+     * level: switches at one distance from the root. */
     int32_t *queue, *children, *level;
-    ibn_heap offers; /* [C] channels by which switches may join a tree, by the cost of their paths; used by the rule of
-                      * allowed turns only */
-    /* [S] channel that each switch must take, or -1: it may choose; used by the rule of allowed turns only */
+    /* [C] channels by which switches may join a tree, as a heap ordered by the cost of their paths; used only by the
+     * rule of allowed turns */
+    ibn_heap offers;
+    /* [S] channel that each switch has to take, -1: the switch may choose; used only by the rule of allowed turns */
     int32_t *fixed;
-    int32_t *down;   /* [S] next channel of each switch along the spanning tree towards the current root, or -1 */
+    int32_t *down;   /* [S] next channel of each switch along the spanning tree to the present root, or -1 */
     uint64_t random; /* state of the random generator */
 } load_account;
 
-/* Return the weight of a channel with a given load.  It is little more than the hop cost unless the utilisation is
- * close to the peak. */
+/* Return the cost of channel c if it has a given load.  The cost is close to the cost of a hop unless the utilisation
+ * is close to the peak. */
 static inline double ibn_trees_channel_weight(const job_t *job, const load_account *account, int32_t channel,
                                               double load)
 {
@@ -80,7 +89,8 @@ static inline double ibn_trees_peak_utilisation(const ibn_network *net, const do
     return peak;
 }
 
-/* Add flow to a channel, and update its weight and the account's sum of weights (`potential`). */
+/* Add flow to channel c, and update the cost of the channel and the account's change of the sum of costs
+ * (`potential`). */
 static inline void ibn_trees_account_add(const job_t *job, load_account *account, int32_t channel, double flow)
 {
     account->load[channel] += flow;
@@ -89,14 +99,14 @@ static inline void ibn_trees_account_add(const job_t *job, load_account *account
     account->weight[channel] = weight;
 }
 
-/* Return the channel by which a switch sends in a tree. */
+/* Return the channel by which switch u sends in a tree. */
 static inline int32_t ibn_trees_next_channel(const job_t *job, const uint8_t *next, int32_t u)
 {
     return job->net->first[u] + next[u];
 }
 
 /* Return the cost of the present path of switch `from`.  For bisection traffic, channels that the destination's tree
- * uses already cost nothing. */
+ * uses already have no cost. */
 static inline double ibn_trees_path_cost(const job_t *job, const load_account *account, const uint8_t *next,
                                          int32_t from, int32_t root)
 {
@@ -112,7 +122,7 @@ static inline double ibn_trees_path_cost(const job_t *job, const load_account *a
     return cost;
 }
 
-/* Add flow to the channels of the path of switch `from`, and store the new costs of the paths of all switches on it. */
+/* Add flow to the channels of the path of switch `from`, and store the new path costs of all switches on the path. */
 static inline void ibn_trees_account_add_path(const job_t *job, load_account *account, const uint8_t *next,
                                               int32_t from, int32_t target, double flow)
 {
@@ -130,7 +140,7 @@ static inline void ibn_trees_account_add_path(const job_t *job, load_account *ac
     }
 }
 
-/* Count the other LIDs of the destination's port whose next hop at switch `u` is the switch where channel `c` ends. */
+/* Count the other LIDs of the destination's end port whose next hop at switch u is the switch where channel c ends. */
 static inline int32_t ibn_trees_lmc_siblings(const job_t *job, int32_t target, int32_t u, int32_t c)
 {
     const ibn_network *net = job->net;
@@ -143,14 +153,14 @@ static inline int32_t ibn_trees_lmc_siblings(const job_t *job, int32_t target, i
     return taken;
 }
 
-/* A candidate for a next hop.  A candidate is better if fewer other LIDs of the port use it (`taken`); among equals,
- * the candidate with the cheaper path is better. */
+/* A possible next hop of a switch.  It is better the fewer other LIDs of the end port have this next hop (`taken`).  Of
+ * two next hops with an equal number, the one with the cheaper path is better. */
 typedef struct {
     int32_t channel, taken;
     double cost;
 } candidate_t;
 
-/* Set the next hop of a switch, and store the cost of the path. */
+/* Set the next hop of switch u to channel c, and store the cost of its path. */
 static inline void ibn_trees_set_next_hop(const job_t *job, load_account *account, uint8_t *next, int32_t u,
                                           candidate_t choice)
 {
@@ -158,21 +168,21 @@ static inline void ibn_trees_set_next_hop(const job_t *job, load_account *accoun
     account->cost[u] = choice.cost;
 }
 
-/* Replace the best candidate for a next hop by another candidate if that one is better. */
+/* Replace the best next hop so far by another one, if that one is better. */
 static inline void ibn_trees_candidate_consider(candidate_t *best, int32_t channel, int32_t taken, double cost)
 {
     if (best->channel < 0 || taken < best->taken || (taken == best->taken && cost < best->cost))
         *best = (candidate_t){.channel = channel, .taken = taken, .cost = cost};
 }
 
-/* Return a candidate that is worse than any other, as a start value for comparisons. */
+/* Return a next hop that is worse than any other, as the start value of a comparison. */
 static inline candidate_t ibn_trees_candidate_none(void)
 {
     return (candidate_t){.channel = -1, .taken = 0, .cost = INFINITY};
 }
 
-/* Return the lowest rank among the channels of a switch that lead one hop nearer to the root.  The rule of shortest
- * paths allows only channels of this rank.  INT32_MAX: it allows all of them. */
+/* Return the lowest rank of the channels of switch u that lead one hop nearer to the root.  The rule of shortest paths
+ * allows only channels of this rank.  The result INT32_MAX means that ranks do not apply at this switch. */
 static inline int32_t ibn_trees_least_rank(const job_t *job, const uint16_t *distance, int32_t u)
 {
     const ibn_network *net = job->net;
@@ -186,15 +196,16 @@ static inline int32_t ibn_trees_least_rank(const job_t *job, const uint16_t *dis
     return least;
 }
 
-/* Return whether the rule of shortest paths allows a channel.  `least` is the result of ibn_trees_least_rank for its
- * switch. */
+/* Return whether the rule of shortest paths allows channel c.  `least` is the result of ibn_trees_least_rank for the
+ * channel's first switch. */
 static inline int ibn_trees_is_allowed(const job_t *job, const uint16_t *distance, int32_t c, int32_t least)
 {
     const ibn_network *net = job->net;
     return distance[net->dst[c]] + 1 == distance[net->src[c]] && (least == INT32_MAX || job->options->rank[c] == least);
 }
 
-/* Return whether a path may continue from channel c to the channel with the given index at the next switch. */
+/* Return whether a path may continue from channel c to the channel with a given index among the channels of the next
+ * switch. */
 static inline int ibn_trees_turn_is_allowed(const job_t *job, int32_t c, uint8_t index)
 {
     return job->options->allowed[job->turn_first[c] + index];

@@ -1,10 +1,11 @@
-/* Passes over the trees of all destinations, as the balancing kernel and Nue make them.
+/* Passes over the trees of all destinations, for the balancing kernel and for Nue.
  *
- * A pass computes or recomputes the tree of every destination, in blocks of LMC groups.  The LMC groups are divided
- * between two load accounts, which are merged after every block.  There are two accounts at any thread count: threads
- * only decide whether both are processed at the same time.  So the result does not depend on the number of threads.
+ * A pass computes or recomputes the tree of every destination, in blocks of LMC groups.  The LMC groups of a block are
+ * divided between two load accounts, which are merged after every block.  There are two accounts at any number of
+ * threads.  Threads only decide whether both are handled at one time.  So the result does not depend on the number of
+ * threads.
  *
- * The kernel provides functions that compute a tree, and that update its other counts when a tree is removed or
+ * The kernel provides the functions that compute a tree, and that update its own counts when a tree is removed or
  * restored. */
 #ifndef IBNUE_PASSES_H
 #define IBNUE_PASSES_H
@@ -14,52 +15,52 @@
 
 #define ACCOUNTS 2
 
-/* Functions that a kernel (balance.c or Nue) provides for the passes. `which` is the number of a load account, `target`
- * the number of a destination. */
+/* Functions that a kernel (balance.c or Nue) provides for the passes.  The argument `which` is the number of a load
+ * account, and `target` is the number of a destination. */
 typedef struct {
-    /* Compute the tree of a destination, and add its flow to the account. */
+    /* Compute the tree of a destination, and add the tree's flow to a load account. */
     void (*grow)(void *kernel, int32_t which, int32_t target);
-    /* Update the other counts of the kernel.  The function `removed` is called before a tree is recomputed, `restored`
-     * after it was restored.  NULL: nothing has to be done. */
+    /* Update the kernel's own counts.  The function `removed` is called before a tree is recomputed, and `restored`
+     * after a tree was restored.  NULL: the kernel has no such counts. */
     void (*removed)(void *kernel, int32_t which, int32_t target);
     void (*restored)(void *kernel, int32_t which, int32_t target);
-    /* Move the next hop of switch `u` towards a destination to another channel, if that lowers the sum of all channel
-     * weights.  Returns whether it was moved.  Uses account 0. */
+    /* Give switch u another next hop towards a destination, if this lowers the sum of all channel costs in account 0.
+     * Returns whether the next hop was changed. */
     int (*move)(void *kernel, int32_t target, int32_t u);
-    /* Prepare one round of the local search; NULL: nothing to do */
+    /* Prepare a round of the local search; NULL: there is nothing to prepare. */
     void (*begin_round)(void *kernel);
 } pass_steps;
 
 typedef struct {
     job_t *job;
-    void *kernel;            /* argument that is passed first to the functions in `steps` */
+    void *kernel;            /* first argument of all functions in `steps` */
     const pass_steps *steps; /* the functions that the kernel (balance.c or Nue) provides */
-    ibn_team *team;          /* at most one thread for each account */
+    ibn_team *team;          /* team of at most two threads, one for each account */
     load_account *account[ACCOUNTS];
-    /* queue: [F] LMC groups of each account, in the order of this pass; count: their number */
+    /* queue: [F] LMC groups of each account, in the order of the present pass; count: number of these LMC groups */
     int32_t *queue[ACCOUNTS], count[ACCOUNTS];
-    /* [D] number of switches on an escape tree: a tree with more of them is worse at any load.
-     * NULL: the kernel has no escape trees */
+    /* [D] number of switches that use the escape tree towards each destination.  Of two trees, the one with fewer such
+     * switches is better at any load.  NULL: the kernel has no escape trees */
     int32_t *escaped;
-    /* schedule: [scheduled] number of times that the utilisation is squared in each pass; its last element is used for
-     * all later passes */
+    /* schedule: [scheduled] number of times that the utilisation is squared to get the cost of a channel, for each
+     * pass.  The last element is used for all later passes */
     const int32_t *schedule;
     int32_t scheduled;
-    /* number of passes, including the first, that recompute every tree; later passes recompute only trees that use a
-     * channel close to the peak */
+    /* number of passes, including the first pass, that recompute every tree; later passes recompute only trees that use
+     * a channel close to the peak utilisation */
     int32_t full_passes;
-    int searches; /* whether the local search follows each pass but the first */
+    int searches; /* whether the local search is made after each pass except the first pass */
 } passes_t;
 
-/* ibn_trees_account_prepare allocates the arrays of a load account that every kernel needs, and returns 1 if memory is
- * exhausted. ibn_account_dispose frees all arrays of the account. */
+/* ibn_trees_account_prepare allocates the arrays that a load account has in every kernel, and returns 1 if memory is
+ * exhausted. ibn_account_dispose frees all arrays of an account. */
 int ibn_trees_account_prepare(const ibn_network *net, load_account *account);
 void ibn_trees_account_release(load_account *account);
 void ibn_trees_account_move_tree(const job_t *job, load_account *account, const uint8_t *next, int32_t target,
                                  double sign);
 
-/* Allocate the queues.  Fill the order of LMC groups, and the LMC group of each destination.  Returns 1 if memory is
- * exhausted. */
+/* Allocate the queues.  Fill the order of the LMC groups, and the LMC group of each destination.  Returns 1 if memory
+ * is exhausted, otherwise 0. */
 int ibn_trees_passes_prepare(passes_t *passes);
 void ibn_trees_passes_release(passes_t *passes);
 void ibn_trees_passes_shuffle(passes_t *passes);
