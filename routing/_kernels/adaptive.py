@@ -20,7 +20,7 @@ FLOW_FIELDS = ("messages", "sent_packets", "sent_bytes", "packets", "bytes", "la
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveArrays:
-    """Options of adaptive routing for the kernel: choice of virtual channels and handling of deadlock.
+    """Options of adaptive routing for the kernel: how virtual channels are chosen, and how deadlock is handled.
 
     Attributes
     ----------
@@ -29,35 +29,36 @@ class AdaptiveArrays:
     adaptive_vls
         Number A of adaptive VLs.  VLs 0 to A - 1 can be used on any shortest path; escape VL n is VL A + n.
     ca_vls
-        Number of VLs that CAs send on; these are VL 0 and the next ones.
+        Number of VLs on which CAs send, which are VL 0 and the next ones.
     stay
         1: a packet on an escape VL stays on escape VLs; 0: it may leave them.
     by_arrival
         1: the packet that has waited longest is served first; 0: round robin of inputs.
     seed
-        Random seed of traffic and pings.
+        Seed of the random numbers for traffic and pings.
     detect
         Ticks at the head of a queue after which a packet is suspected to be blocked.
     repeat
-        Ticks between pings of a queue.
+        Smallest number of ticks between two pings from one queue.
     lasts, hold
-        Ticks until a mark (a reservation that a ping sets at a channel) expires, and until a locked mark expires.
+        Ticks after which a mark expires, and ticks after which a locked mark expires.  A mark reserves room on a
+        channel for one packet.  A ping sets the mark, and locks it once the ping has found a cycle.
     sample
         Ticks between two searches for suspected packets.
     step
-        Ticks of the token from one switch to the next.
+        Ticks that the token takes from one switch to the next.
     enter_sl, enter_port
         uint8[S, L] and uint8[S]: SL of a packet that enters the escape VLs (or, with port groups, the fabric) at a
-        switch, and its in-port for SL2VL.
+        switch, and the in-port under which SL2VL is read for the packet.
     columns, lid_column
-        Number of destinations that ``choice`` distinguishes (switches, or LIDs), and int32[L]: the destination to which
-        a LID belongs, or -1.
+        Number of destinations for which ``choice`` differs (one for each switch, or one for each LID), and int32[L]:
+        the destination to which a LID belongs, or -1.
     choice_first, choice
         int32[S x columns + 1] and int32[...]: ``choice`` lists the channels by which packets may leave a switch, and
         ``choice_first`` holds where the channels of each switch and destination begin.  The pair (switch, destination)
         has the index switch x columns + destination.
     lid_channel
-        int32[L]: channel from the last switch to the owner of a LID, or -1.
+        int32[L]: channel from the last switch to the end port that owns each LID, or -1.
     """
 
     scheme: int

@@ -15,7 +15,7 @@ NO_VL = 255
 
 @dataclass(frozen=True, eq=False)
 class PathGroups:
-    """Groups of paths; all paths of a group use one VL.
+    """Groups of paths.  All paths of a group use one VL.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class PathGroups:
     source, lid
         int32[W], first switch and destination LID of each path.
     start
-        uint8[G], VL that each group tries first.
+        uint8[G], VL that is tried first for each group.
     """
 
     first: npt.NDArray[np.int32]
@@ -46,22 +46,23 @@ def assign_vls(
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.int32], int]:
     """Assign a VL to each group of paths, one group after the other.
 
-    The VLs are tried in turn, beginning with the group's start VL. The group gets the first VL whose CDG stays acyclic
-    with the group's paths.
+    For each group, the VLs are tried in cyclic order from the group's start VL on.  The group gets the first VL whose
+    CDG stays acyclic with the group's paths.
 
     Parameters
     ----------
     channels, lid_switch, lft
         The routes: channels of the fabric, int32[L] the switch that delivers each LID, uint8[S, L] the LFTs.
     groups
-        The groups to place, in this order.
+        The groups of paths, in the order in which they get their VLs.
     masks, order
-        uint16[edges], int32[V, C]: the VLs of each CDG edge in use, and a topological order of each VL.
+        uint16[edges], int32[V, C]: the VLs, as bits, on which each CDG edge is in use; the position of each channel in
+        a topological order of these edges on each VL.
     allowed_vls
         bool[V], the VLs that may be assigned.
     budget
-        Work limit: number of channels that cycle searches may visit.  Once the limit is reached, no further group is
-        placed.
+        Work limit: number of channels that cycle searches may visit.  Once the limit is reached, no further group gets
+        a VL.
 
     Returns
     -------
@@ -69,13 +70,14 @@ def assign_vls(
         The VL of each group.  It is :data:`NO_VL` if the group fits on no VL, or if one of its paths does not reach its
         destination.
     masks, order
-        The arguments with the edges of the placed groups.
+        The arguments, with the CDG edges of the groups that got a VL.
     left : int
-        The rest of the budget.
+        What is left of the budget.
 
     Notes
     -----
-    Cost: for each group its hops times the VLs tried, and cycle searches; a pass over the edges.
+    Cost: for each group its hops times the number of VLs that are tried, and cycle searches; one pass over the CDG
+    edges.
     """
     masks, order = np.array(masks, order="C"), np.array(order, np.int32, order="C")
     vl, slot = np.full(len(groups.start), NO_VL, np.uint8), channels.edges.first

@@ -14,7 +14,7 @@ from routing.fabric import Channels
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Destinations (LIDs), grouped into LMC groups: all LIDs of one port are one group.
+    """Destinations (LIDs), sorted into LMC groups.  An LMC group is all LIDs of one end port.
 
     Attributes
     ----------
@@ -23,10 +23,10 @@ class Targets:
     root
         int32[D], the switch that delivers each destination.
     share
-        float64[D], part of a source's flow to the LMC group that goes to this LID.  0: the LID has hardly any traffic,
-        so its tree makes a fixed choice among the allowed channels and adds no load.
+        float64[D], part of the flow to an LMC group that goes to each of its LIDs.  0: the LID has hardly any traffic.
+        The tree of such a LID makes a fixed choice among the allowed channels, and adds no load.
     layer
-        int32[D], the order of the switches that the destination's tree follows (up/down rule only).
+        int32[D], number of the switch order that each destination's tree follows; used only by the up/down rule.
     """
 
     lmc_group_first: npt.NDArray[np.int32]
@@ -37,12 +37,13 @@ class Targets:
 
 @dataclass(frozen=True, eq=False)
 class Balanced:
-    """Trees of all destinations.
+    """Trees of all destinations, and the loads that they cause.
 
     Attributes
     ----------
     next_channel
-        uint8[D, S], index of the chosen channel among those of the switch, 255 at the root and where there is no path.
+        uint8[D, S], index of the chosen channel among the channels of the switch; 255 at the root and where there is no
+        path.
     load
         float64[C], flow on each channel.
     max_utilisation
@@ -63,9 +64,9 @@ class AllowedTurns:
     allowed
         uint8[T], 1 for each allowed edge, in the order of :meth:`~routing.edges.Edges.channels`.
     spanning
-        int32[S], channel of each switch to its parent in a spanning tree of each connected component, -1 for the root.
-        All edges between channels of the trees, in both directions, must be allowed.  Edges that lead back over the
-        same cable are excepted.
+        int32[S], channel from each switch to its parent in a spanning tree of its connected part; -1 for the root.  All
+        CDG edges between channels of the spanning trees, in both directions, must be allowed, except edges that lead
+        back over the same link.
     """
 
     allowed: npt.NDArray[np.uint8]
@@ -76,7 +77,7 @@ def network_of(channels: Channels, inverse_capacity: npt.NDArray[np.float64], so
     """Return the C struct of the channels and the sources.  It points into arrays that the caller must keep alive.
 
     ``inverse_capacity`` (float64[C]) is the inverse capacity of each channel, and ``sources`` (float64[S]) the flow
-    from each switch to every LMC group.
+    that each switch sends to every LMC group.
     """
     network = ffi.new("ibn_network *")
     network.switches, network.channels = len(sources), len(channels)
@@ -122,27 +123,27 @@ def balance(
     targets
         The destinations.
     position
-        int32[layers, S], position of each switch in the order of each layer; paths lead up and then down in this
-        order.  None: paths are all shortest paths.
+        int32[layers, S], position of each switch in the switch order of each layer.  Paths lead up and then down in
+        this order.  None: all shortest paths are allowed.
     passes
-        Refinement passes after the first.
+        Number of refinement passes after the first pass.
     seed
-        Seed of the random order of destinations, and of switches at one distance.
+        Seed of the random numbers by which destinations, and switches at equal distance, are shuffled.
     threads
         Worker threads; they do not change the result.
     bisection
-        Whether channels that a destination's tree already uses cost nothing more.  Together with a hop cost, this
-        gathers the flow to a destination on few channels.  It suits permutations and bisections, but not all-to-all
-        traffic.
+        Whether a channel that a destination's tree uses already has no cost for further switches of the tree.  Together
+        with a hop cost, this concentrates the flow to a destination on few channels.  It suits permutations and
+        bisections, but not all-to-all traffic.
     hop_cost
-        Cost of every hop beside its load (1 is the cost of the channel with the highest utilisation).
+        Cost of every hop, which is added to the cost of its load.  The channel with the highest utilisation has cost 1.
     rank
         int32[C], rank of each channel, for shortest paths only.  Of the channels that lead one hop nearer to the
         destination, a switch uses only channels of the lowest rank.
     rank_from
-        Number of hops to the destination from which on ranks are used.
+        Number of hops to the destination from which on ranks apply.  Switches at fewer hops may use any channel.
     turns
-        The turns that paths may take, instead of an order of the switches.
+        The turns (CDG edges) that paths may use, instead of a switch order.
 
     Notes
     -----

@@ -1,8 +1,8 @@
 """Build the extension module ``routing._kernels._native`` from all of ``csrc/`` (cffi API mode).
 
-The headers in the folders of ``csrc/``, not those in ``internal/``, also serve as cffi declarations.  So between the
-include guard and the end they contain plain declarations only, without macros.  The environment variable
-``IBNUE_SANITIZE`` names the compiler's sanitizers to build with: ``address,undefined`` or ``thread``.
+The headers in the folders of ``csrc/``, except those in ``internal/``, also serve as cffi declarations.  So these
+headers contain plain declarations only, without macros other than the include guard.  The environment variable
+``IBNUE_SANITIZE`` names the sanitizers with which the compiler builds the module: ``address,undefined`` or ``thread``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OLDEST_PYTHON = (3, 10)
 
 
 def public_headers() -> list[Path]:
-    """Return the headers that declare the functions that Python calls.  Each header comes after those that it
+    """Return the headers that declare the functions that Python calls.  Each header comes after the headers that it
     includes.
     """
     found: dict[Path, None] = {}
@@ -45,8 +45,8 @@ def declarations() -> str:
 
 
 def wheel_tag() -> str | None:
-    """Return the Python tag of a wheel with the stable ABI, such as ``cp310``.  None if the module fits one Python
-    version only.
+    """Return the Python tag of a wheel with the stable ABI, such as ``cp310``.  Return None if the module can be loaded
+    by one Python version only.
 
     Debug builds and free-threaded builds of Python do not have the stable ABI.
     """
@@ -71,7 +71,7 @@ def flags() -> tuple[list[str], list[str]]:
 
 
 def built_with() -> str:
-    """Return the compiler and linker flags as a text that is recorded in the module.
+    """Return the compiler and linker flags as a text.  The text is recorded in the module.
 
     The text shows whether an existing module was built with other flags.  Include paths are left out, because they
     depend on the build folder.

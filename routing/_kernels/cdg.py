@@ -16,26 +16,25 @@ from routing.tables import Routing
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Result of following every route.
+    """Result of following every route: hops, channel dependencies, and undelivered packets.
 
     Attributes
     ----------
     hops
         uint8[S, L], hops between switches (254: 254 or more), 255 where the packet is not delivered.
     dep
-        uint32[edges], VLs on which each CDG edge is used, as bits.  Low half: by requests; high half: by requests or
-        replies.
+        uint32[edges], VLs, as bits, on which each CDG edge is used.  The low half is for requests, the high half for
+        requests and replies together.
     to_endports
         uint32[edges], like ``dep``, but only for routes to CAs and routers.
     undelivered
-        Number of undelivered pairs (switch, LID) within a connected component.
+        Number of undelivered pairs (switch, LID) within one connected part.
     split
-        Number of undelivered pairs (switch, LID) across two components.
+        Number of undelivered pairs (switch, LID) across two connected parts.
     looping
-        Number of undelivered pairs (switch, LID) whose route ends in a forwarding loop, within a component or across
-        two.
+        Number of undelivered pairs (switch, LID) of either kind whose route ends in a forwarding loop.
     sls
-        SLs in use, as bits (0: not determined, because all SLs use one VL).
+        SLs in use, as bits.  0: not determined, because all SLs use one VL.
     """
 
     hops: npt.NDArray[np.uint8]
@@ -84,7 +83,8 @@ def _has_endport(fabric: Fabric, routing: Routing) -> npt.NDArray[np.uint8]:
 def trace(fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np.uint16], *, threads: int) -> Trace:
     """Follow every route, if the VL of a packet depends only on its SL.
 
-    ``vl_bit`` is uint16[16]: 1 << VL of each SL, 0 for a dropped SL.
+    ``slots`` numbers the CDG edges.  ``vl_bit`` is uint16[16]: 1 << VL of each SL, 0 if packets with the SL are
+    dropped.
 
     Cost: O(S L) time; each thread needs memory for two arrays by CDG edge.
     """
@@ -99,9 +99,10 @@ def trace(fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np
 def trace_endports(
     fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np.uint16], found: Trace, *, threads: int
 ) -> npt.NDArray[np.uint32]:
-    """Return uint32[edges], the CDG edges of a trace without switch-to-switch traffic (VLs as in :attr:`Trace.dep`).
+    """Return the CDG edges that a trace has without traffic between switches.
 
-    Only routes to the LIDs of switches are followed again.  Cost: O(S L') for the L' LIDs of switches.
+    The result is uint32[edges], in the format of :attr:`Trace.dep`.  ``found`` is the trace with all traffic.  Only
+    routes to the LIDs of switches are followed again.  Cost: O(S L') for the L' LIDs of switches.
     """
     dep = np.zeros((2, slots.count), np.uint32)
     tables = Tables(fabric, routing, slots, threads, switch_pairs=False)

@@ -23,7 +23,7 @@ class VlTrace:
     hops, undelivered, split, looping
         See :class:`routing._kernels.cdg.Trace`.
     dep
-        uint16[edges, V]: for each CDG edge and each VL of its first channel, the VLs of its second channel, as bits.
+        uint16[edges, V]: for each CDG edge and each VL on its first channel, the VLs, as bits, on its second channel.
     to_endports
         uint16[edges, V], like ``dep``, but only for routes to CAs and routers.
     vls
@@ -47,7 +47,7 @@ def trace_vls(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool, 
     """Follow every route, for tables in which the VL of a packet also depends on the in-port and out-port at each
     switch.
 
-    If ``replies`` is set, reply traffic is included.
+    ``slots`` numbers the CDG edges.  ``replies`` is whether replies are followed too.
 
     Cost: O(S L k) time for k SLs that share a channel towards one LID (plus L^2 for replies, or if the SL depends on
     the LID of the sender); V times the memory of :func:`routing._kernels.cdg.trace`.
@@ -65,10 +65,10 @@ def trace_vls(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool, 
 def trace_vls_endports(
     fabric: Fabric, routing: Routing, slots: Slots, found: VlTrace, *, replies: bool, threads: int
 ) -> npt.NDArray[np.uint16]:
-    """Return uint16[edges, V], the CDG edges of a trace without switch-to-switch traffic (VLs as in
-    :attr:`VlTrace.dep`).
+    """Return the CDG edges that a trace has without traffic between switches.
 
-    If ``replies`` is set, reply traffic is included.  Cost: that of :func:`trace_vls` for the LIDs of switches only.
+    The result is uint16[edges, V], in the format of :attr:`VlTrace.dep`.  ``found`` is the trace with all traffic, and
+    ``replies`` is whether replies are followed too.  Cost: that of :func:`trace_vls` for the LIDs of switches.
     """
     dep = np.zeros((2, *found.dep.shape), np.uint16)
     tables = Tables(fabric, routing, slots, threads, switch_pairs=False)
@@ -111,9 +111,9 @@ def _senders(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
     """Return switch, in-port and LID of the senders whose requests must be followed.
 
-    If the SL depends on the sender's LID, every LID is a sender.  Otherwise one port represents all ports of its switch
-    with an equal SL2VL row, because their packets use equal VLs.  A port with a CA or router is preferred to port 0
-    (the switch itself).
+    If the SL depends on the sender's LID, every LID is a sender.  Otherwise, one port represents all ports of its
+    switch that have equal rows in the SL2VL table, because their packets use equal VLs.  A port with a CA or router is
+    preferred to port 0 (the switch itself).
     """
     lids = fabric.lids
     if routing.service_levels.by_source_lid:
@@ -130,9 +130,9 @@ def _senders(
 def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
     """Return the LIDs of the senders whose replies must be followed.
 
-    If the SL depends on the destination LID alone, senders with equal SLs at ports with equal SL2VL rows cause the same
-    dependencies.  So one such sender represents the others.  A CA or router is preferred to the switch itself.  If the
-    SL also depends on the source, all LIDs are returned.
+    If the SL depends on the destination LID alone, senders with equal SLs at ports with equal rows in the SL2VL table
+    cause equal dependencies.  So one such sender represents all of them.  A CA or router is preferred to the switch
+    itself.  If the SL also depends on the source, all LIDs are returned.
     """
     lid = np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
     if not routing.service_levels.by_lid:
@@ -145,10 +145,10 @@ def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
 
 
 def _like(routing: Routing, switch: npt.NDArray[np.int32], port: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return a representative port for each (switch, in-port): a lower in-port of the switch with an equal SL2VL row.
+    """Return a port that represents each in-port of each switch: the lowest of several consecutive in-ports whose rows
+    in the SL2VL table are equal.
 
-    Each port is compared only with the next lower port of the switch.  So the lowest port of a run of ports with equal
-    rows represents the whole run.
+    ``switch`` and ``port`` give the in-ports.  Each port is compared only with the next lower port of its switch.
     """
     by_port = np.lexsort((port, switch))
     s, p = switch[by_port], port[by_port]

@@ -1,6 +1,4 @@
-"""Kernel wrapper: check a certificate.  To check a certificate means to check that every packet uses channels in
-topological order.
-"""
+"""Kernel wrapper: check a certificate, which means to check that every packet uses channels in topological order."""
 
 from __future__ import annotations
 
@@ -29,15 +27,16 @@ def check_orders(
     order
         int32[V, C], position of each channel in the topological order of each VL.
     entries
-        The ports at which packets enter: switch (int32[N]), in-port (uint8[N]), and SLs towards each LID as bits
-        (uint16[N, L]).
+        The ports at which packets enter the fabric: their switches (int32[N]), their port numbers (uint8[N]), and the
+        SLs, as bits, of their packets to each LID (uint16[N, L]).
     threads
         Worker threads.
 
     Returns
     -------
     int32[N, 4]
-        LID, SL, channel and VL of the first packet of each port that violates the order; LID -1 if no packet does.
+        For each port, the first packet that violates the order: its LID and SL, and the channel and VL where the order
+        is violated.  The LID is -1 if no packet of the port violates the order.
 
     Notes
     -----

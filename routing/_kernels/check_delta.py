@@ -20,7 +20,7 @@ class DeltaCheck:
     Attributes
     ----------
     dependencies
-        uint16[edges], VLs on which each CDG edge may be used, as bits.
+        uint16[edges], VLs, as bits, on which each CDG edge may be used.
     hops
         uint8[S, L], hops between switches, 255 where the packet is not delivered.
     walked
@@ -28,7 +28,7 @@ class DeltaCheck:
     lost
         Number of packets that do not arrive or violate the topological order.
     against_order
-        Number of earlier dependencies that violate the topological order.
+        Number of dependencies of unchanged packets that violate the topological order.
     """
 
     dependencies: npt.NDArray[np.uint16]
@@ -61,19 +61,19 @@ def check_delta(
     fabric
         The fabric.
     tables
-        New and old LFTs, uint8[S, L] each; 255 where an old entry is no longer valid.
+        New and old LFTs, uint8[S, L] each.  An old entry that is no longer valid is 255.
     sls
         New and old SLs, both by LID or both by source switch and LID.
     vl_bit
         uint16[16], 1 << VL of each SL.
     order
-        int32[V, C], the topological order to check.
+        int32[V, C], position of each channel in the topological order of each VL, which is checked.
     replies
         Whether to include reply traffic.
     endports_only
         Whether to leave out switch-to-switch traffic.
     dependencies, hops
-        Dependencies (uint16[edges]) and hops (uint8[S, L]) of the old tables.
+        Dependencies of the old tables (uint16[edges], VLs as bits), and hops by the old tables (uint8[S, L]).
     increasing
         Whether the caller knows that all of ``dependencies`` follow the order.
 

@@ -1,4 +1,4 @@
-"""Kernel wrapper: compute the tables of a tree in closed form, and an order of its switches."""
+"""Kernel wrapper: compute the forwarding tables of a tree topology in closed form, and a switch order."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ UP, DOWN = 1, 2
 
 @dataclass(frozen=True, eq=False)
 class TreeGraph:
-    """Switches and channels of a tree.  The channels of a switch are sorted by neighbour, so that parallel channels are
-    adjacent.
+    """Switches and channels of a tree topology.  The channels of a switch are sorted by neighbour, so that parallel
+    channels follow each other.
 
     Attributes
     ----------
     first
         int32[S+1]; the channels of switch ``s`` are ``first[s]:first[s+1]``.
     dst, reverse
-        int32[C], switch that receives, and channel of the same cable in the other direction.
+        int32[C], switch where each channel ends, and channel of the same link in the opposite direction.
     port
-        uint8[C], out-port.
+        uint8[C], out-port of each channel.
     kind
         uint8[C]: ``UP``, ``DOWN``, or 0.
     level
         int32[S], level of each switch.
     position
-        int32[S], place of each switch in an order in which every path up and then down in the levels is legal.
+        int32[S], position of each switch in a switch order.  Every path that leads up and then down in the levels also
+        does so in this order.
     """
 
     first: npt.NDArray[np.int32]
@@ -48,7 +49,7 @@ class TreeGraph:
     def of(
         cls, channels: Channels, level: npt.NDArray[np.int32], inverse_capacity: npt.NDArray[np.float64]
     ) -> TreeGraph:
-        """Return the graph of a tree.  Each of its channels must join switches of two different levels (``level``,
+        """Return the graph of a tree topology.  Each channel must join switches of two different levels (``level``,
         int32[S]).
 
         ``inverse_capacity`` is float64[C].  Cost: O(C log C), and O(S) for each switch that is placed in the order
@@ -67,7 +68,8 @@ class TreeGraph:
 
 @dataclass(frozen=True, eq=False)
 class TreeLids:
-    """LIDs of a tree, grouped by the switch that delivers them.  In each group, the LIDs with flow come first.
+    """LIDs of a tree topology, sorted by the switch that delivers them.  The LIDs of one switch are a group, in which
+    LIDs with flow come first.
 
     Attributes
     ----------
@@ -76,13 +78,13 @@ class TreeLids:
     at
         int32[G], the switch that delivers the LIDs of each group.
     lid, owner
-        int32[K] each: the LID, and the end port that owns it (-1: a switch).
+        int32[K] each: the LID, and the number of the end port that owns it (-1: the LID belongs to a switch).
     digit
-        int32[K], number of the destination, counted over all leaves: the D of D-mod-K.
+        int32[K], number of the LID's end port, counted over all leaves: the D of D-mod-K.
     port
-        uint8[K], port that delivers the LID.
+        uint8[K], port by which the switch delivers the LID.
     share
-        float64[K], part of the flow to the end port that goes to this LID; 0 for a switch.
+        float64[K], part of the flow to the end port that goes to this LID; 0 for the LID of a switch.
     """
 
     first: npt.NDArray[np.int32]
@@ -96,7 +98,7 @@ class TreeLids:
 
 @dataclass(frozen=True, eq=False)
 class TreeTables:
-    """Forwarding tables of a tree, and the number of entries that the closed form left open.
+    """Forwarding tables of a tree topology, and the numbers of entries that the closed form left open.
 
     Attributes
     ----------
@@ -105,8 +107,8 @@ class TreeTables:
     searched
         Number of entries towards end ports that the closed form left open.
     filled, filled_between_leaves
-        Number of entries that got a longer path because no path up and down exists, and the number of such entries
-        between leaves (switches of level 0 with end ports).
+        Number of entries that got a longer path, because no path leads up and then down.  Number of these entries that
+        lead from leaf to leaf (switches of level 0 with end ports).
     free
         Number of LIDs without a top switch, for which every source chooses a path separately.
     """
@@ -128,16 +130,16 @@ def closed_form(
     passes: int,
     threads: int,
 ) -> TreeTables:
-    """Compute the tables of a tree.
+    """Compute the forwarding tables of a tree topology in closed form.
 
     Parameters
     ----------
     graph, lids
-        The tree, and the LIDs.
+        The tree topology, and its LIDs.
     sources
         float64[S], flow that each switch sends to every end port.
     component
-        int32[S], connected component of each switch.
+        int32[S], number of the connected part of each switch.
     columns
         Number of columns of the tables, L.
     passes
@@ -166,8 +168,8 @@ def closed_form(
 
 
 def _bundles(graph: TreeGraph) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """Return two arrays, uint8[C] each: the number of channels parallel to each channel (itself included), and the
-    channel's index among them.
+    """Return the number of channels in the bundle of each channel, and the index of each channel in its bundle.  A
+    bundle is all parallel channels.  Both results are uint8[C].
     """
     src = np.repeat(np.arange(len(graph.level)), np.diff(graph.first))
     begin = np.flatnonzero((np.diff(src, prepend=-1) != 0) | (np.diff(graph.dst, prepend=-1) != 0))

@@ -14,8 +14,9 @@ def sort_channels(
 ) -> npt.NDArray[np.int32]:
     """Compute a topological order of the channels for each of several VLs.
 
-    ``masks`` (uint32[edges]) holds the VLs on which each CDG edge is used, as bits.  Each number in ``bits`` selects a
-    bit, which stands for a VL, with or without replies.  The edges with this bit form one graph.
+    ``masks`` (uint32[edges]) has the VLs, as bits, on which each CDG edge is used.  Each element of ``bits`` is the
+    number of a bit, which stands for a VL with or without replies.  The CDG edges with this bit form one graph, which
+    is sorted.
 
     Returns
     -------

@@ -1,4 +1,6 @@
-"""Kernel wrapper: hops of paths up and then down on trees, and tables in which few pairs of flows share channels."""
+"""Kernel wrapper: hops of paths that lead up and then down on trees, and tables in which few pairs of flows share
+channels.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,16 @@ NO_CHANNEL = 255
 def updown_hops(
     channels: Channels, position: npt.NDArray[np.int32], roots: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]:
-    """Compute the hops of the shortest paths up and then down, with one next hop per switch.
+    """Compute the hops of shortest paths that lead up and then down in a switch order, with one next hop per switch.
 
     Parameters
     ----------
     channels
         The channels of the fabric.
     position
-        int32[S], position of each switch in the order; up leads to lower positions.
+        int32[S], position of each switch in the switch order; a channel leads up if it leads to a lower position.
     roots
-        int32[R], switches to which the paths lead.
+        int32[R], switches where the paths end.
 
     Returns
     -------
@@ -44,20 +46,21 @@ def updown_hops(
 
 @dataclass(frozen=True, eq=False)
 class TreeSlots:
-    """Order of a tree's switches, and the slots: the choices upwards that successive destinations take in turn.
+    """Switch order and slots of a tree topology.  The slots of a switch are its possible next hops up, which successive
+    destinations use in turn.
 
     Attributes
     ----------
     position
-        int32[S], position of each switch in the order; up leads to lower positions.
+        int32[S], position of each switch in the switch order; a channel leads up if it leads to a lower position.
     level
-        int32[S], level of each switch.
+        int32[S], level of each switch: the number of tiers below it.
     slot
-        int32[S], number of each switch among the switches that are above the same lower switches.
+        int32[S], number of each switch among the switches above the same lower switches.
     slots
         int32[S], number of slots above each switch, at least 1.
     stride
-        int32[S], number of consecutive destinations that take the same slot above the switch in the first sweep.
+        int32[S], number of consecutive destinations for which each switch uses one slot above it in the first sweep.
     """
 
     position: npt.NDArray[np.int32]
@@ -74,18 +77,18 @@ class DescentCosts:
     Attributes
     ----------
     meet_source, meet_target
-        float64[S] and float64[D].  Where the flow from a switch to a destination meets other flows, its weight is the
-        product of the two values.
+        float64[S] and float64[D].  The weight of the flow from a switch to a destination is the product of both values.
+        It counts where the flow shares a channel with other flows.
     ceiling
-        float64[C], highest utilisation (flow times inverse capacity) that costs nothing.  Most channels have the
-        lowest value, the common ceiling.
+        float64[C], highest utilisation (flow times inverse capacity) of each channel that has no extra cost.  The
+        lowest value, which most channels have, is the common ceiling.
     least_peak
-        Lower bound of the highest utilisation of the channels under the common ceiling.
+        Lower bound, for any tables, of the highest utilisation of the channels with the common ceiling.
     discount
-        float64[sweeps], by sweep: for two flows that share two channels in a row, the part (0 to 1) of their weight
-        that is not counted a second time.
+        float64[sweeps], for each sweep: the part (0 to 1) of the weight of two flows that counts only once if the flows
+        share two channels in a row.
     price
-        float64[sweeps], cost of each unit of utilisation above a ceiling.
+        float64[sweeps], for each sweep: cost of a unit of utilisation above a ceiling.
     """
 
     meet_source: npt.NDArray[np.float64]
@@ -108,7 +111,8 @@ def descend(
     seed: int,
     start: npt.NDArray[np.uint8] | None = None,
 ) -> Balanced:
-    """Compute trees in which few pairs of flows share channels, along shortest paths up and then down.
+    """Compute trees in which few pairs of flows share channels.  The paths are shortest paths that lead up and then
+    down.
 
     Parameters
     ----------
@@ -119,16 +123,16 @@ def descend(
     sources
         float64[S], flow that each switch sends to every LMC group.
     targets
-        The destinations; their layers have no meaning.  Destinations of share 0 get trees that avoid the flow to other
-        destinations.
+        The destinations; the field ``layer`` is not used.  Destinations with a share of 0 get trees that avoid the flow
+        to other destinations.
     tree
-        The order of the switches, and the slots of the first sweep.
+        The switch order, and the slots for the first sweep.
     order
         int32[D], destinations in the order of the first sweep.
     costs
         Weights, ceilings, and the costs of each sweep.
     seed
-        Seed of the random order of destinations, and of switches at one distance.
+        Seed of the random numbers by which destinations, and switches at equal distance, are shuffled.
     start
         uint8[D, S], index of the channel that each switch takes in the first sweep, if the channel is on a shortest
         path. 255: the slots decide.  None: 255 everywhere.

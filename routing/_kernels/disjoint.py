@@ -1,4 +1,4 @@
-"""Kernel wrappers: in-trees with link-disjoint paths, and the number of link-disjoint paths in tables."""
+"""Kernel wrappers: compute in-trees with link-disjoint paths, and count the link-disjoint paths in given tables."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from routing._kernels.native import check, ffi, lib, point, pointer
 from routing.fabric import Channels
 
 MOST_TREES = 8
-"""Maximum number of in-trees of a destination: a set of trees is a byte in the kernel."""
+"""Maximum number of in-trees of a destination.  The kernel stores a set of trees in one byte."""
 
 MOST_ORDERS = 8
-"""Maximum number of orders of the switches: a set of orders is a byte in the kernel."""
+"""Maximum number of switch orders.  The kernel stores a set of switch orders in one byte."""
 
 UNREACHED = 65535
 """Hops between two switches without a path."""
@@ -25,7 +25,7 @@ NO_ORDER = 255
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """Properties of the paths that lead up and then down in one order of the switches.
+    """Properties of the paths that lead up and then down in one switch order.
 
     Attributes
     ----------
@@ -49,30 +49,30 @@ class TreeRequest:
     channels
         Channels of the fabric (C).
     weight
-        float64[S], number of end ports of each switch.  A destination without end ports gets one tree.
+        float64[S], number of end ports of each switch.  A destination without end ports gets only one tree.
     inverse_capacity
-        float64[C], inverse capacity of each channel; 1 for the slowest.
+        float64[C], inverse capacity of each channel; 1 for the slowest channel.
     distance
         uint16[S, S], hops by destination and source, :data:`UNREACHED` if there is no path.
     allowed
-        uint8[edges], mask of the orders that allow each CDG edge.
+        uint8[edges], switch orders, as bits, that allow each CDG edge.
     degree
         uint8[orders, S, S], see :class:`Reach`.
     initial
-        uint8[S, S], given first trees of shortest paths, as the index of the next channel by destination and source.
+        uint8[S, S], first trees, which have shortest paths, as the index of the next channel by destination and source.
         None: the kernel computes the first trees.
     trees, wanted
         Number of trees of each destination (K, at most :data:`MOST_TREES`), and number of link-disjoint paths that each
         pair of switches should have.
     most_hops
-        The search makes no path longer than this.
+        Largest number of hops: the search makes no path longer.
     balance_sweeps, sweeps
         Maximum number of passes that balance the first trees, and number of passes of the local search over all trees.
     shared
-        Whether one order has to allow the paths between two switches in all trees.  If not, each tree may have a
-        different order for them.
+        Whether one switch order has to allow the paths between two switches in all trees.  If not, the switch order may
+        differ from tree to tree.
     concentrate
-        Whether each of the first trees uses as few channels as possible, instead of balancing the load.
+        Whether the first tree of each destination uses few channels, instead of balancing the load.
     seed
         Seed of all random choices.
     """
@@ -101,14 +101,16 @@ class DisjointTrees:
     Attributes
     ----------
     next_channel
-        uint8[S, K, S], by destination, tree and switch: index of the next channel among those of the switch, or
-        :data:`NO_CHANNEL`.  Destinations without end ports have the first tree only.
+        uint8[S, K, S], by destination, tree and switch: index of the next channel among the channels of the switch, or
+        :data:`NO_CHANNEL`.  Destinations without end ports have only the first tree.
     order
-        uint8[S, K, S], the order that allows the paths of a tree between two switches in both directions, or all
-        their paths if the request is ``shared``; symmetric in the switches.  :data:`NO_ORDER` if no order does, for
-        switches in different components, and for two switches without end ports.
+        uint8[S, K, S], by destination, tree and source: the switch order that allows the paths of the tree between both
+        switches, in both directions.  If the request is ``shared``, this order allows their paths in all trees.
+        :data:`NO_ORDER` if no switch order allows the paths, for switches in different connected parts, and for two
+        switches without end ports.
     load
-        float64[2, C], all-to-all load of the first trees, and of all trees together (as if each LID took all traffic).
+        float64[2, C], flow on each channel in all-to-all traffic, for the first trees and for all trees together (as if
+        all traffic used every tree).
     """
 
     next_channel: npt.NDArray[np.uint8]
@@ -117,7 +119,7 @@ class DisjointTrees:
 
 
 def balance_order(channels: Channels, position: npt.NDArray[np.int32], *, steps: int, seed: int) -> None:
-    """Move switches within an order, until each switch has about as many neighbours before it as after it.
+    """Improve a switch order, until each switch has about as many neighbours before it in the order as after it.
 
     Parameters
     ----------
@@ -143,7 +145,7 @@ def balance_order(channels: Channels, position: npt.NDArray[np.int32], *, steps:
 
 
 def reach(channels: Channels, position: npt.NDArray[np.int32], *, most_hops: int) -> Reach:
-    """Return the hops of the paths that lead up and then down in an order of the switches, and the number of first
+    """Return the hops of the paths that lead up and then down in a switch order.  Also return the number of first
     channels of such paths with at most ``most_hops`` hops.
 
     ``position`` (int32[S]) is the position of each switch in the order.  Cost: O(S C).
@@ -196,11 +198,13 @@ def _struct(request: TreeRequest) -> tuple[object, tuple[npt.NDArray[np.int32], 
 
 
 def disjoint_trees(request: TreeRequest) -> DisjointTrees:
-    """Compute in-trees for every destination such that as many paths of a pair of switches as possible share no link.
+    """Compute in-trees for every destination, such that as many paths as possible from a switch to a destination share
+    no link.
 
     Notes
     -----
-    Cost: for each sweep, S^2 K subtrees times the degree times K paths.  Memory: 5 S^2 K bytes.
+    Cost: each sweep compares K paths for each of S^2 K subtrees and each of the switch's channels.  Memory: 5 S^2 K
+    bytes.
     """
     switches, trees = len(request.weight), request.trees
     found = DisjointTrees(
@@ -222,7 +226,7 @@ def follow_first(
     source: npt.NDArray[np.int32],
     target: npt.NDArray[np.int32],
 ) -> npt.NDArray[np.uint8]:
-    """Replace the paths of given pairs of switches in all trees by their paths in the first tree.
+    """Replace the paths between given switches in all trees by the paths between these switches in the first tree.
 
     ``next_channel`` is uint8[S, K, S], the next channels by destination, tree and switch.  ``source`` and ``target``
     (int32[pairs] each) hold the two switches of each pair.  The result is a new array of next channels.
@@ -259,17 +263,18 @@ def count_disjoint(
     source
         bool[S], the switches that send.
     most
-        Maximum number that is counted, up to 8.
+        Number at which the count stops, at most 8.
 
     Returns
     -------
     uint8[G, S]
-        Size of the largest set of pairwise link-disjoint paths, at most ``most``; 0 if a path does not arrive, from
-        switches that do not send, and from the switch that delivers the group.
+        Size of the largest set of paths of which no two share a link, at most ``most``.  It is 0 if a path does not
+        arrive, from switches that do not send, and from the switch that delivers the group.
 
     Notes
     -----
-    The search over sets is exact.  Cost: O(hops) for each path; binomial(group size, ``most``) for each pair at worst.
+    The size is exact.  Cost: O(hops) for each path; at worst, binomial(group size, ``most``) for each pair of switch
+    and group.
     """
     found = np.zeros((len(group_first) - 1, len(lft)), np.uint8)
     link = _link(channels)

@@ -25,21 +25,23 @@ class Layers:
     Attributes
     ----------
     next_channel
-        uint8[D, S], the trees, with the next hops that were changed.
+        uint8[D, S], index of each switch's next channel among the channels of the switch, by target; some next hops
+        were changed.
     load
         float64[C], flow on each channel.
     layer
-        uint8[D, S] by target and source; with ``mutual`` uint8[S, S], symmetric.
+        uint8[D, S], layer of each path, by target and source; with ``mutual``: uint8[S, S], layer of each pair of
+        switches.
     needed
-        Layers that the counted paths need.
+        Number of layers that the counted paths need.
     used
-        Layers over which the paths are spread: ``have``, or ``needed`` if that is more.
+        Number of layers over which the paths are spread, which is the larger one of ``have`` and ``needed``.
     left, left_uncounted
-        Number of counted paths that found no layer (if there are any, ``layer`` is not valid), and number of other
-        paths that found no layer (they are in layer 0).
+        Number of counted paths that fit into no layer; if there are any, ``layer`` is not valid.  Number of other paths
+        that fit into no layer; they are in layer 0.
     rechosen, unloaded, visited
-        Number of paths that took another first hop, of next hops that were moved off the channels with the highest
-        utilisation, and of channels that searches for cycles visited.
+        Number of paths that got another first hop.  Number of next hops that were moved off the channels with the
+        highest utilisation.  Number of channels that cycle searches visited.
     """
 
     next_channel: npt.NDArray[np.uint8]
@@ -75,40 +77,43 @@ def layering(
     budget: int = 1 << 62,
     spare: int = 1 << 62,
 ) -> Layers:
-    """Assign every path to the first layer (VL) whose dependencies stay acyclic with the path; the longest paths come
-    first.
+    """Assign every path to the first layer (VL) whose dependencies stay acyclic with the path.  Long paths are assigned
+    before short paths.
 
     Parameters
     ----------
     channels, inverse_capacity, sources, root, share
         As for :func:`routing._kernels.balance.balance`: float64[C], float64[S], int32[D], float64[D].
     next_channel, load
-        uint8[D, S], float64[C]: the trees and their loads; the arrays are not changed.
+        uint8[D, S], float64[C]: the trees, and the flow on each channel; the arrays are not changed.
     counted
-        bool[S]: the counted paths are those with a marked switch at either end.  They are placed first.
+        bool[S]: marks switches; a path that begins or ends at a marked switch is a counted path.  Counted paths are
+        assigned before all others.
     avoid
-        uint32[T], for each CDG edge, ordered as in :meth:`~routing.edges.Edges.channels`, the mask of the layers that a
-        first round does not use for it.  A second round places the remaining paths without this restriction.
+        uint32[T], for each CDG edge, the layers, as bits, that must not use the edge in a preliminary assignment.  The
+        paths that remain are then assigned without this restriction.  The edges are in the order of
+        :meth:`~routing.edges.Edges.channels`.
     most
         Maximum number of layers, up to 32.
     have
-        Layers to spread the load over.
+        Number of layers over which the load is spread, at least.
     mutual
         Whether all paths between two switches, in both directions, get one layer.
     rechoose
-        Whether a path that fits nowhere may take another first hop of equal length, if no longer path contains it.
+        Whether a path that fits into no layer may get another first hop, with equal length, if no longer path contains
+        the path.
     unload_rounds
-        Rounds in which next hops move off the channels with the highest utilisation, as far as all upstream paths still
-        fit into a layer.
+        Number of rounds in which next hops move off the channels with the highest utilisation.  A next hop moves only
+        if the paths of all switches upstream still fit into a layer.
     region
         int32[S], number of the layer that is tried first for the paths to each switch.  With ``mutual``, it is the sum
         of the numbers of both switches.
     order
-        int32[layers, C], initial positions of the channels in the first layers, each a permutation.  It changes only
-        the run time.
+        int32[layers, C], position of each channel in an initial order of each of the first layers.  These orders change
+        only the run time.
     budget, spare
-        Work limits in visited channels: for the counted paths, and then for the others.  Beyond a limit, no more
-        paths are placed.
+        Work limits: number of channels that cycle searches may visit for the counted paths, and for the other paths.
+        Beyond a limit, no more paths are assigned.
 
     Notes
     -----
@@ -140,16 +145,17 @@ class ChangingVls:
     Attributes
     ----------
     sl
-        uint8[S, S], symmetric: the SL of all paths between two switches.
+        uint8[S, S], SL of all paths between two switches, in both directions.
     turn_vl
-        uint8[K, T]: for each SL from ``vls`` on and each possible CDG edge, in the order of
-        :meth:`~routing.edges.Edges.channels`, the VL of its second channel; 255 where no path uses the edge.  These
-        SLs begin on VL 0.
+        uint8[K, T]: for each SL from ``vls`` on and each possible CDG edge, the VL of packets on the edge's second
+        channel; 255 if no path on the SL uses the edge.  The edges are in the order of
+        :meth:`~routing.edges.Edges.channels`.  Paths on these SLs begin on VL 0.
     left, left_uncounted
-        1 if a pair of switches that counts found no SL (then ``sl`` is not valid), else 0; and number of other pairs
-        that found no SL (they are on SL 0).
+        1 if a pair of switches with counted paths fits on no SL, in which case ``sl`` is not valid; else 0.  Number of
+        other pairs that fit on no SL; they have SL 0.
     changing, visited
-        Pairs of switches on an SL that changes its VL; channels that searches for cycles and attempts visited.
+        Number of pairs of switches on an SL whose packets may change their VL.  Number of channels that were visited by
+        cycle searches and by attempts to assign a path.
     """
 
     sl: npt.NDArray[np.uint8]
@@ -180,9 +186,9 @@ def changing_vls(
     """Assign one SL to all paths between two switches, in both directions, such that the dependencies on each VL are
     acyclic.
 
-    Packets on the first ``vls`` SLs keep their VL.  Paths that fit on none of these take one of the other SLs.  Packets
-    on such an SL move up to the next VL where the dependency on their own VL would close a cycle.  The trees do not
-    change.  For the other parameters see :func:`layering`.
+    Packets on the first ``vls`` SLs keep their VL.  Paths that fit on none of these SLs get one of the other SLs.
+    Packets on such an SL move up to the next VL at each hop where a dependency on their present VL would close a cycle.
+    The trees do not change.  For the other parameters see :func:`layering`.
 
     Notes
     -----

@@ -13,22 +13,22 @@ from routing.fabric import Fabric
 
 WHOLE = 128
 """Number of integer units that stand for a flow of 1.  A flow is split over at most 2^7 LIDs, so integer arithmetic is
-exact.
-"""
+exact."""
 
 
 @dataclass(frozen=True, eq=False)
 class Routes:
-    """Channels of a fabric and one LFT, as a C struct for the kernels.  This object keeps the arrays alive.
+    """Channels of a fabric and its LFTs, as a C struct for the kernels.  This object keeps the arrays of the struct
+    alive.
 
     Attributes
     ----------
     lft
-        uint8[S, L], C-contiguous.
+        uint8[S, L], out-port of each switch towards each LID; C-contiguous.
     arrays
         The other arrays that the kernels read.
     pointer
-        The C structure.
+        The C struct.
     """
 
     lft: npt.NDArray[np.uint8]
@@ -37,12 +37,12 @@ class Routes:
 
 
 def routes_of(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> Routes:
-    """Prepare a fabric and its LFT for the kernels of this module.
+    """Prepare a fabric and its LFTs (uint8[S, L]) for the kernels of this module.
 
     Raises
     ------
     TypeError
-        The LFT is not a C-contiguous uint8[S, L] of this fabric.
+        ``lft`` is not a C-contiguous array uint8[S, L] for this fabric.
     """
     channels, lids = fabric.channels, fabric.lids
     if lft.shape != (fabric.switches, len(lids)):
@@ -67,22 +67,22 @@ def all_to_all(
     Parameters
     ----------
     routes
-        The tables.
+        The fabric and its LFTs.
     lid_weight
-        int64[L], units that each source sends to each LID (0: none).
+        int64[L], flow that each source sends to each LID, in integer units (0: none).
     sources
         int64[S], number of sources at each switch.  An end port does not send to its own LID.
     threads
-        Worker threads; the result is the same with any number.
+        Worker threads; they do not change the result.
     hops
         Whether to count hops too, which takes a third more time.
 
     Returns
     -------
     load : int64[C]
-        Units on each channel; flows that do not arrive are not counted.
+        Flow on each channel in these units.  Flows that do not arrive are not counted.
     hop_count : int64[S]
-        Units that use 0, 1, 2, ... channels; zeros if hops are not counted.
+        Flow that uses 0, 1, 2, ... channels, in these units; zeros if hops are not counted.
 
     Raises
     ------
@@ -117,13 +117,13 @@ class Rates:
     Attributes
     ----------
     channel
-        float64[C].
+        float64[C], data rate of each channel.
     endport
-        float64[E].
+        float64[E], data rate of each end port.
     endport_switch
-        int32[E].
+        int32[E], switch to which each end port is attached.
     lid_endport
-        int32[L], end port of each LID, -1 if it has none.
+        int32[L], end port that owns each LID, -1: none.
     """
 
     channel: npt.NDArray[np.float64]
@@ -135,22 +135,23 @@ class Rates:
 def flow_shares(
     routes: Routes, rates: Rates, source: npt.NDArray[np.int32], target_lid: npt.NDArray[np.int32], threads: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Compute the shares that flows get in several traffic patterns: the mean and the least share of each pattern.
+    """Compute which share of the reference rate the flows of traffic patterns get: the mean and the lowest share of
+    each pattern.
 
     Parameters
     ----------
     routes, rates
-        The tables and the data rates.
+        The fabric with its LFTs, and the data rates.
     source, target_lid
-        int32[P, F], row of the sending end port (cabled to a switch) and LID of an end port that it sends to; a flow to
-        itself is left out.
+        int32[P, F] each: number of the end port that sends each flow, and destination LID of the flow.  The sending end
+        port must be cabled to a switch.  A flow to the sender's own LID is left out.
     threads
-        Worker threads; the result is the same with any number.
+        Worker threads; they do not change the result.
 
     Returns
     -------
     mean, least : float64[P]
-        In units of the reference rate; 0 for a pattern without flows.
+        Mean and lowest share in each pattern, in units of the reference rate; 0 for a pattern without flows.
 
     Raises
     ------
@@ -185,11 +186,10 @@ def flow_shares(
 
 
 def draw_orders(seed: int, first: int, last: int, n: int) -> npt.NDArray[np.int32]:
-    """Return int32[last - first, n], random permutations of 0..n-1: numbers ``first`` to ``last - 1`` of a fixed
-    sequence.
+    """Return int32[last - first, n]: random permutations of the numbers 0 to n - 1.
 
-    The seed determines the whole sequence, on every machine (SplitMix64, Fisher-Yates).  Each permutation has a random
-    stream of its own.
+    The permutations are number ``first`` to number ``last - 1`` of a sequence.  The seed determines the whole sequence,
+    on every machine (SplitMix64, Fisher-Yates).  Each permutation has its own stream of random numbers.
     """
     order = np.zeros((last - first, n), np.int32)
     lib.ibn_trees_draw_orders(seed & (1 << 64) - 1, first, last, n, pointer(order))

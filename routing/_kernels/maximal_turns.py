@@ -1,4 +1,4 @@
-"""Kernel wrapper: select a set of CDG edges (turns) that contains no cycle and cannot be enlarged."""
+"""Kernel wrapper: select a set of CDG edges (turns) without a cycle, to which no further edge can be added."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from routing.edges import Edges
 
 
 class Graph(Protocol):
-    """Protocol of a graph of channels: the channels of a fabric (:class:`~routing.fabric.Channels`), or its bundles of
-    parallel channels.
+    """Protocol of a graph of channels: the channels of a fabric (:class:`~routing.fabric.Channels`), or the fabric's
+    bundles of parallel channels.
     """
 
     @property
@@ -33,7 +33,7 @@ class Graph(Protocol):
 def maximal_turns(
     channels: Graph, sequence: npt.NDArray[np.int32], *, order: npt.NDArray[np.int32] | None = None
 ) -> npt.NDArray[np.uint8]:
-    """Select CDG edges one after the other.  An edge is skipped if it closes a cycle with the edges selected before.
+    """Select CDG edges one after the other.  An edge is left out if it closes a cycle with the edges selected before.
     Returns uint8[T], 1 for each selected edge.
 
     Parameters
@@ -44,7 +44,7 @@ def maximal_turns(
         int32[N], numbers of CDG edges in the order of :meth:`~routing.edges.Edges.channels`, each at most once.  Edges
         that are not in ``sequence`` are not selected.
     order
-        int32[C], an order of the channels that most edges follow.  It changes only the run time.
+        int32[C], initial order of the channels, which most edges should follow.  The order changes only the run time.
 
     Notes
     -----

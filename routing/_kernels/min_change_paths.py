@@ -14,9 +14,9 @@ def fill_missing_entries(
 ) -> npt.NDArray[np.uint8]:
     """Fill missing LFT entries while changing as few other entries as possible.
 
-    A missing entry gets the path on which the fewest entries change.  Among paths with equally many changes, the one
-    with the fewest hops is taken; among these, the one with the lowest channel numbers (in lexicographic order).  In
-    each column, the switch with the best path by these rules is filled next.
+    A missing entry gets the path on which the fewest other entries change.  Among paths with equally many changes, the
+    path with the fewest hops is taken.  Further ties are decided by the channel numbers, of which the lexicographically
+    lowest are taken.  In each step, the missing entry with the best path by these rules is filled.
 
     Parameters
     ----------
@@ -25,9 +25,9 @@ def fill_missing_entries(
     target
         int32[N], the switch that delivers the LID of each column.
     missing
-        bool[N, S], whether an entry is missing; one row per LFT column.
+        bool[N, S], whether each entry is missing, by LFT column and switch.
     entry
-        uint8[N, S], the out-ports; one row per LFT column.
+        uint8[N, S], the out-ports, by LFT column and switch.
 
     Returns
     -------
@@ -37,8 +37,8 @@ def fill_missing_entries(
     Notes
     -----
     Cost: for each column a pass over the channels; for each missing entry a pass over the switches without a path and
-    the other missing entries.  If none of these switches has a neighbour with a path, a search (Dijkstra 1959) from
-    each of them, which ends at the length of the best path found.
+    the other missing entries.  If none of these switches has a neighbour with a path, there is a search (Dijkstra 1959)
+    from each switch with a missing entry.
     """
     filled, marked = np.array(entry, np.uint8, order="C"), np.ascontiguousarray(missing, np.uint8)
     target = np.ascontiguousarray(target, np.int32)

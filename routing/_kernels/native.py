@@ -12,7 +12,8 @@ from routing.errors import KernelError
 try:
     from routing._kernels._native import ffi, lib
 except ModuleNotFoundError as error:
-    # Python searches the working directory first, so the sources hide the installed package there.
+    # Python searches the working directory first.  In the source tree, the sources would hide the installed package
+    # there.
     raise ModuleNotFoundError(
         "the kernels are not built in this folder of sources (run Python in another folder, or pip install -e . here)",
         name=error.name,
@@ -38,7 +39,7 @@ def check(code: int) -> None:
 
 
 def pointer(array: npt.NDArray[Any] | None) -> Any:
-    """Return a pointer to the data of a C-contiguous array, with the C type that its dtype names.  None becomes NULL.
+    """Return a pointer to the data of a C-contiguous array, with the C type of the array's dtype.  None becomes NULL.
 
     cffi compares this C type with that of the kernel's argument or of the struct's field.  The caller must keep the
     array alive while the kernel runs.
@@ -56,8 +57,8 @@ def pointer(array: npt.NDArray[Any] | None) -> Any:
 
 
 def point(struct: Any, **arrays: npt.NDArray[Any] | None) -> None:
-    """Set fields of a C struct to point to C-contiguous arrays.  The dtype must be exactly that of the field; None
-    becomes NULL.
+    """Set fields of a C struct to point to C-contiguous arrays.  The dtype of an array must be exactly that of its
+    field.  None becomes NULL.
 
     The caller keeps the arrays alive while the kernel runs.
 
@@ -71,7 +72,7 @@ def point(struct: Any, **arrays: npt.NDArray[Any] | None) -> None:
 
 
 def grouped(key: npt.NDArray[np.integer[Any]], count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Group item numbers by key (CSR lists).
+    """Sort the numbers of items by their keys, so that the items of each key are a range (CSR lists).
 
     Parameters
     ----------
@@ -83,8 +84,8 @@ def grouped(key: npt.NDArray[np.integer[Any]], count: int) -> tuple[npt.NDArray[
     Returns
     -------
     first, members
-        int32[count + 1] and int32[N]: the items with key ``k`` are ``members[first[k]:first[k + 1]]``, in order.
-        Items with a key below 0 come before ``first[0]``.
+        int32[count + 1] and int32[N]: the items with key ``k`` are ``members[first[k]:first[k + 1]]``, in ascending
+        order.  Items with a key below 0 are before index ``first[0]``.
     """
     members = np.argsort(key, kind="stable").astype(np.int32)
     return np.searchsorted(key[members], np.arange(count + 1)).astype(np.int32), members

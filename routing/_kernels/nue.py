@@ -19,7 +19,8 @@ class NueTrees:
     Attributes
     ----------
     next_channel
-        uint8[D, S], index of the chosen channel among those of the switch, 255 at the root and where there is no path.
+        uint8[D, S], index of the chosen channel among the channels of the switch; 255 at the root and where there is no
+        path.
     layer
         int32[D], the layer of each destination.
     escaped
@@ -61,22 +62,23 @@ def nue_trees(
         As for :func:`routing._kernels.balance.balance`; ``targets.layer`` is the layer of each destination, equal
         within an LMC group.
     parent
-        int32[layers, S], the escape tree of each layer: the channel of each switch towards the root, -1 at the root.
+        int32[layers, S], the escape tree of each layer: the channel from each switch to its parent, -1 at the root.
     rank
-        float64[layers, C], ranks for the initial order of the channels: paths should use smaller ranks first.
+        float64[layers, C], rank of each channel in the initial order of each layer; paths should use channels in the
+        order of their ranks.
     start
         uint8[D, S], trees to begin with; their dependencies must be acyclic in the layers of ``targets``.
     passes
-        Refinement passes after the first (or after the start).
+        Number of refinement passes, which follow the first pass (or the trees in ``start``).
     full_passes
-        Number of passes, including the first, that compute every tree.  Later passes recompute only the trees on
-        channels close to the highest utilisation.
+        Number of passes, including the first pass, that compute every tree.  Later passes recompute only trees that use
+        a channel close to the highest utilisation.
     seed
-        Seed of the random order of destinations, and of switches at one distance.
+        Seed of the random numbers by which destinations, and switches at equal distance, are shuffled.
     threads
         Worker threads; they do not change the result.
     hop_cost
-        Cost of every hop beside its load (1 is the cost of the channel with the highest utilisation).
+        Cost of every hop, which is added to the cost of its load.  The channel with the highest utilisation has cost 1.
 
     Notes
     -----
@@ -84,7 +86,7 @@ def nue_trees(
     """
     switches, count = len(sources), len(targets.root)
     network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)
-    # The layers are not passed here: the kernel changes them, so a copy is passed with the result.
+    # The layers are missing in this call: the kernel changes them, so a copy is passed along with the other results.
     aims.layer = ffi.NULL
     options = ffi.new("ibn_nue_options *")
     options.layers, options.passes, options.threads, options.seed = len(parent), passes, threads, seed

@@ -15,21 +15,20 @@ from routing.fabric import Fabric
 
 @dataclass(frozen=True, eq=False)
 class GroupTrace:
-    """Dependencies of packets that follow port groups, and faults of the groups.
+    """Dependencies of packets that follow port groups, and faults of the port groups.
 
     Attributes
     ----------
     masks
-        uint16[edges], VLs on which each CDG edge is used, as bits.
+        uint16[edges], VLs, as bits, on which each CDG edge is used.
     groups, ports, choices
-        Three numbers: of groups at switches where packets arrive, of ports in these groups, and of groups with two
-        ports or more.
+        Number of port groups at switches where packets arrive; number of ports in these groups; number of these groups
+        with two ports or more.
     dead_ends, without_table, circulating
-        Three numbers of faults. ``dead_ends``: pairs (LID, switch) where packets arrive, but the group has no port.
-        ``without_table``: groups that lack the port of the forwarding table. ``circulating``: LIDs whose packets can
-        circulate.
+        Number of pairs (LID, switch) where packets arrive, but the port group is empty; number of port groups that lack
+        the port of the forwarding table; number of LIDs whose packets can circulate.
     first_fault
-        (index of the LID, switch) of the first fault; None without fault.
+        The first fault, as a pair (index of the LID, switch); None: there is no fault.
     """
 
     masks: npt.NDArray[np.uint16]
@@ -86,7 +85,7 @@ def grow_port_groups(
     grown: int,
     commit: bool,
 ) -> npt.NDArray[np.uint8]:
-    """Enlarge port groups, LID by LID, by all ports that close no dependency cycle with the groups so far.
+    """Enlarge port groups, LID by LID, by each port that closes no dependency cycle with the port groups so far.
 
     Parameters
     ----------
@@ -95,24 +94,24 @@ def grow_port_groups(
     lids
         int32[T], the LIDs, each delivered by a switch.
     enter
-        uint16[T, S], VLs of the packets to each LID that enter at each switch, as bits.
+        uint16[T, S], VLs, as bits, of the packets to each LID that enter the fabric at each switch.
     order
-        int32[V, C], a topological order of the tables' dependencies on each VL.
+        int32[V, C], position of each channel in a topological order of the tables' dependencies on each VL.
     grown
-        Number of LIDs whose groups may have further ports besides the port of the forwarding table.  These are the
-        first ones of ``lids``.
+        Number of LIDs whose port groups may have more ports than the port of the forwarding table.  They are the first
+        elements of ``lids``.
     commit
-        Whether a packet may have to wait for any one port of its group.  If not, it always waits for the table's port
-        too.
+        Whether a packet chooses one port of its group and waits for this port alone.  If not, the packet takes the
+        first port of its group that has room, and the port of the forwarding table is always one of them.
 
     Returns
     -------
     uint8[T, (C + 7) // 8]
-        The channels in groups of each LID, as bits (channel ``c`` is bit ``c % 8`` of byte ``c // 8``).
+        For each LID the channels in its port groups, as bits: channel ``c`` is bit ``c % 8`` of byte ``c // 8``.
 
     Notes
     -----
-    Cost: O(T C) candidates, each with a search in the part of the dependency graph between its ends.
+    Cost: O(T C) channels are tried, each with a cycle search.
     """
     arguments = _Arguments(fabric, lft, lids, enter, commit=commit)
     arguments.c.vls, arguments.c.grown = len(order), grown
@@ -133,7 +132,8 @@ def trace_port_groups(
 ) -> GroupTrace:
     """Follow all packets by given port groups, and collect their dependencies.
 
-    The arguments are those of :func:`grow_port_groups`, and ``member`` is its result, or groups from a file.
+    The arguments are those of :func:`grow_port_groups`, and ``member`` is its result, or the port groups of a file in
+    this format.
 
     Cost: O(T C).
     """

@@ -29,11 +29,11 @@ class RepairFabric:
     Attributes
     ----------
     channels
-        All channels, lost ones included, so that channel numbers stay the same after a fault.
+        All channels, including the lost ones, so that a fault does not change channel numbers.
     alive
         uint8[C], 0: the channel is lost.
     part
-        int32[S], number of the connected part of the fabric that has the switch; -1: the switch is lost.
+        int32[S], number of the connected part to which each switch belongs; -1: the switch is lost.
     lid_switch, lid_port
         int32[L], uint8[L]: switch and port that deliver each LID; switch -1: no switch delivers it.
     has_endport
@@ -66,7 +66,7 @@ class ServiceLevelRules:
     vl_bit
         uint16[16], 1 << VL of each SL, 0 where packets are dropped.
     replies
-        Whether replies count too.
+        Whether the CDG has the dependencies of replies too.
     endports_only
         Whether traffic between switches is left out.
     sl_of_vl
@@ -90,7 +90,8 @@ class Repaired:
     Attributes
     ----------
     lft, masks, order, load
-        The tables, CDG edges, topological orders and loads of :func:`repair`, with the repaired columns added.
+        The tables, CDG edges, topological orders and loads that were passed to :func:`repair`, with the repaired
+        columns added.
     sl
         The SLs, changed where a path would have closed a cycle on its old VL.
     done
@@ -103,9 +104,9 @@ class Repaired:
     moved
         Number of valid entries that were changed so that missing entries could be filled.
     visited
-        Number of channels that searches for CDG cycles visited.
+        Number of channels that cycle searches visited.
     by_parts
-        Number of subtrees whose parts moved to several VLs.
+        Number of subtrees whose packets were split over several VLs.
     """
 
     lft: npt.NDArray[np.uint8]
@@ -156,27 +157,28 @@ def repair(
     lft, preferred
         The tables, and the entries to be preferred.
     masks
-        uint16[edges], the VLs on which each CDG edge may be used, as bits; the edges of new paths are added.
+        uint16[edges], the VLs, as bits, on which each CDG edge may be used; the edges of new paths are added.
     order
-        int32[V, C], a topological order of these edges for each VL; V = 0: credit loops are allowed.
+        int32[V, C], position of each channel in a topological order of these edges on each VL; V = 0: credit loops are
+        allowed.
     load
         int64[C], flow on each channel.  The flow of a filled entry is added at once.
     treatment
-        uint8[L], by column: KEEP_VALID_ENTRIES, SKIP or PRUNE_THEN_REPAIR.  PRUNE_THEN_REPAIR first drops the unused
-        CDG edges of the column's VLs.  If the repair fails nevertheless, the column is rebuilt, or copied from another
-        LID.
+        uint8[L], by column: KEEP_VALID_ENTRIES, SKIP or PRUNE_THEN_REPAIR.  PRUNE_THEN_REPAIR drops the unused CDG
+        edges of the column's VLs before the repair.  If the repair fails nevertheless, the column is rebuilt, or copied
+        from another LID.
     up_first
-        Whether ``order`` comes from an Up*/Down* order of the switches.  Then paths that lead up and then down need no
-        search for cycles, and are tried first.
+        Whether ``order`` comes from an Up*/Down* order of the switches.  In this case, paths that lead up and then down
+        need no cycle search, and are tried before other paths.
     withdraw
-        Whether the flow of all subtrees that lost their path is first subtracted from their previous paths.
+        Whether the flow of all subtrees that lost their path is subtracted from their previous paths before the repair.
     forbidden
-        uint16[edges], the VLs on which new paths must not use each CDG edge, as bits; None: no edge is forbidden.
+        uint16[edges], the VLs, as bits, on which new paths must not use each CDG edge; None: no edge is forbidden.
 
     Notes
     -----
-    Cost: for every missing entry its subtree times the radix, the hops of the paths that are tried, and the searches
-    for cycles; one pass over the LFT, and one over the CDG edges.
+    Cost: for every missing entry its subtree times the radix, the hops of the paths that are tried, and cycle searches;
+    one pass over the LFT, and one over the CDG edges.
     """
     kept = [
         np.ascontiguousarray(a)
@@ -213,9 +215,9 @@ class SearchLimits:
     Attributes
     ----------
     goal
-        Utilisation (load times inverse capacity) up to which a channel may stay loaded.
+        Utilisation (load times inverse capacity) up to which no load is moved off a channel.
     budget
-        Number of further entries that may differ from the previous tables.
+        Number of further entries that may become different from the previous tables.
     work
         Work limit: hops followed along paths and channels visited by cycle searches.
     """
@@ -232,12 +234,12 @@ class Rebalanced:
     Attributes
     ----------
     lft, masks, order, load
-        The tables, CDG edges, topological orders and loads of :func:`rebalance`, with the moves applied.
+        The tables, CDG edges, topological orders and loads that were passed to :func:`rebalance`, after the moves.
     spent
-        Number of entries that differ from the previous tables because of the moves, less the number of entries that
-        returned to the previous tables.
+        Number of entries that the moves made different from the previous tables, minus the number of entries that got
+        their previous value again.
     work
-        Hops followed along paths, and channels visited by cycle searches.
+        Number of hops followed along paths, plus number of channels visited by cycle searches.
     moves
         Number of moves.
     """
@@ -275,10 +277,10 @@ def rebalance(
     """Move entries of complete tables (uint8[S, L]) off the channels with the highest utilisation.
 
     A move gives a switch another next hop towards one LID.  The new path is at most two hops longer than the shortest
-    path that the next hops of its neighbours offer.  At the end, entries return to ``before`` where no channel needs
-    the move.  A move is made only if its CDG edges close no cycle with the edges
-    in ``masks``.  Edges of replaced entries stay in ``masks``, so that most mixtures of old and new entries are free of
-    credit loops too.
+    path that the next hops of its neighbours offer.  At the end, moved entries get their value in ``before`` again
+    where no channel needs the move.  A move is made only if its CDG edges close no cycle with the edges in ``masks``.
+    Edges of replaced entries stay in ``masks``, so that most mixtures of old and new entries are free of credit loops
+    too.
 
     Parameters
     ----------
@@ -287,9 +289,9 @@ def rebalance(
     lft
         uint8[S, L], tables without missing entries.
     before
-        uint8[S, L], the entries against which changes are counted; 255: no entry.
+        uint8[S, L], the entries of the previous tables, from which changed entries are counted; 255: no entry.
     load
-        int64[C], the exact load of ``lft``.
+        int64[C], flow on each channel with the tables ``lft``.
     limits
         The goal of the search, and the limits of changes and work.
     """
@@ -353,7 +355,7 @@ def _fabric(
     lids_at = _lids_by_switch(repair_fabric)
     kept += [*lids_at, np.zeros(len(masks), np.uint16) if forbidden is None else np.ascontiguousarray(forbidden)]
     point(fabric, forbidden=kept[-1])
-    # The struct points to these arrays, so the caller keeps them alive in `kept`.
+    # The C struct has pointers to these arrays, so the caller keeps `kept` as long as the struct is used.
     point(fabric, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into, port=channels.port)
     point(fabric, into_first=channels.into_first, at_port=channels.at_port)
     point(

@@ -1,4 +1,4 @@
-"""Kernel wrapper: simulate packets that are forwarded by fixed tables."""
+"""Kernel wrapper: simulate packets that are routed by fixed tables."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ LOG_FIELDS = ("time", "kind", "a", "b", "c", "d")
 PACKET_FIELDS = ("flow", "lid", "vc", "out_vc", "blocks", "since", "headed")
 VLARB_WIDTH = 260
 MECHANISM_NAME = 16
-"""Bytes of a mechanism's name."""
+"""Length in bytes of a mechanism's name in :attr:`OptionArrays.mechanism_names`."""
 
 
 @dataclass(frozen=True, eq=False)
 class OptionArrays:
-    """Options of the switches for the kernel.
+    """Options of the simulated switches for the kernel.
 
     Arrays have one element for each channel, except ``lifetime`` and ``vlarb``.
 
@@ -45,28 +45,29 @@ class OptionArrays:
     arbitration
         Order in which an output serves its inputs; 0: round robin, 1: by arrival, 2: random.
     single_fifo
-        1: one queue per input and VL; 0: one per input, output and VL (VOQ).
+        1: an input has one queue for each VL; 0: an input has one queue for each output and VL (virtual output queues).
     speedup
-        Packets that an input of a switch can send at once, to different outputs; 0: any number.
+        Number of packets that an input of a switch can send at one time, each to another output; 0: any number.
     fcp_period
         Ticks between flow control packets; 0: credits return at once.
     wheel_bits
-        log2 of the number of slots of the timing wheel (the queue of future events).
+        Logarithm to base 2 of the number of slots of the timing wheel, which stores future events.
     stall_multiple
-        Duration of a VL stall, in head-of-queue lifetimes.
+        Duration of a VL stall, as a multiple of the head-of-queue lifetime.
     seed
-        Random seed.
+        Seed of the random numbers.
     sample_period
         Ticks between two searches for virtual channels suspected of a deadlock; 0: no port has a deadlock breaker.
     control_delay
         Ticks that a switch takes to process a control message of a breaker.
     release_packets
-        Packets that the master (the port that Loop Breaker elects) sends without credit.
+        Number of packets that the master, which is the port that Loop Breaker elects, sends without credits.
     no_alternative
         1: a port whose blocked flows have no other shortest path may become master, and then moves its other flows; 0:
         such a port is never elected.
     rounds
-        Control messages that a port sends before it draws a new random identifier; 0: it never draws one.
+        Number of control messages that a port sends before it draws a new random identifier; 0: it keeps its
+        identifier.
     xoff, xon
         Thresholds of pauses: number of blocks in a buffer at which its sender is paused, and at which the sender
         resumes.  If ``xoff`` is 0, credits are used instead of pauses.
@@ -74,16 +75,17 @@ class OptionArrays:
         int64[N] each, in ticks: head-of-queue lifetime (0: no limit), time without progress until a virtual channel is
         suspected, time between two control messages, time for which a rule of Deadlock Breaker is in force.
     stall_count, breaker, extra, arbiter
-        int32[N] each: number of heads dropped in a row after which a VL stalls (0: never); deadlock breaker (0: none,
-        1: Loop Breaker, 2: Deadlock Breaker); blocks that Deadlock Breaker adds to a buffer; row of ``vlarb``.
+        int32[N] each: number of packets dropped in a row at the head of queues after which a VL stalls (0: never);
+        deadlock breaker (0: none, 1: Loop Breaker, 2: Deadlock Breaker); number of blocks that Deadlock Breaker adds to
+        a buffer; row of ``vlarb`` for the channel.
     lifetime
-        int64[devices]: longest time of a packet in a switch in ticks, 0: no limit.
+        int64[devices]: longest time in ticks that a packet may stay in a switch, 0: no limit.
     vlarb
-        uint8[A, 260], VL arbitration tables: limit, number of entries of the high and of the low table, 0, then 64
-        pairs (VL, weight) of each table.
+        uint8[A, 260], VL arbitration tables: limit of high priority, number of entries of the high table, number of
+        entries of the low table, 0, and 64 pairs (VL, weight) of each table.
     mechanism_names, mechanism_counts, mechanism_numbers
-        uint8[M, 16], int64[M] and int64[...]: names of the mechanisms to attach, padded with zeros, and the number of
-        settings of each; then the settings of all mechanisms, one after the other.
+        uint8[M, 16], int64[M] and int64[...]: names of the mechanisms to be attached, padded with zeros; number of
+        settings of each mechanism; settings of all mechanisms, one mechanism after the other.
     """
 
     arbitration: int
@@ -116,7 +118,7 @@ class OptionArrays:
 
 
 class Handle(SimulationHandle):
-    """Handle to a simulation in the C kernel that forwards packets by fixed tables."""
+    """Handle to a simulation in the C kernel that routes packets by fixed tables."""
 
     prefix = "ibn_simulate"
     fields = Fields(TOTALS, CHANNEL_COUNTERS, VC_FIELDS, FLOW_FIELDS)
@@ -155,7 +157,7 @@ class Handle(SimulationHandle):
         return lft
 
     def set_table(self, name: str, table: npt.NDArray[np.uint8]) -> None:
-        """Replace the table ``lft``, ``sl2vl`` or ``sl`` by another one of the same shape."""
+        """Replace the table that is called ``name`` (``lft``, ``sl2vl`` or ``sl``) by another table of equal shape."""
         if table.shape != self._tables[name]:
             raise TypeError(f"{name} has to be {self._tables[name]}, got {table.shape}")
         table = np.ascontiguousarray(table)
@@ -175,11 +177,13 @@ class Handle(SimulationHandle):
         return int(lib.ibn_simulate_restore(self._sim, channel)) == 0
 
     def stop_flow(self, flow: int, at: int) -> None:
-        """Stop a flow at tick ``at``: it begins no further message from then on."""
+        """Stop a flow: from tick ``at`` on, the flow begins no further message."""
         lib.ibn_simulate_stop_flow(self._sim, flow, at)
 
     def command(self, mechanism: int, numbers: Ints) -> None:
-        """Give a command (``numbers``) to the attached mechanism with the index ``mechanism``."""
+        """Give a command to an attached mechanism.  ``mechanism`` is the index of the mechanism, and ``numbers`` is the
+        command.
+        """
         lib.ibn_simulate_command(self._sim, mechanism, pointer(np.ascontiguousarray(numbers)), len(numbers))
 
     def mechanism_results(self, mechanism: int) -> Ints:

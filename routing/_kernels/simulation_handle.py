@@ -20,7 +20,7 @@ FLOW_NUMBERS = (
 FLOW_REALS = ("mean", "factor", "burst", "gap", "hot", "spare")
 
 LATENCY_BUCKETS = 2048
-"""Buckets of a histogram of latencies (``IBN_LATENCY_BUCKETS`` of the kernel)."""
+"""Number of buckets of a histogram of latencies (``IBN_LATENCY_BUCKETS`` of the kernel)."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -34,30 +34,30 @@ class NetworkArrays:
     Attributes
     ----------
     devices, switches, vls
-        Number of devices, number S of switches (which come first among the devices), number V of VLs.
+        Number of devices; number S of switches, which are the first devices; number V of VLs.
     src, dst, reverse, wire
-        int32[N] each: device that sends, device that receives, channel of the opposite direction, ticks from one end of
-        the cable to the other.
+        int32[N] each: device that sends; device that receives; channel of the same link in the opposite direction;
+        ticks from one end of the cable to the other.
     src_port, dst_port
         uint8[N] each: port number at the sender, port number at the receiver.
     cost
         int64[N]: ticks that a byte takes, times 2^20.
     buffer
-        int32[N, V]: size of the receiver's buffer for a VL, in blocks of 64 bytes.
+        int32[N, V]: size of the receiver's buffer for each VL, in blocks of 64 bytes.
     switch_delay
-        int32[devices]: ticks from the arrival of a packet's head until it can be forwarded.
+        int32[devices]: ticks from the arrival of a packet's head until the device can forward the packet.
     lft
         uint8[S, L]: out-port by switch and destination LID.
     sl2vl
         uint8[16] or uint8[S, P, P, 16]: VL by SL, or by switch, in-port, out-port and SL.
     ca_sl2vl
-        uint8[16]: VL by SL at CAs.
+        uint8[16]: VL that CAs assign to each SL.
     sl
-        uint8[R, L]: SL by row and destination LID; each flow says which row applies to it.
+        uint8[R, L]: SL of a packet, by row and destination LID.  Each flow has the number of its row.
     distance
         uint8[S, S]: hops between switches; uint8[0, 0] if no port has a Loop Breaker.
     lid_switch, lid_device
-        int32[L] each: switch that delivers to a LID, device that owns the LID; -1 if there is none.
+        int32[L] each: switch that delivers each LID, and device that owns each LID; -1: there is none.
     """
 
     devices: int
@@ -92,7 +92,7 @@ class TrafficArrays:
     lists
         int32[...]: destination LIDs of all flows; a flow refers to a range of this array.
     trace
-        int64[M, 3]: tick, LID and bytes of each message of flows with given messages.
+        int64[M, 3]: tick, LID and size in bytes of each message, for flows whose messages are given.
     """
 
     numbers: Ints
@@ -102,10 +102,9 @@ class TrafficArrays:
 
 
 def fill_struct(struct: Any, arrays: object) -> list[npt.NDArray[Any]]:
-    """Copy the attributes of a dataclass to the fields of a C struct with the same names.
+    """Copy the attributes of a dataclass to the fields of a C struct that have the attributes' names.
 
-    The struct points into the arrays, so the caller has to keep the returned arrays alive as long as the struct is
-    used.
+    The struct has pointers to arrays, which are returned.  The caller has to keep them as long as the struct is used.
     """
     kept = []
     for field in fields(arrays):  # type: ignore[arg-type]
@@ -178,7 +177,7 @@ class SimulationHandle:
         tick
             Present tick.
         handled
-            Events handled since the start of the simulation.
+            Number of events handled since the start of the simulation.
         """
         report = np.zeros(3, np.int64)
         position = pointer(report)
@@ -197,7 +196,8 @@ class SimulationHandle:
     def latencies(self) -> Ints:
         """Return int64[2, 2048]: number of packets, and of messages, with a latency in each bucket.
 
-        Latencies below 64 ticks have a bucket each.  Above, each power of two has 32 buckets.
+        Row 0 is for packets, row 1 for messages.  Each latency below 64 ticks has its own bucket.  From 64 ticks on,
+        each power of two is divided into 32 buckets of equal width.
         """
         buckets = np.zeros((2, LATENCY_BUCKETS), np.int64)
         self._function("latencies")(self._sim, pointer(buckets))
@@ -226,7 +226,8 @@ class SimulationHandle:
         Returns
         -------
         waiter, awaited
-            int32[n] each: vertex that waits, and vertex for which it waits.
+            int32[n] each: vertex where each edge begins (its packets wait), and vertex where the edge ends (it is
+            waited for).
         can_move
             bool[vertices]: whether the packets of a vertex can make progress.
         """

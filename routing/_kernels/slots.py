@@ -15,14 +15,16 @@ class Slots:
     """Lookup tables by which kernels find the channel of an LFT entry, and the number of the CDG edge between two
     channels.
 
-    Extended channels are the channels of a switch, followed by two pseudo-channels: "dropped" and "returns to the same
-    switch" (csrc/cdg/trace.h).  With these pseudo-channels, a kernel follows every entry without a branch.
+    The extended channels of a switch are its channels, followed by two pseudo-channels: "the packet is dropped" and
+    "the packet returns to this switch" (csrc/cdg/trace.h).  With these pseudo-channels, a kernel follows every LFT
+    entry without a branch.
 
     Attributes
     ----------
     exit
-        uint8[S, 256]: for each port, the index of its channel among the channels of the switch.  If the port does not
-        lead to a switch, the out-degree; if its cable leads back to the same switch, the out-degree + 1.
+        uint8[S, 256]: for each port, the index of its channel among the channels of the switch.  The out-degree of the
+        switch, if the port does not lead to a switch.  The out-degree + 1, if the cable of the port leads back to this
+        switch.
     xfirst
         int32[S+1], first extended channel of each switch.
     xdst

@@ -19,7 +19,7 @@ def grow_tree(
     """Compute a tree of links from switch ``root`` whose multicast packets close no cycle with the dependencies of
     unicast packets.
 
-    A packet on the tree may enter a switch by any link of the tree and leave by any other one.
+    A packet on the tree may enter a switch by any link of the tree, and leave the switch by any other link of the tree.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def grow_tree(
 
     Notes
     -----
-    Cost: one attempt for each link, of which each searches a part of the CDG (Pearce and Kelly, 2007).
+    Cost: one attempt for each link, with a cycle search in the CDG (Pearce and Kelly, 2007).
     """
     up, reached = np.full(switches, -1, np.int32), np.zeros(1, np.int32)
     unicast = ffi.new("cdg_unicast *")

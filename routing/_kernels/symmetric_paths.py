@@ -1,4 +1,4 @@
-"""Kernel wrapper: compute paths between switches whose reply paths are the paths in reverse."""
+"""Kernel wrapper: compute paths between switches, such that each reply path is the path of the request in reverse."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ def symmetric_paths(
     Parameters
     ----------
     bundles
-        The fabric without parallel channels.
+        The fabric, in which each bundle of parallel channels counts as one channel.
     sources
         float64[S]; the flow between two switches is the product of their values.
     passes, seed
-        Passes after the first; seed of the random order of the pairs.
+        Number of passes after the first pass; seed of the random numbers by which pairs of switches are shuffled.
 
     Returns
     -------
     next
-        uint8[S, S] by destination and switch: index of the bundle among those of the switch, 255 for none.
+        uint8[S, S] by destination and switch: index of the next bundle among the bundles of the switch, 255: none.
     load, worst
         float64[N], flow on each bundle; highest utilisation (load times ``inverse_capacity``).
 
@@ -107,7 +107,7 @@ def spread_over_parallel_links(
     share: npt.NDArray[np.float64],
     hop: npt.NDArray[np.uint8],
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64]]:
-    """Turn trees towards switches into trees towards LIDs, by choosing one of several parallel channels for each LID.
+    """Turn trees towards switches into trees towards LIDs: choose one of several parallel channels for each LID.
 
     Each LID takes the parallel channel with the lowest utilisation so far.  The LIDs with the largest flows come first.
 
@@ -116,7 +116,8 @@ def spread_over_parallel_links(
     channels, inverse_capacity, sources, root, share
         As for :func:`routing._kernels.balance.balance`.
     bundles, hop
-        The fabric without parallel channels, and uint8[S, S] as :func:`symmetric_paths` returns it.
+        The fabric with its bundles of parallel channels, and the trees towards switches (uint8[S, S]) as
+        :func:`symmetric_paths` returns them.
 
     Returns
     -------

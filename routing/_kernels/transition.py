@@ -1,4 +1,4 @@
-"""Kernel wrappers: channel dependencies while some switches have their old tables and others the new ones."""
+"""Kernel wrappers: channel dependencies while some switches use their old tables and other switches use new tables."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def trace_mixed(
     next_channels
         Old and new LFT columns: uint8[K, S] each, out-port of each switch towards each of K LIDs.
     enter
-        uint32[K, S], VLs of the packets that enter at each switch, as bits (low half: requests, high half: requests or
-        replies, see :class:`~routing._kernels.cdg.Trace`).
+        uint32[K, S], VLs, as bits, of the packets to each LID that enter at each switch.  Low half: requests, high
+        half: requests or replies, as in :class:`~routing._kernels.cdg.Trace`.
     dep
-        uint32[edges], changed in place: the bits of the packets that may use each CDG edge are added.
+        uint32[edges], changed in place: the VLs, as bits, of the packets that may use each CDG edge are added.
     threads
-        Worker threads; the result is the same with any number.
+        Worker threads; they do not change the result.
 
     Returns
     -------
@@ -81,14 +81,14 @@ def trace_mixed_vls(
     fabric, slots, next_channels
         The fabric; for the others see :func:`trace_mixed`.
     enter
-        uint16[K, N], the SLs on which each port sends to each of the LIDs, as bits.
+        uint16[K, N], the SLs, as bits, with which each port sends to each of the LIDs.
     dep
-        uint16[edges, V], changed in place: for each CDG edge and each VL of its first channel, the VLs of its second
+        uint16[edges, V], changed in place: for each CDG edge and each VL on its first channel, the VLs on its second
         channel are added, as bits.
     sl2vl
         Old and new SL2VL tables, uint8[S, P, P, 16] each.
     entries
-        Switch (int32[N]) and in-port (uint8[N]) of all ports at which packets enter.
+        Switch (int32[N]) and number (uint8[N]) of each port at which packets enter the fabric.
     threads
         Worker threads.
 
@@ -136,17 +136,18 @@ def admit_mixed(
     """Decide which LFT columns can change without a cycle in the CDG of any VL.  Columns are decided one after the
     other.
 
-    The CDG holds the existing dependencies, those of the columns admitted before, and those of the current column with
-    old and new entries in any mixture.  A column that would close a cycle is rejected, and does not change the CDG.
+    The CDG has the existing dependencies and those of the columns that were admitted earlier.  The dependencies of a
+    column are those of its old and new entries in any mixture.  A column that would close a cycle is rejected, and does
+    not change the CDG.
 
     Parameters
     ----------
     fabric, slots, next_channels, enter
         See :func:`trace_mixed`.
     dependencies
-        uint32[edges], VLs on which each CDG edge is used already, as bits.
+        uint32[edges], VLs, as bits, on which each CDG edge is in use already.
     order
-        int32[V, C], a topological order of these edges for each VL.
+        int32[V, C], position of each channel in a topological order of these edges on each VL.
     rounds
         uint8[K, S], round in which each entry is written, see :func:`write_rounds`; None: entries may be written in any
         order.
@@ -179,12 +180,11 @@ def admit_mixed(
 
 
 def write_rounds(slots: Slots, next_channels: tuple[Bytes, Bytes], *, outward: bool) -> tuple[Bytes, Bytes]:
-    """Compute rounds in which LFT entries can be written so that old and new entries, mixed, never form a forwarding
-    loop.
+    """Compute rounds in which LFT entries can be written, such that old and new entries never form a forwarding loop.
 
-    The switches on loops of old and new entries, and on paths between such loops, are ordered strictly: each is written
-    in a later round than all other such switches on its new path.  Any other switch is written no earlier than the
-    changed switches on its new path.
+    The switches on loops of old and new entries, and on paths between such loops, are the core.  A changed switch of
+    the core is written in a later round than all changed switches of the core on its new path.  Any other changed
+    switch is written no earlier than the changed switches on its new path.
 
     Parameters
     ----------
@@ -196,9 +196,10 @@ def write_rounds(slots: Slots, next_channels: tuple[Bytes, Bytes], *, outward: b
     Returns
     -------
     rounds : uint8[K, S]
-        Round of each entry that changes, from 1 on; 0 for the others.
+        Round of each changed entry, from 1 on; 0 for unchanged entries.
     last : uint8[K]
-        Last round of each LID.  255 means 255 or more, or that the new entries themselves have a forwarding loop.
+        Last round in which an entry towards each LID is written.  255 means 255 or more, or that the new entries
+        themselves have a forwarding loop.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Kernel wrapper: find an up*-down* order of the switches for given dependencies."""
+"""Kernel wrapper: find a switch order for up*-down* routing in which given dependencies never lead down and then up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ def up_down(channels: Channels, masks: npt.NDArray[np.uint16]) -> npt.NDArray[np
     """Find an order of the switches in which no dependency in use leads down and then up.  Returns int32[S], the
     position of each switch; None if there is no such order.
 
-    ``masks`` (uint16[edges]) is nonzero for CDG edges in use.
+    A dependency leads down and then up if its middle switch comes after both other switches in the order.  ``masks``
+    (uint16[edges]) is nonzero for the CDG edges in use.
 
     Cost: three passes over the edges.
     """
@@ -30,10 +31,10 @@ def up_down(channels: Channels, masks: npt.NDArray[np.uint16]) -> npt.NDArray[np
 
 
 def is_increasing(channels: Channels, position: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return int32[C], a topological order of the channels that contains all dependencies which an order of the
-    switches allows.
+    """Return a topological order of the channels for all dependencies that a switch order allows.
 
-    The order (``position``, int32[S]) allows all dependencies that do not lead down and then up.
+    The result is int32[C], the position of each channel.  The switch order (``position``, int32[S]) allows all
+    dependencies that do not lead down and then up.
     """
     near, far = position[channels.src].astype(np.int64), position[channels.dst]
     key = np.where(far < near, -near, near + len(position))
