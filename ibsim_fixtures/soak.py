@@ -10,7 +10,7 @@ import contextlib
 import random
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +25,8 @@ from routing.errors import IbnueError
 from routing.fabric import Fabric
 from routing.faults import Fault, apply_faults, every_ca, every_link, every_switch
 from routing.formats.bundle import Bundle, bundle_routing, read_bundle
-from routing.reroute import Published
+from routing.reroute import CapacityKept, FreshRoute, Published, capacity_kept
 from routing.tables import Routing
-from routing.whatif.capacity import share_kept
 
 MOST_AT_ONCE = 3
 KINDS = (every_link, every_link, every_link, every_switch, every_ca)
@@ -109,7 +108,7 @@ class Outcome:
     changed: int
     opensm_kb: int
     worker_kb: int
-    kept: float | None = None
+    kept: CapacityKept = field(default_factory=CapacityKept)
     look_ms: float = 0.0
     problem: str = ""
 
@@ -143,7 +142,7 @@ class Outcome:
             "strength": self.strength,
             "scope": self.scope,
             "entries_changed": self.changed,
-            "all_to_all_kept": self.kept,
+            **self.kept.as_dict(),
             "opensm_kib": self.opensm_kb,
             "worker_kib": self.worker_kb,
         }
@@ -216,10 +215,20 @@ class Soak:
         State file of the plugin, with which the tables in force are compared.  None: no comparison.
     most
         Largest number of faults at the same time.
+    fresh
+        Function that computes tables from scratch, which are measured beside those in force.  None: not measured.
     """
 
-    def __init__(self, lab: Lab, *, seed: int = 1, plan: Path | None = None, most: int = MOST_AT_ONCE) -> None:
-        self.lab = lab
+    def __init__(
+        self,
+        lab: Lab,
+        *,
+        seed: int = 1,
+        plan: Path | None = None,
+        most: int = MOST_AT_ONCE,
+        fresh: FreshRoute | None = None,
+    ) -> None:
+        self.lab, self.fresh = lab, fresh
         self.plan = plan
         self.seed, self.most = seed, most
         self.host = lab.ibsim.device(lab.ibsim.sm_host).guid
@@ -278,11 +287,12 @@ class Soak:
         proof = prove(fabric, routing)
         before, now = self._before, Published(fabric, routing, proof)
         changed = 0 if before is None else _changed(before.fabric, before.routing, fabric, routing)
-        kept = None if before is None else share_kept(before, now)
         self._before = now
         as_cabled = cables(fabric) == reached(expected, self.host)
         as_planned = None if self.plan is None else self._as_planned(fabric, routing)
         look_ms = round(1e3 * (time.monotonic() - started), 3)
+        beside = None if before is None or self.fresh is None else self.fresh(fabric)
+        kept = CapacityKept() if before is None else capacity_kept(before, now, beside)
         return Outcome(
             number=self._number, action=action, fault=fault, active=active,
             switches=fabric.switches, endports=fabric.endports, links=fabric.links,

@@ -19,7 +19,7 @@ from routing.fabric import Fabric
 from routing.numerals import count_noun
 from routing.port_classes import PortClasses
 from routing.publish import VerifiedTables, verify
-from routing.reroute import Published, Rerouted, reroute, spread
+from routing.reroute import CapacityKept, Published, Rerouted, kept_by_reroute, reroute, spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +36,8 @@ class Plan:
         How the tables were computed, in a few words for the log.
     figures
         "entries_broken" and "entries_changed": numbers of LFT entries relative to the previous tables.
-        "all_to_all_kept": share of the all-to-all rate of the previous tables.  Unknown figures are missing.  Empty if
-        there were no previous tables.
+        The shares of the previous rates that are left, see :meth:`routing.reroute.CapacityKept.as_dict`.  Unknown
+        figures are missing.  Empty if there were no previous tables.
     """
 
     tables: VerifiedTables
@@ -120,7 +120,7 @@ def _rerouted(
         if not isinstance(problem, IbnueError):
             traceback.print_exc()
         return None, f"routed from scratch, because the re-route failed: {type(problem).__name__}: {problem}"
-    return Plan(made.tables, start.decision, _describe(made), _figures(made)), ""
+    return _plan(made, before, start), ""
 
 
 def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start: Start) -> Plan | None:
@@ -135,19 +135,21 @@ def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start
         return None
     if made is None:
         return None
-    return Plan(made.tables, start.decision, _describe(made), _figures(made))
+    return _plan(made, before, start)
 
 
-def _figures(made: Rerouted) -> dict[str, float]:
-    figures = {"entries_broken": made.broken, "entries_changed": made.changed, "all_to_all_kept": made.kept}
-    return {name: value for name, value in figures.items() if value is not None}
+def _plan(made: Rerouted, before: Published, start: Start) -> Plan:
+    """Return the plan for re-routed or rebalanced tables, with what they keep of the capacity before."""
+    kept = kept_by_reroute(before, made)
+    figures = {"entries_broken": made.broken, "entries_changed": made.changed, **kept.as_dict()}
+    known = {name: value for name, value in figures.items() if value is not None}
+    return Plan(made.tables, start.decision, _describe(made, kept), known)
 
 
-def _describe(made: Rerouted) -> str:
-    kept = "" if made.kept is None else f", all-to-all {100 * made.kept:.1f} % of the rate before"
-    if made.fresh_kept is not None:
-        kept += f" ({100 * made.fresh_kept:.1f} % with tables from scratch)"
+def _describe(made: Rerouted, kept: CapacityKept) -> str:
+    shares = kept.describe()
+    cost = f", {shares}" if shares else ""
     if made.how == "rebalanced":
-        return f"rebalanced ({made.reason}){kept}"
+        return f"rebalanced ({made.reason}){cost}"
     entries = count_noun(made.broken, "entry was", "entries were")
-    return f"re-routed, {made.how} ({made.reason}): {entries} broken{kept}"
+    return f"re-routed, {made.how} ({made.reason}): {entries} broken{cost}"

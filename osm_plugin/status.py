@@ -14,7 +14,9 @@ from typing import Any
 SCHEMA = "ibnue-status/2"
 _REPORTED = (
     "engine", "fabric_digest", "switches", "end_ports", "certified", "strength", "scope", "vls", "description",
-    "entries_broken", "entries_changed", "all_to_all_kept", "all_to_all", "rounds_planned", "phase_seconds",
+    "entries_broken", "entries_changed", "all_to_all_kept", "all_to_all_kept_from_scratch",
+    "bisection_kept", "bisection_kept_from_scratch",
+    "all_to_all", "rounds_planned", "phase_seconds",
 )  # fmt: skip
 """Keys of the tables in force that a worker reports.  A value is None until it is reported."""
 MOST_REPORTS = 8
@@ -227,6 +229,7 @@ _TABLE_FIGURES = (
     ("entries_broken", "Number of previous entries that no longer led to their LID."),
     ("entries_changed", "Number of entries that differ from the previous tables."),
     ("all_to_all_kept", "All-to-all rate of the tables in force, divided by the rate of the previous tables."),
+    ("bisection_kept", "Rate of random bisections with the tables in force, divided by that of the previous tables."),
     ("all_to_all", "All-to-all share: the rate of every end port when all send to all others."),
     ("served_from_last", "Whether the last proven tables stay in force because the engine had no new tables."),
 )

@@ -170,8 +170,9 @@ def live(
 
     from ibsim_fixtures.lab import Lab
     from routing.cli.lab_report import inspect_lab
-    from routing.cli.lab_setup import opensm_settings
+    from routing.cli.lab_setup import fresh_route, opensm_settings
 
+    fresh = fresh_route(engine) if opensm_engine is None else None
     with tempfile.TemporaryDirectory(prefix="ibnue-lab-") as folder, ExitStack() as stack:
         with spinner("building the plugin and starting OpenSM"):
             opened = stack.enter_context(Lab(**opensm_settings(Path(folder), fabric, engine, opensm_engine, policies)))
@@ -183,7 +184,7 @@ def live(
                 return
             try:
                 with spinner(action):
-                    state = inspect_lab(opened, fabric, action, execute(opened, action), state)
+                    state = inspect_lab(opened, fabric, action, execute(opened, action), state, fresh=fresh)
                     state = replace(state, returned=np.array_equal(state.routing.lft, start.routing.lft))
             except InputError as error:
                 if not sys.stdin.isatty():
@@ -225,8 +226,7 @@ def show(state: LabState, headline: str) -> None:
         entries = f"{state.since.entries_changed} of {count_noun(state.since.entries, 'entry')}"
         changed = f"{entries}; {state.broken} no longer valid"
         rows.append(("changed", f"{changed}; the tables are those of the start" if state.returned else changed))
-        if state.kept is not None:
-            rows.append(("all-to-all", f"{100 * state.kept:.1f} % of the rate before"))
+        rows.extend(state.kept.rows())
     print_rows([*rows, *proof_report.facts(state.proof)])
     proof_report.print_findings(state.proof)
     echo_lines()

@@ -4,7 +4,7 @@ tables before the last action.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ibsim_fixtures.installed_tables import installed_routing
@@ -12,10 +12,9 @@ from routing.cli.output import fabric_object
 from routing.deadlock.proof import Proof, prove
 from routing.difference import Difference, compare, tables_of_fabric
 from routing.fabric import Fabric
-from routing.reroute import Published
+from routing.reroute import CapacityKept, FreshRoute, Published, capacity_kept
 from routing.reroute.translate import translate_tables
 from routing.tables import Routing
-from routing.whatif.capacity import share_kept
 
 if TYPE_CHECKING:
     from ibsim_fixtures.lab import Lab
@@ -41,7 +40,7 @@ class LabState:
     broken
         Number of LFT entries of the previous state that the action made invalid.
     kept
-        All-to-all rate of an end port, divided by the rate in the previous state.  None if no channel carries traffic.
+        Rates of an end port, divided by the rates in the previous state.
     returned
         Whether the forwarding tables equal those of the first state.
     ports
@@ -56,7 +55,7 @@ class LabState:
     as_dumped: bool
     since: Difference | None
     broken: int | None = None
-    kept: float | None = None
+    kept: CapacityKept = field(default_factory=CapacityKept)
     returned: bool = False
     ports: str | None = None
 
@@ -75,25 +74,29 @@ class LabState:
             "scope": self.proof.scope,
             "entries_changed": None if self.since is None else self.since.entries_changed,
             "entries_broken": self.broken,
-            "all_to_all_kept": self.kept,
+            **self.kept.as_dict(),
             "entries": self.routing.lft.size,
             "returned": self.returned,
             "ports_report": self.ports,
         }
 
 
-def inspect_lab(lab: Lab, subnet: Fabric, action: str, sweep: Sweep, before: LabState | None) -> LabState:
+def inspect_lab(
+    lab: Lab, subnet: Fabric, action: str, sweep: Sweep, before: LabState | None, *, fresh: FreshRoute | None = None
+) -> LabState:
     """Read the tables of a running lab from its switches, prove them, and compare them with the previous state.
 
-    The fabric that is discovered gets the name and the rules for classes of end ports of ``subnet``.
+    The fabric that is discovered gets the name and the rules for classes of end ports of ``subnet``.  ``fresh`` is a
+    function that computes tables from scratch, which are measured beside those of the lab.
     """
     found = lab.fabric()
     fabric = replace(found, name=subnet.name, port_classes=found.port_classes.with_rules_of(subnet.port_classes))
     routing, as_dumped = installed_routing(lab, fabric, sweep.engine)
-    since = broken = kept = None
+    since, broken, kept = None, None, CapacityKept()
     now = Published(fabric, routing, prove(fabric, routing))
     if before is not None:
         since = compare(tables_of_fabric(before.fabric, before.routing), tables_of_fabric(fabric, routing))
         broken = translate_tables(before.routing, before.fabric, fabric).broken
-        kept = share_kept(Published(before.fabric, before.routing, before.proof), now)
+        beside = None if fresh is None else fresh(fabric)
+        kept = capacity_kept(Published(before.fabric, before.routing, before.proof), now, beside)
     return LabState(action, sweep, fabric, routing, now.proof, as_dumped, since, broken, kept)

@@ -14,11 +14,17 @@ from ibsim_fixtures.opensm import Plugin
 from ibsim_fixtures.processes import TIMEOUT_SECONDS
 from ibsim_fixtures.records import with_records
 from osm_plugin.install import PLUGIN, install
+from osm_plugin.options import SWEEP_EFFORT
 from routing.class_settings import PortClass
-from routing.errors import EnvironmentProblem
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.errors import EnvironmentProblem, OptionError, RoutingError
 from routing.fabric import Fabric
 from routing.formats.fabric_files import write_net
 from routing.port_classes import DEFAULT_WEIGHTS, PortClasses
+from routing.reroute import FreshRoute
+from routing.reroute.budget import LARGEST_SMALL_TABLE
+from routing.tables import Routing
 
 AMPLE_TIMEOUTS = f"start_deadline = {TIMEOUT_SECONDS}\ndeadline = {TIMEOUT_SECONDS}\nrebalance = 0\n"
 """Plugin configuration whose deadlines do not expire on a busy machine or a large fabric.
@@ -51,6 +57,24 @@ def opensm_settings(
     plugin = with_records(plugin, folder)
     routing_engine = f"{PLUGIN}-{engine}" if opensm_engine is None else opensm_engine
     return {**report, "routing_engine": f"{routing_engine},no_fallback", "plugin": plugin}
+
+
+def fresh_route(engine: str) -> FreshRoute:
+    """Return a function that computes tables from scratch with an engine of ibnue, as the plugin of a lab does.
+
+    The function returns None if the table is large (:data:`routing.reroute.budget.LARGEST_SMALL_TABLE`), or if the
+    engine fails.
+    """
+    options = EngineOptions(effort=SWEEP_EFFORT, threads=1)
+
+    def route(fabric: Fabric) -> Routing | None:
+        if fabric.switches * len(fabric.lids) > LARGEST_SMALL_TABLE:
+            return None
+        with suppress(OptionError, RoutingError):
+            return ENGINES[engine].route(fabric, options)
+        return None
+
+    return route
 
 
 def class_tables(fabric: Fabric, folder: Path) -> str:

@@ -17,7 +17,7 @@ from routing.numerals import count_noun
 if TYPE_CHECKING:
     from routing.engines.base import Engine, EngineOptions
     from routing.fabric import Fabric
-    from routing.reroute import Rerouted
+    from routing.reroute import CapacityKept, Rerouted
     from routing.tables import Routing
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -197,6 +197,8 @@ def both(found: Rerouted, step: Rerouted | None, earlier: Routing) -> Rerouted:
         how=step.how if found.how == "unchanged" else found.how,
         statistics=replace(found.statistics, moved_afterwards=step.changed),
         kept=None if found.kept is None or step.kept is None else found.kept * step.kept,
+        fresh_kept=found.fresh_kept,
+        fresh=found.fresh,
     )
 
 
@@ -255,28 +257,22 @@ def check_roots(routing: Routing, fabric: Fabric, options: EngineOptions, option
                           remedy="leave them out, or --stability fresh to change all tables")  # fmt: skip
 
 
-def facts(found: Rerouted, bisection: float | None) -> Iterator[tuple[str, str]]:
-    """Yield rows on the change of the earlier tables.
-
-    ``bisection``: the bisection rate after the re-route as a fraction of the rate before; None if unknown.
-    """
+def facts(found: Rerouted, kept: CapacityKept) -> Iterator[tuple[str, str]]:
+    """Yield rows on the change of the earlier tables, and on the capacity that the new tables keep."""
     yield "changed", f"{count_noun(found.changed, 'entry')}; {found.broken} no longer valid"
-    if found.kept is not None:
-        also = "" if bisection is None else f", {100 * bisection:.1f} % of the bisection"
-        fresh = "" if found.fresh_kept is None else f" ({100 * found.fresh_kept:.1f} % with tables from scratch)"
-        yield "kept", f"{100 * found.kept:.1f} % of the all-to-all rate{fresh}{also}"
+    if kept.all_to_all is not None:
+        of = {"all-to-all": "all-to-all rate"}
+        yield "kept", ", ".join(f"{share} of the {of.get(name, name)}{beside}" for name, share, beside in kept.shares())
     yield "how", f"{found.how}: {found.reason}"
 
 
-def as_object(found: Rerouted, bisection: float | None) -> dict[str, Any]:
-    """Return the report on a re-route as an object for ``--json``.  For ``bisection`` see :func:`facts`."""
+def as_object(found: Rerouted, kept: CapacityKept) -> dict[str, Any]:
+    """Return the report on a re-route, and on the capacity that it keeps, as an object for ``--json``."""
     return {
         "entries_broken": found.broken,
         "entries_changed": found.changed,
         "method": found.how,
         "reason": found.reason,
         "counts": found.statistics.counts(),
-        "all_to_all_kept": found.kept,
-        "all_to_all_kept_from_scratch": found.fresh_kept,
-        "bisection_kept": bisection,
+        **kept.as_dict(),
     }

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from routing.fabric import Fabric
     from routing.publish import VerifiedTables
     from routing.quality import Quality
-    from routing.reroute import Rerouted
+    from routing.reroute import CapacityKept, Rerouted
 
 
 @click.command()
@@ -166,10 +166,17 @@ class Result:
             return False
         return replies_follow_requests(fabric, routing)
 
-    @property
-    def bisection_kept(self) -> float | None:
-        """Bisection rate after the re-route, divided by the rate before.  None if either rate is unknown."""
-        kept = self.quality.bisection_mean / self.bisection_before if self.bisection_before else math.nan
+    def kept(self, rerouted: Rerouted) -> CapacityKept:
+        """Return the rates after the re-route, and those of tables from scratch, divided by the rates before."""
+        from routing.quality import bisection_share
+        from routing.reroute import CapacityKept
+
+        fresh = None if rerouted.fresh is None else bisection_share(self.tables.fabric, rerouted.fresh)
+        bisection = self._kept(self.quality.bisection_mean)
+        return CapacityKept(rerouted.kept, bisection, rerouted.fresh_kept, self._kept(fresh))
+
+    def _kept(self, bisection: float | None) -> float | None:
+        kept = bisection / self.bisection_before if bisection is not None and self.bisection_before else math.nan
         return kept if math.isfinite(kept) else None
 
 
@@ -203,7 +210,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield "engine", routing.provenance.engine + (f": {chosen}" if chosen else "")
     yield "fabric", proof_report.fabric_line(result.tables.fabric)
     if result.rerouted is not None:
-        yield from reroute_options.facts(result.rerouted, result.bisection_kept)
+        yield from reroute_options.facts(result.rerouted, result.kept(result.rerouted))
     # If the engine needs one VL, the report states this number as the minimum.  A higher number is only an upper bound,
     # because a better search might succeed with fewer VLs.
     yield "VLs", f"{'' if routing.vls_needed == 1 else 'at most '}{routing.vls_needed} needed, {routing.vls} used"
@@ -237,5 +244,5 @@ def as_object(result: Result) -> dict[str, Any]:
         "files": [str(path) for path in result.files],
         "rerouted": None
         if result.rerouted is None
-        else reroute_options.as_object(result.rerouted, result.bisection_kept),
+        else reroute_options.as_object(result.rerouted, result.kept(result.rerouted)),
     }

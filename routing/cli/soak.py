@@ -86,9 +86,10 @@ def soak(
     """
     from ibsim_fixtures.lab import Lab
     from ibsim_fixtures.soak import Soak, summary
-    from routing.cli.lab_setup import opensm_settings
+    from routing.cli.lab_setup import fresh_route, opensm_settings
 
     events, seconds = length(text)
+    fresh = fresh_route(engine) if opensm_engine is None else None
     asked = engine if opensm_engine is None else f"OpenSM's {opensm_engine}"
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="ibnue-soak-") as folder, ExitStack() as stack:
@@ -98,7 +99,7 @@ def soak(
             lab = stack.enter_context(Lab(**opensm_settings(Path(folder), subnet, engine, opensm_engine)))
         plan = None if opensm_engine else lab.opensm.folder / "ibnue-state.npz"
         with suppress(KeyboardInterrupt):  # Ctrl-C ends the run.  The outcomes so far are reported.
-            for outcome in Soak(lab, seed=seed, plan=plan).run(events=events, seconds=seconds):
+            for outcome in Soak(lab, seed=seed, plan=plan, fresh=fresh).run(events=events, seconds=seconds):
                 outcomes.append(outcome)
                 if book is not None:
                     book.write(json.dumps(outcome.as_object()) + "\n")
@@ -122,8 +123,8 @@ def line(outcome: Outcome) -> str:
     size = f"{count_noun(outcome.switches, 'switch')}, {count_noun(outcome.endports, 'end port')}"
     took = "kept its tables" if outcome.routing_ms is None else f"routed in {outcome.routing_ms:.0f} ms"
     changed = f"{count_noun(outcome.changed, 'entry')} changed"
-    if outcome.kept is not None:
-        changed += f", all-to-all {100 * outcome.kept:.1f} % of the rate before"
+    if shares := outcome.kept.describe():
+        changed += f", {shares}"
     return f"{outcome.number:>5}  {action}: {size}; {took}, {changed}; {verdict(outcome)}"
 
 

@@ -24,12 +24,11 @@ from routing.errors import OptionError
 from routing.fabric import Fabric, NodeKind
 from routing.faults import Fault, FaultKind, apply_faults
 from routing.formats.fabric_files import write_net
-from routing.reroute import Published
+from routing.reroute import Published, capacity_kept
 from routing.sweep.cases import faults_of
 from routing.sweep.results import Result
 from routing.sweep.tasks import Task
-from routing.sweep.work import changes, classify_outcome, described, guarded
-from routing.whatif.capacity import share_kept
+from routing.sweep.work import changes, classify_outcome, described, guarded, with_kept
 from routing.whatif.connectivity import connectivity_loss
 
 if TYPE_CHECKING:
@@ -173,7 +172,7 @@ def verdict(task: Task, fabric: Fabric, before: LabState, after: LabState, secon
     earlier = Published(before.fabric, before.routing, before.proof)
     entries, changed, gone = changes(earlier, published)
     return replace(
-        described(task, fabric, published),
+        with_kept(described(task, fabric, published), capacity_kept(earlier, published)),
         outcome=outcome,
         error=report,
         vls=after.proof.vls,
@@ -181,7 +180,6 @@ def verdict(task: Task, fabric: Fabric, before: LabState, after: LabState, secon
         entries=entries,
         changed=changed,
         broken=gone,
-        kept=share_kept(earlier, published),
         how=after.sweep.engine,
         seconds=after.sweep.seconds,
     )

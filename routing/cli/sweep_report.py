@@ -84,6 +84,10 @@ def _line_object(line: Line) -> dict[str, Any]:
         "all_to_all_min": line.a2a_least,
         "all_to_all_loss_mean": line.loss_mean,
         "all_to_all_loss_max": line.loss_most,
+        "all_to_all_over_fresh_mean": line.over_fresh_mean,
+        "all_to_all_over_fresh_max": line.over_fresh_most,
+        "bisection_loss_mean": line.bisection_loss_mean,
+        "bisection_loss_max": line.bisection_loss_most,
         "cut_off_max": line.cut_off,
         "seconds": line.seconds,
     }
@@ -128,8 +132,9 @@ def _comparison_object(compared: Comparison) -> dict[str, Any]:
 def show(report: Report, *, by_fabric: bool) -> None:
     """Print the summary, the first failures and the first regressions as text."""
     columns = ["engine", *(["fabric"] if by_fabric else []), "mode"]
-    columns += ["cases", "certified", "VLs", "changed", "broken", "a2a", "loss", "worst", "seconds"]
-    print_table(columns, [row(line) for line in report.lines], texts=len(columns) - 9)
+    columns += ["cases", "certified", "VLs", "changed", "broken", "a2a"]
+    columns += ["loss", "worst", "over fresh", "bisection", "seconds"]
+    print_table(columns, [row(line) for line in report.lines], texts=len(columns) - 11)
     print_rows(facts(report))
     for record in report.failures[:NAMED]:
         echo_lines(f"{record.result.outcome}: {record.task}: {record.result.error or ''}".removesuffix(": "))
@@ -180,6 +185,8 @@ def row(line: Line) -> list[str]:
         number(line.a2a_least, "{:.3f}"),
         number(line.loss_mean, "{:.1%}"),
         number(line.loss_most, "{:.1%}"),
+        number(line.over_fresh_most, "{:.1%}"),
+        number(line.bisection_loss_mean, "{:.1%}"),
         f"{line.seconds:.1f}",
     ]
 

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LARGEST_SMALL_TABLE = 1 << 18
+"""Number of LFT entries up to which a route from scratch beside a repair, and further searches, are affordable before
+the tables are published.
+"""
+
 
 @dataclass(frozen=True)
 class Budget:

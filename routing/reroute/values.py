@@ -13,6 +13,7 @@ import numpy.typing as npt
 from routing.deadlock.proof import Proof
 from routing.fabric import Fabric
 from routing.publish import VerifiedTables
+from routing.reroute.bisection import bisection_rate
 from routing.reroute.flow import flow_towards
 from routing.reroute.statistics import RerouteStatistics
 from routing.tables import Routing
@@ -63,6 +64,11 @@ class Published:
         """Return int64[C], the flow on each channel when every end port sends to every other end port."""
         return flow_towards(self.fabric, self.routing, threads=2)
 
+    @cached_property
+    def bisection_rate(self) -> float:
+        """Return the mean rate of a flow of random bisections, in Gb/s; NaN with fewer than two end ports."""
+        return bisection_rate(self.fabric, self.routing)
+
 
 @dataclass(frozen=True, eq=False)
 class Rerouted:
@@ -84,6 +90,8 @@ class Rerouted:
         All-to-all rate of an end port divided by its rate with the old tables; None: no such traffic crosses a channel.
     fresh_kept
         The value of ``kept`` for tables from scratch; None if they were not computed.
+    fresh
+        The tables from scratch, which are not proven; None if they were not computed.
     statistics
         Number of entries and SLs that each step changed, and the work of its searches.
     """
@@ -96,6 +104,7 @@ class Rerouted:
     statistics: RerouteStatistics = field(default_factory=RerouteStatistics)
     kept: float | None = None
     fresh_kept: float | None = None
+    fresh: Routing | None = None
 
     @property
     def routing(self) -> Routing:

@@ -27,7 +27,7 @@ VERSION = 1
 """Version of the tables below, stored as SQLite's user_version."""
 
 RESULT_COLUMNS = tuple(field.name for field in fields(Result))
-ADDED_COLUMNS = {"kept": "REAL"}
+ADDED_COLUMNS = dict.fromkeys(("kept", "bisection_kept", "fresh_kept", "fresh_bisection_kept"), "REAL")
 """Columns that were added to the table of results without a new version of the tables, with their SQL types.
 
 A file of an earlier ibnue may lack such a column.  Then the value is unknown.
@@ -43,7 +43,8 @@ CREATE TABLE results (
     fault TEXT NOT NULL, seed INTEGER NOT NULL, mode TEXT NOT NULL,
     outcome TEXT NOT NULL, strength TEXT, scope TEXT, vls INTEGER, vls_needed INTEGER,
     faults INTEGER, parts INTEGER, cut_off INTEGER, entries INTEGER, changed INTEGER, broken INTEGER,
-    a2a REAL, tables TEXT, how TEXT, seconds REAL NOT NULL, error TEXT, kept REAL
+    a2a REAL, tables TEXT, how TEXT, seconds REAL NOT NULL, error TEXT, kept REAL,
+    bisection_kept REAL, fresh_kept REAL, fresh_bisection_kept REAL
 ) WITHOUT ROWID;
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {VERSION};

@@ -53,6 +53,10 @@ class Result:
     kept
         All-to-all rate of an end port divided by its rate before the fault.  It exceeds 1 if the rate has grown because
         fewer end ports send.
+    bisection_kept
+        Rate of random bisections divided by the rate before the fault.
+    fresh_kept, fresh_bisection_kept
+        The two values for tables from scratch.  None after a re-route that did not compute such tables.
     tables
         Hash of the tables, 16 hex digits.  None for the tables of a real OpenSM, which may differ from run to run.
     how
@@ -77,6 +81,9 @@ class Result:
     broken: int | None = None
     a2a: float | None = None
     kept: float | None = None
+    bisection_kept: float | None = None
+    fresh_kept: float | None = None
+    fresh_bisection_kept: float | None = None
     tables: str | None = None
     how: str | None = None
     seconds: float = 0.0

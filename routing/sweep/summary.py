@@ -8,6 +8,10 @@ from dataclasses import dataclass
 
 from routing.sweep.ledger import Record
 from routing.sweep.results import OUTCOMES
+from routing.sweep.tasks import Target, Task
+
+Case = tuple[str, Target, str, int]
+"""A task without its mode: digest of the fabric, engine, fault case and seed."""
 
 TOLERANCE = 0.05
 """Relative decrease of the all-to-all rate above which a change counts as a regression."""
@@ -37,6 +41,12 @@ class Line:
     loss_mean, loss_most
         Mean and largest relative loss of an end port's all-to-all rate, compared with the fault-free fabric, over all
         cases with a fault.  A gain counts as 0.  None if the loss is unknown.
+    bisection_loss_mean, bisection_loss_most
+        The two losses of the rate of random bisections.
+    over_fresh_mean, over_fresh_most
+        Mean and largest difference of the all-to-all loss to that of tables from scratch, over all cases with a fault
+        for which such tables are known.  A lower loss counts as 0.  Tables from scratch are known if the re-route
+        computed them, or if the ledger has the case in the mode "fresh".
     cut_off
         Largest number of CAs and routers that a fault disconnected.
     seconds
@@ -54,6 +64,10 @@ class Line:
     a2a_least: float | None
     loss_mean: float | None
     loss_most: float | None
+    bisection_loss_mean: float | None
+    bisection_loss_most: float | None
+    over_fresh_mean: float | None
+    over_fresh_most: float | None
     cut_off: int | None
     seconds: float
 
@@ -64,18 +78,45 @@ def lines(records: Iterable[Record], *, by_fabric: bool = False) -> list[Line]:
     Fabrics with the same name are distinguished by the beginning of their digest (a hash of the fabric).
     """
     groups: dict[tuple[str, str, str], list[Record]] = {}
-    kept = list(records)
+    every = list(records)
     called: dict[str, set[str]] = {}
-    for record in kept:
+    for record in every:
         called.setdefault(record.task.fabric, set()).add(record.task.digest)
-    for record in kept:
+    for record in every:
         task = record.task
         name = task.fabric if len(called[task.fabric]) == 1 else f"{task.fabric} ({task.digest[:8]})"
         groups.setdefault((name if by_fabric else "", str(task.target), task.mode), []).append(record)
-    return [_line(*key, group) for key, group in groups.items()]
+    fresh = {_case(record.task): record.result.kept for record in every if record.task.mode == "fresh"}
+    return [_line(*key, group, fresh) for key, group in groups.items()]
 
 
-def _line(fabric: str, target: str, mode: str, group: list[Record]) -> Line:
+def _case(task: Task) -> Case:
+    """Return the part of a task that is equal in all modes."""
+    return task.digest, task.target, task.fault, task.seed
+
+
+def _loss(kept: float) -> float:
+    return max(0.0, 1.0 - kept)
+
+
+def _mean(values: list[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def _over_fresh(group: Iterable[Record], fresh: Mapping[Case, float | None]) -> list[float]:
+    """Return how much more of the all-to-all rate is lost than with tables from scratch, for the cases with known
+    tables from scratch.
+    """
+    found = []
+    for record in group:
+        kept, beside = record.result.kept, record.result.fresh_kept
+        beside = fresh.get(_case(record.task)) if beside is None else beside
+        if record.result.faults and kept is not None and beside is not None:
+            found.append(max(0.0, _loss(kept) - _loss(beside)))
+    return found
+
+
+def _line(fabric: str, target: str, mode: str, group: list[Record], fresh: Mapping[Case, float | None]) -> Line:
     def known(name: str) -> list[float]:
         values = (getattr(record.result, name) for record in group)
         return [value for value in values if value is not None]
@@ -86,11 +127,11 @@ def _line(fabric: str, target: str, mode: str, group: list[Record]) -> Line:
     def total(name: str) -> int | None:
         return int(sum(known(name))) if known(name) else None
 
-    lost = [
-        max(0.0, 1.0 - record.result.kept)
-        for record in group
-        if record.result.faults and record.result.kept is not None
-    ]
+    def losses(name: str) -> list[float]:
+        values = (getattr(record.result, name) for record in group if record.result.faults)
+        return [_loss(value) for value in values if value is not None]
+
+    lost, bisection_lost, over = losses("kept"), losses("bisection_kept"), _over_fresh(group, fresh)
     counts = {outcome: sum(record.result.outcome == outcome for record in group) for outcome in OUTCOMES}
     return Line(
         fabric=fabric,
@@ -102,8 +143,12 @@ def _line(fabric: str, target: str, mode: str, group: list[Record]) -> Line:
         changed=total("changed"),
         broken=total("broken"),
         a2a_least=min(known("a2a"), default=None),
-        loss_mean=math.fsum(lost) / len(lost) if lost else None,
+        loss_mean=_mean(lost),
         loss_most=max(lost, default=None),
+        bisection_loss_mean=_mean(bisection_lost),
+        bisection_loss_most=max(bisection_lost, default=None),
+        over_fresh_mean=_mean(over),
+        over_fresh_most=max(over, default=None),
         cut_off=most("cut_off"),
         seconds=sum(record.result.seconds for record in group),
     )

@@ -25,12 +25,12 @@ from routing.fabric import NO_PORT, Fabric
 from routing.faults import apply_faults
 from routing.processes import describe_exit
 from routing.quality import all_to_all_share, channel_loads
-from routing.reroute import Precomputed, Published, Stability, precompute, reroute
+from routing.reroute import CapacityKept, Precomputed, Published, Stability, capacity_kept, precompute, reroute
 from routing.reroute.translate import translate_tables
 from routing.sweep.cases import faults_of
 from routing.sweep.results import Result, tables_digest
 from routing.sweep.tasks import Target, Task
-from routing.whatif.capacity import share_kept
+from routing.tables import Routing
 from routing.whatif.connectivity import connectivity_loss
 
 MAX_ATTEMPTS = 2
@@ -154,12 +154,13 @@ def run_task(fabric: Fabric, task: Task) -> Result:
     broken = apply_faults(fabric, faults)
     before = tables_before(fabric, task.target, task.seed)
     started = time.perf_counter()
-    after, how = routed(task, before, broken)
+    after, how, fresh = routed(task, before, broken)
     seconds = time.perf_counter() - started
     outcome, report = classify_outcome(ENGINES[task.target.engine], after.proof)
     entries, changed, gone = changes(before, after)
+    kept = CapacityKept() if before is None else capacity_kept(before, after, fresh)
     return replace(
-        described(task, fabric, after),
+        with_kept(described(task, fabric, after), kept),
         outcome=outcome,
         error=report,
         faults=len(faults),
@@ -167,16 +168,33 @@ def run_task(fabric: Fabric, task: Task) -> Result:
         entries=entries,
         changed=changed,
         broken=gone,
-        kept=None if before is None else share_kept(before, after),
         tables=tables_digest(broken, after.routing),
         seconds=seconds,
     )
 
 
-def routed(task: Task, before: Published | None, fabric: Fabric) -> tuple[Published, str | None]:
+def with_kept(result: Result, kept: CapacityKept) -> Result:
+    """Return a result to which the shares of the rates before the fault are added."""
+    return replace(
+        result,
+        kept=kept.all_to_all,
+        bisection_kept=kept.bisection,
+        fresh_kept=kept.fresh_all_to_all,
+        fresh_bisection_kept=kept.fresh_bisection,
+    )
+
+
+def routed(task: Task, before: Published | None, fabric: Fabric) -> tuple[Published, str | None, Routing | None]:
     """Compute the tables for the faulty fabric in the mode of the task.
 
-    The function returns the tables with their proof, and the method of the re-route (None if computed from scratch).
+    Returns
+    -------
+    after : Published
+        The tables with their proof.
+    how : str or None
+        Method of the re-route; None if the tables were computed from scratch.
+    fresh : Routing or None
+        Tables from scratch, if the task has computed them.
 
     Raises
     ------
@@ -186,11 +204,11 @@ def routed(task: Task, before: Published | None, fabric: Fabric) -> tuple[Publis
     engine, options = ENGINES[task.target.engine], task.target.engine_options(seed=task.seed)
     if task.mode == "fresh":
         routing = engine.route(fabric, options)
-        return Published(fabric, routing, prove(fabric, routing, threads=1)), None
+        return Published(fabric, routing, prove(fabric, routing, threads=1)), None, routing
     if before is None:
         raise RoutingError("the engine refuses the intact fabric")
     done = reroute(engine, options, before, fabric, stability=Stability(task.mode), precomputed=precomputed(before))
-    return Published(fabric, done.routing, done.proof), done.how
+    return Published(fabric, done.routing, done.proof), done.how, done.routing if done.how == "fresh" else done.fresh
 
 
 def classify_outcome(engine: Engine, proof: Proof) -> tuple[str, str | None]:

@@ -8,17 +8,9 @@ from dataclasses import dataclass
 from routing.endports import reference_rate
 from routing.fabric import Fabric
 from routing.quality import all_to_all_share, bisection_share, channel_loads
-from routing.reroute import Published
-from routing.reroute.flow import flow_towards
-from routing.reroute.rebalance import kept_share
+from routing.reroute.bisection import BISECTIONS
 from routing.tables import Routing
 from routing.whatif.connectivity import ConnectivityLoss
-
-BISECTIONS = 32
-"""Number of random bisections that are measured for each fault scenario, with a fixed seed.
-
-They cost at most a seventh of the time of a re-route.
-"""
 
 
 @dataclass(frozen=True)
@@ -77,16 +69,3 @@ def bisection_loss(before: Capacity, now: Capacity) -> float | None:
         for there in (before, now)
     )
     return max(0.0, 1.0 - has / had) if had else None
-
-
-def share_kept(before: Published, now: Published) -> float | None:
-    """Return the all-to-all rate of an end port, as a fraction of its rate with the earlier tables.
-
-    Disconnected pairs are left out, so the rate can grow if fewer end ports send.
-
-    Returns
-    -------
-    float or None
-        None if no channel carries traffic, before or now.
-    """
-    return kept_share(before, now.fabric.channels, flow_towards(now.fabric, now.routing, threads=1))

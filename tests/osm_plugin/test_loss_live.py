@@ -5,9 +5,8 @@ from plugin_lab import logged
 
 from routing.cli.lab_actions import last_sweep
 from routing.cli.lab_report import inspect_lab
-from routing.quality import all_to_all_share, channel_loads
-from routing.reroute import Published
-from routing.whatif.capacity import share_kept
+from routing.quality import all_to_all_share, bisection_share, channel_loads
+from routing.reroute import CapacityKept, Published, capacity_kept
 
 pytestmark = pytest.mark.lab
 
@@ -16,18 +15,25 @@ def share(state):
     return all_to_all_share(state.fabric, channel_loads(state.fabric, state.routing))
 
 
+def bisection(state):
+    return bisection_share(state.fabric, state.routing, bisections=32)
+
+
 def test_the_log_says_what_the_tables_in_the_switches_lose(live, nets):
     with live(nets("torus", "3x3", cas=2), "ibnue-nue,no_fallback", config={"qos": True, "qos_max_vls": 8}) as lab:
         fabric = lab.fabric()
         start = inspect_lab(lab, fabric, "start", last_sweep(lab), None)
-        assert start.kept is None
+        assert start.kept == CapacityKept()
         pulled = inspect_lab(lab, fabric, "unlink", lab.unlink_live("sw0.0", 3), start)
         assert pulled.fabric.links == start.fabric.links - 1
-        (reported,) = logged(lab, r"re-routed, .* broken, all-to-all (\S+) % of the rate before")
-        assert reported == f"{100 * pulled.kept:.1f}"
-        assert pulled.kept == pytest.approx(share(pulled) / share(start)) and pulled.kept < 1
+        wanted = r"re-routed, .* broken, all-to-all (\S+) % of the rate before.*, bisection (\S+) % of the rate before"
+        (reported,) = logged(lab, wanted)
+        kept = pulled.kept
+        assert reported == (f"{100 * kept.all_to_all:.1f}", f"{100 * kept.bisection:.1f}")
+        assert kept.all_to_all == pytest.approx(share(pulled) / share(start)) and kept.all_to_all < 1
+        assert kept.bisection == pytest.approx(bisection(pulled) / bisection(start)) and kept.bisection < 1
         there = (Published(state.fabric, state.routing, state.proof) for state in (start, pulled))
-        assert pulled.kept == share_kept(*there)
+        assert kept == capacity_kept(*there)
 
 
 def test_the_log_says_what_a_lost_switch_costs_with_updn(live, nets):
@@ -39,4 +45,4 @@ def test_the_log_says_what_a_lost_switch_costs_with_updn(live, nets):
         assert lost.proof.certified and lost.proof.complete
         assert not lab.ibdmchk(sls=lab.ca_sls()).credit_loop
         (reported,) = logged(lab, r"re-routed, .* broken, all-to-all (\S+) % of the rate before")
-        assert reported == f"{100 * lost.kept:.1f}"
+        assert reported == f"{100 * lost.kept.all_to_all:.1f}"

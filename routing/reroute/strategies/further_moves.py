@@ -20,6 +20,7 @@ from routing.numerals import count_noun
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.baseline import is_same
 from routing.reroute.blocked_moves import BlockedMoves
+from routing.reroute.budget import LARGEST_SMALL_TABLE
 from routing.reroute.context import Request, RerouteContext
 from routing.reroute.flow import flow_towards
 from routing.reroute.installed import installed
@@ -44,8 +45,6 @@ from routing.reroute.values import Rerouted, Stability
 from routing.reroute.verify import verify
 from routing.tables import Routing
 
-LARGEST_TABLE = 1 << 18
-"""Number of LFT entries up to which further entries move: the repair is delayed until this search ends."""
 SEARCHES, TRIALS = 12, 16
 """Largest number of searches, and of vacated sets of dependencies that each search tries."""
 FEW_ENTRIES = 64
@@ -105,10 +104,10 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
     goal = goal_of(context, numbering)
     if peak_of(load, numbering) <= goal * (1 + ENOUGH[1]):
         return repaired
-    fresh = _peak_from_scratch(request, numbering)
+    fresh, fresh_peak = _from_scratch(request, numbering)
     was = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
-    repaired = replace(repaired, found=replace(found, fresh_kept=was / fresh if fresh else None))
-    goal = max(goal, fresh)
+    repaired = replace(repaired, found=replace(found, fresh_kept=was / fresh_peak if fresh_peak else None, fresh=fresh))
+    goal = max(goal, fresh_peak)
     most = max(found.broken // 2, min(FEW_ENTRIES, found.routing.lft.size // MOST_OF_TABLE))
     start = State(_progress(context, repaired, numbering), load, goal, most)
     if start.peak <= goal * (1 + ENOUGH[1]):
@@ -132,7 +131,7 @@ def _may_move(context: RerouteContext, found: Rerouted) -> bool:
         and context.certificate is not None
         and found.proof.certificate is not None
         and found.proof.scope == context.certificate.scope
-        and found.routing.lft.size <= LARGEST_TABLE
+        and found.routing.lft.size <= LARGEST_SMALL_TABLE
     )
 
 
@@ -150,14 +149,14 @@ def _progress(context: RerouteContext, repaired: Candidate, numbering: BaseNumbe
     )
 
 
-def _peak_from_scratch(request: Request, numbering: BaseNumbering) -> int:
-    """Return the highest utilisation of tables that the engine computes from scratch; 0 if the engine fails."""
+def _from_scratch(request: Request, numbering: BaseNumbering) -> tuple[Routing | None, int]:
+    """Return tables from scratch, and their highest utilisation; None and 0 if the engine fails."""
     earlier = [there.fabric for there in (request.before, request.baseline) if there is not None]
     try:
         routing = request.engine.route(request.fabric, roots_left(request.fabric, request.options, earlier))
     except (OptionError, RoutingError):
-        return 0
-    return peak_of(flow_towards(request.fabric, routing, threads=request.options.threads), numbering)
+        return None, 0
+    return routing, peak_of(flow_towards(request.fabric, routing, threads=request.options.threads), numbering)
 
 
 def _searched(context: RerouteContext, state: State) -> State:
@@ -246,7 +245,8 @@ def _accepted(context: RerouteContext, repaired: Candidate, end: State, points: 
         return repaired
     alone = f"the repair alone loses {points:.1f} points more of the all-to-all rate than necessary"
     reason = f"{before.reason}; {count_noun(moved, 'entry')} moved further, because {alone}"
-    return replace(outcome, found=replace(outcome.found, reason=reason, fresh_kept=before.fresh_kept))
+    found = replace(outcome.found, reason=reason, fresh_kept=before.fresh_kept, fresh=before.fresh)
+    return replace(outcome, found=found)
 
 
 def _is_safe_enough(request: Request, found: Rerouted, repaired: Rerouted) -> bool:

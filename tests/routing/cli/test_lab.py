@@ -80,6 +80,11 @@ def test_a_cable_is_pulled_and_the_tables_are_proven():
     assert start["all_to_all_kept"] is None
     assert 0 < pulled["all_to_all_kept"] < 1
     assert back["all_to_all_kept"] == pytest.approx(1 / pulled["all_to_all_kept"])
+    assert back["bisection_kept"] == pytest.approx(1 / pulled["bisection_kept"])
+    for kept in ("all_to_all_kept", "bisection_kept"):
+        # On the whole fabric, the tables of the start are those from scratch.
+        assert back[f"{kept}_from_scratch"] == back[kept]
+        assert pulled[f"{kept}_from_scratch"] > 0
 
 
 @pytest.mark.lab
@@ -177,7 +182,9 @@ def test_a_soak_has_a_line_and_an_entry_in_the_ledger_for_each_event(tmp_path):
     lines = result.stdout.splitlines()
     for event in events[1:]:
         (line,) = (line for line in lines if line.lstrip().startswith(f"{event['number']}  "))
-        assert f"changed, all-to-all {100 * event['all_to_all_kept']:.1f} % of the rate before; proven" in line
+        for name, key in (("all-to-all", "all_to_all_kept"), ("bisection", "bisection_kept")):
+            fresh = f"({100 * event[f'{key}_from_scratch']:.1f} % with tables from scratch)"
+            assert f"{name} {100 * event[key]:.1f} % of the rate before {fresh}" in line
 
 
 @pytest.mark.lab

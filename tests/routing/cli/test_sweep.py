@@ -51,24 +51,33 @@ def test_the_report_says_what_faults_cost():
     fabric, faults = "random-regular:16,4", ["--links", "all"]
     words = [fabric, "-e", "nue", *faults, "--stability", "full", "--stability", "fresh", "-j", 1]
     lines = {line["mode"]: line for line in told(run(*words, "--json"))["summary"]}
-    for mode in ("full", "fresh"):
-        found = told(ibnue("whatif", fabric, "-e", "nue", *faults, "--stability", mode, "--json"))
-        losses = [scenario["all_to_all_loss"] for scenario in found["scenarios"]]
-        assert lines[mode]["all_to_all_loss_mean"] == pytest.approx(sum(losses) / len(losses))
-        assert lines[mode]["all_to_all_loss_max"] == pytest.approx(max(losses))
+    for mode, beside in (("full", ["--beside-fresh"]), ("fresh", [])):
+        found = told(ibnue("whatif", fabric, "-e", "nue", *faults, "--stability", mode, *beside, "--json"))
+        for kind in ("all_to_all_loss", "bisection_loss"):
+            losses = [scenario[kind] for scenario in found["scenarios"]]
+            assert lines[mode][f"{kind}_mean"] == pytest.approx(sum(losses) / len(losses))
+            assert lines[mode][f"{kind}_max"] == pytest.approx(max(losses))
+        if beside:
+            over = [max(0, each["all_to_all_loss"] - each["fresh_all_to_all_loss"]) for each in found["scenarios"]]
+            assert lines[mode]["all_to_all_over_fresh_mean"] == pytest.approx(sum(over) / len(over))
+            assert max(over) > 0
+            assert lines[mode]["all_to_all_over_fresh_max"] == pytest.approx(max(over))
+    assert lines["fresh"]["all_to_all_over_fresh_max"] == 0
     assert lines["full"]["all_to_all_loss_mean"] > lines["fresh"]["all_to_all_loss_mean"]
-    shown = [line.split()[-3:-1] for line in run(*words).stdout.splitlines() if line.startswith(" nue ")]
-    assert shown == [[f"{line[f'all_to_all_loss_{what}']:.1%}" for what in ("mean", "max")] for line in lines.values()]
+    shown = [line.split()[-5:-1] for line in run(*words).stdout.splitlines() if line.startswith(" nue ")]
+    keys = "all_to_all_loss_mean", "all_to_all_loss_max", "all_to_all_over_fresh_max", "bisection_loss_mean"
+    assert shown == [[f"{line[key]:.1%}" for key in keys] for line in lines.values()]
 
 
 def test_losses_that_are_not_known_are_left_out(tmp_path):
     path = tmp_path / "l.db"
     run("ring:4", "--links", 1, "-j", 1, "--ledger", path)
     with sqlite3.connect(path) as base:
-        base.execute("ALTER TABLE results DROP COLUMN kept")
+        for column in ("kept", "bisection_kept", "fresh_kept", "fresh_bisection_kept"):
+            base.execute(f"ALTER TABLE results DROP COLUMN {column}")
     (line,) = told(run("--ledger", path, "--json"))["summary"]
     assert (line["all_to_all_loss_mean"], line["all_to_all_loss_max"]) == (None, None)
-    assert run("--ledger", path).stdout.splitlines()[3].split()[-3:-1] == ["-", "-"]
+    assert run("--ledger", path).stdout.splitlines()[3].split()[-5:-1] == ["-"] * 4
 
 
 def test_what_is_not_certified_is_named():

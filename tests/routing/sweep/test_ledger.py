@@ -183,12 +183,13 @@ def of_old(path, pairs):
     with Ledger(path) as ledger:
         ledger.record(ledger.begin("of old"), pairs)
     with sqlite3.connect(path) as base:
-        base.execute("ALTER TABLE results DROP COLUMN kept")
+        for column in ("kept", "bisection_kept", "fresh_kept", "fresh_bisection_kept"):
+            base.execute(f"ALTER TABLE results DROP COLUMN {column}")
 
 
 def test_a_ledger_of_old_is_read_and_goes_on(plan, tmp_path):
     old, new = tmp_path / "old.db", tmp_path / "new.db"
-    pairs = results(plan(links=5), kept=0.5)
+    pairs = results(plan(links=5), kept=0.5, bisection_kept=0.5, fresh_kept=0.5, fresh_bisection_kept=0.5)
     of_old(old, pairs[:4])
     before = old.read_bytes()
     with Ledger(old, read_only=True) as ledger, Ledger(new) as other:

@@ -1,0 +1,106 @@
+"""Share of the capacity of earlier tables that new tables keep, for all-to-all traffic and for random bisections."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from routing.fabric import Fabric
+from routing.reroute.bisection import bisection_rate
+from routing.reroute.budget import LARGEST_SMALL_TABLE
+from routing.reroute.flow import flow_towards
+from routing.reroute.rebalance import kept_share
+from routing.reroute.values import Published, Rerouted
+from routing.tables import Routing
+
+FreshRoute = Callable[[Fabric], Routing | None]
+"""Function that computes tables from scratch; None if they are too expensive, or if the engine fails."""
+
+
+@dataclass(frozen=True)
+class CapacityKept:
+    """Rates of an end port with the new tables, divided by its rates with the earlier tables.
+
+    The all-to-all rate leaves out disconnected pairs.  So it can grow if fewer end ports send.  In a bisection, a flow
+    without a path has the rate 0.
+
+    Attributes
+    ----------
+    all_to_all, bisection
+        For all-to-all traffic, and for random bisections.  None if unknown, or if no channel carries traffic.
+    fresh_all_to_all, fresh_bisection
+        The two values for tables that are computed from scratch.  None if such tables were not computed.
+    """
+
+    all_to_all: float | None = None
+    bisection: float | None = None
+    fresh_all_to_all: float | None = None
+    fresh_bisection: float | None = None
+
+    def shares(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the known shares as texts: the traffic, the share, and a remark on tables from scratch."""
+        for name, kept, fresh in (
+            ("all-to-all", self.all_to_all, self.fresh_all_to_all),
+            ("bisection", self.bisection, self.fresh_bisection),
+        ):
+            if kept is not None:
+                beside = "" if fresh is None else f" ({100 * fresh:.1f} % with tables from scratch)"
+                yield name, f"{100 * kept:.1f} %", beside
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """Yield the known shares as rows of a name and a text, such as ("bisection", "97.1 % of the rate before")."""
+        for name, share, beside in self.shares():
+            yield name, f"{share} of the rate before{beside}"
+
+    def describe(self) -> str:
+        """Return the known shares in one line; an empty text if no share is known."""
+        return ", ".join(f"{name} {text}" for name, text in self.rows())
+
+    def as_dict(self) -> dict[str, float | None]:
+        """Return the shares for JSON."""
+        return {
+            "all_to_all_kept": self.all_to_all,
+            "all_to_all_kept_from_scratch": self.fresh_all_to_all,
+            "bisection_kept": self.bisection,
+            "bisection_kept_from_scratch": self.fresh_bisection,
+        }
+
+
+def capacity_kept(before: Published, now: Published, fresh: Routing | None = None) -> CapacityKept:
+    """Measure the shares that new tables keep, and those that the tables ``fresh`` from scratch would keep.
+
+    Cost: O(S L) for each of the tables, and 32 bisections.
+    """
+    fabric = now.fabric
+    return CapacityKept(
+        kept_share(before, fabric.channels, now.load),
+        _bisection_kept(before, now.bisection_rate),
+        *_kept_from_scratch(before, fabric, fresh),
+    )
+
+
+def kept_by_reroute(before: Published, found: Rerouted) -> CapacityKept:
+    """Return the shares that a re-route keeps.
+
+    Tables from scratch count only if the re-route has computed them.  The bisections are measured if the table is small
+    (:data:`routing.reroute.budget.LARGEST_SMALL_TABLE`), because the tables are published after that.
+    """
+    fabric = found.tables.fabric
+    if found.routing.lft.size > LARGEST_SMALL_TABLE:
+        return CapacityKept(found.kept, None, found.fresh_kept)
+    bisection = _bisection_kept(before, bisection_rate(fabric, found.routing))
+    _, fresh_bisection = _kept_from_scratch(before, fabric, found.fresh)
+    return CapacityKept(found.kept, bisection, found.fresh_kept, fresh_bisection)
+
+
+def _kept_from_scratch(before: Published, fabric: Fabric, fresh: Routing | None) -> tuple[float | None, float | None]:
+    if fresh is None:
+        return None, None
+    all_to_all = kept_share(before, fabric.channels, flow_towards(fabric, fresh, threads=1))
+    return all_to_all, _bisection_kept(before, bisection_rate(fabric, fresh))
+
+
+def _bisection_kept(before: Published, now: float) -> float | None:
+    kept = now / before.bisection_rate if before.bisection_rate else math.nan
+    return kept if math.isfinite(kept) else None
