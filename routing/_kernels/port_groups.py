@@ -42,7 +42,7 @@ class GroupTrace:
 
 
 class _Arguments:
-    """C struct of a fabric, its tables and some target LIDs; the object keeps its arrays alive."""
+    """C struct of a fabric, its tables and some target LIDs; this object keeps the arrays of the struct alive."""
 
     def __init__(
         self,

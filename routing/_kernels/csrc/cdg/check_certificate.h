@@ -12,7 +12,7 @@ typedef struct {
     int32_t ports; /* P: number of ports of a switch; 0: the array `sl2vl` has the shape [16] */
     int32_t threads;
     const uint8_t *lft;      /* [S, L]: out-port of each switch towards each LID */
-    const int32_t *at_port;  /* [S, 256]: channel out of each port, -1: none */
+    const int32_t *at_port;  /* [S, 256]: channel that leaves by each port, -1: none */
     const int32_t *dst;      /* [C]: switch where each channel ends */
     const uint8_t *dst_port; /* [C]: port at which each channel enters the switch dst[c] */
     /* VL of a packet, 15 and more: the packet is dropped.  Shape [S, P, P, 16], by switch, in-port, out-port and SL, or

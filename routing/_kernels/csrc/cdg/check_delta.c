@@ -12,8 +12,8 @@ enum { WALKED, LOST, NOT_INCREASING, COUNTS };
 enum { BLOCK = 64, MOST_HOPS = 254, NO_PORT = 255 };
 
 typedef struct {
-    /* at: switch of the changed entry
-     * moved: 1: the LFT entry has changed; 0: only the SL has changed */
+    /* at: switch of the changed entry.
+     * moved: 1: the LFT entry has changed; 0: only the SL has changed. */
     int32_t at, moved;
 } change;
 
@@ -22,8 +22,8 @@ typedef struct {
     uint16_t *dependencies;
     uint8_t *hops;
     int64_t *counts;
-    /* queue: [S] switches whose packets are affected
-     * seen: [S] value of `stamp` when each switch was last visited */
+    /* queue: [S] switches whose packets are affected.
+     * seen: [S] value of `stamp` when each switch was last visited. */
     int32_t *queue, *seen;
     int32_t stamp; /* number of the present LFT column or search, for comparison with the elements of `seen` */
 } job_t;

@@ -13,7 +13,7 @@ typedef struct {
     const int32_t *src;        /* [C]: switch where each channel begins */
     const int32_t *dst;        /* [C]: switch where each channel ends */
     const int32_t *reverse;    /* [C]: channel of the same link in the opposite direction */
-    const int32_t *into;       /* [C]: channels sorted by dst */
+    const int32_t *into;       /* [C]: channels sorted by the switch that they enter */
     const int32_t *into_first; /* [S + 1]: index in `into` of the first channel that enters each switch */
     const int32_t *slot;       /* [C]: index of the first dependency of each channel */
     const uint8_t *used;       /* [slots]: 1 if unicast packets have the dependency, else 0 */

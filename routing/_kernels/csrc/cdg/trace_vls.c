@@ -26,8 +26,8 @@ typedef struct {
     cdg_forest f;
     uint16_t *deps; /* [2, slots, V]: dependencies found by this thread, in the format of `dep` of ibn_cdg_trace_vls */
     uint16_t *dep;  /* [slots, V]: the row of `deps` for the kind of the current LID */
-    /* vls_used: VLs in use, as bits
-     * dropped: number of pairs (switch, LID) for which packets of some sender at the switch are dropped */
+    /* vls_used: VLs in use, as bits.
+     * dropped: number of pairs (switch, LID) for which packets of some sender at the switch are dropped. */
     int64_t vls_used, dropped;
     int code;
     /* [S + 2, 16]: by switch and SL, the VLs, as bits, of the packets on the channel by which the switch sends to the

@@ -21,8 +21,8 @@ typedef struct {
     /* nonzero: the first tree of each destination shall use few channels; 0: the first trees shall balance the load */
     int32_t concentrate;
     const int32_t *first; /* [S + 1]: channels out of switch s are first[s] .. first[s + 1] - 1 */
-    const int32_t *src;   /* [C]: switch that sends */
-    const int32_t *dst;   /* [C]: switch that receives */
+    const int32_t *src;   /* [C]: switch where each channel begins */
+    const int32_t *dst;   /* [C]: switch where each channel ends */
     /* [C]: number of the cable to which each channel belongs, below C; both channels of a cable have one number */
     const int32_t *link;
     const int32_t *slot; /* [C]: index of the first CDG edge of each channel */

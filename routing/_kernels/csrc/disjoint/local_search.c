@@ -383,7 +383,7 @@ static int64_t follow_first_if_wrong(disjoint_job *job, uint8_t *changed)
     return found;
 }
 
-/* Compute the loads on all channels from the trees as they are now. */
+/* Compute the loads on all channels from all trees. */
 static void count_load(disjoint_job *job)
 {
     const disjoint_request *net = job->net;

@@ -87,7 +87,7 @@ static int32_t largest(const uint8_t *conflict, uint32_t open, int32_t wanted)
 }
 
 /* Return the size of the largest set of trees whose paths share no link with one another, or `wanted` if the set is
- * larger.  `conflict` has for each tree the trees, as bits, whose paths share a link with its path. */
+ * larger.  conflict[k] is the set of trees, as bits, whose paths share a link with the path in tree k. */
 int32_t ibn_disjoint_most(const uint8_t *conflict, int32_t trees, int32_t wanted)
 {
     return largest(conflict, (1u << trees) - 1, wanted);

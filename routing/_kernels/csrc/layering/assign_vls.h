@@ -11,11 +11,11 @@ typedef struct {
     int32_t channels;
     int32_t vls;               /* V, number of VLs */
     const int32_t *first;      /* [S + 1]: the channels of switch s are first[s] to first[s + 1] - 1 */
-    const int32_t *src;        /* [C]: switch that sends */
-    const int32_t *dst;        /* [C]: switch that receives */
+    const int32_t *src;        /* [C]: switch where each channel begins */
+    const int32_t *dst;        /* [C]: switch where each channel ends */
     const int32_t *into;       /* [C]: channels sorted by the switch that they enter */
     const int32_t *into_first; /* [S + 1]: index in `into` of the first channel that enters each switch */
-    const int32_t *at_port;    /* [S, 256]: channel out of each port, -1: none */
+    const int32_t *at_port;    /* [S, 256]: channel that leaves by each port, -1: none */
     const int32_t *slot;       /* [C]: index of the first CDG edge of each channel */
     const int32_t *lid_switch; /* [L]: switch that delivers each LID */
     const uint8_t *lft;        /* [S, L]: out-port of each switch towards each LID */

@@ -6,8 +6,8 @@ typedef struct {
     int32_t switches;               /* S, number of switches */
     int32_t channels;               /* C, number of channels */
     const int32_t *first;           /* [S + 1], the channels of switch s are first[s] to first[s + 1] - 1 */
-    const int32_t *src;             /* [C], switch that sends */
-    const int32_t *dst;             /* [C], switch that receives */
+    const int32_t *src;             /* [C], switch where each channel begins */
+    const int32_t *dst;             /* [C], switch where each channel ends */
     const int32_t *into;            /* [C], channels sorted by the switch that they enter */
     const int32_t *into_first;      /* [S + 1], index in `into` of the first channel that enters each switch */
     const double *inverse_capacity; /* [C], inverse capacity: utilisation is load times inverse capacity */
@@ -25,7 +25,7 @@ typedef struct {
     const uint32_t *avoid;
     /* [orders, C]: position of each channel in the initial topological order of each of the first layers */
     const int32_t *order;
-    int32_t orders; /* number of rows in `order` */
+    int32_t orders; /* number of layers that have an initial order in `order` */
     /* [S]: number of the layer that is tried first for the paths to each switch; NULL: layer 0 is tried first */
     const int32_t *region;
     /* number of channels that cycle searches may visit for counted paths, which the field `counted` explains */

@@ -142,7 +142,8 @@ static int try_sl(attempt *x, int32_t a, int32_t b, int32_t sl)
 }
 
 /* Return the first SL on which all paths between switches a and b fit, or NO_LAYER if they fit on no SL.  With
- * `change`, SLs whose packets may move to higher VLs are tried too.  With `avoid`, paths->avoid is respected. */
+ * `change`, SLs whose packets may move to higher VLs are tried too.  With `avoid`, no VL gets a CDG edge that
+ * paths->avoid forbids. */
 static uint8_t place_pair(attempt *x, int32_t a, int32_t b, int avoid, int change)
 {
     layering_job *job = &x->job;

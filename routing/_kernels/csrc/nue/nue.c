@@ -27,8 +27,8 @@ typedef struct {
     uint8_t *best_next; /* [D, S] trees of the best pass so far */
     /* [D] number of switches that use the escape tree towards each destination, in the best pass so far */
     int32_t *best_escaped;
-    /* best_load: [C] flow on each channel in the best pass so far
-     * least: highest utilisation of a channel in the best pass so far */
+    /* best_load: [C] flow on each channel in the best pass so far.
+     * least: highest utilisation of a channel in the best pass so far. */
     double *best_load, least;
 } run_t;
 
@@ -42,7 +42,7 @@ static const uint8_t *tree_of(const nue_t *nue, int32_t target)
     return nue->job.next + (int64_t)target * nue->job.net->switches;
 }
 
-/* Compute the tree of a destination.  After the first pass, trees have been removed.  So all blocked dependencies of
+/* Compute the tree of a destination.  Trees are removed after the first pass, so all blocked dependencies of
  * the destination's layer are tested again. */
 static void grow(void *kernel, int32_t which, int32_t target)
 {

@@ -13,13 +13,13 @@ typedef struct {
     int32_t started; /* 1: the array `next` holds initial trees on entry; 0: the first pass computes all trees */
     /* cost of each hop, added to the cost of the load; the channel with the peak utilisation costs 1 */
     double hop_cost;
-    uint64_t seed; /* random seed for the order of LMC groups and switches */
+    uint64_t seed; /* seed of the random generator, which shuffles LMC groups and switches */
     /* [layers, S], channel from each switch to its parent in the escape tree of each layer, -1 at the root */
     const int32_t *parent;
     /* [layers, C], rank of each channel in the initial order of each layer; paths prefer channels in the order of
      * ranks */
     const double *rank;
-    const int32_t *reverse; /* [C], channel of the same cable in the opposite direction */
+    const int32_t *reverse; /* [C], channel of the same link in the opposite direction */
 } ibn_nue_options;
 /* Compute trees with acyclic dependencies in every layer: see nue.c. */
 int ibn_nue_route(const ibn_network *network, const ibn_targets *targets, const ibn_nue_options *options, uint8_t *next,

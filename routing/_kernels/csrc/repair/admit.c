@@ -48,7 +48,7 @@ static int32_t other_vl(repair_state *job, int32_t c, int32_t vl)
     return -1;
 }
 
-/* Record VL `other` in new_vl for each switch of the subtree that sends packets on VL `vl`. */
+/* Decide that the packets of each switch in the subtree that sends on VL `vl` move to VL `other`. */
 static void move_to_vl(repair_state *job, int32_t vl, int32_t other)
 {
     for (int32_t i = 0; i < job->subtree_size; i++)
@@ -56,7 +56,7 @@ static void move_to_vl(repair_state *job, int32_t vl, int32_t other)
             job->new_vl[i] = (int8_t)other;
 }
 
-/* Give a new SL to each switch of the subtree for which new_vl has another VL. */
+/* Give a new SL to each switch of the subtree whose packets move to another VL. */
 static void change_sls(repair_state *job)
 {
     const repair_fabric *f = job->f;

@@ -12,7 +12,7 @@ typedef struct {
     const int32_t *src;        /* [C]: switch where each channel begins */
     const int32_t *dst;        /* [C]: switch where each channel ends */
     const uint8_t *port;       /* [C]: out-port of each channel */
-    const int32_t *into;       /* [C]: channels sorted by dst */
+    const int32_t *into;       /* [C]: channels sorted by the switch that they enter */
     const int32_t *into_first; /* [S + 1]: index in `into` of the first channel that enters each switch */
     const int32_t *at_port;    /* [S, 256]: channel that leaves by each port; -1: none */
     const int32_t *target;     /* [N]: switch that delivers each LID (the target) */

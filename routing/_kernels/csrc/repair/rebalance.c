@@ -17,8 +17,7 @@
 enum { OK, NO_MEMORY };
 enum {
     MORE_HOPS = 2, /* number of hops by which the new path of a switch may be longer than the switch's shortest path */
-    /* percentage of a channel's excess over the goal at which the search leaves the channel and goes on to other
-     * channels */
+    /* the search leaves a channel once its excess over the goal has fallen to this percentage */
     KEEP = 70,
     /* limit of the LIDs whose moves are listed in the first attempt; the LIDs with the most flow on the channel are
      * taken */

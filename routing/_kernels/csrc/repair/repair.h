@@ -28,7 +28,7 @@ typedef struct {
     const uint8_t *port;          /* [C], out-port of each channel */
     const int32_t *into;          /* [C], all channels, sorted by the switch where they end */
     const int32_t *into_first;    /* [S + 1], index in `into` of the first channel that enters each switch */
-    const int32_t *at_port;       /* [S, 256], channel at each out-port, -1: none */
+    const int32_t *at_port;       /* [S, 256], channel that leaves by each port, -1: none */
     const int32_t *slot;          /* [C], index of the first CDG edge of each channel */
     const uint8_t *alive;         /* [C], 1: the channel can be used, 0: its cable is lost */
     /* [S], number of the connected part to which each switch belongs when lost channels are left out */

@@ -37,7 +37,7 @@ void ibn_simulate_adaptive_at(ibn_adaptive *sim, int64_t time, int kind, int32_t
     sim->crediting += kind == AV_CREDIT;
 }
 
-/* Take a packet from the free list.  Return IBN_NONE if memory runs out. */
+/* Return an unused packet.  Return IBN_NONE if memory runs out. */
 int32_t ibn_simulate_adaptive_new_packet(ibn_adaptive *sim)
 {
     if (sim->packet_free == IBN_NONE) {
@@ -61,7 +61,7 @@ void ibn_simulate_adaptive_free_packet(ibn_adaptive *sim, int32_t p)
     sim->packet_free = p;
 }
 
-/* Take a ping from the free list.  Return IBN_NONE if memory runs out. */
+/* Return an unused ping.  Return IBN_NONE if memory runs out. */
 int32_t ibn_simulate_adaptive_new_ping(ibn_adaptive *sim)
 {
     if (sim->ping_free == IBN_NONE) {

@@ -29,7 +29,7 @@ typedef struct {
 typedef struct {
     int64_t threshold, /* number of packets queued for a VC from which on packets are marked */
         rate,          /* number of packets of a VC that are left unmarked after each marked packet */
-        victims,       /* 1: ports without credits for the packet mark too; 0: they do not */
+        victims,       /* 1: a port marks a packet even if it has no credits for the packet; 0: it does not */
         smallest,      /* size in bytes of the smallest packet that is marked */
         notice,        /* ticks from the delivery of a marked packet until its sender receives the BECN */
         increase,      /* number by which a BECN raises the index of a flow */

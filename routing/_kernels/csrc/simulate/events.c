@@ -27,8 +27,8 @@ static int grow(ibn_sim *sim, void **array, int64_t *room, size_t width)
     return 0;
 }
 
-/* Allocate more batches.  Return 1 if memory runs out.  Batch 0 is never used, because the number 0 means "no batch".
- */
+/* Allocate memory for more batches of events.  Return 1 if memory runs out, else 0.  Batch 0 is never used, because the
+ * number 0 means "no batch". */
 int ibn_simulate_more_batches(ibn_sim *sim)
 {
     int64_t made = sim->batches_made;
@@ -46,7 +46,7 @@ int ibn_simulate_more_batches(ibn_sim *sim)
     return 0;
 }
 
-/* Allocate more packets.  Return 1 if memory runs out. */
+/* Allocate memory for more packets.  Return 1 if memory runs out. */
 int ibn_simulate_more_packets(ibn_sim *sim)
 {
     int64_t made = sim->packets_made;
@@ -59,7 +59,7 @@ int ibn_simulate_more_packets(ibn_sim *sim)
     return sim->failed;
 }
 
-/* Take a control message from the free list and clear it.  Return IBN_NONE if memory runs out. */
+/* Return an unused control message, with all fields cleared.  Return IBN_NONE if memory runs out. */
 int32_t ibn_simulate_new_clcm(ibn_sim *sim)
 {
     if (sim->clcm_free == IBN_NONE) {
@@ -76,7 +76,7 @@ int32_t ibn_simulate_new_clcm(ibn_sim *sim)
     return m;
 }
 
-/* Return a control message to the free list. */
+/* Add a control message to the list of unused control messages. */
 void ibn_simulate_drop_clcm(ibn_sim *sim, int32_t message)
 {
     sim->clcm[message].next = sim->clcm_free;

@@ -17,7 +17,7 @@ typedef struct {
     const int32_t *dst;  /* [channels] device that receives */
     const uint8_t *src_port; /* [channels] port number at the sending device */
     const uint8_t *dst_port; /* [channels] port number at the receiving device */
-    const int32_t *reverse;  /* [channels] channel of the opposite direction */
+    const int32_t *reverse;  /* [channels] channel of the same link in the opposite direction */
     const int64_t *cost;     /* [channels] ticks that a byte takes, x 2^20 */
     const int32_t *wire;     /* [channels] ticks from one end of the cable to the other */
     const int32_t *buffer;   /* [channels][vls] size of the receiver's buffer for each VL in blocks */

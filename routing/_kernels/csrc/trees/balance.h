@@ -6,8 +6,8 @@ typedef struct {
     int32_t switches;          /* S, number of switches */
     int32_t channels;          /* C, number of channels */
     const int32_t *first;      /* [S + 1], the channels of switch s are first[s] to first[s + 1] - 1 */
-    const int32_t *dst;        /* [C], switch that receives */
-    const int32_t *src;        /* [C], switch that sends */
+    const int32_t *dst;        /* [C], switch where each channel ends */
+    const int32_t *src;        /* [C], switch where each channel begins */
     const int32_t *into;       /* [C], channels sorted by the switch that they enter */
     const int32_t *into_first; /* [S + 1], index in `into` of the first channel that enters each switch */
     /* [C], inverse capacity of each channel; the utilisation is load times inverse_capacity */

@@ -7,8 +7,8 @@ typedef struct {
     int32_t switches;       /* S, number of switches */
     int32_t levels;         /* number of levels: highest level of a switch + 1 */
     const int32_t *first;   /* [S + 1], the channels of switch s are first[s] to first[s + 1] - 1 */
-    const int32_t *dst;     /* [C], switch that receives */
-    const int32_t *reverse; /* [C], channel of the same cable in the other direction */
+    const int32_t *dst;     /* [C], switch where each channel ends */
+    const int32_t *reverse; /* [C], channel of the same link in the opposite direction */
     const uint8_t *port;    /* [C], out-port of each channel */
     /* [C], 1: the channel leads up, 2: it leads down, 0: no path that leads up and then down may use it */
     const uint8_t *kind;

@@ -25,8 +25,8 @@ typedef struct {
 typedef struct {
     cf_state *x;
     uint8_t *port;    /* [S, n] out-port of each switch towards each of the n LIDs of the present group */
-    /* group: number of the present group, which is all LIDs that one switch delivers
-     * n: number of LIDs with flow in this group */
+    /* group: number of the present group, which is all LIDs that one switch delivers.
+     * n: number of LIDs with flow in this group. */
     int32_t group, n;
     /* [size] open entries of all groups, as switch * n + index of the LID; within a group, entries at higher levels
      * come first */

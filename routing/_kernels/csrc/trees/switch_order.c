@@ -15,9 +15,9 @@ typedef struct {
     const int32_t *first, *dst;
     const double *key;
     double pull;
-    /* position: [S], position of each switch, -1: not placed yet
-     * neighbours: [S], number of channels from placed switches to each switch
-     * number: number of placed switches */
+    /* position: [S], position of each switch, -1: not placed yet.
+     * neighbours: [S], number of channels from placed switches to each switch.
+     * number: number of placed switches. */
     int32_t *position, *neighbours, number;
     heap_entry *start; /* [S] switches, sorted by key */
     ibn_heap heap;

@@ -30,8 +30,8 @@ typedef struct {
     int32_t switches;
     const int32_t *first, *dst, *reverse; /* the fabric, as passed to ibn_trees_symmetric_paths */
     const double *inverse_capacity,
-        /* inverse_capacity: [C], inverse capacity of each channel
-         * sources: [S], weight of each switch; the flow between two switches is the product of their weights */
+        /* inverse_capacity: [C], inverse capacity of each channel.
+         * sources: [S], weight of each switch; the flow between two switches is the product of their weights. */
         *sources;
     uint8_t *next;       /* [S, S] by destination and switch: index of the next channel among the switch's channels */
     double *load;        /* [C] flow on each channel */

@@ -12,7 +12,7 @@ typedef struct {
     int32_t channels;            /* C, number of channels */
     int32_t targets;             /* D, number of destination LIDs */
     const int32_t *first;        /* [S + 1], first channel out of each switch */
-    const int32_t *dst;          /* [C], switch that receives */
+    const int32_t *dst;          /* [C], switch where each channel ends */
     const int32_t *bundle;       /* [C], number of the bundle (all parallel channels) to which each channel belongs */
     const int32_t *bundle_first; /* [S + 1], first bundle out of each switch */
     const double *inverse_capacity; /* [C], inverse capacity of each channel */

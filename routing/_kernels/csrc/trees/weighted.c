@@ -12,9 +12,9 @@
 
 typedef struct {
     const ibn_network *net;
-    /* weight: [C], weight of each channel
-     * cost: [S], weight of each switch's path to the root
-     * through: [S], flow through each switch */
+    /* weight: [C], weight of each channel.
+     * cost: [S], weight of each switch's path to the root.
+     * through: [S], flow through each switch. */
     double *weight, *cost, *through;
     /* [C + S] heap of switches, ordered by the weight of their paths; a switch may be in the heap several times */
     ibn_heap heap;

@@ -1,4 +1,5 @@
-/* State of the search for link-disjoint in-trees, shared by its source files.  Terms: see disjoint.h. */
+/* State of the search for link-disjoint in-trees, shared by its source files.  The terms are explained in
+ * disjoint.h. */
 #ifndef IBNUE_DISJOINT_JOB_H
 #define IBNUE_DISJOINT_JOB_H
 

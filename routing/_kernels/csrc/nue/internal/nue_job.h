@@ -35,8 +35,8 @@ typedef struct {
     const ibn_nue_options *options;
     int32_t *slot_first; /* [C] slot of the first dependency of each channel */
     int32_t *part_size;  /* [S] number of switches in the connected part of each switch */
-    /* target_layer: [D] number of each destination's layer
-     * escaped: [D] number of switches that use the escape tree towards each destination */
+    /* target_layer: [D] number of each destination's layer.
+     * escaped: [D] number of switches that use the escape tree towards each destination. */
     int32_t *target_layer, *escaped;
     layer_t *layer; /* [layers] the layers */
     int64_t slots;  /* number of possible dependencies, which is the number of slots of each layer */
@@ -53,12 +53,12 @@ typedef struct {
     int32_t *depth; /* [S] number of the wave in which each switch joined the tree; -1: the switch has not joined yet */
     int64_t *seen;  /* [S] value of `stamp` when each switch was last visited */
     int64_t stamp;  /* number of the present search, for comparison with the elements of `seen` */
-    int32_t *mark, *stack; /* [C] scratch of the cycle searches */
+    int32_t *mark, *stack; /* [C] scratch of the cycle searches, for channels to be visited */
     /* scratch of order_repair.h: forward and backward have room for C channels, both has room for 2 C channels */
     int64_t *forward, *backward, *both;
     int32_t search; /* number of the present cycle search, for comparison with the elements of `mark` */
-    /* log: [S] slots of the dependencies that were found to be blocked since the log was last emptied
-     * logged: number of elements in `log`; further slots are dropped when the log is full */
+    /* log: [S] slots of the dependencies that were found to be blocked since the log was last emptied.
+     * logged: number of elements in `log`; further slots are dropped when the log is full. */
     int32_t *log, logged;
     int32_t *candidate; /* [256] channels that a switch may take as its next hop */
     double *cost;       /* [256] costs of the channels in `candidate` */

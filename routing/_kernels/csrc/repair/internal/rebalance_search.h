@@ -12,7 +12,7 @@ typedef struct {
     int32_t hops; /* hops from the channel's first switch to the LID, as computed when the LID was listed */
     /* value of `version` in rebalance_search for the LID when `flow` was computed; -1: `flow` has not been computed */
     int32_t version;
-    int64_t flow; /* flow to the LID on the channel, as of `version` */
+    int64_t flow; /* flow to the LID on the channel, as it was at `version` */
 } channel_user;
 
 typedef struct {
@@ -45,13 +45,13 @@ typedef struct {
     user_list *users;
     /* [L]: 1 + number of the last channel in whose list each LID was seen, so that a LID is not listed twice */
     int32_t *listed;
-    /* old_path: [C], old_stamp if the channel is on the present path of the switch that a move would change
-     * new_path: [C], new_stamp if the channel is on the path after the move */
+    /* old_path: [C], old_stamp if the channel is on the present path of the switch that a move would change.
+     * new_path: [C], new_stamp if the channel is on the path after the move. */
     uint32_t *old_path, *new_path;
     uint32_t old_stamp, new_stamp;
     uint8_t *is_near_peak,
-        /* is_near_peak: [C], whether the channel is listed in `near_peak`
-         * given_up: [C], whether the channel is left out because no move takes flow off it */
+        /* is_near_peak: [C], whether the channel is listed in `near_peak`.
+         * given_up: [C], whether the channel is left out because no move takes flow off it. */
         *given_up;
     /* near_peak: [C], channels with a utilisation above the goal; near_peak_count: number of these channels */
     int32_t *near_peak, near_peak_count;

@@ -47,8 +47,8 @@ typedef struct {
 typedef struct {
     int32_t channel, hops; /* channel: first channel of the path; hops: length of the path */
     int64_t peak;          /* peak: highest utilisation of the path's channels, as load times inverse capacity */
-    /* old: whether the path begins with the preferred entry
-     * near: whether the path is at most two hops longer than the shortest candidate */
+    /* old: whether the path begins with the preferred entry.
+     * near: whether the path is at most two hops longer than the shortest candidate. */
     bool old, near;
 } candidate;
 
@@ -102,7 +102,7 @@ typedef struct {
     uint8_t *given_up; /* [S] by switch that delivers LIDs: whether the repair of one of its LIDs has failed */
     /* [S] by switch that delivers LIDs: whether one of its LIDs could not be repaired with monotone paths */
     uint8_t *no_monotone_path;
-    /* value of graph.visited (channels visited by cycle searches) from which on no switch is displaced */
+    /* number of channels visited by cycle searches (graph.visited) from which on no switch is displaced */
     int64_t search_budget;
     /* [2 S] switches whose SL was changed in the present attempt to find a path, with their earlier SLs */
     saved_entry *changed_sls;
@@ -110,12 +110,12 @@ typedef struct {
     saved_entry *kept;     /* [S] entries and SLs towards the current LID as they were before the repair of this LID */
     int32_t saved_count;   /* number of elements in `kept` */
     int32_t *touched;      /* [S] value of `column` when the switch's entry was last saved in `kept` */
-    int32_t column;        /* number of the present work on an LFT column; increased for each attempt to repair a LID */
+    int32_t column;        /* serial number of the present attempt to repair an LFT column */
     cached_channel *taken; /* [S] cached next channel of each switch towards the current LID */
     acyclic_step *steps;   /* [S + 256] CDG edges that are tested and added in one call */
-    /* added: [(S + 256) MOST_VLS] CDG edges that the present attempt to find a path has added
+    /* added: [(S + 256) MOST_VLS] CDG edges that the present attempt to find a path has added.
      * spare: a second buffer of this size, which takes the place of `added` while a second attempt is made inside the
-     * present attempt */
+     * present attempt. */
     added_edge *added, *spare;
     int32_t added_count; /* number of elements in `added` */
     /* [blocked_room] CDG edges that close a cycle only together with other edges that may be removed again */
@@ -139,13 +139,13 @@ typedef struct {
     int32_t deferred_count, most_deferred;
     /* VLs, as bits, on which the disconnected switch's subtree sends, for use while another switch is displaced */
     uint16_t required_vls;
-    /* can_help: [S] displacing the switch may help if its element equals `displacement`
-     * displacement: number of the present search for switches to displace */
+    /* can_help: [S] displacing the switch may help if its element equals `displacement`.
+     * displacement: number of the present search for switches to displace. */
     int32_t *can_help, displacement;
     int32_t displacements; /* number of trial moves of switches for the current LID while only_monotone is set */
     bool only_monotone;    /* whether the channels of each new path must follow the present topological order */
-    /* candidates: [256] paths that a disconnected switch could take
-     * others: [256] paths that a displaced switch could take */
+    /* candidates: [256] paths that a disconnected switch could take.
+     * others: [256] paths that a displaced switch could take. */
     candidate *candidates, *others;
 } repair_state;
 

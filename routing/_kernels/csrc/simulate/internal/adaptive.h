@@ -41,7 +41,7 @@ enum { SPARE_FREE, SPARE_TAKEN, SPARE_READY, SPARE_LEAVING };
 /* An event that is due at a later tick of the simulation. */
 typedef struct {
     int64_t time; /* tick at which the event is due; while the events of one tick are sorted: the last sort key */
-    int32_t kind, /* kind of the event: AV_... */
+    int32_t kind, /* kind of the event, one of AV_... */
         subject,  /* VC, packet, channel, switch or flow that the event concerns, depending on `kind` */
         value,    /* number of blocks, or number of a ping, depending on `kind` */
         /* next event in the list of events in one slot of the timing wheel, or in the list of unused events; IBN_NONE:
@@ -79,8 +79,8 @@ typedef struct {
 typedef struct {
     int64_t busy,    /* tick from which on the channel can send again */
         cost,        /* ticks that a byte takes on the channel, x 2^IBN_COST_BITS */
-        bytes,       /* bytes sent since the start */
-        packets,     /* packets sent since the start */
+        bytes,       /* number of bytes sent since the start */
+        packets,     /* number of packets sent since the start */
         saved;       /* number of packets that were sent without credits because they held the token */
     int32_t carry,   /* fraction of a tick that remained after the last packet, x 2^IBN_COST_BITS */
         wire,        /* delay of the cable in ticks, from one end to the other */
@@ -88,7 +88,7 @@ typedef struct {
         src,         /* device that sends */
         dst,         /* device that receives */
         dst_port,    /* port number at the receiving device */
-        reverse,     /* channel of the opposite direction */
+        reverse,     /* channel of the same link in the opposite direction */
         to_switch,   /* 1: the receiver is a switch, 0: a CA or router */
         from_switch; /* 1: the sender is a switch, 0: a CA or router */
     ibn_mark mark;   /* mark that reserves the next free room on the channel */
@@ -173,17 +173,17 @@ struct ibn_adaptive {
         ping_free;        /* first unused ping, or IBN_NONE */
     int32_t holder;       /* packet that holds the token, or IBN_NONE */
     int failed;           /* 1: memory has run out; else 0 */
-    int64_t injected,     /* packets sent by CAs since the start */
-        delivered,        /* packets delivered to CAs */
-        injected_bytes,   /* bytes sent by CAs */
-        delivered_bytes,  /* bytes delivered to CAs */
+    int64_t injected,     /* number of packets that CAs have sent since the start */
+        delivered,        /* number of packets that were delivered to CAs */
+        injected_bytes,   /* number of bytes that CAs have sent */
+        delivered_bytes,  /* number of bytes that were delivered to CAs */
         hops,             /* number of packets sent by all channels, each packet counted once for each channel */
-        handled,          /* events handled */
+        handled,          /* number of events that were handled */
         last_move;        /* tick at which a packet was last sent */
-    int64_t escapes,      /* packets sent on escape VCs */
+    int64_t escapes,      /* number of packets sent on escape VLs */
         seized,           /* number of times that a packet has taken the token */
-        pings,            /* pings sent */
-        loops,            /* cycles that pings have found */
+        pings,            /* number of pings that were sent */
+        loops,            /* number of cycles that pings have found */
         /* number of packets that were moved to a spare buffer, so that the other packets of a cycle could advance */
         bubbles;
     /* [2][buckets] number of packets, and number of messages, with a latency in each bucket */

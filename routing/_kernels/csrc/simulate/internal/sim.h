@@ -103,7 +103,7 @@ typedef struct {
 /* An event that is due too late for the timing wheel. */
 typedef struct {
     int64_t time;    /* tick at which the event is due */
-    int32_t kind;    /* kind of event: EV_... */
+    int32_t kind;    /* kind of the event, one of EV_... */
     ibn_event event; /* subject and value of the event */
 } ibn_distant;
 
@@ -191,8 +191,8 @@ typedef struct {
 typedef struct {
     int64_t busy;        /* tick from which on the channel can send again; IBN_NEVER: its link is down */
     int64_t cost,        /* ticks that a byte takes on the channel, x 2^IBN_COST_BITS */
-        bytes,           /* bytes sent since the start */
-        packets,         /* packets sent since the start */
+        bytes,           /* number of bytes sent since the start */
+        packets,         /* number of packets sent since the start */
         wait;            /* number of ticks during which packets were queued for the channel, but none was sent */
     int32_t carry,       /* fraction of a tick that remained after the last packet, x 2^IBN_COST_BITS */
         queues,          /* index in sim->queue of the channel's queues, [vls][inputs] */
@@ -206,7 +206,7 @@ typedef struct {
         next_vl;         /* VL with which round robin begins the next time */
     int32_t src,         /* device that sends */
         dst,             /* device that receives */
-        reverse,         /* channel of the opposite direction */
+        reverse,         /* channel of the same link in the opposite direction */
         in_index,        /* number of this channel among the inputs of the device dst */
         /* for VL arbitration: number of blocks that remain of the weight of the high table's present entry */
         high_left,
@@ -230,7 +230,7 @@ typedef struct {
  * array. */
 typedef struct {
     int32_t device, /* device at which the channel ends */
-        reverse,    /* channel of the opposite direction */
+        reverse,    /* channel of the same link in the opposite direction */
         in_index,   /* number of the channel among the inputs of `device` */
         port;       /* port by which the channel enters `device` */
 } ibn_far_end;
@@ -436,21 +436,21 @@ struct ibn_sim {
     int32_t clcms_made,   /* number of control messages for which memory is allocated */
         clcm_free;        /* first unused control message, or IBN_NONE */
     int64_t *log;         /* [logged][IBN_LOG_WIDTH] rows of the event log */
-    int64_t logged,       /* rows written to the log */
+    int64_t logged,       /* number of rows that were written to the log */
         log_room,         /* number of rows of the log for which memory is allocated */
         log_lost,         /* number of rows that were not written because the log is full */
         picks;            /* number of random numbers that deadlock breakers have drawn */
     int failed;           /* 1: memory has run out, else 0 */
 
     /* The next fields are totals since the start of the simulation. */
-    int64_t injected,    /* packets sent by CAs */
-        delivered,       /* packets delivered to CAs */
-        dropped,         /* packets lost */
-        injected_bytes,  /* bytes sent by CAs */
-        delivered_bytes, /* bytes delivered to CAs */
-        dropped_bytes,   /* bytes lost */
+    int64_t injected,    /* number of packets that CAs have sent */
+        delivered,       /* number of packets that were delivered to CAs */
+        dropped,         /* number of packets that were lost */
+        injected_bytes,  /* number of bytes that CAs have sent */
+        delivered_bytes, /* number of bytes that were delivered to CAs */
+        dropped_bytes,   /* number of bytes that were lost */
         hops,            /* number of packets sent by all channels, each packet counted once for each channel */
-        handled,         /* events handled */
+        handled,         /* number of events that were handled */
         last_move;       /* tick at which a packet was last sent */
 
     /* [2][buckets] number of packets (row 0) and of messages (row 1) with a latency in each bucket.  Latency counts
@@ -570,7 +570,7 @@ static inline void ibn_simulate_touch(ibn_sim *sim, int32_t c)
     }
 }
 
-/* Take a packet from the free list.  Return IBN_NONE if memory runs out. */
+/* Return an unused packet.  Return IBN_NONE if memory runs out. */
 static inline int32_t ibn_simulate_new_packet(ibn_sim *sim)
 {
     if (sim->packet_free == IBN_NONE && ibn_simulate_more_packets(sim))

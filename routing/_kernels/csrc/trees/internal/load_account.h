@@ -34,8 +34,8 @@ typedef struct {
     int32_t *part;
     int32_t *lmc_group_of; /* [D] number of each destination's LMC group (all LIDs of one end port) */
     int32_t *order;        /* [F] LMC groups in the order of the present pass */
-    /* block: index in `order` at which the present block begins
-     * squarings: number of squarings in the cost of a channel, see `weight` of load_account */
+    /* block: index in `order` at which the present block begins.
+     * squarings: number of squarings in the cost of a channel, see `weight` of load_account. */
     int32_t pass, block, squarings;
     int has_transit; /* whether the fabric has transit switches, which have no end ports */
     /* lowest utilisation, as a part of the peak utilisation, of channels that count as close to the peak; later passes
