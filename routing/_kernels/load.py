@@ -13,7 +13,8 @@ from routing.fabric import Fabric
 
 WHOLE = 128
 """Number of integer units that stand for a flow of 1.  A flow is split over at most 2^7 LIDs, so integer arithmetic is
-exact."""
+exact.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +144,8 @@ def flow_shares(
     routes, rates
         The fabric with its LFTs, and the data rates.
     source, target_lid
-        int32[P, F] each: number of the end port that sends each flow, and destination LID of the flow.  The sending end
-        port must be cabled to a switch.  A flow to the sender's own LID is left out.
+        int32[P, F] each, for P patterns of F flows: number of the end port that sends each flow, and destination LID of
+        the flow.  The sending end port must be cabled to a switch.  A flow to the sender's own LID is left out.
     threads
         Worker threads; they do not change the result.
 

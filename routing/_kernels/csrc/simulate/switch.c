@@ -133,7 +133,7 @@ static inline void deliver(ibn_sim *sim, int32_t p)
     ibn_simulate_free_packet(sim, p);
 }
 
-/* Handle events of packets whose heads can now be forwarded at a switch.  The events are a batch. */
+/* Handle a batch of events, each for a packet whose head can now be forwarded at a switch. */
 void ibn_simulate_arrive(ibn_sim *sim, int32_t from, int32_t to)
 {
     if (sim->plain)
@@ -144,7 +144,7 @@ void ibn_simulate_arrive(ibn_sim *sim, int32_t from, int32_t to)
             arrive(sim, sim->event[i].subject, 0);
 }
 
-/* Handle events of packets whose tails have reached a CA.  The events are a batch. */
+/* Handle a batch of events, each for a packet whose tail has reached a CA. */
 void ibn_simulate_deliver(ibn_sim *sim, int32_t from, int32_t to)
 {
     for (int32_t i = from; i < to; i++)

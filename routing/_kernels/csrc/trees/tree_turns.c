@@ -123,7 +123,7 @@ void ibn_trees_grow_turns(const job_t *job, load_account *account, int32_t targe
     }
 }
 
-/* Return whether the rule allows switch u to take channel c as its next hop, while all other next hops stay.  No
+/* Return whether the allowed turns let switch u take channel c as its next hop while all other next hops stay.  No
  * forwarding loop can arise, because the allowed turns have no cycle. */
 int ibn_trees_turns_allow_change(const job_t *job, const uint8_t *next, int32_t target, int32_t u, int32_t c)
 {

@@ -41,7 +41,7 @@ typedef struct {
     /* [S]: number of end ports whose traffic each switch forwards in the tree that is being computed */
     double *forwarded;
     int32_t *shuffled; /* [S]: all switches, as destinations, in random order */
-    int32_t *turn;     /* [S]: all switches in random order, in which they are changed in one tree */
+    int32_t *turn;     /* [S]: all switches in the random order in which they get new next hops in one tree */
     /* [S]: the current destination, followed by the switches that reach the destination, nearest first */
     int32_t *queue;
     /* [S + 1]: number of switches within each number of hops of the current destination; also scratch of the sort */
