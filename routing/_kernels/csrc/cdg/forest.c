@@ -60,8 +60,9 @@ void ibn_cdg_forest_load(cdg_forest *f, int32_t lid, int32_t count)
     }
 }
 
-/* Count the switches whose packets to a LID are not delivered, by the reason: dropped in the LID's connected part, sent
- * from another part, or caught in a forwarding loop. */
+/* Count the switches whose packets to a LID are not delivered.  There are separate counts for switches in the LID's
+ * connected part and in other parts.  A third count has the switches of both kinds whose packets enter a forwarding
+ * loop. */
 static void count_lost(cdg_forest *f, int32_t lid)
 {
     const cdg_tables *t = f->t;

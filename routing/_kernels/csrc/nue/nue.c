@@ -42,8 +42,8 @@ static const uint8_t *tree_of(const nue_t *nue, int32_t target)
     return nue->job.next + (int64_t)target * nue->job.net->switches;
 }
 
-/* Compute the tree of a destination.  Trees are removed after the first pass, so all blocked dependencies of
- * the destination's layer are tested again. */
+/* Compute the tree of a destination.  In the second and later passes, trees have been removed.  So all blocked
+ * dependencies of the destination's layer are tested again. */
 static void grow(void *kernel, int32_t which, int32_t target)
 {
     run_t *run = kernel;

@@ -2,8 +2,8 @@
  *
  * A switch without an entry sends up, in the switch order, to a neighbour that has an entry.  The first switch of the
  * order has no neighbour before it.  So this switch sends down, over other switches without an entry, to a switch whose
- * path leads down only.  If there is no such switch, a shortest path that leads down only replaces the entries of all
- * switches on it.
+ * path leads down only.  If there is no such switch, all switches on a shortest path that only leads down get the
+ * entries of this path.
  *
  * No path leads down and then up in the switch order, so the channel dependencies stay acyclic.  On a complete tree, no
  * traffic between leaves needs the entries that are filled here. */

@@ -5,9 +5,9 @@
  * condition, because two top switches have no common switch above them.  In this case a switch is placed earlier than
  * some of the switches above it.  Each link to such a switch is reversed: its lower end comes first in the order.
  *
- * Paths stay legal under two rules.  If a link is reversed, all links up from its upper end are reversed too.  A switch
- * has at most one reversed link to a switch below it.  A link that would break a rule is removed from the paths: its
- * kind becomes 0. */
+ * Under two rules, paths still lead up and then down in the order.  If a link is reversed, all links up from its upper
+ * end are reversed too.  A switch has at most one reversed link to a switch below it.  A link that would break a rule
+ * is removed from the paths: its kind becomes 0. */
 #include "trees/internal/closed_form_state.h"
 
 #include <stdlib.h>

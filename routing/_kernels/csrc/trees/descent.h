@@ -20,7 +20,7 @@ typedef struct {
     const uint8_t *start;
     /* [S], weight of each source switch; the weight of two flows that share a channel is computed from it */
     const double *meet_source;
-    const double *meet_target; /* [D], factor of meet_source for the flows to each destination */
+    const double *meet_target; /* [D], factor by which meet_source is multiplied for the flows to each destination */
     /* [C], ceiling of each channel: the highest utilisation that has no extra cost.  The lowest ceiling of all channels
      * is the common ceiling */
     const double *ceiling;
