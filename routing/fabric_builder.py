@@ -368,7 +368,8 @@ class FabricBuilder:
         parts = chain.from_iterable(end for near, far, _, _ in self._links for end in (near, far))
         ends = np.fromiter(parts, np.int64, 4 * count).reshape(count, 2, 2)
         number = np.array([device.number for device in self._devices], np.int64)
-        # One integer for each end: ports are below 256, so it has the order of the pair (device, port).
+        # Each end of a cable becomes one integer, which sorts like the pair (device, port), because ports are below
+        # 256.
         keys = np.sort(number[ends[:, :, 0]] << 8 | ends[:, :, 1], axis=1) if count else np.zeros((0, 2), np.int64)
         order = np.lexsort((keys[:, 1], keys[:, 0]))
         keys = keys[order]

@@ -67,7 +67,8 @@ def labels_of(names: Sequence[str], guids: Sequence[int]) -> tuple[str, ...]:
 
 def _ends_in_other(name: str, guid: int) -> bool:
     """Return whether the name ends in a GUID that is not the given one."""
-    if "0x" not in name:  # a search in text is much faster than a regular expression, and nearly no name has a GUID
+    # Nearly no name contains a GUID, and a search for "0x" is much faster than a regular expression.
+    if "0x" not in name:
         return False
     ending = _ENDS_IN_GUID.fullmatch(name)
     return ending is not None and ending[1] != guid_text(guid)

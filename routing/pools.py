@@ -78,7 +78,7 @@ def end(pool: ProcessPoolExecutor, *, now: bool) -> None:
     With ``now`` its processes are killed; otherwise they finish their current work first.
     """
     with DeferredSignals():
-        if now:  # ProcessPoolExecutor.kill_workers() needs Python 3.14
+        if now:  # The method kill_workers of process pools needs Python 3.14.
             for process in list((pool._processes or {}).values()):
                 process.kill()
         pool.shutdown(wait=True, cancel_futures=True)

@@ -151,7 +151,8 @@ def exit_with_process(pid: int, tidy: Callable[[], None]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def wait() -> None:
-        with contextlib.suppress(ProcessLookupError):  # The parent has ended already.
+        # If the parent has ended before this call, there is nothing to wait for.
+        with contextlib.suppress(ProcessLookupError):
             select.select([os.pidfd_open(pid)], [], [])
         tidy()
 

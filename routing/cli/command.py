@@ -179,7 +179,7 @@ def stdout_has_reader() -> bool:
     """
     try:
         folder = sys.stdout.fileno()
-    except (OSError, ValueError):  # Standard output is an object without file descriptor, which has no pipe.
+    except (OSError, ValueError):  # Standard output without a file descriptor is not a pipe, so it counts as read.
         return True
     watched = select.poll()
     watched.register(folder, 0)

@@ -170,7 +170,7 @@ def sweep(
     from routing.sweep.summary import compare, lines
 
     if given["spec"] is None and not given["fabric_names"]:
-        # This check depends only on the command line, so all MPI ranks come to the same result.
+        # Refusing depends only on the command line, so all MPI ranks refuse the same options.
         refuse_running_options()
     with ExitStack() as stack:
         ranks = stack.enter_context(mpi_ranks()) if executor == "mpi" else None

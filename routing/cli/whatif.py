@@ -150,7 +150,7 @@ def whatif(
     limits = Limits(max_loss, "certified" in required, "connected" in required)
     jobs = jobs or cores()
     started = time.perf_counter()
-    # closing() ends the worker processes even if a signal ends this loop early
+    # The context manager ends the worker processes even if a signal ends this loop early.
     with closing(explore(baseline, scenarios, jobs=jobs)) as found:
         effects = list(watched(found, len(scenarios)))
     seconds = time.perf_counter() - started

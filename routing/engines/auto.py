@@ -102,7 +102,7 @@ class Auto:
             raise refused[-1]
         best = max(each.throughput(tried) for each in tried)
         equal = [each for each in tried if each.throughput(tried) >= (1 - EQUAL) * best]
-        # A re-route repairs only tables in which packets keep their VL.
+        # Tables in which packets keep their VL are preferred, because a re-route can repair only such tables.
         chosen = min(equal, key=lambda each: (not each.routing.sl_to_vl.uniform, each.routing.vls_needed))
         seconds = {"route": time.perf_counter() - started}
         found = {**chosen.routing.provenance.options, "chosen": chosen.engine}

@@ -358,7 +358,7 @@ class LayerSearch:
             if self.options.vls == "min":
                 return self._fewest_of(tried, have)
             found = self._as_with_min(have)
-            # The last resort has simpler paths, which are not spread over all VLs.
+            # Fallback paths of that search are not spread over all VLs, so such paths are computed again for all VLs.
             return self._simple_paths(have, have) or found if found.fallback else found
         except NotEnoughVLs as problem:
             found = None if self.ended_early else self._simple_paths(have, spread)

@@ -42,8 +42,8 @@ def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
     u, v, x, w = _squares(*corners, switches).T
     opposite = np.concatenate([_pairs(link(u, v), link(w, x)), _pairs(link(u, w), link(v, x))])
     slab = _joined(len(links), opposite)
-    # Links of two directions so far may meet at a switch without spanning a square. Such links follow each other along
-    # a ring, so the two directions are one.
+    # At this point, the links along a ring have several directions. Two directions become one if their links meet at a
+    # switch but span no square, because such links follow each other along a ring.
     middle, v_, w_ = corners
     meeting = _pairs(slab[link(middle, v_)], slab[link(middle, w_)])
     spanning = _pairs(slab[link(u, v)], slab[link(u, w)])

@@ -222,7 +222,9 @@ def _is_perfect(fabric: Fabric, destinations: Destinations, closed: _ClosedForm)
 
 
 def _as_paths(fabric: Fabric, closed: _ClosedForm, inverse_rate: npt.NDArray[np.float64]) -> TreePaths:
-    """Return the tables with the order of the switches in which the closed form leads up and then down."""
+    """Return the tables, with their load and with an order of the switches in which all their paths lead up and then
+    down.
+    """
     position = TreeGraph.of(fabric.channels, closed.level, inverse_rate).position
     return TreePaths(TreeOrder(closed.level, position, 0), closed.lft, closed.load)
 
@@ -235,7 +237,7 @@ def _all_shortest(fabric: Fabric, destinations: Destinations, load: npt.NDArray[
     mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)
     senders, receivers = np.flatnonzero(sources), np.flatnonzero(mass)
     distance = np.asarray(fabric.graph.distances(senders.tolist(), receivers.tolist()), float)
-    # If there are no senders, the graph returns a list without rows.
+    # If there are no senders, the graph library returns a list without rows.
     distance = distance.reshape(len(senders), len(receivers))
     distance[~np.isfinite(distance)] = 0.0  # Two switches in different connected components exchange no flow.
     return bool(np.isclose(float(load.sum()), float(sources[senders] @ distance @ mass[receivers]), rtol=1e-9))

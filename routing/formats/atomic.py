@@ -37,7 +37,8 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     EnvironmentProblem
         The folder is missing or cannot be written, or the disk is full.
     """
-    target = Path(os.path.realpath(path))  # Path.resolve raises an exception for a cycle of symbolic links
+    # In contrast to realpath, Path.resolve raises an exception for a cycle of symbolic links.
+    target = Path(os.path.realpath(path))
     part = _part(target)
     with _environment(target):
         # A rename would replace even a device node: after a write to /dev/null, no program on the machine could use it.

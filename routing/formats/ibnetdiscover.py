@@ -19,7 +19,8 @@ from routing.rates import SPEED_OF, WIDTHS, parse_rate
 
 _KIND = {"Switch": NodeKind.SWITCH, "Ca": NodeKind.CA, "Rt": NodeKind.ROUTER}
 _EXT = r"(?:\[ext \d+\])?"
-_GAP = r"[ \t]*"  # tabs; an editor or a terminal may have replaced them by blanks or removed them
+# The gap consists of tabs. An editor or a terminal may have replaced the tabs by blanks or removed them.
+_GAP = r"[ \t]*"
 _HEADER = re.compile(
     rf'(Switch|Ca|Rt){_GAP}(\d{{1,3}}) "[SHR]-([0-9a-fA-F]{{16}})"{_GAP}# "(.*)"'
     r"(?: (?:enhanced|base) port 0 lid (\d{1,6}) lmc (\d{1,2})| \(scp\))?[ \t]*$"
@@ -65,8 +66,9 @@ class _Reader:
     guid: int = 0
     handle: int = -1
     kind: NodeKind = NodeKind.SWITCH
-    device_id: int = 0  # device ID of the next node; 0 if not stated
-    grouped: bool = False  # -g prints the boards of some chassis twice
+    device_id: int = 0  # This is the device ID of the next node; 0 if the file does not state it.
+    # The value is true for output of the option -g, which prints the boards of some chassis twice.
+    grouped: bool = False
 
     def read(self, text: str) -> None:
         for number, line in lines_of(text):
@@ -122,7 +124,7 @@ class _Reader:
 
     def rate(self, width: str, speed: str, number: int) -> tuple[int, float]:
         rate = parse_rate(width + speed)
-        if rate is None and "?" in width + speed:  # ibnetdiscover prints "?" for a rate that it does not know
+        if rate is None and "?" in width + speed:  # For an unknown rate, ibnetdiscover prints "?".
             lanes = width.removesuffix("x")
             rate = (
                 int(lanes) if lanes.isdecimal() and int(lanes) in WIDTHS else 0,

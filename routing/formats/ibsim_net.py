@@ -343,7 +343,8 @@ class _Reader:
         elif command == "baselid" and rest:
             lmc = self._number(rest[1]) if len(rest) > 1 else 0
             self.builder.set_port(node.handle, port, lid=self._number(rest[0]), lmc=lmc, location=self.location())
-        elif rest and not port:  # With a port, ibsim ignores the GUID and always uses node GUID + port number.
+        # If the command names a port, ibsim ignores the GUID in the command and uses node GUID + port number.
+        elif rest and not port:
             self.builder.change_guid(node.handle, self._number(rest[0]), self.location())
 
     def _known(self, name: str, bracket: str | None) -> tuple[_Node, int]:

@@ -120,7 +120,7 @@ class _Plan:
                 problem = f"this row has {count_noun(len(row), 'cell')}, and needs {max(needed) + 1}"
                 raise ParseError(problem, path=self.path, line=number, remedy="is the file whole?")
             cells = [row[column].strip() for column in needed]
-            if not any(cells[2:]) or not any(cells[:2]):  # This row is a port without a cable.
+            if not any(cells[2:]) or not any(cells[:2]):  # A row that names only one end is a port without a cable.
                 continue
             if self.cell(row, link_type).lower() not in _DATA:
                 self.other_links += 1

@@ -64,7 +64,8 @@ class _Reader:
         self._path, self._fabric = path, fabric
         self._row_of = {lid: row for row, lid in enumerate(fabric.switch_lid.tolist()) if lid}
         self._table = np.full((fabric.switches, _MOST_BLOCKS * _BLOCK), NO_PORT, np.uint8)
-        self._blocks: dict[int, dict[int, int]] = {}  # line number of each block, by row of the switch and block number
+        # The dictionary holds the line number of each block, by row of the switch and block number.
+        self._blocks: dict[int, dict[int, int]] = {}
 
     def take(self, record: str, line: int) -> None:
         """Read one record, of which ``text`` is the part after the head.

@@ -192,8 +192,8 @@ def _whole_paths(grid: Grid, order: Sequence[int], tables: Sequence[tuple[Hops, 
     """
     count, position = len(grid.switches), grid.position
     hop, crossing = np.full((2, count, count), NONE, np.uint8), np.zeros((2, count, count), np.uint8)
-    # This mask has the parity of the sum of the coordinates in the dimensions that a path uses later, by pair of
-    # switches.
+    # The mask has, for each pair of switches, the parity of the sum of the coordinates in dimensions that the path uses
+    # later.
     later = np.zeros((count, count), bool)
     bit = sum(grid.kind[axis] is Kind.RING for axis in order)
     for axis, (nearest, farther) in reversed(list(zip(order, tables, strict=True))):

@@ -114,7 +114,7 @@ def route_tree(
         problem = problem or _unrelated(fabric, level)
     if best is not None and best[0] <= MOST_LONGER:
         return best[1], best[2]
-    assert problem is not None  # At least one candidate was tried, so an error was recorded.
+    assert problem is not None  # A problem is always recorded here, because each candidate that fails records one.
     raise problem
 
 
