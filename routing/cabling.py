@@ -210,7 +210,10 @@ def _by_identity(planned: list[_Device], found: list[_Device], *, comparable: bo
 
 
 def _unique(devices: list[_Device], key: str, skipped: set[int]) -> dict[tuple[int, object], int]:
-    """Return the device for each (kind, name or GUID) that is not empty and that only one device has."""
+    """Return the number of each device by its kind and its attribute ``key``, if no other device has equal values.
+
+    Devices in ``skipped``, and devices whose attribute is empty, are left out.
+    """
     identities = [(device.kind, getattr(device, key)) for device in devices]
     counts = Counter(identities)
     return {
@@ -270,7 +273,10 @@ def _exchanged(planned: list[_Device], found: list[_Device], match: Mapping[int,
 
 
 def _findings(planned: list[_Device], found: list[_Device], match: Mapping[int, int]) -> Iterator[CableFinding]:
-    """Yield the cables that differ between matched devices, in groups of cables that share ends."""
+    """Yield the cables that differ between matched devices, in groups of cables that share ends.
+
+    ``match`` has the number of the real device by the number of the planned device.
+    """
     back = {b: a for a, b in match.items()}
     wanted, there = dict[End, End](), dict[End, End]()
     for a, device in enumerate(planned):

@@ -180,8 +180,10 @@ def _bounds(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[Bou
 
 
 def _cut(fabric: Fabric, endports: npt.NDArray[np.int64], side: npt.NDArray[np.bool_], what: str) -> Iterator[Bound]:
-    """Yield the bound that follows from a cut: the cables between the switches of one side (bool[S]) and all other
+    """Yield the bound that follows from a cut: the cables between the switches of ``side`` (bool[S]) and all other
     switches.
+
+    ``endports`` (int64[S]) is the number of end ports at each switch.  ``what`` describes the side for the reason.
     """
     inside = int(endports[side].sum())
     outside = int(endports.sum()) - inside

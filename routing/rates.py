@@ -19,7 +19,7 @@ SPEED_OF: Mapping[str, float] = MappingProxyType(
         "XDR": 212.5,
     }
 )
-"""Signalling rate of one physical lane in Gb/s."""
+"""Signalling rate of one physical lane in Gb/s, by name of the speed."""
 
 NOMINAL: Mapping[str, str] = MappingProxyType(
     {"10G": "SDR", "20G": "DDR", "40G": "QDR", "56G": "FDR", "100G": "EDR", "200G": "HDR", "400G": "NDR", "800G": "XDR"}

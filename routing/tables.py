@@ -54,9 +54,9 @@ class SlForm(enum.Enum):
     BY_LID = "by destination"
     """The SL depends on the destination LID alone; the table is uint8[L]."""
     BY_SWITCH = "by switch"
-    """The SL also depends on the switch of the sender; the table is uint8[S, L]."""
+    """The SL depends on the destination LID and on the switch of the sender; the table is uint8[S, L]."""
     BY_SOURCE_LID = "by source LID"
-    """The SL also depends on the LID of the sender; the table is uint8[L, L]."""
+    """The SL depends on the destination LID and on the LID of the sender; the table is uint8[L, L]."""
 
 
 @dataclass(frozen=True, eq=False)

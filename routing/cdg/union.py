@@ -20,7 +20,7 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 LARGE = 20_000_000
-"""LFT entries, of all switches together, from which the union is tried first.
+"""Number of LFT entries of all switches together, from which on the union is tried first.
 
 In smaller tables the trace of each VL takes little time, and its CDG is exact for each VL.
 """

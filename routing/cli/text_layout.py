@@ -88,7 +88,10 @@ def _folded(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, w
 
 
 def _stacked(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, width: int) -> list[str] | None:
-    """Return the lines of a table with two lines a row, or None if the numbers do not fit side by side."""
+    """Return the lines of a table in which each row takes two lines, its texts and its numbers.
+
+    Returns None if the numbers of a row do not fit side by side into ``width`` columns.
+    """
     heads = [re.split(r"[ ]+", column) for column in columns[texts:]]
     wide = [
         max(_longest_word([columns[number]]), *(len(row[number]) for row in rows), 1)

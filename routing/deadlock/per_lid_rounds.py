@@ -124,6 +124,9 @@ def _rounds_without_drain(
     """Find rounds that begin when the switches have acknowledged the round before, without waiting for packets to
     leave.
 
+    ``base`` (uint32[edges]) has the dependencies of the old and of the new tables, and ``order`` their topological
+    order.
+
     Returns
     -------
     rounds : uint8[K, S]
@@ -165,6 +168,8 @@ def _rounds_with_drain(
     waiting: MixedDependencies, columns: LidColumns, base: Masks, order: Orders
 ) -> tuple[Bytes, Mask]:
     """Find rounds that wait until packets have left the fabric, so that only tables of adjacent rounds mix.
+
+    For the arguments see :func:`_rounds_without_drain`.
 
     Returns
     -------

@@ -293,7 +293,9 @@ class _TransitionSearch:
     def loop(self, cycle: Cycle | None, reply_cycle: Cycle | None, looping: npt.NDArray[np.int64]) -> MixedLoop:
         """Describe the credit loop of the mixed tables.
 
-        A loop that forms without packets in forwarding loops is preferred.
+        ``cycle`` is a cycle of requests.  If it is None, ``reply_cycle`` is described, a cycle of requests and replies.
+        ``looping`` lists the LIDs with possible forwarding loops.  A credit loop that forms without packets in
+        forwarding loops is preferred.
         """
         replies = cycle is None
         found = reply_cycle if cycle is None else cycle

@@ -98,8 +98,8 @@ def tree_tables(engine: Engine, search: LayerSearch, start: float, **found: str)
 def layered_tables(
     engine: Engine, fabric: Fabric, options: EngineOptions, best: LayeredPaths, *, mutual: bool, start: float
 ) -> Routing:
-    """Return the tables for paths that have been assigned to layers.  ``start`` is the time at which the engine began,
-    in seconds.
+    """Return the tables for paths that have been assigned to layers.  ``best`` holds the paths and their layers.
+    ``start`` is the time at which the engine began, in seconds.
     """
     destinations, layers = Destinations.of(fabric), best.layers
     found: dict[str, object] = {"paths": best.paths, "left_to_chance": layers.left_uncounted}

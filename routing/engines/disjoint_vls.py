@@ -163,8 +163,8 @@ def _assign(
 ) -> npt.NDArray[np.uint8]:
     """Return uint8[G], the VL of each group; ``NO_VL`` for groups that fit on no VL.
 
-    Groups with a start VL are assigned first.  Groups between switches without end ports are assigned last, with a work
-    limit.
+    ``next_channel`` holds the trees, and ``start`` (uint8[G]) the VL that each group tries first.  Groups with a start
+    VL are assigned first.  Groups between switches without end ports are assigned last, with a work limit.
     """
     channels = request.channels
     lft = _forwarding_rows(request, next_channel)

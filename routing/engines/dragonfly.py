@@ -78,6 +78,8 @@ ENGINE = Dragonfly()
 def _candidates(selector: PathSelector, group: npt.NDArray[np.int64], between: npt.NDArray[np.bool_]) -> list[PathSet]:
     """Return candidate sets of paths.  If there are more VLs than needed, the most balanced set comes first, otherwise
     the set with the most regular paths.
+
+    ``group`` (int64[S]) is the group of each switch; ``between`` (bool[C]) marks the channels between groups.
     """
     # A path of three hops is regular if its first link is within the group. A shorter path is always regular.
     found = [selector.by_rank("local first", between.astype(np.int32), rank_from=LONGEST)]

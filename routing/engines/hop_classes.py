@@ -306,7 +306,17 @@ class _Assignment:
         copies: int,
         first_vl: int,
     ) -> _Assignment | None:
-        """Search for an assignment of VLs; None if the irregular paths of end ports fit on no VL."""
+        """Search for an assignment of VLs; None if the irregular paths of end ports fit on no VL.
+
+        Parameters
+        ----------
+        paths, lft, groups
+            The paths, their LFTs, and the irregular paths in groups.
+        classes, copies, vls
+            Number of hop classes, of SLs with changing VLs, and of VLs.
+        first_vl
+            First VL that the engine may use.
+        """
         channels, count = paths.fabric.channels, len(groups.high)
         vl = np.zeros(count, np.uint8)
         if count == 0:

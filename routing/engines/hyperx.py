@@ -224,7 +224,10 @@ def _check_rows(grid: Grid) -> None:
 def _axes(
     fabric: Fabric, coordinates: Coordinates, orders: Sequence[Sequence[int]]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Return the dimension of each channel and its place in the order of dimensions (see :class:`CliquePaths`)."""
+    """Return the dimension of each channel and its place in the order of dimensions (see :class:`CliquePaths`).
+
+    ``orders`` has the order of the dimensions of each grid.
+    """
     channels = fabric.channels
     axis, rank = np.full(len(channels), NO_AXIS, np.int64), np.full(len(channels), max(map(len, orders), default=0))
     for grid, order in zip(coordinates.grids, orders, strict=True):

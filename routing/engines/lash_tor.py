@@ -194,7 +194,11 @@ class _Job:
         )
 
     def tables(self, engine: LashTor, paths: PathSet, levels: ChangingVls, vls: int, seconds: float) -> Routing:
-        """Return the tables for paths on SLs, some of which change their VL from hop to hop."""
+        """Return the tables for paths on SLs, some of which change their VL from hop to hop.
+
+        ``levels`` holds the SL of each pair of switches and the VLs of each SL, ``vls`` the number of VLs, and
+        ``seconds`` the duration of the search.
+        """
         fabric, options, destinations = self.selector.fabric, self.selector.options, self.selector.destinations
         first = options.first_vl
         sl = np.full((fabric.switches, len(fabric.lids)), first, np.uint8)

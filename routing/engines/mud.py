@@ -140,6 +140,8 @@ def _best_networks(
 ) -> npt.NDArray[np.int32]:
     """Return int32[D], the virtual network of each destination.  Networks are chosen by short paths, or in turn if that
     balances better.
+
+    ``position`` (int32[networks, S]) is the position of each switch in the order of each network.
     """
     networks = len(position)
     if networks == 1:

@@ -157,8 +157,8 @@ class Nue:
     def _of_pairs(
         self, fabric: Fabric, destinations: Destinations, options: EngineOptions, pairs: LayeredPaths, start: float
     ) -> Routing:
-        """Return tables with a layer for each pair of switches.  ``start`` is the time at which the run began, in
-        seconds.
+        """Return tables with a layer for each pair of switches.  ``pairs`` holds the paths and their layers.  ``start``
+        is the time at which the run began, in seconds.
         """
         layers = pairs.layers
         trees = Balanced(layers.next_channel, layers.load, np.array([pairs.max_utilisation]))

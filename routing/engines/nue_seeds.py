@@ -51,8 +51,9 @@ class Seeds:
 def by_region(
     fabric: Fabric, destinations: Destinations, layer: npt.NDArray[np.int32], layers: int, threads: int
 ) -> Seeds:
-    """Return seeds in which channels are ordered by their distance from the destinations of each layer (``layer``:
-    int32[D]).
+    """Return seeds in which channels are ordered by their distance from the destinations of each layer.
+
+    ``layer`` (int32[D]) is the layer of each destination, and ``layers`` the number of layers.
 
     Cost: O(C) for each switch that delivers a destination.
     """

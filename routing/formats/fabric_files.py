@@ -37,7 +37,7 @@ KNOWN = (
     "ibsim net files, ibnetdiscover, iblinkinfo, ibdiagnet2.db_csv, opensm-subnet.lst, .topo, cabling plans (CSV), JSON"
     " and GraphML of ibnue, and DOT"
 )
-"""Formats of fabrics, for errors."""
+"""Names of the known formats of fabrics, for error messages."""
 
 _READERS: tuple[tuple[Callable[[str], object], Callable[..., Fabric]], ...] = (
     (re.compile(r"\s*\{(?! \S+ Ports:)").match, parse_json),

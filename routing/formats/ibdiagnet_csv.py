@@ -159,7 +159,10 @@ def _sections(text: str, path: str | Path) -> dict[str, list[_Row]]:
 
 
 def _check_mark(mark: re.Match[str], section: str, path: str | Path, line: int) -> None:
-    """Raise ParseError if a section begins inside another one, or the wrong section ends."""
+    """Raise ParseError if a section begins inside another one, or if a section ends that has not begun.
+
+    ``mark`` is the line that begins or ends a section, and ``section`` the name of the section before this line.
+    """
     if (mark[1] == "START" and section) or (mark[1] == "END" and section != mark[2]):
         problem = (
             f"{mark[0].strip()[:60]!r} is inside of section {section}"

@@ -107,7 +107,7 @@ class _Template:
 
 
 def _tails(fabric: Fabric, lids: int, named: bool) -> list[bytes]:
-    """Return the text after the port for each LID: a comment with the owner of the LID."""
+    """Return the text after the port for each LID.  If ``named``, this is a comment with the owner of the LID."""
     if not named:
         return [b""] * lids
     tails = [b" # unknown node and type"] * lids

@@ -165,7 +165,10 @@ def _source_line(fabric: Fabric, source: int) -> bytes:
 def _records(
     head: npt.NDArray[np.uint8], sl: npt.NDArray[np.uint8], rate: npt.NDArray[np.uint8], mtu: int
 ) -> npt.NDArray[np.uint8]:
-    """Return the path records of one source as text, uint8[n, 25], one row for each LID."""
+    """Return the path records of one source as text, uint8[n, 25], one row for each LID.
+
+    ``head`` has the text of each row before the SL.  ``rate`` has the rate code of each path, and ``mtu`` the MTU code.
+    """
     text = np.empty((len(head), 25), np.uint8)
     text[:, :9] = head
     text[:, 9:11] = _SL[sl]

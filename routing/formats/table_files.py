@@ -28,7 +28,7 @@ from routing.tables import DATA_VLS, Provenance, Routing, Unknown, identity_sl2v
 BUNDLE = "ibnue.npz"
 LFTS = "opensm-lfts.dump"
 FDBS = ("opensm.fdbs", "ibdiagnet2.fdbs", "ibdiagnet.fdbs")
-"""Dumps of LFTs with hops, by OpenSM and by ibdiagnet; each may be missing."""
+"""Names of the dumps of LFTs with hops, by OpenSM and by ibdiagnet.  Each dump may be missing."""
 SL2VL = "opensm-sl2vl.dump"
 PATH_RECORDS = "opensm-path-records.dump"
 PSL = "ibdmchk.psl"

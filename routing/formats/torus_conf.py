@@ -117,7 +117,10 @@ def read_torus_conf(path: str | Path) -> TorusConf:
 def _topology(
     keyword: str, values: list[str], wrong: Callable[[str, str], ParseError]
 ) -> tuple[tuple[int, ...], tuple[bool, ...]]:
-    """Return size and form of the three dimensions."""
+    """Return the size of each of the three dimensions, and whether each of them consists of rings.
+
+    ``wrong`` makes an error from a problem and a remedy.
+    """
     found = [_RADIX.fullmatch(value) for value in values[:3]]
     if len(found) < 3 or not all(each and 1 <= int(each[1]) <= MAX_RADIX for each in found):
         raise wrong(

@@ -90,8 +90,10 @@ def count_hops(following: npt.NDArray[np.int64], roots: npt.NDArray[np.int64] | 
 def _complete(
     fabric: Fabric, bundles: LinkBundles, root: int, row: npt.NDArray[np.uint8], regular: npt.NDArray[np.bool_]
 ) -> None:
-    """Complete the paths to one destination.  ``row`` and ``regular`` are the destination's rows of the arrays ``hop``
-    and ``regular``.
+    """Complete the paths to the destination at switch ``root``.
+
+    ``row`` (uint8[S]) is the bundle by which each switch sends; entries are added in place.  ``regular`` (bool[S]) is
+    set to False for paths over added entries.
     """
     hop = row.tolist()
     first, dst = bundles.first.tolist(), bundles.dst.tolist()
@@ -134,7 +136,11 @@ def _reach(before: dict[int, list[int]], hops: dict[int, int], start: int) -> li
 def _attachments(
     switches: list[int], hops: dict[int, int], first: list[int], dst: list[int]
 ) -> list[tuple[int, int, int]]:
-    """Return (hops, switch, index of the bundle) for each switch without a path that has a neighbour with a path."""
+    """Return (hops, switch, index of the bundle) for each switch without a path that has a neighbour with a path.
+
+    ``hops`` has the hops of the switches with a path.  ``first`` and ``dst`` list the bundles out of each switch, and
+    the switch where each bundle ends.
+    """
     return [
         (hops[dst[bundle]] + 1, switch, bundle - first[switch])
         for switch in switches

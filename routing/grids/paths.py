@@ -141,6 +141,8 @@ def _line_row(
 ) -> list[tuple[int, int, int, int]]:
     """Return the paths along the row of a line or ring, as tuples (coordinate, destination, next coordinate, next
     coordinate on the other side of the ring).
+
+    ``members`` has the switches of the row by coordinate.  The keys of ``local`` are the pairs of linked switches.
     """
     size = len(members)
     linked = [(members[at], members[(at + 1) % size]) in local for at in range(size)]

@@ -101,7 +101,7 @@ def _axes_of(grid: Grid, conf: TorusConf, seed: TorusSeed, axis: int, row_of: di
 
 
 def _check_form(grid: Grid, conf: TorusConf, axis: int, own: list[int]) -> None:
-    """Check that dimensions of the grid have the size and the form of a dimension of the file.
+    """Check that the dimensions ``own`` of the grid have the size and the form of dimension ``axis`` of the file.
 
     Raises
     ------

@@ -133,7 +133,7 @@ _JSON_NAMES = {
     "more_mean": "extra_mean",
     "more_most": "extra_max",
 }
-"""Keys of figures in JSON whose names in Python are others.  JSON has one key for one thing over all commands."""
+"""JSON keys of the figures that have another name in Python.  All commands use one JSON key for one thing."""
 
 
 def _plain(value: object) -> object:

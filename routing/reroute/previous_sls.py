@@ -52,7 +52,7 @@ class PreviousSls:
         cls, old: Routing, old_fabric: Fabric, new: Routing, fabric: Fabric, row: npt.NDArray[np.int32]
     ) -> PreviousSls:
         """Return the earlier SL table with its map to the present fabric.  The present LID of each sender is found by
-        the GUID of its port.
+        the GUID of its port.  ``row`` (int32[S]) is the earlier row of each switch, -1 for a new switch.
         """
         if same_devices(old_fabric, fabric):
             return cls(old.service_levels, old_fabric, new.service_levels, fabric, row, np.arange(len(fabric.lids)))

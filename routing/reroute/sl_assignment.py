@@ -196,7 +196,11 @@ class _VlSearch:
 
 
 def _changed_paths(fabric: Fabric, routing: Routing, earlier: Routing, *, replies: bool) -> npt.NDArray[np.bool_]:
-    """Return bool[S, L], whether a path from a switch to a LID has changed: an entry, its SL, or a reply path."""
+    """Return bool[S, L], whether a path from a switch to a LID has changed: an entry or its SL, or its reply path if
+    ``replies``.
+
+    ``earlier`` has the earlier tables, with 255 where an entry is no longer valid.
+    """
     channels, lids = fabric.channels, fabric.lids
     changed: npt.NDArray[np.bool_] = (routing.lft != earlier.lft) | (routing.sl != earlier.sl)
     columns = np.flatnonzero((routing.lft != earlier.lft).any(axis=0))
@@ -224,7 +228,9 @@ def _counted(fabric: Fabric, certificate: Certificate) -> npt.NDArray[np.bool_]:
 def _longest_first(
     fabric: Fabric, routing: Routing, which: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return the source switch and the LID of each selected path, the paths with the most hops first."""
+    """Return the source switch and the LID of each path that ``which`` (bool[S, L]) marks, the paths with the most hops
+    first.
+    """
     columns = np.flatnonzero(which.any(axis=0))
     nth, at = np.nonzero(which[:, columns].T)
     lid = columns[nth]

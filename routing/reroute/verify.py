@@ -31,7 +31,11 @@ _REASONS: Mapping[RerouteMethod, str] = {
 
 
 def verify(context: RerouteContext, progress: Progress, how: RerouteMethod, kept: float | None) -> Candidate | Refusal:
-    """Prove repaired tables.  They are refused if their certificate is weaker than that of the previous tables."""
+    """Prove repaired tables.  They are refused if their certificate is weaker than that of the previous tables.
+
+    ``how`` is the method by which the tables were found.  ``kept`` is their all-to-all rate divided by that of the
+    previous tables, or None if unknown.
+    """
     certificate, precomputed = context.request.before.proof.certificate, context.precomputed
     order, same_order = None, False
     if progress.certificate is not None and not progress.is_traced:

@@ -55,7 +55,9 @@ def cluster(lower: Sequence[int], upper: Sequence[int], options: TopologyOptions
 
 
 def _build(sizes: Sequence[int], nodes: int, spines: int, tops: int, cabling: Cabling) -> Fabric:
-    """Build a cluster from the number of leaves of each pod."""
+    """Build a cluster: ``sizes`` has the number of leaves of each pod.  A leaf has ``nodes`` CAs, a pod has ``spines``
+    spine switches, and a plane has ``tops`` top switches.
+    """
     options, planes = cabling.options, range(spines)
     links, managers = options.redundancy, min(nodes, MANAGEMENT_CAS)
     narrow = max([width for width in WIDTHS if width < options.width], default=1)

@@ -17,7 +17,8 @@ def fabric_of_graph(
 ) -> Fabric:
     """Make a fabric from pairs of linked switches.
 
-    A slot is the position of a link at a switch.  Each pair takes the next free slot of both its switches.
+    ``pairs`` has the row numbers of linked switches, and ``cas`` is the number of CAs on each switch.  Each pair takes
+    the next free slot (position of a link) of both its switches.
     """
     taken = [0] * len(labels)
     cables: list[Cable] = []

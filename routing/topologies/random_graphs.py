@@ -76,7 +76,10 @@ def _mixed(switches: int, degree: int, rng: random.Random) -> list[tuple[int, in
 
 
 def _swap(pairs: list[tuple[int, int]], present: set[tuple[int, int]], rng: random.Random) -> None:
-    """Exchange the ends of two random links, unless this would link a switch to itself or two switches twice."""
+    """Exchange the ends of two random links, unless this would link a switch to itself or two switches twice.
+
+    ``pairs`` is the list of links, and ``present`` the set of the same links.  Both are changed.
+    """
     one, two = rng.randrange(len(pairs)), rng.randrange(len(pairs))
     (a, b), (c, d) = pairs[one], pairs[two]
     if rng.getrandbits(1):

@@ -108,8 +108,8 @@ def _goal(context: RerouteContext, progress: Progress) -> int:
 def _local(context: RerouteContext, progress: Progress, most: int, work: int = LEAST_WORK) -> Candidate | Refusal:
     """Move at most ``most`` entries off the most loaded channels.
 
-    One search without the limit ``most`` shows whether the possible gain is worth a change.  If it moves more entries,
-    another search keeps the limit.
+    ``work`` limits the hops that each search follows.  One search without the limit ``most`` shows whether the possible
+    gain is worth a change.  If it moves more entries, another search keeps the limit.
     """
     start, load = progress.tables, _load_in_force(context, progress)
     for budget in (start.lft.size, most):
@@ -149,7 +149,10 @@ def _searched(
 
 
 def verified(context: RerouteContext, progress: Progress, kept: float | None) -> Candidate | Refusal:
-    """Prove the tables of a step, and refuse them if they cannot replace the tables in force without a credit loop."""
+    """Prove the tables of a step, and refuse them if they cannot replace the tables in force without a credit loop.
+
+    ``kept`` is their all-to-all rate divided by that of the tables in force.
+    """
     found = verify(context, progress, "rebalanced", kept)
     if isinstance(found, Refusal) or progress.certificate is None:
         return found
