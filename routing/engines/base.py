@@ -150,8 +150,8 @@ class EngineOptions:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], **more: Any) -> EngineOptions:
-        """Return the options for values from TOML, JSON or the command line.  Values in ``more`` have the types of the
-        options already.
+        """Return the options for values from TOML, JSON or the command line.  Keyword arguments are further values,
+        which already have the types of the options.
 
         Raises
         ------

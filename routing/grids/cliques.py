@@ -144,7 +144,10 @@ class _Rows:
 
 
 def _rank_of(port: Ints, goal: Ints) -> Ints:
-    """Return int64[D], the rank of each port among the ports with the goal of that port."""
+    """Return int64[D], the rank of each destination's port among all ports whose destinations have the same coordinate.
+
+    ``goal`` (int64[D]) is the coordinate of each destination along the dimension.
+    """
     by_goal = np.lexsort((port, goal))
     is_new = np.diff(goal[by_goal], prepend=-1) != 0
     is_next = is_new | (np.diff(port[by_goal], prepend=-1) != 0)
