@@ -12,7 +12,7 @@ from routing.reroute.budget import Budget
 from routing.reroute.context import RerouteContext
 from routing.reroute.outcome import Candidate, Refusal, lacks_switch_traffic
 from routing.reroute.strategies.fewest import change_fewest_entries
-from routing.reroute.strategies.further_moves import move_further
+from routing.reroute.strategies.further_moves import may_move_further, move_further
 from routing.reroute.strategies.repair import (
     repair_in_previous_order,
     repair_tables,
@@ -51,12 +51,34 @@ class Choice:
         return self.best is None or self.best.changes_too_many(budget)
 
 
+When = Callable[[RerouteContext, Choice, Budget], bool]
+"""Condition under which a strategy is tried after the earlier strategies."""
+
+
 @dataclass(frozen=True)
-class Step:
-    """A strategy, and the condition under which the strategy is tried after the earlier strategies."""
+class Search:
+    """A strategy that finds tables from the previous tables.  Its tables compete with those of the earlier
+    strategies.
+    """
 
     strategy: Callable[[RerouteContext, Budget], Candidate | Refusal]
-    when: Callable[[RerouteContext, Choice, Budget], bool]
+    when: When
+
+    def apply(self, context: RerouteContext, choice: Choice, budget: Budget) -> Choice:
+        """Return the choice after the strategy."""
+        return choice.after(self.strategy(context, budget))
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """A strategy that improves the best tables of the earlier strategies.  Its tables replace them."""
+
+    strategy: Callable[[RerouteContext, Candidate], Candidate]
+    when: When
+
+    def apply(self, context: RerouteContext, choice: Choice, _: Budget) -> Choice:
+        """Return the choice after the strategy.  Without tables the choice stays as it is."""
+        return choice if choice.best is None else replace(choice, best=self.strategy(context, choice.best))
 
 
 def choose(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
@@ -66,11 +88,10 @@ def choose(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
     choice = Choice()
     for step in STEPS:
         if step.when(context, choice, budget):
-            choice = choice.after(step.strategy(context, budget))
-    if choice.best is not None:
-        return move_further(context, choice.best)
-    assert choice.refusal is not None
-    return choice.refusal
+            choice = step.apply(context, choice, budget)
+    outcome = choice.refusal if choice.best is None else choice.best
+    assert outcome is not None
+    return outcome
 
 
 def _always(_: RerouteContext, __: Choice, ___: Budget) -> bool:
@@ -96,10 +117,15 @@ def _is_weaker_or_changes_too_many(context: RerouteContext, choice: Choice, budg
     return lacks_switch_traffic(choice.best.found) and not lacks_switch_traffic(context.request.before)
 
 
-STEPS = (
-    Step(repair_tables, when=_always),
-    Step(repair_without_certificate, when=_may_close_loops),
-    Step(repair_in_previous_order, when=_new_order_changes_too_many),
-    Step(repair_whole_subtrees, when=_parts_change_too_many),
-    Step(change_fewest_entries, when=_is_weaker_or_changes_too_many),
+def _may_lose_less(context: RerouteContext, choice: Choice, _: Budget) -> bool:
+    return choice.best is not None and may_move_further(context, choice.best.found)
+
+
+STEPS: tuple[Search | Improvement, ...] = (
+    Search(repair_tables, when=_always),
+    Search(repair_without_certificate, when=_may_close_loops),
+    Search(repair_in_previous_order, when=_new_order_changes_too_many),
+    Search(repair_whole_subtrees, when=_parts_change_too_many),
+    Search(change_fewest_entries, when=_is_weaker_or_changes_too_many),
+    Improvement(move_further, when=_may_lose_less),
 )

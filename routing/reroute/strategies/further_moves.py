@@ -97,8 +97,6 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
     :data:`TRIALS` sets of dependencies, with two further traces and searches for each set.
     """
     request, found = context.request, repaired.found
-    if not _may_move(context, found):
-        return repaired
     numbering, threads = BaseNumbering.of(request.fabric, [request.fabric]), request.options.threads
     load = flow_towards(request.fabric, found.routing, threads=threads)
     goal = goal_of(context, numbering)
@@ -118,7 +116,7 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
     return _accepted(context, repaired, end, 100 * (was / goal - was / start.peak), was / end.peak)
 
 
-def _may_move(context: RerouteContext, found: Rerouted) -> bool:
+def may_move_further(context: RerouteContext, found: Rerouted) -> bool:
     """Return whether the request and the repaired tables allow further moves.
 
     On a fabric without faults, the tables return to the baseline instead.
