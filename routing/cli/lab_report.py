@@ -40,7 +40,7 @@ class LabState:
     broken
         Number of LFT entries of the previous state that the action made invalid.
     kept
-        Rates of an end port, divided by the rates in the previous state.
+        All-to-all and bisection rates of an end port, divided by the rates in the previous state.
     returned
         Whether the forwarding tables equal those of the first state.
     ports

@@ -132,19 +132,19 @@ class _Tokens:
             return
 
     def takes(self, *signs: str) -> bool:
-        """Return whether the present token is one of the signs, and leave it if so."""
+        """Return whether the present token is one of the given signs.  If it is, go on to the next token."""
         found = self.kind in signs and self.kind != ""
         if found:
             self.step()
         return found
 
     def needs(self, sign: str) -> None:
-        """Leave the present token, which has to be this sign."""
+        """Go on to the next token.  The present token must be the given sign."""
         if not self.takes(sign):
             raise self.error(f"{self.shown()} in place of {sign!r}", "is the file whole?")
 
     def identifier(self) -> str:
-        """Return the present id and leave it.  ``"a" + "b"`` is one id."""
+        """Return the present id, and go on to the next token.  ``"a" + "b"`` is one id."""
         if self.kind != "word":
             raise self.error(f"{self.shown()} in place of a name", "is the file whole?")
         found = self.value
@@ -243,7 +243,7 @@ def _read_statement(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str
     location = tokens.location()
     if tokens.kind == "word" and word != "subgraph":
         own = tokens.identifier()
-        if tokens.takes("="):  # An attribute of the graph, such as rankdir=LR.
+        if tokens.takes("="):  # The statement sets an attribute of the graph, such as rankdir=LR.
             tokens.identifier()
             return {}
         ends = [_read_node(tokens, scope, own, location)]
@@ -299,7 +299,7 @@ def _read_node(tokens: _Tokens, scope: _Scope, own: str, location: Location) -> 
 
 
 def _read_attributes(tokens: _Tokens) -> dict[str, str]:
-    """Read ``[key=value, ...]``, as often as it stands there."""
+    """Read all lists ``[key=value, ...]`` that follow, and return the attributes."""
     values: dict[str, str] = {}
     while tokens.takes("["):
         while not tokens.takes("]"):

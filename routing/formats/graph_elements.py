@@ -60,7 +60,7 @@ class GraphFile:
     path, form
         File name and name of the format, for error messages.
     name, nodes, edges
-        Name of the graph, nodes by id, and edges.
+        Name of the graph, its nodes by id, and its edges.
     """
 
     path: str | Path

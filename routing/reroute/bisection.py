@@ -1,4 +1,4 @@
-"""Rate of random bisections, by which a re-route states what it costs beside the all-to-all rate."""
+"""Measure the rate of random bisections.  A re-route reports this rate as a part of its cost."""
 
 from __future__ import annotations
 

@@ -68,7 +68,10 @@ class CapacityKept:
 
 
 def capacity_kept(before: Published, now: Published, fresh: Routing | None = None) -> CapacityKept:
-    """Measure the shares that new tables keep, and those that the tables ``fresh`` from scratch would keep.
+    """Measure the shares of the capacity that the tables ``now`` keep, and the shares that tables from scratch would
+    keep.
+
+    ``fresh`` has the tables from scratch; None: they were not computed.
 
     Cost: O(S L) for each of the tables, and 32 bisections.
     """

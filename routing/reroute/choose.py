@@ -65,19 +65,19 @@ class Search:
     when: When
 
     def apply(self, context: RerouteContext, choice: Choice, budget: Budget) -> Choice:
-        """Return the choice after the strategy."""
+        """Return the choice after this strategy was tried."""
         return choice.after(self.strategy(context, budget))
 
 
 @dataclass(frozen=True)
 class Improvement:
-    """A strategy that improves the best tables of the earlier strategies.  Its tables replace them."""
+    """A strategy that improves the best tables of the earlier strategies.  The improved tables replace these tables."""
 
     strategy: Callable[[RerouteContext, Candidate], Candidate]
     when: When
 
     def apply(self, context: RerouteContext, choice: Choice, _: Budget) -> Choice:
-        """Return the choice after the strategy.  Without tables the choice stays as it is."""
+        """Return the choice after this strategy was tried.  If there are no tables yet, the choice stays as it is."""
         return choice if choice.best is None else replace(choice, best=self.strategy(context, choice.best))
 
 
