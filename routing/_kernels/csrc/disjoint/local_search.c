@@ -106,8 +106,8 @@ static double peak_cost(double load, bool smooth)
     return load > 1 - TIE ? load : 0;
 }
 
-/* Return whether the subtree's flow would raise the load of some channel above the limit `cap`, on the path that begins
- * with channel c and then follows a first tree. */
+/* Return whether the subtree's flow would raise the load of some channel above the limit `cap`.  The path begins with
+ * channel c and then follows a first tree. */
 static bool exceeds_cap(const search_job *search, int32_t d, int64_t row, int32_t c)
 {
     const disjoint_job *job = search->job;

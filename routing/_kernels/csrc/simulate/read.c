@@ -161,7 +161,7 @@ int64_t ibn_simulate_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
     return count;
 }
 
-/* Return whether VC l can send a packet once all credits on the wire have arrived. */
+/* Return whether a packet can be sent on VC `out` once all credits on the wire have arrived. */
 static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
 {
     const ibn_vc *vc = &sim->vc[out];
@@ -173,8 +173,8 @@ static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
 /* Write the wait-for graph, and return the number of its edges.  An edge from one VC to another means that packets in
  * the buffer of the first VC wait for room in the buffer of the second VC.
  *
- * A VC can move in three cases: its buffer is empty, packets are on the wire to its buffer, or the first packet of one
- * of its queues can be sent. */
+ * A VC can move in four cases.  It leads to a CA, its buffer is empty, packets are on the wire to its buffer, or a
+ * packet of its buffer is first in an output queue and can be sent. */
 int64_t ibn_simulate_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
 {
     int64_t count = 0;

@@ -134,8 +134,8 @@ static inline void ibn_simulate_flow_start(ibn_flow *flow, uint64_t seed, const 
  *
  * FLOW_NOW: the caller has to create a packet of the message now, by ibn_simulate_flow_cut.
  * FLOW_LATER: the caller has to schedule an injection event for tick flow->due.
- * FLOW_NOTHING: the caller has to do nothing.  Either a packet is already at the port of the CA, or an event is
- * pending, or no message is left, or the flow has as many packets in flight as its window allows. */
+ * FLOW_NOTHING: the caller has to do nothing.  A packet is already at the port of the CA, an event is
+ * pending, no message is left, or the window of the flow is full. */
 static inline int ibn_simulate_flow_next(ibn_flow *flow, const int32_t *lists, const int64_t *trace, int64_t now)
 {
     if (flow->head != IBN_NONE)

@@ -19,7 +19,7 @@ IBN_SPECIALIZED void ibn_simulate_give_back(ibn_sim *sim, int32_t c, int32_t vc,
     ibn_simulate_at(sim, when > sim->now ? when : sim->now + 1, EV_FREED, vc, blocks);
 }
 
-/* Return the queue at channel c for one VL and one input of the sending device. */
+/* Return the queue at a channel for one VL and one input of the sending device. */
 static inline ibn_fifo *ibn_simulate_queue(const ibn_sim *sim, const ibn_channel *channel, int32_t vl, int32_t input)
 {
     return &sim->queue[channel->queues + vl * channel->inputs + input];

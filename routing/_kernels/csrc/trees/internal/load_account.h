@@ -69,7 +69,7 @@ typedef struct {
     uint64_t random; /* state of the random generator */
 } load_account;
 
-/* Return the cost of channel c if it has a given load.  The cost is close to the cost of a hop unless the utilisation
+/* Return the cost of a channel if it has a given load.  The cost is close to the cost of a hop unless the utilisation
  * is close to the peak. */
 static inline double ibn_trees_channel_weight(const job_t *job, const load_account *account, int32_t channel,
                                               double load)
@@ -89,7 +89,7 @@ static inline double ibn_trees_peak_utilisation(const ibn_network *net, const do
     return peak;
 }
 
-/* Add flow to channel c, and update the cost of the channel and the account's change of the sum of costs
+/* Add flow to a channel, and update the cost of the channel and the account's change of the sum of costs
  * (`potential`). */
 static inline void ibn_trees_account_add(const job_t *job, load_account *account, int32_t channel, double flow)
 {
@@ -160,7 +160,7 @@ typedef struct {
     double cost;
 } candidate_t;
 
-/* Set the next hop of switch u to channel c, and store the cost of its path. */
+/* Set the next hop of switch u to channel choice.channel, and store the cost of its path. */
 static inline void ibn_trees_set_next_hop(const job_t *job, load_account *account, uint8_t *next, int32_t u,
                                           candidate_t choice)
 {
