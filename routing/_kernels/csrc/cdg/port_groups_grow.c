@@ -246,7 +246,7 @@ static void join(grower *w, int32_t s, int32_t c)
     spread(w, w->g->dst[c], w->flow[s]);
 }
 
-/* Enlarge the port groups of one target, at the switches near the target before those farther away. */
+/* Enlarge the port groups of one target, at switches near the target before switches farther away. */
 static void enlarge(grower *w, int32_t t)
 {
     const ibn_port_groups *g = w->g;

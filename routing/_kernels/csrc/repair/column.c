@@ -185,8 +185,7 @@ static void begin_repair(repair_state *job, const int32_t *missing, int32_t coun
  * and returns false. */
 static bool fill_monotone(repair_state *job, const int32_t *missing, int32_t count)
 {
-    /* If SLs may change, these paths are not tried: a change of an SL is preferred to a detour along the topological
-     * order. */
+    /* If SLs may change, no paths along the topological order are tried: a changed SL is preferred to a detour. */
     if (!job->f->monotone_first || job->no_monotone_path[job->target] || (job->f->sl_by_switch && !job->f->replies))
         return false;
     begin_repair(job, missing, count);

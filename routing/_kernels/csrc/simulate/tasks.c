@@ -22,7 +22,7 @@ typedef struct {
         left,         /* number of bytes of the message that have not arrived yet */
         waits;        /* number of messages that have to arrive before this task is ready */
     int64_t at,       /* earliest tick at which the task can be ready */
-        delay,        /* ticks from the arrival of the last of these messages until the task is ready */
+        delay,        /* ticks from the arrival of the last awaited message until the task is ready */
         ready,        /* tick at which the task became ready, or -1 */
         done;         /* tick at which the message had arrived completely, or -1 */
     int32_t successor; /* index in state->after of the first task that waits for this task */

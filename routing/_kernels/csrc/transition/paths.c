@@ -68,7 +68,7 @@ void ibn_transition_read_column(transition_paths *w, int32_t column)
     w->loops |= tail < switches;
 }
 
-/* Add the VLs of the packets that pass switch s to those of its old and its new next hop.  Returns whether a next hop
+/* Add the VLs of the packets that pass switch s to the VLs of its old and its new next hop.  Returns whether a next hop
  * received a VL that is new there. */
 static bool pass_on(const transition_paths *w, int32_t s, uint32_t *flow)
 {

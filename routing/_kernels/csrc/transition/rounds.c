@@ -30,8 +30,8 @@ static inline bool is_there(const uint8_t *round, int32_t s, int path, int r)
     return path ? round[s] <= r : !round[s] || round[s] >= r;
 }
 
-/* Add the VLs of the packets that have reached switch s to those of the next hops of its entries that are in use in
- * round r.  Returns whether a next hop received a VL that is new there. */
+/* Add the VLs of the packets that have reached switch s to the VLs of its next hops in round r.  Returns whether a next
+ * hop received a VL that is new there. */
 static bool pass_on(transition_round *g, const transition_paths *w, const uint8_t *round, int32_t s, int r)
 {
     bool grew = false;

@@ -62,8 +62,7 @@ static void run_pass(passes_t *passes, double *load)
     ibn_trees_passes_run(passes, load);
 }
 
-/* Allocate the arrays of a load account that this kernel needs besides those of every account.  Returns 1 if memory is
- * exhausted, otherwise 0. */
+/* Allocate the arrays of a load account that only this kernel needs.  Returns 1 if memory is exhausted, otherwise 0. */
 static int prepare_account(const ibn_network *net, load_account *account)
 {
     size_t switches = (size_t)net->switches + 1;

@@ -13,8 +13,7 @@
 
 typedef struct {
     cf_state *x;
-    /* [S] number of end ports below the best top switch above each switch, which is the one with the most end ports
-     * below it */
+    /* [S] largest number of end ports below one top switch, among the top switches above each switch */
     double *reach;
     double *room;      /* [C] number of LIDs that the link of each channel up may still carry down */
     double *through;   /* [S] number of LIDs whose paths have been assigned to each switch so far */

@@ -54,7 +54,7 @@ static int is_free(const order_t *x, int32_t w)
 }
 
 /* Place switch v although some switches above it are not placed.  Place these switches after v, so that the links
- * between v and these switches are reversed. */
+ * between v and these switches are reversed.  A link that cannot be reversed is removed from the paths. */
 static void place_below(order_t *x, int32_t v)
 {
     place(x, v);

@@ -95,8 +95,9 @@ static int is_near_peak(const job_t *job, const load_account *account, const uin
     return 0;
 }
 
-/* Recompute the tree of a destination.  If the new tree is worse, restore the old tree.  A tree is worse if more
- * switches use the escape tree, or if the sum of all channel costs is higher. */
+/* Recompute the tree of a destination with flow, if the tree uses a channel close to the peak utilisation or the escape
+ * tree.  If the new tree is worse, restore the old tree.  A tree is worse if more switches use the escape tree, or if
+ * the sum of all channel costs is higher. */
 static void reroute_target(const passes_t *passes, int32_t which, int32_t target)
 {
     const job_t *job = passes->job;
