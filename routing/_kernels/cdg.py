@@ -71,7 +71,7 @@ class Tables:
 def _has_endport(fabric: Fabric, routing: Routing) -> npt.NDArray[np.uint8]:
     """Return uint8[S], 1 for switches at which a CA or router sends packets.
 
-    If SLs depend on the sender's LID, CAs and routers without a LID do not count.
+    If SLs depend on the sender's LID, CAs and routers without a LID are left out.
     """
     lids, by_lid = fabric.lids, routing.service_levels.by_source_lid
     switch = lids.switch[lids.port > 0] if by_lid else fabric.endport_switch
@@ -83,8 +83,8 @@ def _has_endport(fabric: Fabric, routing: Routing) -> npt.NDArray[np.uint8]:
 def trace(fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np.uint16], *, threads: int) -> Trace:
     """Follow every route, if the VL of a packet depends only on its SL.
 
-    ``slots`` numbers the CDG edges.  ``vl_bit`` is uint16[16]: 1 << VL of each SL, 0 if packets with the SL are
-    dropped.
+    ``routing`` has the tables of the fabric, and ``slots`` numbers the CDG edges.  ``vl_bit`` is uint16[16]: 1 << VL of
+    each SL, 0 if packets with the SL are dropped.
 
     Cost: O(S L) time; each thread needs memory for two arrays by CDG edge.
     """

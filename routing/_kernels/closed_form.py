@@ -30,7 +30,7 @@ class TreeGraph:
     kind
         uint8[C]: ``UP``, ``DOWN``, or 0.
     level
-        int32[S], level of each switch.
+        int32[S], level of each switch: the number of tiers below it.
     position
         int32[S], position of each switch in a switch order.  Every path that leads up and then down in the levels also
         does so in this order.

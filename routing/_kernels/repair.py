@@ -153,7 +153,7 @@ def repair(
     Parameters
     ----------
     repair_fabric, traffic
-        The fabric; the VLs of its paths, and the traffic that counts.
+        The fabric; the rules for VLs, and the traffic for which credit loops are avoided.
     lft, preferred
         The tables, and the entries to be preferred.
     masks
@@ -253,7 +253,7 @@ class Rebalanced:
     moves: int
 
     def followed_by(self, more: Rebalanced) -> Rebalanced:
-        """Return the result of a further search, with the counts of both."""
+        """Return the result of the further search ``more``, with the counts of both searches added up."""
         return replace(more, spent=self.spent + more.spent, work=self.work + more.work, moves=self.moves + more.moves)
 
     def peak(self, fabric: RepairFabric) -> int:

@@ -169,6 +169,9 @@ class SimulationHandle:
     def run(self, until: int, events: int, *, stop_at_standstill: bool) -> tuple[int, int, int]:
         """Run the simulation to tick ``until``, or for about ``events`` more events.
 
+        At a standstill, packets are in flight, but no pending event can move data.  With ``stop_at_standstill``, the
+        run ends there.
+
         Returns
         -------
         reason
