@@ -16,7 +16,7 @@ typedef struct {
     const uint8_t *xport;         /* [X]: out-port of each extended channel */
     const uint8_t *xin;           /* [X]: in-port of each extended channel at the switch where the channel ends */
     const int32_t *sender_switch; /* [N]: switch at which the packets of each sender enter the fabric */
-    /* [N]: port of that switch by which the packets of each sender enter; 0: the switch sends the packets itself */
+    /* [N]: port by which the packets of each sender enter their first switch; 0: the switch sends the packets itself */
     const uint8_t *sender_port;
     /* [N]: LID of each sender; used only if SLs depend on the source LID, where each LID is one sender */
     const int32_t *sender_lid;

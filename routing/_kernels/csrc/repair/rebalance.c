@@ -204,7 +204,7 @@ static double gain_of(rebalance_search *look, int32_t at, int32_t c, int64_t flo
     for (;; c = ibn_repair_next_channel(state, f->dst[c])) {
         look->new_path[c] = look->new_stamp;
         if (look->old_path[c] == look->old_stamp)
-            break; /* The old and the new path use equal channels from here on. */
+            break; /* From this channel on, the old and the new path have equal channels. */
         gain += excess(look, c, 0) - excess(look, c, flow);
         if (f->dst[c] == state->target)
             break;

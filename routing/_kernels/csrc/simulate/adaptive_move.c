@@ -71,7 +71,8 @@ static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t
     } else if (d < sim->switches) {
         sim->device[d].spare_state = SPARE_LEAVING;
         sim->device[d].spare = IBN_NONE;
-        /* At the tick of this event, the neighbours know that the spare buffer is free. */
+        /* The neighbours learn that the spare buffer is free after the packet has left and the cable delay has
+         * passed. */
         ibn_simulate_adaptive_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, 0);
     } else {
         sim->injected++;

@@ -173,8 +173,8 @@ int ibn_simulate_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, 
         happen(sim);
         for (int32_t i = 0; i < sim->touches; i++) {
             ibn_simulate_adaptive_serve(sim, sim->touched[i]);
-            /* The device stays marked up to this line.  A CA that is served prepares its next packet, and this would
-             * mark the CA again, although its channel is now busy. */
+            /* The device keeps its mark until it has been served.  A CA that is served prepares its next packet, and
+             * would otherwise be marked again, although its channel is busy now. */
             sim->device[sim->touched[i]].touched = 0;
         }
         sim->touches = 0;

@@ -104,7 +104,7 @@ static void take_down(ibn_sim *sim, int32_t c)
     *port_of(sim, c) = IBN_NONE;
     sim->channel[c].busy = IBN_NEVER;
     sim->channel[c].called =
-        /* A pending EV_FREE event is pretended here, so that no such event is scheduled for the channel while it is
+        /* The field pretends that an EV_FREE event is pending, so that no such event is scheduled while the channel is
          * down. */
         1;
 }

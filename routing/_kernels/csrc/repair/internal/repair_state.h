@@ -82,8 +82,9 @@ typedef struct {
     /* number of the present attempt to repair a LID; elements of `cut_off` and `known` are compared with this number */
     int32_t stamp;
     int32_t *cut_off; /* [S] the switch is cut off from the current LID if its element equals `stamp` */
-    int32_t *known;   /* [S] the switch's element of `hops` is valid if its element here equals `stamp` */
-    int32_t *hops;    /* [S] hops from each switch to the current LID, valid as stated by `known` */
+    /* [S] the hops of a switch in `hops` are valid if the switch's element of this array equals `stamp` */
+    int32_t *known;
+    int32_t *hops; /* [S] hops from each switch to the current LID, valid as stated by `known` */
     /* [S] the switches of the current subtree in breadth-first order; queue[0] is the disconnected (or displaced)
      * switch */
     int32_t *queue;
