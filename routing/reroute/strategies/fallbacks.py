@@ -78,6 +78,15 @@ def _may_rebuild(progress: Progress, _: Certificate, budget: Budget) -> bool:
     return len(progress.failed) <= budget.rebuilt_lids and progress.dependencies.position is None
 
 
+def prune_by_source(context: RerouteContext, progress: Progress) -> Progress:
+    """Repair as :func:`prune_dependencies` does, with the SLs by source switch and LID of an earlier step."""
+    return prune_dependencies(context, progress)
+
+
+def _may_rebuild_by_source(progress: Progress, certificate: Certificate, budget: Budget) -> bool:
+    return bool(progress.statistics.sls_by_source) and _may_rebuild(progress, certificate, budget)
+
+
 def trace_dependencies(context: RerouteContext, progress: Progress) -> Progress:
     """Repair the LFT columns whose repair failed before, with a trace of the CDG edges that the current entries use.
 
@@ -132,9 +141,10 @@ def _always(_: Progress, __: Certificate, ___: Budget) -> bool:
 
 
 FALLBACKS = (
-    Fallback(use_sls_by_source, when=_by_source_helps, keeps_part=True),
     Fallback(prune_dependencies, when=_may_rebuild, keeps_part=False),
     Fallback(trace_dependencies, when=_counts_switches, keeps_part=True),
+    Fallback(use_sls_by_source, when=_by_source_helps, keeps_part=True),
+    Fallback(prune_by_source, when=_may_rebuild_by_source, keeps_part=False),
     Fallback(trace_endports, when=_always, keeps_part=True),
     Fallback(trace_without_failed, when=_counts_switches, keeps_part=True),
 )
