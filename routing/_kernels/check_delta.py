@@ -74,6 +74,7 @@ def check_delta(
         Whether to leave out switch-to-switch traffic.
     dependencies, hops
         Dependencies of the old tables (uint16[edges], VLs as bits), and hops by the old tables (uint8[S, L]).
+        The hops are overwritten.
     increasing
         Whether the caller knows that all of ``dependencies`` follow the order.
 
@@ -103,7 +104,7 @@ def check_delta(
     c.sl_by_switch, c.replies, c.endports_only = int(sls[0].by_switch), int(replies), int(endports_only)
     c.known_increasing = int(increasing)
     point(c, **arrays)
-    dependencies, hops, counts = dependencies.copy(), hops.copy(), np.zeros(3, np.int64)
+    dependencies, counts = dependencies.copy(), np.zeros(3, np.int64)
     check(lib.ibn_cdg_check_delta(c, pointer(dependencies), pointer(hops), pointer(counts)))
     return DeltaCheck(dependencies, hops, *counts.tolist())
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.native import check, ffi, lib, point, pointer
+from routing._kernels.shared_copy import mark_written, rows_that_may_differ, writable_copy
 from routing.fabric import Channels
 from routing.tables import ServiceLevels
 
@@ -190,13 +191,15 @@ def repair(
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.by_switch), int(traffic.replies)
     fabric.monotone_first, fabric.withdraw = int(up_first), int(withdraw)
     fabric.endports_only, fabric.by_parts = int(traffic.endports_only), int(traffic.by_parts)
-    lft, load, sl = np.array(lft, order="C"), np.array(load, order="C"), np.array(traffic.sl.table, order="C")
+    lft, written = writable_copy(lft), np.zeros(len(lft), np.uint8)
+    load, sl = np.array(load, order="C"), np.array(traffic.sl.table, order="C")
     done, counts = np.zeros(lft.shape[1], np.uint8), np.zeros(5, np.int64)
     check(
         lib.ibn_repair_columns(
             fabric,
             pointer(treatment),
             pointer(lft),
+            pointer(written),
             pointer(sl),
             pointer(masks),
             pointer(order),
@@ -205,6 +208,7 @@ def repair(
             pointer(counts),
         )
     )
+    mark_written(lft, written)
     return Repaired(lft, sl, masks, order, load, done, *counts.tolist())
 
 
@@ -304,12 +308,17 @@ def rebalance(
     fabric = _fabric(repair_fabric, masks, order, forbidden, kept)
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.by_switch), int(traffic.replies)
     fabric.monotone_first, fabric.endports_only = int(up_first), int(traffic.endports_only)
-    lft, load, sl = np.array(lft, order="C"), np.array(load, order="C"), np.array(traffic.sl.table, order="C")
+    rows = rows_that_may_differ(lft, before)
+    written = np.zeros(len(lft), np.uint8)
+    written[slice(None) if rows is None else rows] = 1
+    lft = writable_copy(lft)
+    load, sl = np.array(load, order="C"), np.array(traffic.sl.table, order="C")
     counts = np.zeros(3, np.int64)
     check(
         lib.ibn_repair_rebalance(
             fabric,
             pointer(lft),
+            pointer(written),
             pointer(sl),
             pointer(masks),
             pointer(order),
@@ -320,6 +329,7 @@ def rebalance(
             pointer(counts),
         )
     )
+    mark_written(lft, written)
     spent, done, moves = counts.tolist()
     return Rebalanced(lft, masks, order, load, spent, done, moves)
 
@@ -353,8 +363,10 @@ def _fabric(
     fabric.channels, fabric.slots, fabric.vls = len(channels), len(masks), len(order)
     sl_of_vl, vl_bit, sources, weight, preferred, inverse_capacity = kept
     lids_at = _lids_by_switch(repair_fabric)
-    kept += [*lids_at, np.zeros(len(masks), np.uint16) if forbidden is None else np.ascontiguousarray(forbidden)]
-    point(fabric, forbidden=kept[-1])
+    kept += lids_at
+    if forbidden is not None:
+        kept.append(np.ascontiguousarray(forbidden))
+        point(fabric, forbidden=kept[-1])
     # The C struct has pointers to these arrays, so the caller keeps `kept` as long as the struct is used.
     point(fabric, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into, port=channels.port)
     point(fabric, into_first=channels.into_first, at_port=channels.at_port)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from routing._kernels.shared_copy import mark_written, writable_copy
 from routing.fabric import NO_PORT, Fabric
 from routing.reroute.translate import invalidate_lost_entries, translate_tables
 from routing.reroute.values import Published
@@ -51,9 +52,12 @@ def restore_baseline_entries(
     column = column[~((lft[:, column] == NO_PORT) & reached).any(axis=0)]
     if not len(column):
         return routing, 0
-    tables, new_sl = routing.lft.copy(), routing.sl.copy()
-    tables[:, lid[column]], new_sl[..., lid[column]] = lft[:, column], sl[..., column]
-    return replace(routing, lft=tables, sl=new_sl), int(np.count_nonzero(valid[:, column] != lft[:, column]))
+    differs = valid[:, column] != lft[:, column]
+    rows = differs.any(axis=1)
+    tables, new_sl = writable_copy(routing.lft), routing.sl.copy()
+    tables[np.ix_(rows, lid[column])], new_sl[..., lid[column]] = lft[np.ix_(rows, column)], sl[..., column]
+    mark_written(tables, rows)
+    return replace(routing, lft=tables, sl=new_sl), int(np.count_nonzero(differs))
 
 
 def _baseline_now(

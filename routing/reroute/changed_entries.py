@@ -1,7 +1,8 @@
 """Compare LFTs entry by entry, a few rows at a time.
 
 The LFTs of a large fabric have more than 100 million entries.  A comparison of all entries at once would allocate as
-many truth values, which takes several times as long as the comparison.
+many truth values, which takes several times as long as the comparison.  Rows that two
+LFTs share in memory are not compared.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
+
+from routing._kernels.shared_copy import rows_that_may_differ
 
 ROWS = 64
 """Number of LFT rows that are compared at once."""
@@ -29,5 +32,7 @@ def changed_lids(new: npt.NDArray[np.uint8], old: npt.NDArray[np.uint8]) -> npt.
 
 
 def _differences(new: npt.NDArray[np.uint8], old: npt.NDArray[np.uint8]) -> Iterator[npt.NDArray[np.bool_]]:
-    for start in range(0, len(new), ROWS):
-        yield new[start : start + ROWS] != old[start : start + ROWS]
+    rows = rows_that_may_differ(new, old)
+    for start in range(0, len(new) if rows is None else len(rows), ROWS):
+        part = slice(start, start + ROWS) if rows is None else rows[start : start + ROWS]
+        yield new[part] != old[part]

@@ -29,6 +29,7 @@ def prove_changes(
     order: npt.NDArray[np.int32],
     *,
     increasing: bool = False,
+    hops: npt.NDArray[np.uint8] | None = None,
 ) -> Proof | None:
     """Prove the tables by a claimed topological order of the channels (int32[V, C]).
 
@@ -36,6 +37,8 @@ def prove_changes(
     only the changed paths are followed hop by hop.  The dependencies of the previous proof are checked against the
     order, unless ``increasing`` states that the caller has checked them.  No result of the repair is used without a
     check.
+
+    ``hops`` is a copy of the hops of the previous proof that this function may overwrite; it saves a copy.
 
     The fabric must be connected.  Its switches and LIDs must all have been in the previous fabric, with the same
     numbers. Devices that are gone neither send nor receive.
@@ -65,7 +68,7 @@ def prove_changes(
         replies=replies,
         endports_only=certificate.scope == "endports",
         dependencies=cdg.onto(fabric).masks,
-        hops=_hops(fabric, before, translated),
+        hops=_hops(fabric, before, translated) if hops is None or not translated.in_place else hops,
         increasing=increasing,
     )
     if found.lost or found.against_order:
@@ -96,10 +99,10 @@ def _is_plain(fabric: Fabric, before: Published, translated: TranslatedTables) -
 
 
 def _hops(fabric: Fabric, before: Published, translated: TranslatedTables) -> npt.NDArray[np.uint8]:
-    """Return uint8[S, L], the hops of the previous paths in present rows and columns; 255 for LIDs that no switch
-    delivers.
+    """Return uint8[S, L], a copy of the hops of the previous paths in present rows and columns; 255 for LIDs that no
+    switch delivers.
     """
-    hops = before.proof.hops
+    hops = before.proof.hops.copy()
     if translated.in_place:
         return hops
     column = np.where(fabric.lids.switch < 0, np.int64(-1), translated.column)

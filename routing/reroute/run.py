@@ -66,7 +66,8 @@ def reroute(
     TableError
         The previous tables do not fit their fabric.
     """
-    tables = translate_tables(before.routing, before.fabric, fabric)
+    snapshot = precomputed.lft if precomputed is not None and precomputed.is_for(before, baseline) else None
+    tables = translate_tables(before.routing, before.fabric, fabric, snapshot)
     request = Request(engine, options, before, fabric, stability, baseline, tables)
     found = _rerouted(request, precomputed)
     return found if found.kept is not None else replace(found, kept=_kept(found, request))
@@ -167,7 +168,8 @@ def _rerouted(request: Request, precomputed: Precomputed | None) -> Rerouted:
 
 def _context(request: Request, precomputed: Precomputed | None) -> RerouteContext:
     if precomputed is None or not precomputed.is_for(request.before, request.baseline):
-        precomputed = precompute(request.before, request.baseline, threads=request.options.threads)
+        threads = request.options.threads
+        precomputed = precompute(request.before, request.baseline, threads=threads, snapshots=False)
     return RerouteContext.of(request, precomputed)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from routing._kernels.shared_copy import Snapshot, mark_written, shared_copy
 from routing.counterparts import old_rows
 from routing.fabric import NO_PORT, Fabric
 from routing.formats.lid_map import lid_owner, old_columns
@@ -65,11 +66,16 @@ def translate(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Routing:
     return translate_tables(routing, old_fabric, fabric).routing
 
 
-def translate_tables(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> TranslatedTables:
-    """Translate tables as :func:`translate` does, and also return row and column numbers and counts for a re-route."""
+def translate_tables(
+    routing: Routing, old_fabric: Fabric, fabric: Fabric, snapshot: Snapshot | None = None
+) -> TranslatedTables:
+    """Translate tables as :func:`translate` does, and also return row and column numbers and counts for a re-route.
+
+    If a snapshot of the LFTs is given, the translated LFTs share memory with it as far as possible.
+    """
     routing.check_shapes(old_fabric)
     if same_devices(old_fabric, fabric):
-        return _in_place(routing, old_fabric, fabric)
+        return _in_place(routing, old_fabric, fabric, snapshot)
     row = old_rows(old_fabric, fabric)
     column = old_columns(lid_owner(old_fabric), lid_owner(fabric))
     earlier = reindex(reindex(routing.lft, column, 1, NO_PORT), row, 0, NO_PORT)
@@ -109,11 +115,15 @@ def same_devices(one: Fabric, other: Fabric) -> bool:
     )
 
 
-def _in_place(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> TranslatedTables:
+def _in_place(routing: Routing, old_fabric: Fabric, fabric: Fabric, snapshot: Snapshot | None) -> TranslatedTables:
     """Translate tables between fabrics with equal switches and LIDs: copy the tables, and set invalid entries to
     255.
     """
-    valid, nowhere = routing.lft.copy(), np.flatnonzero(fabric.lids.switch < 0)
+    nowhere = np.flatnonzero(fabric.lids.switch < 0)
+    # In these two cases entries of all rows may be invalid.
+    if fabric.component.max(initial=0) > 0 or (routing.lft[:, nowhere] != NO_PORT).any():
+        snapshot = None
+    valid = routing.lft.copy() if snapshot is None else shared_copy(snapshot)
     row, column = np.arange(fabric.switches, dtype=np.int32), np.arange(len(fabric.lids))
     broken = int(np.count_nonzero(valid[:, nowhere] != NO_PORT))
     valid[:, nowhere] = NO_PORT
@@ -178,12 +188,14 @@ def _drop_lost_channels(
     valid: npt.NDArray[np.uint8], row: npt.NDArray[np.int32], old_fabric: Fabric, fabric: Fabric
 ) -> int:
     """Set entries over lost or re-cabled channels to 255, and return the number of these entries."""
-    count = 0
+    count, written = 0, np.zeros(len(valid), np.uint8)
     for switch, port in zip(*lost_ports(row, old_fabric, fabric), strict=True):
         entries = valid[switch]
         lost = entries == port
         entries[lost] = NO_PORT
+        written[switch] = 1
         count += int(np.count_nonzero(lost))
+    mark_written(valid, written)
     return count
 
 

@@ -96,7 +96,16 @@ def _proven(
     """
     request, routing, proof = context.request, replace(tables, provenance=_provenance(context)), None
     if order is not None:
-        proof = prove_changes(request.fabric, routing, request.before, request.translated, order, increasing=increasing)
+        hops = context.precomputed.hops
+        proof = prove_changes(
+            request.fabric,
+            routing,
+            request.before,
+            request.translated,
+            order,
+            increasing=increasing,
+            hops=None if hops is None else hops.copy(),
+        )
         statistics = replace(statistics, proven_by_changes=proof is not None)
     if proof is None:
         proof = prove(request.fabric, routing, threads=request.options.threads)

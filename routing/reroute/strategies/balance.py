@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+import numpy.typing as npt
+
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.budget import Budget
 from routing.reroute.changed_entries import count_changed
@@ -61,7 +64,7 @@ def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Bal
         tables,
         request.translated.earlier,
         dependencies=progress.dependencies,
-        now=Utilisation(load_after(context, numbering, tables), goal_of(context, numbering)),
+        now=Utilisation(_exact_load(context, progress), goal_of(context, numbering)),
         repaired=Repaired(missing, changed),
         changes=budget.changes if may_move else 0,
     )
@@ -70,6 +73,21 @@ def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Bal
     done = replace(progress, tables=tables, dependencies=dependencies, statistics=statistics)
     kept = kept_share(request.before, numbering.base.channels, found.load)
     return Balanced(done, found.moves, max(0, found.spent), kept)
+
+
+def _exact_load(context: RerouteContext, progress: Progress) -> npt.NDArray[np.int64]:
+    """Return int64[C], the exact flow on each channel by the repaired tables.
+
+    The repair kernel keeps the load exact, except in steps that remove or copy whole columns or split subtrees, and
+    except in a fabric that is or was split.
+    """
+    request = context.request
+    connected = not any(fabric.component.max(initial=0) for fabric in (request.fabric, request.before.fabric))
+    steps = progress.statistics
+    inexact = steps.copied_lids or steps.pruned_lids or steps.split_subtrees or steps.sls_by_source or steps.traces
+    if progress.load is None or inexact or not connected or not request.translated.in_place:
+        return load_after(context, progress.numbering, progress.tables)
+    return progress.load
 
 
 def goal_of(context: RerouteContext, numbering: BaseNumbering) -> int:

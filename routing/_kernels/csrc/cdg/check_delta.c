@@ -9,7 +9,8 @@
 enum { OK, NO_MEMORY };
 /* Indices of the array `counts`, which is described at ibn_cdg_check_delta in check_delta.h. */
 enum { WALKED, LOST, NOT_INCREASING, COUNTS };
-enum { BLOCK = 64, MOST_HOPS = 254, NO_PORT = 255 };
+/* Rows are compared in parts of PART entries first, because long comparisons are faster. */
+enum { BLOCK = 64, PART = 4096, MOST_HOPS = 254, NO_PORT = 255 };
 
 typedef struct {
     /* at: switch of the changed entry.
@@ -131,6 +132,18 @@ static bool has_moved(const delta_tables *t, int64_t at)
     return t->lft[at] != t->was[at] || t->lft[at] == NO_PORT;
 }
 
+static int32_t smaller(int32_t one, int32_t other)
+{
+    return one < other ? one : other;
+}
+
+/* Return whether `size` entries and SLs from index `at` and `sl_at` on are unchanged, and none is missing. */
+static bool is_unchanged(const delta_tables *t, int64_t at, int64_t sl_at, int32_t size)
+{
+    return !memcmp(t->lft + at, t->was + at, (size_t)size) && !memchr(t->lft + at, NO_PORT, (size_t)size)
+           && !memcmp(t->sl + sl_at, t->sl_was + sl_at, (size_t)size);
+}
+
 /* Compare the new and the old LFT entries and SLs of switch s.  If `changes` is NULL, the changes are counted by LID in
  * `first`.  Otherwise the changes are stored in `changes`.  Returns whether any entry or SL has changed. */
 static bool compare_rows(const delta_tables *t, int32_t s, int32_t *first, change *changes)
@@ -138,12 +151,15 @@ static bool compare_rows(const delta_tables *t, int32_t s, int32_t *first, chang
     const int64_t row = (int64_t)s * t->lids, sl_row = t->sl_by_switch ? row : 0;
     bool differs = false;
     for (int32_t from = 0; from < t->lids; from += BLOCK) {
-        const size_t size = t->lids - from < BLOCK ? (size_t)(t->lids - from) : BLOCK;
-        if (!memcmp(t->lft + row + from, t->was + row + from, size) && !memchr(t->lft + row + from, NO_PORT, size)
-            && !memcmp(t->sl + sl_row + from, t->sl_was + sl_row + from, size))
+        if (from % PART == 0 && is_unchanged(t, row + from, sl_row + from, smaller(PART, t->lids - from))) {
+            from += PART - BLOCK;
+            continue;
+        }
+        const int32_t size = smaller(BLOCK, t->lids - from);
+        if (is_unchanged(t, row + from, sl_row + from, size))
             continue;
         differs = true;
-        for (int32_t lid = from; lid < from + (int32_t)size; lid++) {
+        for (int32_t lid = from; lid < from + size; lid++) {
             const bool moved = has_moved(t, row + lid);
             if (t->lid_switch[lid] < 0 || (!moved && t->sl[sl_row + lid] == t->sl_was[sl_row + lid]))
                 continue;

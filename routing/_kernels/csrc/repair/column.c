@@ -112,7 +112,7 @@ static int32_t split(repair_state *job, int32_t count)
         memmove(job->roots + i + 1 + job->children, job->roots + i + 1, (size_t)(count - i - 1) * sizeof *job->roots);
         for (int32_t k = 1; k <= job->children; k++) {
             job->roots[i + k] = job->queue[k];
-            job->load[job->through[k]] -= job->flow[k];
+            ibn_repair_add_load(job, job->through[k], -job->flow[k]);
             ibn_repair_set_entry(job, job->queue[k], NO_ROUTE);
         }
         return count + job->children;

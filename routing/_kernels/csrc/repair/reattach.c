@@ -95,7 +95,7 @@ void ibn_repair_add_flow(repair_state *job, int32_t s, int64_t flow)
         const int32_t c = ibn_repair_next_channel(job, s);
         if (c < 0)
             return;
-        job->load[c] += flow;
+        ibn_repair_add_load(job, c, flow);
         s = job->f->dst[c];
     }
 }

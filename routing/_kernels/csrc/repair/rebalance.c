@@ -440,11 +440,11 @@ static void dispose(rebalance_search *look)
         free(all[i]);
 }
 
-int ibn_repair_rebalance(const repair_fabric *f, uint8_t *lft, uint8_t *sl, uint16_t *dependencies, int32_t *order,
-                         int64_t *load, int64_t goal, int64_t budget, int64_t work, int64_t *counts)
+int ibn_repair_rebalance(const repair_fabric *f, uint8_t *lft, uint8_t *written, uint8_t *sl, uint16_t *dependencies,
+                         int32_t *order, int64_t *load, int64_t goal, int64_t budget, int64_t work, int64_t *counts)
 {
     int64_t ignored[COUNTS] = {0};
-    repair_state state = {.f = f, .lft = lft, .sl = sl, .load = load, .counts = ignored};
+    repair_state state = {.f = f, .lft = lft, .written = written, .sl = sl, .load = load, .counts = ignored};
     state.net = (acyclic_net){.switches = f->switches,
                               .channels = f->channels,
                               .first = f->first,

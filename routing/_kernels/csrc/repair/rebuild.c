@@ -57,7 +57,7 @@ static bool release(repair_state *job, uint32_t vls)
         for (int32_t k = f->first[v]; k < f->first[v + 1]; k++) {
             const int32_t dependency = job->graph.turn_first[c] + k - f->first[v];
             const uint32_t required_vls = job->graph.used[dependency] & vls;
-            job->graph.blocked[dependency] &= ~vls | f->forbidden[f->slot[c] + k - f->first[v]];
+            job->graph.blocked[dependency] &= ~vls | (f->forbidden ? f->forbidden[f->slot[c] + k - f->first[v]] : 0u);
             if (required_vls)
                 job->graph.used[dependency] &=
                     ~(required_vls & ~(f->alive[c] && f->alive[k] ? taken_on(job, c, k, by_lid, required_vls) : 0));
@@ -113,8 +113,10 @@ static void copy_paths(repair_state *job, int32_t donor)
         if (s != job->target)
             ibn_repair_set_entry(job, s, s == f->lid_switch[donor] ? NO_ROUTE : job->lft[at + donor]);
     }
-    if (!f->sl_by_switch)
+    if (!f->sl_by_switch) {
         job->sl[job->lid] = job->sl[donor];
+        ibn_repair_renew_replies(job, job->target);
+    }
 }
 
 /* Fill the entry of switch s that is missing after the entries of a donor were copied.  Switch s delivers the donor.
@@ -182,8 +184,10 @@ static bool take_first(repair_state *job, const donor_column *donors, int32_t co
         if (lead_on(job, job->f->lid_switch[donors[i].lid], donors[i].last, repairing))
             return true;
         ibn_repair_restore_column(job);
-        if (!job->f->sl_by_switch)
+        if (!job->f->sl_by_switch) {
             job->sl[job->lid] = sl;
+            ibn_repair_renew_replies(job, job->target);
+        }
     }
     return false;
 }

@@ -24,7 +24,7 @@ static void count_changes(repair_state *job)
 static uint8_t treat(repair_state *job, const int32_t *missing, int32_t count)
 {
     job->column++;
-    job->saved_count = 0;
+    job->saved_count = job->load_count = 0;
     job->search_budget = job->graph.visited + SEARCH_BUDGET;
     /* If the repair fails for one LID of a switch, it would fail for the other LIDs of this switch too.  So these LIDs
      * are not tried. */
@@ -37,38 +37,71 @@ static uint8_t treat(repair_state *job, const int32_t *missing, int32_t count)
     return FAILED;
 }
 
+/* A missing entry: a switch that has no entry towards a LID. */
+typedef struct {
+    int32_t lid, at;
+} missing_entry;
+
+/* List the missing entries, sorted by switch.  Returns NULL if memory ran out; *count receives their number. */
+static missing_entry *list_missing(const repair_state *job, int32_t *count)
+{
+    const repair_fabric *f = job->f;
+    int32_t room = 1024;
+    missing_entry *list = malloc((size_t)room * sizeof *list);
+    *count = 0;
+    for (int32_t s = 0; list && s < f->switches; s++) {
+        const uint8_t *row = job->lft + (int64_t)s * f->lids, *end = row + f->lids, *at = row;
+        while (at < end && (at = memchr(at, NO_ROUTE, (size_t)(end - at)))) {
+            const int32_t lid = (int32_t)(at++ - row), target = f->lid_switch[lid];
+            if (target < 0 || target == s || f->part[target] != f->part[s])
+                continue;
+            if (*count == room) {
+                missing_entry *more = realloc(list, 2 * (size_t)room * sizeof *list);
+                if (!more) {
+                    free(list);
+                    return NULL;
+                }
+                list = more;
+                room *= 2;
+            }
+            list[(*count)++] = (missing_entry){lid, s};
+        }
+    }
+    return list;
+}
+
 /* List the switches whose entry towards a LID is missing, sorted by LID and in ascending order.  The switches for one
  * LID have the indices first[lid] to first[lid + 1] - 1.  `first` is int32 [L + 1] and must be zero on entry.  Returns
  * NULL if memory ran out. */
 static int32_t *find_missing(repair_state *job, int32_t *first)
 {
-    const repair_fabric *f = job->f;
-    int32_t *missing = NULL;
-    for (int32_t pass = 0; pass < 2; pass++) {
-        for (int32_t s = 0; s < f->switches; s++) {
-            const uint8_t *row = job->lft + (int64_t)s * f->lids, *end = row + f->lids, *at = row;
-            while (at < end && (at = memchr(at, NO_ROUTE, (size_t)(end - at)))) {
-                const int32_t lid = (int32_t)(at++ - row), target = f->lid_switch[lid];
-                if (target < 0 || target == s || f->part[target] != f->part[s])
-                    continue;
-                if (pass)
-                    missing[first[lid]++] = s;
-                else
-                    first[lid + 1]++;
-            }
-        }
-        if (pass)
-            break;
-        for (int32_t lid = 0; lid < f->lids; lid++)
-            first[lid + 1] += first[lid];
-        job->counts[MISSING] = first[f->lids];
-        missing = malloc(((size_t)first[f->lids] + 1) * sizeof *missing);
-        if (!missing)
-            return NULL;
-    }
-    memmove(first + 1, first, (size_t)f->lids * sizeof *first);
+    const int32_t lids = job->f->lids;
+    int32_t count = 0;
+    missing_entry *list = list_missing(job, &count);
+    int32_t *missing = list ? malloc(((size_t)count + 1) * sizeof *missing) : NULL;
+    job->counts[MISSING] = count;
+    for (int32_t i = 0; i < count; i++)
+        first[list[i].lid + 1]++;
+    for (int32_t lid = 0; lid < lids; lid++)
+        first[lid + 1] += first[lid];
+    for (int32_t i = 0; missing && i < count; i++)
+        missing[first[list[i].lid]++] = list[i].at;
+    memmove(first + 1, first, (size_t)lids * sizeof *first);
     first[0] = 0;
+    free(list);
     return missing;
+}
+
+/* Compute reply_vls of all switches, unless the VLs depend on the current LID.  Returns whether there was memory. */
+static bool prepare_replies(repair_state *job)
+{
+    const repair_fabric *f = job->f;
+    if (!f->replies || f->sl_by_switch || f->endports_only)
+        return true;
+    job->reply_vls = malloc(((size_t)f->switches + 1) * sizeof *job->reply_vls);
+    for (int32_t s = 0; job->reply_vls && s < f->switches; s++)
+        ibn_repair_renew_replies(job, s);
+    return job->reply_vls;
 }
 
 bool ibn_repair_prepare(repair_state *job)
@@ -103,11 +136,12 @@ bool ibn_repair_prepare(repair_state *job)
     job->changed_sls = malloc(2 * size * sizeof *job->changed_sls);
     job->candidates = malloc(256 * sizeof *job->candidates);
     job->others = malloc(256 * sizeof *job->others);
+    job->copied_column = calloc((size_t)f->lids + 1, sizeof *job->copied_column);
     return job->cut_off && job->known && job->hops && job->queue && job->through && job->vls && job->flow && job->place
            && job->roots && job->members && job->last_displaced && job->can_help && job->given_up
            && job->no_monotone_path && job->new_vl && job->needs && job->deferred && job->kept && job->touched
            && job->taken && job->steps && job->added && job->spare && job->blocked_edges && job->changed_sls
-           && job->candidates && job->others;
+           && job->candidates && job->others && job->copied_column && prepare_replies(job);
 }
 
 void ibn_repair_dispose(repair_state *job)
@@ -125,7 +159,10 @@ void ibn_repair_dispose(repair_state *job)
                    job->steps,          job->added,
                    job->spare,          job->blocked_edges,
                    job->changed_sls,    job->candidates,
-                   job->others};
+                   job->others,         job->copied_column,
+                   job->reply_vls,      job->load_changes};
+    for (int32_t lid = 0; job->copied_column && lid < job->f->lids; lid++)
+        free(job->copied_column[lid]);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
@@ -144,7 +181,8 @@ void ibn_repair_copy_masks(repair_state *job, uint16_t *dependencies, bool back)
                 dependencies[f->slot[c] + k] = (uint16_t)used[k];
             else {
                 used[k] = dependencies[f->slot[c] + k];
-                blocked[k] = f->forbidden[f->slot[c] + k];
+                if (f->forbidden)
+                    blocked[k] = f->forbidden[f->slot[c] + k];
             }
     }
 }
@@ -197,7 +235,7 @@ static void run(repair_state *job, const uint8_t *treatment, const int32_t *firs
 static uint8_t rebuild_column(repair_state *job, const int32_t *missing, int32_t count)
 {
     job->column++;
-    job->saved_count = 0;
+    job->saved_count = job->load_count = 0;
     job->search_budget = job->graph.visited + SEARCH_BUDGET;
     uint8_t done = ibn_repair_fill_column(job, missing, count) ? REPAIRED : FAILED;
     if (done == FAILED) {
@@ -218,7 +256,7 @@ static int32_t empty_column(repair_state *job, int32_t lid, int32_t *missing)
     ibn_repair_begin_column(job, lid);
     for (int32_t s = 0; s < f->switches; s++)
         if (s != job->target && f->part[s] == f->part[job->target]) {
-            job->lft[(int64_t)s * f->lids + lid] = NO_ROUTE;
+            ibn_repair_write_entry(job, s, NO_ROUTE);
             missing[count++] = s;
         }
     return count;
@@ -276,16 +314,23 @@ static int run_in_order(repair_state *job, const uint8_t *treatment, const int32
         for (int32_t vl = 0; vl < f->vls; vl++)
             memcpy(order + (int64_t)vl * f->channels, job->graph.place[vl], (size_t)f->channels * sizeof *order);
         job->counts[VISITED] = job->graph.visited;
+        code = job->out_of_memory ? NO_MEMORY : OK;
     }
     ibn_core_acyclic_dispose(&job->graph);
     ibn_repair_dispose(job);
     return code;
 }
 
-int ibn_repair_columns(const repair_fabric *f, const uint8_t *treatment, uint8_t *lft, uint8_t *sl,
+int ibn_repair_columns(const repair_fabric *f, const uint8_t *treatment, uint8_t *lft, uint8_t *written, uint8_t *sl,
                        uint16_t *dependencies, int32_t *order, int64_t *load, uint8_t *done, int64_t *counts)
 {
-    repair_state job = {.f = f, .lft = lft, .sl = sl, .load = load, .counts = counts, .parts_budget = PARTS_BUDGET};
+    repair_state job = {.f = f,
+                        .lft = lft,
+                        .written = written,
+                        .sl = sl,
+                        .load = load,
+                        .counts = counts,
+                        .parts_budget = PARTS_BUDGET};
     job.net = (acyclic_net){.switches = f->switches,
                             .channels = f->channels,
                             .first = f->first,

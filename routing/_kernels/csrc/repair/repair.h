@@ -49,7 +49,7 @@ typedef struct {
     /* [L], weight of each LID; the flow from a switch to a LID is sources[switch] * weight[LID] */
     const int64_t *weight;
     const int64_t *sources; /* [S], flow that each switch sends per unit of a LID's weight */
-    const uint16_t *forbidden; /* [slots], VLs, as bits, on which new paths must not use each CDG edge */
+    const uint16_t *forbidden; /* [slots], VLs, as bits, on which new paths must not use each CDG edge; NULL: none */
 } repair_fabric;
 
 /* Fill the missing entries of LFTs.  An entry is missing if it is 255 although the switch can reach the LID.
@@ -60,6 +60,7 @@ typedef struct {
  * scratch.  If this fails too, the column of another LID is copied.
  * lft: uint8 [S, L], changed in place.  A column whose repair fails keeps its entries (treatment 0) or is empty
  * (treatment 2).
+ * written: uint8 [S], set to 1 for each row of `lft` in which an entry was set.
  * sl: uint8 [L] or [S, L], changed in place.  If a path would close a cycle on the VLs of its packets, the packets may
  * get another SL. This is done only if SLs depend on the source switch and replies do not count.  A copied column takes
  * the SLs of the other LID.
@@ -73,21 +74,24 @@ typedef struct {
  * searches visited; subtrees whose packets were split over several VLs.
  *
  * Returns 0, or 1 if memory is exhausted. */
-int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, uint8_t *lft, uint8_t *sl,
-                       uint16_t *dependencies, int32_t *order, int64_t *load, uint8_t *done, int64_t *counts);
+int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, uint8_t *lft, uint8_t *written,
+                       uint8_t *sl, uint16_t *dependencies, int32_t *order, int64_t *load, uint8_t *done, int64_t *counts);
 
 /* Move entries of complete LFTs off the channels with the highest utilisation (load times inverse capacity).
  * Afterwards, entries whose move turned out to be needless get their value in fabric->preferred again.
  *
  * lft, sl, dependencies, order, load: as for ibn_repair_columns.  An entry counts as changed if it differs from
  * fabric->preferred.  An entry never counts as changed where fabric->preferred is 255.
+ * written: uint8 [S], 1 for each row of `lft` that may differ from fabric->preferred; set to 1 for each row in which an
+ * entry was set.
  * goal: utilisation up to which a channel is not relieved.
  * budget: number of further entries that may become different from fabric->preferred.
  * work: work limit, in hops followed along paths and channels visited by cycle searches.
  * counts: int64 [3], output: further entries that differ from fabric->preferred; work done; number of moves.
  *
  * Returns 0, or 1 if memory is exhausted. */
-int ibn_repair_rebalance(const repair_fabric *fabric, uint8_t *lft, uint8_t *sl, uint16_t *dependencies, int32_t *order,
-                         int64_t *load, int64_t goal, int64_t budget, int64_t work, int64_t *counts);
+int ibn_repair_rebalance(const repair_fabric *fabric, uint8_t *lft, uint8_t *written, uint8_t *sl,
+                         uint16_t *dependencies, int32_t *order, int64_t *load, int64_t goal, int64_t budget,
+                         int64_t work, int64_t *counts);
 
 #endif

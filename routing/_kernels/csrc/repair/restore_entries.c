@@ -47,7 +47,7 @@ static bool list_moved(rebalance_search *look, entry_list *list)
     const repair_fabric *f = look->state->f;
     for (int32_t s = 0; s < f->switches; s++) {
         const uint8_t *now = look->state->lft + (int64_t)s * f->lids, *was = f->preferred + (int64_t)s * f->lids;
-        if (memcmp(now, was, (size_t)f->lids) == 0)
+        if (!look->state->written[s] || memcmp(now, was, (size_t)f->lids) == 0)
             continue;
         for (int32_t lid = 0; lid < f->lids; lid++) {
             const int32_t c = now[lid] == was[lid] ? -1 : f->at_port[(int64_t)s * 256 + was[lid]];

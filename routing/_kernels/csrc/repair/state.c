@@ -2,6 +2,40 @@
  * terms are explained in internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
+#include <stdlib.h>
+
+enum {
+    /* number of switches in a subtree from which the column of the LID is copied */
+    LARGE_SUBTREE = 8,
+    /* largest number of bytes of all copied columns */
+    MOST_COPIED = 1 << 26,
+};
+
+/* Write an entry of a switch towards the current LID. */
+void ibn_repair_write_entry(repair_state *job, int32_t s, uint8_t port)
+{
+    job->lft[(int64_t)s * job->f->lids + job->lid] = port;
+    job->written[s] = 1;
+    job->taken[s].column = 0;
+    if (job->copied_column[job->lid])
+        job->copied_column[job->lid][s] = port;
+}
+
+/* Copy the column of the current LID, unless there is a copy or too many columns are copied.  Returns the copy, or NULL
+ * if there is none. */
+static const uint8_t *copy_column(repair_state *job)
+{
+    const repair_fabric *f = job->f;
+    uint8_t **column = &job->copied_column[job->lid];
+    if (*column || (int64_t)job->copied_columns * f->switches > MOST_COPIED)
+        return *column;
+    uint8_t *copy = malloc((size_t)f->switches);
+    for (int32_t s = 0; copy && s < f->switches; s++)
+        copy[s] = job->lft[(int64_t)s * f->lids + job->lid];
+    job->copied_columns += copy != NULL;
+    return *column = copy;
+}
+
 /* Save the entry and the SL of a switch towards the current LID, unless they have been saved since the repair of this
  * LID began. */
 void ibn_repair_save_entry(repair_state *job, int32_t s)
@@ -17,19 +51,39 @@ void ibn_repair_save_entry(repair_state *job, int32_t s)
 void ibn_repair_set_entry(repair_state *job, int32_t s, uint8_t port)
 {
     ibn_repair_save_entry(job, s);
-    job->lft[(int64_t)s * job->f->lids + job->lid] = port;
-    job->taken[s].column = 0;
+    ibn_repair_write_entry(job, s, port);
 }
 
-/* Restore all saved entries and SLs towards the current LID. */
+/* Add flow to a channel, and record the change. */
+void ibn_repair_add_load(repair_state *job, int32_t c, int64_t flow)
+{
+    job->load[c] += flow;
+    if (job->load_count == job->load_room) {
+        const int32_t room = job->load_room ? 2 * job->load_room : 1024;
+        load_change *more = realloc(job->load_changes, (size_t)room * sizeof *more);
+        if (!more) {
+            job->out_of_memory = true;
+            return;
+        }
+        job->load_changes = more;
+        job->load_room = room;
+    }
+    job->load_changes[job->load_count++] = (load_change){c, flow};
+}
+
+/* Restore all saved entries and SLs towards the current LID, and the load. */
 void ibn_repair_restore_column(repair_state *job)
 {
     for (int32_t i = 0; i < job->saved_count; i++) {
         const int64_t at = (int64_t)job->kept[i].at * job->f->lids + job->lid;
-        job->lft[at] = job->kept[i].entry;
-        job->taken[job->kept[i].at].column = 0;
+        if (job->lft[at] != job->kept[i].entry)
+            ibn_repair_write_entry(job, job->kept[i].at, job->kept[i].entry);
         if (job->f->sl_by_switch)
             job->sl[at] = job->kept[i].level;
+    }
+    while (job->load_count > 0) {
+        const load_change undone = job->load_changes[--job->load_count];
+        job->load[undone.channel] -= undone.flow;
     }
 }
 
@@ -41,10 +95,23 @@ static uint32_t vls_of_replies(const repair_state *job, int32_t s)
     const uint8_t *sl = job->sl + (f->sl_by_switch ? (int64_t)job->target * f->lids : 0);
     const bool mute = f->endports_only && f->lid_port[job->lid] == 0;
     uint32_t vls = 0;
+    if (job->reply_vls)
+        return job->reply_vls[s];
     for (int32_t i = f->lids_at_first[s]; i < f->lids_at_first[s + 1]; i++)
         if (!mute || f->lid_port[f->lids_at[i]])
             vls |= f->vl_bit[sl[f->lids_at[i]]];
     return vls;
+}
+
+/* Compute reply_vls of a switch, if VLs of replies do not depend on the current LID. */
+void ibn_repair_renew_replies(repair_state *job, int32_t s)
+{
+    const repair_fabric *f = job->f;
+    uint32_t vls = 0;
+    for (int32_t i = f->lids_at_first[s]; job->reply_vls && i < f->lids_at_first[s + 1]; i++)
+        vls |= f->vl_bit[job->sl[f->lids_at[i]]];
+    if (job->reply_vls)
+        job->reply_vls[s] = (uint16_t)vls;
 }
 
 /* Return the VLs, as bits, on which a switch and its end ports send to the current LID. */
@@ -62,13 +129,18 @@ uint32_t ibn_repair_vls_of(const repair_state *job, int32_t s)
 void ibn_repair_collect_subtree(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;
+    const uint8_t *column = job->copied_column[job->lid];
     int32_t tail = 0;
     job->queue[tail++] = root;
     for (int32_t head = 0; head < tail; head++) {
         const int32_t u = job->queue[head];
+        if (!column && tail > LARGE_SUBTREE)
+            column = copy_column(job);
+        for (int32_t i = f->into_first[u]; !column && i < f->into_first[u + 1]; i++)
+            __builtin_prefetch(job->lft + (int64_t)f->src[f->into[i]] * f->lids + job->lid);
         for (int32_t i = f->into_first[u]; i < f->into_first[u + 1]; i++) {
             const int32_t e = f->into[i], y = f->src[e];
-            if (ibn_repair_next_channel(job, y) != e)
+            if (column ? column[y] != f->port[e] || !f->alive[e] : ibn_repair_next_channel(job, y) != e)
                 continue;
             job->through[tail] = e;
             job->queue[tail++] = y;

@@ -66,6 +66,12 @@ typedef struct {
     int32_t lid, last, changes;
 } donor_column;
 
+/* A change of a channel's load, recorded so that it can be undone. */
+typedef struct {
+    int32_t channel;
+    int64_t flow; /* flow that was added */
+} load_change;
+
 /* A switch with its earlier LFT entry and SL towards the current LID, saved so that they can be restored. */
 typedef struct {
     int32_t at;           /* at: the switch */
@@ -77,6 +83,7 @@ typedef struct {
     acyclic_net net;
     acyclic graph; /* CDG of each VL with a topological order of its channels; a set bit allows a CDG edge on a VL */
     uint8_t *lft, *sl;      /* forwarding tables and SLs, changed in place, as passed to ibn_repair_columns */
+    uint8_t *written;       /* [S] whether an entry of the switch was set */
     int64_t *load, *counts; /* channel loads and statistics, changed in place, as passed to ibn_repair_columns */
     int32_t lid, target;    /* lid: the current LID; target: the switch that delivers this LID */
     /* number of the present attempt to repair a LID; elements of `cut_off` and `known` are compared with this number */
@@ -113,6 +120,16 @@ typedef struct {
     int32_t *touched;      /* [S] value of `column` when the switch's entry was last saved in `kept` */
     int32_t column;        /* serial number of the present attempt to repair an LFT column */
     cached_channel *taken; /* [S] cached next channel of each switch towards the current LID */
+    /* [L] copy of the LID's column of `lft` [S]; NULL: not copied.  The entries of a column are far apart in memory, so
+     * a search through many of them needs a copy. */
+    uint8_t **copied_column;
+    int32_t copied_columns; /* number of the columns that are copied */
+    /* [S] VLs, as bits, on which each switch replies to requests; NULL: they depend on the current LID */
+    uint16_t *reply_vls;
+    load_change *load_changes; /* [load_room] changes of the load while the current LID was repaired */
+    int32_t load_count;        /* length of `load_changes` */
+    int32_t load_room;         /* allocated length of `load_changes` */
+    bool out_of_memory;        /* whether a change of the load could not be recorded */
     acyclic_step *steps;   /* [S + 256] CDG edges that are tested and added in one call */
     /* added: [(S + 256) MOST_VLS] CDG edges that the present attempt to find a path has added.
      * spare: a second buffer of this size, which takes the place of `added` while a second attempt is made inside the
@@ -153,6 +170,8 @@ typedef struct {
 /* Return the LFT entry of a switch towards the current LID. */
 static inline uint8_t ibn_repair_entry(const repair_state *job, int32_t s)
 {
+    if (job->copied_column[job->lid])
+        return job->copied_column[job->lid][s];
     return job->lft[(int64_t)s * job->f->lids + job->lid];
 }
 
@@ -180,9 +199,11 @@ static inline bool ibn_repair_is_excluded(const repair_state *job, acyclic_step 
 
 /* These functions change LFT entries towards the current LID.
  *
+ * ibn_repair_write_entry writes an entry, and nothing else.
  * ibn_repair_set_entry saves the present entry of a switch and replaces it.
  * ibn_repair_save_entry only saves the present entry.
  * ibn_repair_restore_column restores all saved entries. */
+void ibn_repair_write_entry(repair_state *job, int32_t s, uint8_t port);
 void ibn_repair_set_entry(repair_state *job, int32_t s, uint8_t port);
 void ibn_repair_save_entry(repair_state *job, int32_t s);
 void ibn_repair_restore_column(repair_state *job);
@@ -191,9 +212,11 @@ void ibn_repair_restore_column(repair_state *job);
  *
  * ibn_repair_collect_subtree lists a switch and its subtree in job->queue.
  * ibn_repair_vls_of returns the VLs on which a switch and its end ports send.
- * ibn_repair_common_suffix lists the CDG edges of the path after a channel. */
+ * ibn_repair_common_suffix lists the CDG edges of the path after a channel.
+ * ibn_repair_renew_replies updates reply_vls after the SL of the current LID has changed. */
 void ibn_repair_collect_subtree(repair_state *job, int32_t root);
 uint32_t ibn_repair_vls_of(const repair_state *job, int32_t s);
+void ibn_repair_renew_replies(repair_state *job, int32_t s);
 int32_t ibn_repair_common_suffix(repair_state *job, int32_t c, int32_t count);
 
 /* These functions test whether a subtree may take a channel without closing a CDG cycle, or remove CDG edges that were
@@ -212,10 +235,12 @@ void ibn_repair_undo(repair_state *job);
  *
  * ibn_repair_detach marks a subtree as cut off from the current LID.
  * ibn_repair_attach_subtree removes the mark from the switches in job->queue.
- * ibn_repair_add_flow adds flow to the channels of a switch's path. */
+ * ibn_repair_add_flow adds flow to the channels of a switch's path, ibn_repair_add_load to one channel;
+ * ibn_repair_restore_column subtracts it again. */
 void ibn_repair_detach(repair_state *job, int32_t root);
 void ibn_repair_attach_subtree(repair_state *job);
 void ibn_repair_add_flow(repair_state *job, int32_t s, int64_t flow);
+void ibn_repair_add_load(repair_state *job, int32_t c, int64_t flow);
 
 /* These functions describe paths to the current LID.
  *
