@@ -13,7 +13,7 @@ import numpy as np
 from ibsim_fixtures.opensm import Plugin
 from ibsim_fixtures.processes import TIMEOUT_SECONDS
 from ibsim_fixtures.records import with_records
-from osm_plugin.install import PLUGIN, install
+from osm_plugin.install import FOR_ONE_RUN, PLUGIN, install
 from osm_plugin.options import SWEEP_EFFORT
 from routing.class_settings import PortClass
 from routing.engines import ENGINES
@@ -49,7 +49,7 @@ def opensm_settings(
         with suppress(EnvironmentProblem):
             report["plugin"] = with_records(None, folder)
         return report
-    built = install(libdir=folder)
+    built = install(libdir=folder, flags=FOR_ONE_RUN)
     config = folder / "ibnue.toml"
     rules = "" if policies is None else f"policies = {json.dumps(str(policies.absolute()))}\n"
     config.write_text(AMPLE_TIMEOUTS + rules + class_tables(fabric, folder))

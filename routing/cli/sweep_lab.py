@@ -16,7 +16,7 @@ from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.opensm import Plugin
 from ibsim_fixtures.processes import LabError, find_program
 from osm_plugin.config import ENGINE_KEYS
-from osm_plugin.install import PLUGIN, install
+from osm_plugin.install import FOR_ONE_RUN, PLUGIN, install
 from routing.cli.lab_report import LabState, inspect_lab
 from routing.cli.lab_setup import AMPLE_TIMEOUTS, class_tables
 from routing.engines import ENGINES
@@ -47,7 +47,7 @@ def prepare(folder: Path) -> tuple[tuple[str, str], ...]:
         A required program or package is not installed.
     """
     find_program("ibdmchk")
-    built = install(libdir=folder)
+    built = install(libdir=folder, flags=FOR_ONE_RUN)
     return (("folder", str(folder)), ("environment", json.dumps(built.environment)))
 
 
