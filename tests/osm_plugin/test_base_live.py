@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from campaigns import some_of
 from histories import ANY_ORDER, History
 from waiting import until
 
@@ -26,7 +27,7 @@ def reports_truth(run):
     assert run.counts["counts compared"]
 
 
-@pytest.mark.parametrize("kill", [False, True])
+@pytest.mark.parametrize("kill", some_of([False, True], [True]))
 def test_a_standby_with_a_state_of_its_own_takes_over(history, kill):
     with history() as run:
         run.start(roots="sw0.0")
@@ -36,7 +37,7 @@ def test_a_standby_with_a_state_of_its_own_takes_over(history, kill):
         reports_truth(run)
 
 
-@pytest.mark.parametrize("fallback", ["root updn", "ibnue-updn"])
+@pytest.mark.parametrize("fallback", some_of(["root updn", "ibnue-updn"], ["ibnue-updn"]))
 def test_opensms_own_engines_come_in_between(history, fallback):
     with history() as run:
         run.start()
@@ -168,7 +169,8 @@ def wander_often(history, histories, first=0):
 
 
 def test_a_few_histories(history):
-    counts = wander_often(history, 3)
+    # The engine is nue; histories of updn and dfsssp are above.
+    counts = wander_often(history, 1, first=2)
     assert counts["counts compared"] > STEPS
 
 

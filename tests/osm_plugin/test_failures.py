@@ -113,10 +113,10 @@ def test_credit_loops_are_refused_until_they_are_allowed(live, nets):
     ("toml", "reason"),
     [
         ("dead_line = 3", "unknown key 'dead_line'"),
-        ("deadline = 'soon'", "'deadline' is 'soon', wanted int or float"),
-        ("deadline = ", "is not TOML"),
+        pytest.param("deadline = 'soon'", "'deadline' is 'soon', wanted int or float", marks=pytest.mark.slow),
+        pytest.param("deadline = ", "is not TOML", marks=pytest.mark.slow),
         ("[engine]\nvls = 3", r"vls = 3, but OpenSM sets up 1 data VL on this fabric \(set 'qos TRUE' in opensm.conf"),
-        ("[engine.updn]\nobjective = 'peace'", "unknown objective 'peace'"),
+        pytest.param("[engine.updn]\nobjective = 'peace'", "unknown objective 'peace'", marks=pytest.mark.slow),
     ],
 )
 def test_a_wrong_configuration_fails_the_engine_until_it_is_repaired(live, nets, toml, reason):
@@ -134,9 +134,9 @@ IN_FORCE = r"ERR IBN20: (.*)"
     ("toml", "reason"),
     [
         ("dead_line = 3", r"ibnue.toml:\d: unknown key 'dead_line' \(known are .*"),
-        ("[engine]\nvls = 12", r"vls = 12, but OpenSM sets up 8 data VLs .*"),
+        pytest.param("[engine]\nvls = 12", r"vls = 12, but OpenSM sets up 8 data VLs .*", marks=pytest.mark.slow),
         ("[engine]\nroot_guid_file = 'nowhere'", r"/nowhere: cannot be read: No such file or directory"),
-        (None, r"ibnue.toml: cannot be read: No such file or directory .*"),
+        pytest.param(None, r"ibnue.toml: cannot be read: No such file or directory .*", marks=pytest.mark.slow),
     ],
 )
 def test_a_configuration_that_becomes_wrong_leaves_the_last_good_one_in_force(live, nets, toml, reason):

@@ -42,10 +42,10 @@ def switches_and_engine_agree(lab, engine, **options):
 
 
 @pytest.mark.parametrize(
-    ("engine", "name", "size"), [("dor", "torus", "5x3"), ("torus-2qos", "torus", "6x5"), ("hyperx", "hyperx", "4x3")]
+    ("engine", "name", "size"), [("dor", "torus", "5x3"), ("torus-2qos", "torus", "5x3"), ("hyperx", "hyperx", "4x3")]
 )
 def test_a_cable_is_pulled_and_back(live, nets, engine, name, size):
-    net = nets(name, size, cas=2)
+    net = nets(name, size, cas=1)
     with live(net, f"ibnue-{engine},no_fallback", toml="stability = 'fresh'", config=QOS) as lab:
         assert lab.sweep is not None and lab.sweep.engine == f"ibnue-{engine}"
         before = switches_and_engine_agree(lab, engine)

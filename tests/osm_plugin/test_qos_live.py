@@ -8,6 +8,7 @@ import itertools
 
 import networkx as nx
 import pytest
+from campaigns import some_of
 from plugin_lab import logged
 from waiting import until
 
@@ -105,8 +106,10 @@ def by_lids(lab, found):
     return {(lids.get(source, source), target): sl for (source, target), sl in found.items()}
 
 
-@pytest.mark.parametrize("vls", [1, 2, 8])
-@pytest.mark.parametrize("name", POLICIES)
+CASES = [(name, vls) for name in POLICIES for vls in (1, 2, 8)]
+
+
+@pytest.mark.parametrize(("name", "vls"), some_of(CASES, [("ULP rules", 2), *((name, 8) for name in POLICIES)]))
 def test_sls_are_those_of_the_policy_and_all_together_are_safe(qos, name, vls):
     partitions, policy, requests = POLICIES[name]
     with qos(vls, partitions, policy) as lab:
@@ -132,7 +135,7 @@ def test_sls_are_those_of_the_policy_and_all_together_are_safe(qos, name, vls):
             ]
 
 
-@pytest.mark.parametrize("vls", [1, 2, 8])
+@pytest.mark.parametrize("vls", some_of([1, 2, 8], [1, 8]))
 def test_a_request_for_an_sl_gets_a_path_where_it_is_safe(qos, vls):
     with qos(vls) as lab:
         walk = Walk(lab)

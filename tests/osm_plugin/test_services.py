@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from campaigns import some_of
 from plugin_lab import logged, sweep_options
 
 from routing.deadlock.proof import prove
@@ -45,7 +46,7 @@ def test_sls_and_sl2vl_tables_are_those_of_the_bundle(live, nets, tmp_path):
         assert lab.sweep.engine == "ibnue-updn"  # there is no bundle yet
         fabric = lab.fabric()
         lids = fabric.endport_lid.tolist()
-        pairs = [(a, b) for a in lids[:5] for b in lids[3:9] if a != b]
+        pairs = [(a, b) for a in lids[:3] for b in lids[2:6] if a != b]
         for form, sl in sl_tables(fabric).items():
             write(fabric, sl, tmp_path / "it.npz")
             assert lab.opensm.resweep().engine == "ibnue-bundle"
@@ -66,7 +67,7 @@ def test_sls_are_answered_while_the_tables_change(live, nets, tmp_path):
         write(fabric, sl, tmp_path / "it.npz")
         lab.opensm.resweep()
         lids = fabric.endport_lid.tolist()
-        pairs = [(a, b) for a in lids[:6] for b in lids[6:12]] * 3
+        pairs = [(a, b) for a in lids[:6] for b in lids[6:12]]
         with ThreadPoolExecutor(4) as pool:
             asked = [pool.submit(lab.sl, a, b) for a, b in pairs]
             for _ in range(4):
@@ -99,7 +100,10 @@ def test_a_bundle_for_another_fabric_is_refused(live, nets, tmp_path):
         assert all("it.npz" in reason and "bug" not in reason for reason in reasons)
 
 
-@pytest.mark.parametrize(("vls", "config"), [("'auto'", {"qos_max_vls": 4}), ("3", {})])
+SETTINGS = [("'auto'", {"qos_max_vls": 4}), ("3", {})]
+
+
+@pytest.mark.parametrize(("vls", "config"), some_of(SETTINGS, SETTINGS[:1]))
 def test_an_engine_with_more_vls_gets_its_sls_and_sl2vl_tables(live, nets, vls, config):
     toml = f"[engine.updn]\nvls = {vls}"
     net = nets("torus", "3x3", cas=2)
