@@ -46,7 +46,7 @@ def test_choices_come_one_after_the_other(tmp_path):
 
 
 def test_processes_and_runs_print_the_same_bytes():
-    words = ["whatif", "torus:3x3", "--links", "all", "--random", "5:2", "--json"]
+    words = ["whatif", "torus:3x3", "--links", "all", "--random", "5:2", "--effort", 0.05, "--json"]
     one, two, again = (run(*words, "-j", jobs).stdout for jobs in (1, 2, 2))
     assert one == two == again
     assert len(json.loads(one)["scenarios"]) == 23
