@@ -1,7 +1,8 @@
 """Run every benchmark, or those that are named, and mark how the figures differ from the stored ones.
 
-Each runs in a process of its own, one after the other.  A difference says whether the line has times, which depend on
-the machine.  --list prints each benchmark with the page of docs/ that shows its figures.
+The benchmarks run one after the other, each in a separate process.  A figure that differs is marked as a time or as
+another figure, because times depend on the machine.  --list prints each benchmark with the page of docs/ that shows its
+figures.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from routing.topologies import generate
 ROOT = Path(__file__).parents[1]
 STORED = Path(__file__).with_name("figures.json")
 TABLE_FABRICS = (("torus", "4x4x4"), ("kary-ntree", "4,3"), ("dragonfly", "4,2,2"), ("kautz", "3,3"))
-"""Fabrics that benchmarks read from files, as generator and arguments."""
+"""Fabrics that some benchmarks read from files, as pairs of a generator and its arguments."""
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Where the figures of a benchmark are shown, and how it is called.
+    """One benchmark: the page that shows its figures, and the arguments of its program.
 
     Attributes
     ----------
@@ -91,7 +92,7 @@ def files_in(folder: Path) -> list[str]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the benchmarks; return 1 if any of them failed, else 0."""
+    """Run the benchmarks.  Return the exit status: 1 if any benchmark failed, otherwise 0."""
     parser = parser_of("__main__", __doc__)
     parser.prog = "python -m benchmarks"
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)} (default: all)")
@@ -146,15 +147,23 @@ def run_all(names: Sequence[str], repeat: int = 1) -> dict[str, records.Record]:
             print(f"\n== {name}", flush=True)
             benchmark = BENCHMARKS[name]
             files = files_in(Path(folder)) if benchmark.files else []
-            # "-m" makes Python search the working directory first, so it has to be the one that contains these
-            # benchmarks.
+            # With "-m", Python imports from the working directory first.  So the working directory has to be the folder
+            # that contains the package ``benchmarks``.
             command = ["-m", f"benchmarks.{name}", *benchmark.arguments, *files]
             found[name] = records.run(command, f"docs/{benchmark.page}", ROOT, repeat)
     return found
 
 
 def report(stored: Mapping[str, records.Record], found: Mapping[str, records.Record], tolerance: float) -> None:
-    """Print how each record differs from the stored one, and which benchmarks failed."""
+    """Print the differences between new and stored records, and the names of benchmarks that failed.
+
+    Parameters
+    ----------
+    stored, found
+        Stored records and new records, by name of the benchmark.
+    tolerance
+        Relative difference up to which two figures count as equal (0.05: five percent).
+    """
     for name, record in found.items():
         if record.exit_status:
             print(f"\n{name}: failed with exit status {record.exit_status}")

@@ -1,11 +1,12 @@
-"""All-to-all rate after many faults in a row, with steps of rebalancing between them, compared with a fresh route.
+"""Measure how much all-to-all rate is lost after many consecutive faults, compared with tables from scratch.
 
-Links fail and return at random.  After each change the tables are re-routed, and then rebalanced in steps, as a running
-subnet manager does in quiet times.  At the end all links return.  With --switches, each switch in turn is lost instead.
+Links fail and return at random.  After each fault or return, the tables are re-routed.  The re-routed tables are then
+rebalanced in steps, as a running subnet manager does between faults.  At the end all links return.  With --switches,
+the program instead loses each switch alone, one switch after the other.
 
-For each engine, a line compares the rate with that of a route from scratch.  It states by how many points of the
-fault-free rate the tables are worse: on average and at worst, after the repairs alone and after the steps.  Changes for
-which no safe rounds exist are counted.
+For each engine, a line compares the all-to-all rate with the rate of tables from scratch.  The line states the mean and
+the largest loss in points (percent of the fault-free rate), before and after the steps of rebalancing.  A second line
+counts the changes of tables by kind, and the changes for which no safe update rounds were found.
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ def rate(tables: Published) -> float:
 
 
 def losses(fabric: Fabric, count: int, seed: int) -> Iterator[Fabric]:
-    """Yield the fabric after each of ``count`` random changes; then links return until none is gone."""
+    """Yield the fabric after each of ``count`` random changes, in which a link fails or returns.
+
+    Afterwards all failed links return one by one, and the fabric after each return is yielded, too.
+    """
     rng, links, gone = np.random.default_rng(seed), np.unique(fabric.channels.link).tolist(), list[int]()
     most = max(2, int(MOST_LOST * len(links)))
     while count:
@@ -70,7 +74,7 @@ def losses(fabric: Fabric, count: int, seed: int) -> Iterator[Fabric]:
 
 
 class Run:
-    """Tables in force, and counts of their changes."""
+    """Tables in force during a series of faults, and numbers of changes of these tables by kind."""
 
     def __init__(self, baseline: Published, engine: str, options: EngineOptions, *, steps: int, entries: int) -> None:
         self.now = self.baseline = baseline
@@ -78,7 +82,13 @@ class Run:
         self.counts, self.seconds = Counter[str](), 0.0
 
     def change(self, fabric: Fabric) -> tuple[float, float]:
-        """Re-route for a fabric, then take steps.  Returns the rates after the repair and after the steps."""
+        """Re-route the tables in force for a changed fabric, and rebalance the result in steps.
+
+        Returns
+        -------
+        repaired, rebalanced
+            All-to-all rate after the re-route, and after the steps of rebalancing.
+        """
         found = reroute(self.engine, self.options, self.now, fabric, baseline=self.baseline)
         self.take(fabric, found, found.how)
         repaired = rate(self.now)
@@ -95,7 +105,7 @@ class Run:
         return repaired, rate(self.now)
 
     def take(self, fabric: Fabric, found: Rerouted, how: str) -> None:
-        """Replace the tables in force, and count the change."""
+        """Replace the tables in force by re-routed tables, and count this change under the name ``how``."""
         before, self.now = self.now, Published(fabric, found.routing, found.proof)
         change = installed(before.routing, before.fabric, found.routing, fabric)
         replies = found.proof.strength == "reversible"
@@ -139,7 +149,10 @@ def report(label: str, under: list[list[float]], run: Run) -> None:
 
 
 def switches(fabric: Fabric, engine: str, options: EngineOptions, asked: Namespace) -> None:
-    """Lose each switch in turn, or some of them at even distances."""
+    """Measure the loss of single switches: each switch is lost alone, and all others are present.
+
+    Only every ``asked.every``-th switch in the order of GUIDs is lost.
+    """
     baseline = published(fabric, engine, options)
     every, under, whole = every_switch(fabric), [], rate(baseline)
     run = Run(baseline, engine, options, steps=asked.steps, entries=asked.entries)
@@ -157,7 +170,7 @@ def switches(fabric: Fabric, engine: str, options: EngineOptions, asked: Namespa
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure each fabric and engine, and print two or three lines for each."""
+    """Measure all engines on all fabrics, and print two or three lines for each pair of fabric and engine."""
     parser = parser_of("accumulated", __doc__)
     parser.add_argument("fabrics", nargs="*", default=FABRICS, help="fabrics, as commands take them")
     parser.add_argument("--engines", default="updn,nue,dfsssp", help="routing engines")

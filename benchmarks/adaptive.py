@@ -1,8 +1,9 @@
-"""Throughput of the schemes of adaptive routing on an 8x8 torus with 4 VLs, for several loads and other conditions.
+"""Measure the throughput of the schemes of adaptive routing on an 8x8 torus with 4 VLs, for several loads.
 
-A scheme is a way to handle deadlock: none, escape VLs, a token, or pings and bubbles.  Figures are the mean throughput
-of a CA from packet time 500 to 2000, as a share of its link.  Escape paths are dimension-order paths with a dateline on
-two VLs; the other VLs are adaptive.
+A scheme is a method that handles deadlock (:class:`routing.simulate.adaptive.Scheme`).  A packet time is the time of
+one packet on a link.  Each figure is the mean throughput of a CA from packet time 500 to 2000, as a share of its link.
+Two of the VLs are escape VLs, on which packets follow dimension-order paths with a dateline.  The other two VLs are
+adaptive.
 """
 
 from __future__ import annotations
@@ -32,22 +33,35 @@ BITS = 6
 
 
 def torus(blocks: int, packets: int, cas: int) -> Network:
-    """Build the torus network; a tick is the time of one block, and cables and switches have a delay of one tick
-    each.
+    """Build the network of the 8x8 torus.
+
+    A tick is the time of one block of 64 bytes on a link.  Cables and switches have a delay of one tick each.
+
+    Parameters
+    ----------
+    blocks
+        Size of a packet in blocks.
+    packets
+        Size of the input buffer of each VL, in packets.
+    cas
+        Number of CAs at each switch.
     """
     fabric = generate("torus", ["8x8"], cas=cas)
     return build_network(fabric, dimension_order(fabric), Timing(1.0, 1, 1, 1.0, blocks * packets), vls=VLS)
 
 
 def any_to_any(network: Network, load: float, blocks: int) -> Traffic:
-    """Make uniform random traffic between all CAs, in packets of ``blocks`` blocks."""
+    """Make uniform random traffic between all CAs.
+
+    ``load`` is the load of a CA's link (0 to 1), and ``blocks`` the size of a packet in blocks of 64 bytes.
+    """
     return uniform(network, load, bytes=BLOCK * blocks, mtu=BLOCK * blocks, process=Process.BERNOULLI)
 
 
 def to_partner(partner: Callable[[int], int], network: Network, load: float, blocks: int) -> Traffic:
-    """Make traffic in which CA n (there is one per switch) sends only to CA ``partner(n)``.
+    """Make traffic in which CA n sends only to CA ``partner(n)``, in packets of ``blocks`` blocks.
 
-    A CA that is its own partner sends nothing.
+    Each switch has one CA.  A CA that is its own partner sends nothing.  ``load`` is a share of the link.
     """
     lids, size = base_lids(network.fabric).tolist(), BLOCK * blocks
     share = 1 / message_interval(network, 0, load, size)
@@ -62,12 +76,12 @@ def to_partner(partner: Callable[[int], int], network: Network, load: float, blo
 
 
 def reversed_bits(n: int) -> int:
-    """Return n with its bits in reverse order."""
+    """Return the number whose six bits are those of n in reverse order."""
     return int(f"{n:0{BITS}b}"[::-1], 2)
 
 
 def transposed(n: int) -> int:
-    """Return the number of the switch of the 8x8 grid whose row and column are those of switch n, exchanged."""
+    """Return the number of the switch in column r and row c of the 8x8 grid, if switch n is in row r and column c."""
     return n % 8 * 8 + n // 8
 
 
@@ -83,8 +97,19 @@ TRAFFIC: Mapping[str, Callable[[Network, float, int], Traffic]] = {
 def adaptive(scheme: Scheme, ca_vls: int, blocks: int, arbitration: Arbitration) -> Adaptive:
     """Return the options of adaptive routing for one scheme.
 
-    In packet times: a packet is suspected of a deadlock after 1, pings repeat after 1, marks expire after 20, and
-    locked marks after 64.
+    A packet that has waited one packet time takes the token or sends a ping.  Pings are repeated after one packet time.
+    Marks expire after 20 packet times, and locked marks after 64 (:class:`routing.simulate.adaptive.Adaptive`).
+
+    Parameters
+    ----------
+    scheme
+        Method that handles deadlock.
+    ca_vls
+        Number of VLs on which CAs send.
+    blocks
+        Size of a packet in blocks, which is also the packet time in ticks.
+    arbitration
+        Order in which switches serve waiting packets.
     """
     return Adaptive(
         scheme, arbitration, ca_vls=ca_vls, detect=blocks, repeat=blocks, lasts=20 * blocks, hold=64 * blocks,
@@ -93,7 +118,7 @@ def adaptive(scheme: Scheme, ca_vls: int, blocks: int, arbitration: Arbitration)
 
 
 def accepted(network: Network, traffic: Traffic, how: Adaptive) -> float:
-    """Simulate traffic, and return the mean throughput of a CA as a share of its link."""
+    """Simulate traffic under the options ``how``, and return the mean throughput of a CA as a share of its link."""
     simulation, packet = simulate_adaptive(network, traffic, how), how.detect
     simulation.run(FROM * packet)
     early = simulation.totals()["delivered_bytes"]
@@ -103,8 +128,19 @@ def accepted(network: Network, traffic: Traffic, how: Adaptive) -> float:
 
 
 def over_load(blocks: int, packets: int, cas: int, ca_vls: int, arbitration: Arbitration) -> dict[str, np.ndarray]:
-    """Simulate every scheme at every load, and print the throughput as a table; return the table's columns by
-    scheme.
+    """Simulate every scheme at every load, and print the throughput as a table.
+
+    Parameters
+    ----------
+    blocks, packets, cas
+        Size of a packet in blocks, size of a buffer in packets, and number of CAs at each switch.
+    ca_vls, arbitration
+        Number of VLs on which CAs send, and order in which switches serve waiting packets.
+
+    Returns
+    -------
+    dict
+        float64[loads] by name of the scheme: throughput of a CA as a share of its link.
     """
     network = torus(blocks, packets, cas)
     curves: dict[str, list[float]] = {scheme.name.lower(): [] for scheme in SCHEMES}
@@ -120,8 +156,10 @@ def over_load(blocks: int, packets: int, cas: int, ca_vls: int, arbitration: Arb
 
 
 def conditions(cas: int, arbitration: Arbitration) -> None:
-    """Simulate all schemes at full load for all combinations of traffic, sizes and VLs of CAs, and print the
-    throughput.
+    """Simulate all schemes at full load, and print the throughput as a table.
+
+    The table has a row for each combination of traffic pattern, packet size, buffer size, and number of VLs on which
+    CAs send.  ``cas`` is the number of CAs at each switch.
     """
     print("\n| traffic | packet | buffer | CA VLs | none | escape | token | bubble | over escape | over token |")
     print("| --- " * 10 + "|")
@@ -150,7 +188,7 @@ def exchange() -> None:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Simulate, print the tables, and draw those over the load if ``--plot`` is given."""
+    """Simulate all schemes, and print the tables.  With ``--plot``, also draw the throughput over the load."""
     parser = parser_of("adaptive", __doc__)
     parser.add_argument("--plot", type=Path, help="SVG file")
     parser.add_argument("--all", action="store_true", help="also load 1 under every condition")

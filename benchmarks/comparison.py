@@ -1,14 +1,14 @@
 """Compare all engines of ibnue and of OpenSM on reference fabrics and fixtures, with links failed.
 
-The results are written to a JSON file.  Results that the file contains already are not measured again, so a new engine
-costs only its own runs; without the file everything is measured.  From the file, the program writes two pictures (SVG)
-and the tables of docs/comparison.md.
+The results are stored in a JSON file.  Only results that are missing in this file are measured.  From the file, the
+program writes two pictures (SVG) and the tables of docs/comparison.md.
 
-Every fabric is routed whole, and without 1, 5 and 10 % of the links between switches (at least one link).  A link whose
-loss would separate switches is not drawn.  All engines run with their default options, and OpenSM with QoS and 8 VLs.
-Seconds of ibnue are CPU seconds of the engine in a warm process.  Seconds of OpenSM are the smaller of
-two values that both include more than the engine: the seconds of its log from "building routing with" to "tables
-configured", and the CPU seconds of its process up to the end of the first sweep.
+Every fabric is routed four times: with all links, and without 1, 5 and 10 % of the links between switches (at least one
+link).  A link never fails if its loss would separate switches.  All engines run with their default options, and OpenSM
+with QoS and 8 VLs.  Seconds of ibnue are CPU seconds of the engine in a process that has loaded all modules.  Seconds
+of OpenSM are the smaller of two values, both of which include more than the engine.  One is the time from "building
+routing with" to "tables configured" in OpenSM's log.  The other is the CPU time of OpenSM up to the end of its first
+sweep.
 """
 
 from __future__ import annotations
@@ -60,23 +60,36 @@ REFERENCE = {
     "Slim Fly 5": "slimfly 5 cas=2",
     "10-ary 3-tree": "kary-ntree 10 3 cas=3",
 }
-"""Reference fabrics, as generator with arguments.  They have fewer CAs than the published ones, to save time."""
+"""Generator and arguments of each reference fabric, by the name in tables.
+
+To save time, the fabrics have fewer CAs than the published fabrics.
+"""
 KINDS = (
     "ring-5", "ring-8-double", "mesh-3x3", "mesh-4x4-hole", "torus-3x3", "torus-4x4-faults", "torus-5x4-double",
     "hypercube-4", "hyperx-3x4", "full-mesh-6", "tree-2-3", "tree-4-2-faults", "tree-slim", "tree-valley",
     "cluster-uneven", "rails-uneven", "director-3", "cascade-3", "dragonfly-4-2-2", "dragonfly-faults", "slimfly-3",
     "kautz-2-3", "random-16-4", "random-24-3-faults", "bridge", "mixed-speeds", "dual-port-two-switches",
 )  # fmt: skip
-"""Fixtures, at least one of each kind."""
+"""Names of the fixture fabrics to compare, at least one of each kind of fixture."""
 LOST = "the tables do not deliver all pairs of end ports"
-"""Reason that counts as a refusal, because such tables carry less traffic and so seem better."""
+"""Reason for which incomplete tables count as refused.
+
+Incomplete tables carry less traffic, so their figures would seem better than those of complete tables.
+"""
 Result = dict[str, Any]
-"""Figures of an engine on a fabric, or the reason why there are no tables (``refused``)."""
+"""Figures of the tables of one engine on one fabric, by name.
+
+If the engine has no tables, the only key is ``refused``, whose value is the reason.
+"""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A fabric without a share of its links, under the name that tables show."""
+    """Fabric from which a share of the links is removed.
+
+    The fields are the name in tables, the share of missing links (0 to 1), and a function that makes the fabric with
+    all links.
+    """
 
     name: str
     missing: float
@@ -84,14 +97,15 @@ class Case:
 
     @property
     def key(self) -> str:
-        """Name in the JSON file."""
+        """Key of the results of this fabric in the JSON file."""
         return f"{self.name} - {self.missing:.0%}"
 
 
 def drawn_links(fabric: Fabric, missing: float, seed: int = 1) -> list[int]:
-    """Return links between switches, drawn at random such that the switches stay connected.
+    """Draw random links between switches, whose loss leaves the switches connected.
 
-    There are at least one and otherwise ``missing`` (0 to 1) of all such links, or fewer if no other links can go.
+    ``missing`` is the share of all links between switches to draw (0 to 1).  If it is positive, at least one link is
+    drawn.  Fewer links are drawn if each further link would separate switches.
     """
     links = between_switches(fabric)
     wanted = max(1, round(missing * len(links))) if missing else 0
@@ -109,7 +123,7 @@ def drawn_links(fabric: Fabric, missing: float, seed: int = 1) -> list[int]:
 
 
 def cases(only: str) -> list[Case]:
-    """Return all cases whose name contains a text."""
+    """Return the fabrics whose names contain the text ``only``, each with every share of missing links."""
 
     def reference(words: str) -> Callable[[], Fabric]:
         name, *rest = words.split()
@@ -124,7 +138,19 @@ def cases(only: str) -> list[Case]:
 
 
 def figures(fabric: Fabric, routing: Routing, vls: int, seconds: float | None) -> Result:
-    """Return the figures of tables.  A certificate covers all traffic from end ports, also that to LIDs of switches."""
+    """Return the figures of tables.
+
+    Tables count as certified only if the certificate also covers traffic from end ports to LIDs of switches.
+
+    Parameters
+    ----------
+    fabric, routing
+        Fabric and its tables.
+    vls
+        Number of VLs that the tables need.
+    seconds
+        Running time of the engine; None if unknown.
+    """
     quality = measure(fabric, routing, shifts=0, permutations=0, stretches=True)
     if quality.pairs_lost:
         return {"refused": LOST}
@@ -141,7 +167,7 @@ def figures(fabric: Fabric, routing: Routing, vls: int, seconds: float | None) -
 
 
 def ours(fabric: Fabric, engine: str) -> Result:
-    """Route a fabric with an engine of ibnue."""
+    """Route a fabric with an engine of ibnue, and return the figures of the tables."""
     start = time.process_time()
     try:
         routing = ENGINES[engine].route(fabric, EngineOptions())
@@ -151,7 +177,17 @@ def ours(fabric: Fabric, engine: str) -> Result:
 
 
 def theirs(fabric: Fabric, whole: Fabric, engine: str, timeout: float) -> Result:
-    """Route a fabric with an engine of OpenSM."""
+    """Route a fabric with an engine of OpenSM, and return the figures of the tables.
+
+    Parameters
+    ----------
+    fabric, whole
+        Fabric to route, and the fabric with all links.
+    engine
+        Name of the engine in OpenSM.
+    timeout
+        Time limit in seconds for OpenSM.
+    """
     with tempfile.TemporaryDirectory(prefix="ibnue-comparison-") as folder:
         net, settings = Path(folder) / "fabric.net", {}
         write_net(fabric, net)
@@ -170,7 +206,7 @@ def theirs(fabric: Fabric, whole: Fabric, engine: str, timeout: float) -> Result
 
 
 def shortened(reason: str) -> str:
-    """Return the reason of a refusal without its details, such as names, so that equal reasons are equal texts."""
+    """Return the reason of a refusal without names and numbers, so that equal reasons have equal texts."""
     reason = reason.removeprefix("no routing engine could route this fabric: ")
     reason = re.sub(r"^\w+: (ERR \w+: )?(updn: )?", "", reason)
     reason = re.split(r" \(|: |; |, ", reason)[0]
@@ -188,7 +224,8 @@ def measured(ledger: dict[str, dict[str, Result]], arguments: argparse.Namespace
             continue
         whole = case.whole()
         gone = drawn_links(whole, case.missing)
-        known = seen.setdefault((case.name, tuple(gone)), results)  # Few links: the shares may lose the same links.
+        # On a fabric with few links, two shares can remove the same links.  Their results are measured only once.
+        known = seen.setdefault((case.name, tuple(gone)), results)
         fabric = whole.without_links(gone)
         for name in wanted:
             engine = name.removeprefix("OpenSM ")
@@ -201,12 +238,12 @@ def measured(ledger: dict[str, dict[str, Result]], arguments: argparse.Namespace
 
 
 def read_ledger(path: Path) -> dict[str, dict[str, Result]]:
-    """Read the results; none if there is no such file."""
+    """Read the stored results; the result is empty if the file does not exist."""
     return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
 def write_ledger(ledger: Mapping[str, Mapping[str, Result]], path: Path) -> None:
-    """Write the results, with a line for each engine and case."""
+    """Write all results to the JSON file, with one line for each engine on each fabric."""
     blocks = []
     for case, results in ledger.items():
         lines = [f"{json.dumps(engine)}: {json.dumps(result)}" for engine, result in results.items()]
@@ -233,14 +270,16 @@ def parsed(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure, and write the file, the page and the pictures."""
+    """Measure the missing results, and write the JSON file, the page and the pictures."""
     arguments = parsed(words)
     if arguments.opensm and (missing := missing_packages()):
         print(f"OpenSM's engines are left out: apt install {' '.join(missing)}", file=sys.stderr)
         arguments.opensm = []
     ledger = read_ledger(arguments.json)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Miscabled links are guesses on fabrics that have lost links.
+        # Engines guess from missing links that cables are swapped, and warn of them.  Here the links are missing on
+        # purpose.
+        warnings.simplefilter("ignore")
         measured(ledger, arguments)
     write_page(ledger, list(REFERENCE), arguments.page)
     write_pictures(ledger, list(REFERENCE), arguments.pictures)

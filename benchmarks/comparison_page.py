@@ -1,4 +1,7 @@
-"""Tables and pictures of the comparison of all engines (:mod:`benchmarks.comparison`)."""
+"""Write the tables and pictures of the comparison of all engines (:mod:`benchmarks.comparison`).
+
+A *ledger* is the content of the JSON file with all results, by fabric and engine.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import numpy as np
 from benchmarks.quality_table import line
 
 SHARES = (0.0, 0.01, 0.05, 0.1)
-"""Shares of the links between switches that are missing."""
+"""Shares of the links between switches that are removed from each fabric."""
 BEGIN, END = "<!-- tables: python -m benchmarks.comparison -->\n", "<!-- end of tables -->\n"
 REFERENCE_PICTURE, FIXTURE_PICTURE = "comparison.svg", "comparison-fixtures.svg"
 HEAD = ("engine", "loop-free", "VLs", "all-to-all", "bisection", "mean hops", "stretch", "seconds")
@@ -23,14 +26,14 @@ Results = Sequence[Mapping[str, Any]]
 
 
 def write_page(ledger: Ledger, reference: Sequence[str], page: Path) -> None:
-    """Replace the tables between two marks of a page."""
+    """Replace the tables in a documentation page, between the comments that mark their begin and end."""
     before, _, rest = page.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     page.write_text(before + BEGIN + "\n".join(tables(ledger, reference)) + "\n" + END + after)
 
 
 def write_pictures(ledger: Ledger, reference: Sequence[str], folder: Path) -> None:
-    """Write the pictures of the reference fabrics and of the fixtures."""
+    """Write two pictures of the results: one of the reference fabrics, and one of the fixtures."""
     fixtures = [name for name in names_of(ledger) if name not in reference]
     (folder / REFERENCE_PICTURE).write_text(picture(ledger, [n for n in reference if n in names_of(ledger)], 24, True))
     (folder / FIXTURE_PICTURE).write_text(picture(ledger, fixtures, 6, False))
@@ -48,12 +51,15 @@ def engines_of(ledger: Ledger) -> list[str]:
 
 
 def of_shares(ledger: Ledger, fabric: str, engine: str) -> list[Mapping[str, Any]]:
-    """Return the results of an engine on a fabric, one for each share of missing links; empty where there is none."""
+    """Return the results of an engine on a fabric, one for each share of missing links.
+
+    An element is empty if the engine was not measured with this share.
+    """
     return [ledger.get(f"{fabric} - {share:.0%}", {}).get(engine, {}) for share in SHARES]
 
 
 def tables(ledger: Ledger, reference: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of all tables."""
+    """Yield the lines of all Markdown tables: one table for each reference fabric, and one for all fixtures."""
     for fabric in reference:
         if fabric not in names_of(ledger):
             continue
@@ -76,7 +82,10 @@ def tables(ledger: Ledger, reference: Sequence[str]) -> Iterator[str]:
 
 
 def cells(row: Results) -> list[str]:
-    """Return the cells of an engine.  A cell has a value for each share of missing links, or one if all are equal."""
+    """Return the cells of the table row of an engine.
+
+    A cell has one value for each share of missing links.  If all values are equal, it has a single value.
+    """
     formats: Sequence[tuple[str, Callable[[Any], str]]] = (
         ("certified", lambda value: "yes" if value else "no"),
         ("vls", str),
@@ -94,7 +103,7 @@ def cells(row: Results) -> list[str]:
 
 
 def fixture_table(ledger: Ledger, fabrics: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of the table that sums up the fixtures."""
+    """Yield the lines of the Markdown table that summarises the results on all fixtures."""
     if not fabrics:
         return
     yield f"\n## The {len(fabrics)} fixtures\n"
@@ -132,7 +141,7 @@ def fixture_table(ledger: Ledger, fabrics: Sequence[str]) -> Iterator[str]:
 
 
 def best_share(results: Mapping[str, Mapping[str, Any]]) -> float:
-    """Return the largest all-to-all share of any engine in a case; 1 if there is none."""
+    """Return the largest all-to-all share of any engine on a fabric; 1 if no engine has a positive share."""
     return max((each["all_to_all"] for each in results.values() if "all_to_all" in each), default=1.0) or 1.0
 
 
@@ -148,19 +157,20 @@ LEFT, TOP, ROW, GAP = 130, 150, 15, 8
 
 
 def picture(ledger: Ledger, fabrics: Sequence[str], width: int, numbers: bool) -> str:
-    """Return a picture with a row for each engine and a cell of four parts for each fabric, as SVG.
+    """Return a picture of the results as SVG, with a row for each engine and a cell for each fabric.
 
-    The parts are the shares of missing links.  A part is the darker, the larger the all-to-all share is relative to the
-    best engine of the case: blue with a certificate, orange with a credit loop, grey without tables.
+    A cell has four boxes, one for each share of missing links.  A box is blue if the tables are certified, orange if
+    they have a credit loop, and grey if there are no tables.  Darker boxes mean a larger all-to-all share, relative to
+    the best engine on this fabric.
 
     Parameters
     ----------
     ledger, fabrics
-        Results, and the fabrics to show.
+        Results, and the names of the fabrics to show.
     width
-        Width of a part in pixels.
+        Width of a box in pixels.
     numbers
-        Whether parts contain the relative share in percent.
+        Whether boxes contain the relative all-to-all share in percent.
     """
     engines, step = engines_of(ledger), len(SHARES) * width + GAP
     best = {key: best_share(results) for key, results in ledger.items()}
@@ -191,7 +201,17 @@ def picture(ledger: Ledger, fabrics: Sequence[str], width: int, numbers: bool) -
 
 
 def _part(result: Mapping[str, Any], best: float, place: tuple[int, int, int], numbers: bool) -> list[str]:
-    """Return the elements of one case of one engine.  ``place`` is the corner and the width."""
+    """Return the SVG elements of one box of the picture.
+
+    Parameters
+    ----------
+    result, best
+        Result of the engine, and the largest all-to-all share of any engine on this fabric.
+    place
+        x and y of the upper left corner, and the width, in pixels.
+    numbers
+        Whether the box contains the relative all-to-all share in percent.
+    """
     x, y, width = place
     box = f'<rect x="{x}" y="{y}" width="{width - 1}" height="{ROW - 2}"'
     if "vls" not in result:

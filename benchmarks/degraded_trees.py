@@ -1,12 +1,17 @@
-"""Engines on trees of which a part of the links is gone, as a Markdown table with a row for each fabric and engine.
+"""Measure engines on trees with missing links, as a Markdown table with a row for each fabric and engine.
 
-FABRIC is a generator with its arguments, such as kary-ntree:16,3.  For each share of missing links, links between
-switches are drawn with several seeds.  Each case runs in a process of its own.
+FABRIC is a generator with its arguments, such as kary-ntree:16,3.  For each share of missing links, random links
+between switches are removed, with several random seeds.  Each engine runs in a separate process for each seed.
 
-``least of limit`` and ``mean`` are the smallest and the mean all-to-all share over all seeds.  They are relative to the
-share that the links of the leaf with the fewest links allow.  ``stretch`` is the mean length of the paths between end
-ports relative to shortest paths, with the most additional hops.  ``route`` and ``proof`` are the most CPU seconds of
-all seeds, ``MB`` the largest memory of the process after both.  ``certified`` counts the seeds with certified tables.
+The columns are:
+
+- certified: number of seeds for which the tables are certified.
+- least of limit, mean: smallest and mean all-to-all share over all seeds, relative to the share that the worst cut of
+  the tree allows.
+- stretch: mean length of the paths between end ports relative to shortest paths, and the largest number of additional
+  hops of any path.
+- route s, proof s: largest CPU seconds of any seed, for the engine and for the proof.
+- MB: largest memory of any process after the proof.
 """
 
 from __future__ import annotations
@@ -44,12 +49,14 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Case:
-    """Engine on a fabric with missing links.
+    """One run of an engine on a fabric with missing links.
 
     Attributes
     ----------
-    words, missing, seed
-        Fabric, share of its links between switches that is gone, and seed of the draw.
+    words
+        Generator of the fabric, with its arguments.
+    missing, seed
+        Share of the links between switches that are removed (0 to 1), and the random seed that selects them.
     engine
         Engine of ibnue.
     """
@@ -60,7 +67,7 @@ class Case:
     engine: str
 
     def fabric(self) -> Fabric:
-        """Return the fabric without the links that are gone."""
+        """Return the fabric without the missing links."""
         fabric = fabric_argument.read(self.words)
         links = np.unique(fabric.channels.link)
         drawn = np.random.default_rng(self.seed).choice(links, round(self.missing * len(links)), replace=False)
@@ -69,7 +76,25 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Figures of a case; ``problem`` is the error of the engine, or ""."""
+    """Figures of one run of an engine.
+
+    Attributes
+    ----------
+    certified
+        Whether the tables are proven complete and free of credit loops.
+    of_limit
+        All-to-all share relative to the share that the worst cut allows.
+    stretch_mean, stretch_most
+        Mean length of the paths relative to shortest paths, and the largest number of additional hops.
+    vls
+        Number of VLs that the tables need.
+    route, proof
+        CPU seconds of the engine, and of the proof.
+    megabytes
+        Largest resident memory of the process up to the end of the proof.
+    problem
+        Error of the engine; "" if there was none.
+    """
 
     certified: bool
     of_limit: float
@@ -83,7 +108,7 @@ class Outcome:
 
 
 def run(case: Case) -> Outcome:
-    """Route the fabric of a case, prove the tables, and measure them."""
+    """Run an engine on a fabric with missing links, prove the tables, and measure them."""
     fabric = case.fabric()
     _ = fabric.channels, fabric.lids
     start = time.process_time()
@@ -103,7 +128,7 @@ def run(case: Case) -> Outcome:
 
 
 def row(words: str, missing: float, engine: str, outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the row of all seeds."""
+    """Return the table row of an engine on a fabric, which summarises the outcomes of all seeds."""
     good = [each for each in outcomes if not each.problem]
     certified = f"{sum(each.certified for each in good)} of {len(outcomes)}"
     if not good:
@@ -133,10 +158,10 @@ def parsed(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run all cases, and print the table."""
+    """Run all engines on all fabrics with missing links, and print the table."""
     arguments = parsed(words)
     print(line(HEAD), line(["---"] * len(HEAD)), sep="\n", flush=True)
-    # Each case has a process of its own, so that its memory is its own.
+    # Each run has a separate process, because the largest memory of a process includes earlier runs.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as pool:
         for fabric in arguments.fabrics:

@@ -1,8 +1,9 @@
 """Count the instructions that the C kernels execute, and compare the counts with stored ones.
 
-Seconds depend on the machine and its other work; counts of one compiler do not.  valgrind counts the instructions of
-the kernels alone while a fabric is routed, its tables are proven, and a lost link is repaired.  The exit status is 1 if
-a count exceeds the stored one by more than the tolerance.  After an intended change, --update stores the new counts.
+Running times depend on the machine and on other processes.  Numbers of instructions depend only on the compiler.
+valgrind counts the instructions of the kernels in three kinds of steps: routing, proof, and re-route after the loss of
+a link.  The exit status is 1 if a count exceeds the stored count by more than the tolerance.  After an intended change,
+--update stores the new counts.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ void stop(const char *name) { CALLGRIND_STOP_INSTRUMENTATION; CALLGRIND_DUMP_STA
 
 
 class CannotCountError(Exception):
-    """Counts cannot be taken, or cannot be compared, on this machine.  The message says why."""
+    """Raised if instructions cannot be counted on this machine.  The message states the reason."""
 
 
 def compiler() -> str:
-    """Return the first line of ``cc --version``.
+    """Return the version of the C compiler: the first line of ``cc --version``.
 
     Raises
     ------
     CannotCountError
-        valgrind, its header or the compiler is missing.
+        valgrind or the compiler is missing.
     """
     if shutil.which("valgrind") is None or shutil.which("cc") is None:
         raise CannotCountError("apt-get install valgrind gcc: instructions are counted by valgrind")
@@ -54,7 +55,11 @@ def compiler() -> str:
 
 
 def work(count: Callable[[str, Callable[[], object]], object]) -> None:
-    """Run each kernel that is counted.  ``count`` gets the name of the step and the step, and returns its result."""
+    """Run all steps whose instructions are counted.
+
+    ``count`` is a function that runs one step: its arguments are the name of the step and a function, whose result it
+    returns.
+    """
     for design, name in CASES:
         topology, _, words = design.partition(":")
         fabric, engine = from_words(topology, words.split(",")), ENGINES[name]
@@ -66,7 +71,10 @@ def work(count: Callable[[str, Callable[[], object]], object]) -> None:
 
 
 def run_inside(client: str) -> None:
-    """Run the steps, and make valgrind write the counts of each to a file of its own."""
+    """Run all steps under valgrind, which writes the counts of each step to a separate file.
+
+    ``client`` is the path of a library whose functions start and stop the counting.
+    """
     library = ctypes.CDLL(client)
 
     def count(name: str, step: Callable[[], object]) -> object:
@@ -85,7 +93,7 @@ def counts() -> dict[str, int]:
     Raises
     ------
     CannotCountError
-        valgrind or the compiler is missing.
+        valgrind, its header or the compiler is missing.
     """
     compiler()
     with tempfile.TemporaryDirectory(prefix="ibnue-instructions-") as name:
@@ -105,7 +113,10 @@ def counts() -> dict[str, int]:
 
 
 def kernel_count(path: Path) -> tuple[str, int] | None:
-    """Return the step and the kernels' instructions of a file of callgrind; None for the file at the end."""
+    """Parse an output file of callgrind, and return the name of the step and the number of the kernels' instructions.
+
+    The result is None for the file that callgrind writes when the program ends, because it belongs to no step.
+    """
     name, total, names, kernel, called = "", 0, {}, False, False
     for line in path.read_text().splitlines():
         if line.startswith("desc: Trigger: Client Request:"):
@@ -119,20 +130,27 @@ def kernel_count(path: Path) -> tuple[str, int] | None:
         elif line.startswith("calls="):
             called = True
         elif line[:1].isdigit():
-            # The line after a call has the cost of the called function, which is counted at that function.
+            # The line after a call states the cost of the called function.  That cost occurs a second time in the
+            # called function's own lines, so it is skipped here.
             total += 0 if called or not kernel else int(line.split()[-1])
             called = False
     return (name, total) if name else None
 
 
 def differences(found: dict[str, int], stored: dict[str, int]) -> Iterator[tuple[str, float]]:
-    """Yield each step with the ratio of its count to the stored count."""
+    """Yield the name of each step, and its count of instructions divided by the stored count.
+
+    The ratio is infinite if no count is stored for the step.
+    """
     for name, count in found.items():
         yield name, count / stored[name] if name in stored else float("inf")
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Count, print the counts beside the stored ones, and return 1 if one is too large."""
+    """Count the instructions of all steps, and print them beside the stored counts.
+
+    Return the exit status: 1 if a count is too large or cannot be determined, otherwise 0.
+    """
     parser = parser_of("instructions", __doc__)
     parser.add_argument("--update", action="store_true", help="store the counts")
     parser.add_argument("--inside", metavar="LIBRARY", help="used by the program itself: run the steps")

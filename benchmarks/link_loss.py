@@ -1,16 +1,17 @@
-"""Share of the all-to-all rate that the loss of every single link between switches costs, and what a repair changes.
+"""Measure how much of the all-to-all rate is lost when a single link between switches fails.
 
-For each fabric and engine, each link fails alone, and the tables are repaired with `balanced` and with `full`.  The
-table has one row for each fabric and engine:
+Each link fails alone.  After each failure the tables are re-routed with stability ``balanced``, and separately with
+stability ``full``.  For a sample of the links, the tables are also computed from scratch.  The table has one row for
+each fabric and engine.  Unless stated otherwise, a column has the mean and the largest value over all links:
 
-- cut: the loss that the links of a single switch force upon any tables, mean and largest;
-- fresh: the loss with tables from scratch, of a sample of the links, mean and largest;
-- balanced, full: the loss after a repair, mean and largest;
-- over fresh: how far the loss with `balanced` is above that of `fresh` for the same link, mean and largest;
-- changed / broken: mean and largest;
-- ms: CPU time of a repair with its proof, median.
+- cut: loss that no tables can avoid, because all traffic of a switch has to use the links of this switch.
+- fresh: loss with tables from scratch.
+- balanced, full: loss after the re-route.
+- over fresh, over cut: loss with ``balanced``, minus the loss in the column fresh or cut for the same link.
+- changed / broken: number of changed LFT entries for each broken one, first with ``balanced``, then with ``full``.
+- ms, ms full: median CPU time of the re-route and its proof in ms, with ``balanced`` and with ``full``.
 
-Losses are in percent, and relative to the tables without faults.
+Losses are in percent of the all-to-all rate without faults.
 """
 
 from __future__ import annotations
@@ -49,19 +50,19 @@ FABRICS = (
 
 @dataclass
 class Costs:
-    """Costs of the links that were lost so far, each alone.
+    """Results for all links that were lost, each of them alone.
 
     Attributes
     ----------
     link
-        The links.
+        Row of each lost link.
     cut, balanced, full, fresh
-        Lost share of the all-to-all rate: the bound from the links of a single switch, and the three stabilities.
-        ``fresh`` is NaN where it was not measured.
+        Lost share of the all-to-all rate (0 to 1).  ``cut`` is a lower bound for any tables.  The other three are the
+        losses with each stability.  ``fresh`` is NaN for links that were not measured with tables from scratch.
     ratio, full_ratio
-        Changed entries for each broken one, with `balanced` and `full`.
+        Number of changed LFT entries for each broken one, with ``balanced`` and with ``full``.
     milliseconds, full_milliseconds
-        CPU time of the repair, with `balanced` and `full`.
+        CPU time of the re-route in ms, with ``balanced`` and with ``full``.
     """
 
     link: list[int] = field(default_factory=list)
@@ -76,7 +77,26 @@ class Costs:
 
 
 def lost(before: Published, less: Fabric, engine: str, stability: Stability, ahead: Precomputed) -> tuple[float, ...]:
-    """Re-route, and return the lost share of the all-to-all rate, changed entries for each broken one, and CPU ms."""
+    """Re-route after the loss of a link.
+
+    Parameters
+    ----------
+    before, less
+        Tables in force, and the fabric without the link.
+    engine, stability
+        Name of the engine, and the stability of the re-route.
+    ahead
+        Part of the re-route that depends only on ``before``.
+
+    Returns
+    -------
+    share
+        Lost share of the all-to-all rate (0 to 1).
+    ratio
+        Number of changed LFT entries for each broken one.
+    took
+        CPU time in ms.
+    """
     start = time.process_time_ns()
     found = reroute(
         ENGINES[engine],
@@ -93,14 +113,24 @@ def lost(before: Published, less: Fabric, engine: str, stability: Stability, ahe
 
 
 def forced(before: Published, less: Fabric) -> float:
-    """Return the share of the all-to-all rate that any tables lose, by the cut bound of a single switch."""
+    """Return the share of the all-to-all rate that any tables lose on the fabric ``less``, by the cut bound."""
     numbering = BaseNumbering.of(less, [before.fabric])
     bound = cut_bound(numbering.repair_fabric)
     return max(0.0, 1 - peak_in(numbering, fullest(before.fabric.channels, before.load)) / max(1, bound))
 
 
 def costs_of(name: str, engine: str, links: int, fresh: int) -> Costs:
-    """Measure ``links`` links (0: all) with both stabilities, and ``fresh`` of them with tables from scratch."""
+    """Measure the loss of single links of a fabric.
+
+    Parameters
+    ----------
+    name, engine
+        Fabric as commands accept it, and the name of the engine.
+    links
+        Number of links to lose, each alone; 0: all links.
+    fresh
+        Number of these links for which tables are also computed from scratch.
+    """
     fabric, costs = fabric_argument.read(name), Costs()
     routing = ENGINES[engine].route(fabric, EngineOptions(threads=1))
     before = Published(fabric, routing, prove(fabric, routing, threads=1))
@@ -124,13 +154,16 @@ def costs_of(name: str, engine: str, links: int, fresh: int) -> Costs:
 
 
 def two(values: Sequence[float] | np.ndarray, factor: float = 100, digits: int = 1) -> str:
-    """Return the mean and the largest of some values as text; values that are NaN are left out."""
+    """Return the mean and the largest of some values as text, after multiplication by ``factor``.
+
+    Values that are NaN are left out.  ``digits`` is the number of decimals.
+    """
     known = np.asarray(values)[~np.isnan(values)] * factor
     return f"{known.mean():.{digits}f} / {known.max():.{digits}f}" if len(known) else "-"
 
 
 def row(name: str, engine: str, costs: Costs) -> str:
-    """Return the row of the table."""
+    """Return the table row of an engine on a fabric, whose name is ``name``."""
     cells = [name, engine, str(len(costs.link)), two(costs.cut), two(costs.fresh), two(costs.balanced)]
     cells += [two(np.array(costs.balanced) - costs.fresh), two(np.array(costs.balanced) - costs.cut)]
     cells += [two(costs.ratio, 1, 2), two(costs.full), two(costs.full_ratio, 1, 2)]

@@ -1,12 +1,15 @@
-"""Minimal paths for small messages and other paths for large ones: what the choice of the LID is worth on a HyperX.
+"""Simulate messages of several sizes on a HyperX, where each CA has one LID for short paths and one for other paths.
 
-This is the experiment of PARX (J. Domke et al., SC 2019) on the engine ``hyperx``: each CA sends a message to one other
-CA, either to its base LID or to its second LID.  In the pattern "neighbours" all CAs of a switch send to the CAs of the
-next switch in the row, in "switches" to those of another switch drawn at random, and in "CAs" to any other CA.
+The experiment is that of PARX (J. Domke et al., SC 2019).  Each CA sends one message to its partner, another CA.  All
+messages go to the partners' base LIDs, or all go to their second LIDs.  The pattern determines the partners:
 
-The output is a Markdown table with the simulated time from the first packet to the last one, in microseconds, for each
-size of the messages, and the all-to-all share of the LIDs of each kind.  Switches have virtual output queues, and a
-buffer of 4 packets of 2 KiB for each VL and input.
+- neighbours: all CAs of a switch send to the CAs of the next switch in its row.
+- switches: all CAs of a switch send to the CAs of another switch, which is drawn at random.
+- CAs: each CA sends to a random other CA.
+
+The output is a Markdown table with the simulated time in microseconds until all messages have arrived, for each size
+of the messages.  The column all-to-all has the all-to-all share if only base LIDs, or only second LIDs, are used.
+Switches have virtual output queues, and a buffer of 4 packets of 2 KiB for each VL and input.
 """
 
 from __future__ import annotations
@@ -35,7 +38,10 @@ LIMIT = 10**9
 
 
 def partners(fabric: Fabric, pattern: str, seed: int) -> list[int]:
-    """Return the position of the partner of each sender, for switches with equal numbers of CAs."""
+    """Return the partner of each sender, as a position in the list of senders.
+
+    All switches must have equal numbers of CAs.  ``pattern`` is one of :data:`PATTERNS`.
+    """
     rows = np.array(senders(fabric))
     count = len(rows) // fabric.switches
     by_switch = np.argsort(fabric.endport_switch[rows], kind="stable").reshape(fabric.switches, count)
@@ -59,7 +65,19 @@ def partners(fabric: Fabric, pattern: str, seed: int) -> list[int]:
 
 
 def exchange(fabric: Fabric, routing: Routing, to: Sequence[int], offset: int, size: int) -> float:
-    """Simulate one message from each sender to the LID with this offset of its partner; return the microseconds."""
+    """Simulate one message from each sender to its partner, and return the simulated time in microseconds.
+
+    Parameters
+    ----------
+    fabric, routing
+        Fabric and its tables.
+    to
+        Partner of each sender, as a position in the list of senders.
+    offset
+        Number that is added to the partner's base LID to get the destination LID.
+    size
+        Size of a message in bytes.
+    """
     lids = base_lids(fabric).tolist()
     flows = (Flow(row, (lids[to[n]] + offset,), bytes=size, messages=1) for n, row in enumerate(senders(fabric)))
     simulation = simulate(build_network(fabric, routing), Traffic(tuple(flows)))
@@ -71,7 +89,7 @@ def exchange(fabric: Fabric, routing: Routing, to: Sequence[int], offset: int, s
 
 
 def all_to_all(fabric: Fabric, routing: Routing, offset: int) -> float:
-    """Return the all-to-all share if all CAs send to the LIDs with this offset only."""
+    """Return the all-to-all share if each CA is addressed only by its base LID plus ``offset``."""
     channels, lids = fabric.channels, base_lids(fabric) + offset
     load = np.zeros(len(channels))
     for lid in lids.tolist():
@@ -94,7 +112,7 @@ def parsed(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Simulate all exchanges, and print the table."""
+    """Simulate every pattern with every engine, kind of LID and message size, and print the table."""
     arguments = parsed(words)
     fabric = fabric_argument.read(arguments.fabric)
     head = ["engine", "LIDs", "VLs", "all-to-all", "pattern", *(f"{size} B" for size in arguments.sizes)]

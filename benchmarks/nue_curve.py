@@ -1,7 +1,8 @@
-"""Time that a routing engine takes on fat trees and tori from about 100 to 2000 switches.
+"""Measure the time that a routing engine takes on fat trees and tori from about 100 to 2000 switches.
 
-The output is a Markdown table.  Seconds are CPU seconds of engine and proof, of all threads together.  The last column
-is this time divided by the numbers of destinations and of channels; if it is constant, the engine scales well.
+The output is a Markdown table.  Seconds are CPU seconds of engine and proof, summed over all threads.  The last column
+is this time divided by the number of destinations and by the number of channels.  If the last column is constant, the
+engine scales well.
 """
 
 from __future__ import annotations
@@ -17,12 +18,18 @@ from routing.engines.base import EngineOptions
 from routing.topologies import generate
 
 PORTS = (8, 12, 20, 28, 40)
-"""Numbers of ports per switch of the three-level fat trees; half of the ports of a leaf switch connect CAs."""
+"""Number of ports of each switch, for each of the three-level fat trees.
+
+Half of the ports of a leaf switch connect CAs.
+"""
 SIDES = (5, 8, 10, 12)
 
 
 def fabrics() -> list[tuple[str, str, list[str], int]]:
-    """Return the fabrics to route, as tuples of name, generator, arguments of the generator, and CAs per switch."""
+    """Return the fabrics to route, as tuples: name, generator, arguments of the generator, and CAs at each switch.
+
+    In fat trees, only leaf switches have CAs.
+    """
     trees = [
         (f"fat tree of {k} ports", "xgft", [f"{k // 2}x{k // 2}x{k}", f"1x{k // 2}x{k // 2}"], k // 2) for k in PORTS
     ]

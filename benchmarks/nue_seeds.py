@@ -1,8 +1,9 @@
-"""Comparison of the initial states from which the engine Nue routes, as a Markdown table.
+"""Compare several initial states for the engine Nue, and print a Markdown table.
 
-Nue routes each layer (VL) from an escape tree and an initial order of the channels.  In the published algorithm, the
-escape tree is a breadth-first tree.  Its root is the most central switch (betweenness, weighted by end ports) of the
-layer's convex subgraph, and no dependency is in use at first.  CPU seconds are those of the C kernel alone.
+Nue routes each layer (VL) from an initial state: an escape tree and an initial order of the channels.  In the published
+algorithm, the escape tree is a breadth-first tree, and the channels have no initial order.  The root of the tree is the
+most central switch (by betweenness, weighted by end ports) of the layer's convex subgraph.  CPU seconds are those of
+the C kernel alone.
 """
 
 from __future__ import annotations
@@ -31,9 +32,18 @@ Layer = npt.NDArray[np.int32]
 
 
 def central_in_hull(fabric: Fabric, owners: npt.NDArray[np.int64], hops: npt.NDArray[np.float64]) -> int:
-    """Return the most central switch of the convex subgraph that the switches ``owners`` span.
+    """Return the most central switch of the convex subgraph of some switches.
 
-    ``hops`` is float64[S, S], the distances between all switches.
+    The convex subgraph has all switches on shortest paths between two of the switches.
+
+    Parameters
+    ----------
+    fabric
+        Fabric.
+    owners
+        int64[n], switches that own the destinations of a layer.
+    hops
+        float64[S, S], hop counts between all switches.
     """
     between = hops[owners][:, :, None] + hops[:, owners][None, :, :]
     inside = np.flatnonzero((between == hops[np.ix_(owners, owners)][:, None, :]).any(axis=(0, 2)))
@@ -46,9 +56,11 @@ def central_in_hull(fabric: Fabric, owners: npt.NDArray[np.int64], hops: npt.NDA
 
 
 def published(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """Return the published initial state of Nue.
+    """Return the initial state of the published algorithm Nue.
 
-    Each layer has a breadth-first tree from its centre; the channels have no order.
+    The escape tree of each layer is a breadth-first tree from the most central switch.  The channels have no order.
+
+    ``layer`` is the layer of each destination, and ``layers`` the number of layers.
     """
     hops = np.asarray(fabric.graph.distances(mode="out"), float)
     flow = destinations.share > 0.0
@@ -92,7 +104,17 @@ WAYS: dict[str, Callable[[Fabric, Destinations, Layer, int], Seeds]] = {
 
 
 def row(fabric: Fabric, name: str, vls: int, passes: int) -> list[str]:
-    """Route one fabric from one kind of initial state, and return the row of the table."""
+    """Route a fabric from one kind of initial state, and return the row of the table.
+
+    Parameters
+    ----------
+    fabric
+        Fabric to route.
+    name
+        Name of the kind of initial state, a key of :data:`WAYS`.
+    vls, passes
+        Number of VLs, and number of passes of the kernel over all destinations.
+    """
     destinations = Destinations.of(fabric)
     layer = regions(fabric, vls, seed=1)[destinations.root]
     seeds = WAYS[name](fabric, destinations, layer, vls)

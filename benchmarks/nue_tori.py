@@ -1,9 +1,10 @@
-"""Running time on 25 tori from 2x2x2 to 10x10x10 with 4 CAs per switch and 1 % failed links, as in the Nue paper.
+"""Measure running times on 25 tori from 2x2x2 to 10x10x10, as in the Nue paper.
 
-The output is a Markdown table, and with --plot a picture of it.  --table draws a table that was printed before, such as
-one in a page of the docs.  For ibnue, the figures are CPU and wall seconds of engine and proof in a warm process.  For
-OpenSM, the seconds are from its own log, and include sending the tables to the simulated switches.  An engine counts as
-"gave up" if it fails, or if OpenSM with its start takes longer than the timeout.
+The tori have 4 CAs at each switch, and 1 % of their links have failed.  The output is a Markdown table.  With --plot, a
+picture of the table is drawn, too.  --table draws a picture of a table that was printed before, such as a table in a
+page of the docs.  For ibnue, the figures are CPU and wall seconds of engine and proof in a process that has loaded all
+modules.  For OpenSM, the seconds are from its own log, and include sending the tables to the simulated switches.  An
+engine counts as "gave up" in two cases: it fails, or OpenSM's start and routing together exceed the timeout.
 """
 
 from __future__ import annotations
@@ -37,15 +38,16 @@ SWITCHES, GAVE_UP = "switches", "gave up"
 
 
 def torus(size: tuple[int, int, int]) -> Fabric:
-    """Return a torus without 1 % of its links between switches; the choice of the links is the same in every run."""
+    """Return a torus from which 1 % of the links between switches are removed, the same links in every run."""
     fabric = generate("torus", ["x".join(map(str, size))], cas=4)
     return apply_faults(fabric, random_faults(fabric, seed=str(size), rate=FAILED))
 
 
 def ours(fabric: Fabric, vls: int) -> list[str]:
-    """Route with ``nue``, and return its cells of the table.
+    """Route a torus with the engine ``nue``, and return the cells of its table row.
 
-    They are CPU and wall seconds, whether certified, number of LFT entries on the escape tree, and all-to-all rate.
+    The cells are CPU seconds, wall seconds, whether the tables are certified, number of LFT entries on the escape tree,
+    and all-to-all share.
     """
     cpu, wall = time.process_time(), time.perf_counter()
     routing = ENGINES["nue"].route(fabric, EngineOptions(vls=vls, effort=0.1))
@@ -57,7 +59,10 @@ def ours(fabric: Fabric, vls: int) -> list[str]:
 
 
 def ours_too(fabric: Fabric, engine: str, vls: int) -> str:
-    """Return the CPU seconds of another ibnue engine with its proof, or a remark if it gave up or is not certified."""
+    """Return the CPU seconds of an ibnue engine and its proof as text.
+
+    If the engine needs more VLs, the text is "gave up".  If the tables have no certificate, it is "NO".
+    """
     cpu = time.process_time()
     try:
         proof = prove(fabric, ENGINES[engine].route(fabric, EngineOptions(vls=vls, effort=0.1)), explain=False)
@@ -67,7 +72,7 @@ def ours_too(fabric: Fabric, engine: str, vls: int) -> str:
 
 
 def theirs(fabric: Fabric, engine: str, timeout: float) -> str:
-    """Return the routing seconds of an OpenSM engine, or a remark if it gave up."""
+    """Return the routing seconds of an OpenSM engine as text, or "gave up"."""
     with tempfile.TemporaryDirectory(prefix="ibnue-tori-") as folder:
         net = Path(folder) / "torus.net"
         write_net(fabric, net)
@@ -76,7 +81,7 @@ def theirs(fabric: Fabric, engine: str, timeout: float) -> str:
 
 
 def rows_of(text: str) -> list[dict[str, str]]:
-    """Parse a Markdown page: return the rows of the first table whose first column is "torus"."""
+    """Return the rows of the first table of tori in a Markdown page.  The first column of such a table is "torus"."""
     lines = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in text.splitlines()]
     start = next((i for i, cells in enumerate(lines) if cells[0] == "torus" and SWITCHES in cells), len(lines))
     table = itertools.takewhile(lambda cells: len(cells) > 1, lines[start:])
@@ -85,7 +90,10 @@ def rows_of(text: str) -> list[dict[str, str]]:
 
 
 def plot(rows: Sequence[dict[str, str]], path: Path) -> None:
-    """Draw seconds over switches on logarithmic axes, with one line for each column of seconds except wall seconds."""
+    """Draw the seconds over the number of switches, on logarithmic axes.
+
+    Each column of seconds in the table is one line of the picture.  The column of wall seconds is left out.
+    """
     import matplotlib as mpl  # noqa: PLC0415 - wanted for the plot only
 
     mpl.use("Agg")
@@ -107,7 +115,7 @@ def plot(rows: Sequence[dict[str, str]], path: Path) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Route all tori and print the table, or draw a table that was printed before."""
+    """Route all tori and print the table.  With ``--table``, only draw a picture of a given table."""
     parser = parser_of("nue_tori", __doc__)
     parser.add_argument("--count", type=int, default=len(SIZES), help="tori, the smallest first")
     parser.add_argument("--vls", type=int, default=8)

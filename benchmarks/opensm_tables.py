@@ -1,4 +1,4 @@
-"""Tables of OpenSM's own engines (LFTs, SLs and SL2VL tables), computed by a real OpenSM on a simulated fabric."""
+"""Compute LFTs, SLs and SL2VL tables with OpenSM's own engines, by a real OpenSM on a simulated fabric."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def opensm_tables(
 
 
 def _simulated_tables(net: Path, engine: str, settings: Mapping[str, Setting], timeout: float) -> OpenSMTables:
-    """Route a fabric file in which ports have the GUIDs that ibsim assigns."""
+    """Route the fabric of a file with an engine of OpenSM.  Port GUIDs in the file must be those that ibsim assigns."""
     with (
         tempfile.TemporaryDirectory(prefix="ibnue-path-dump-") as folder,
         Ibsim(net) as ibsim,
@@ -93,7 +93,7 @@ def _simulated_tables(net: Path, engine: str, settings: Mapping[str, Setting], t
 
 
 def _routed(opensm: OpenSM) -> float | None:
-    """Wait for OpenSM's first sweep, and return the seconds that routing took in it."""
+    """Wait for the end of OpenSM's first sweep, and return the routing seconds of this sweep; None if unknown."""
     try:
         return opensm.wait_for_subnet_up(after=0).routing_seconds
     except LabError as error:

@@ -1,8 +1,8 @@
-"""Port groups for adaptive routing: their numbers of ports, and their throughput compared with that of fixed tables.
+"""Measure port groups for adaptive routing: number of ports in a group, and throughput compared with fixed tables.
 
-Throughput is the traffic that a CA receives from packet time 250 to 1000, as a share of its link.  Each CA sends to one
-other CA at full rate.  The figure is the mean over three random permutations.  Packets have 4 blocks, and buffers 8
-packets for each VL.
+Each CA sends to one other CA at full rate.  The throughput is the traffic that a CA receives from packet time 250 to
+1000, as a share of its link.  It is the mean over three random permutations.  Packets have 4 blocks of 64 bytes, and
+the buffer of each VL has room for 8 packets.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BLOCKS, FROM, UNTIL, SEEDS = 4, 250, 1000, 3
 
 
 def delivered(simulation: Simulation | AdaptiveSimulation) -> float:
-    """Return the throughput of a CA as a share of its link."""
+    """Run a simulation, and return the mean throughput of a CA as a share of its link."""
     simulation.run(FROM * BLOCKS)
     before = simulation.totals()["delivered_bytes"]
     simulation.run(UNTIL * BLOCKS)
@@ -46,7 +46,13 @@ def delivered(simulation: Simulation | AdaptiveSimulation) -> float:
 
 
 def throughput(fabric: Fabric, routing: Routing) -> tuple[float, float]:
-    """Return the throughput of permutations by the tables, and by their port groups."""
+    """Simulate random permutations with fixed tables, and with the port groups of these tables.
+
+    Returns
+    -------
+    fixed, adaptive
+        Mean throughput of a CA as a share of its link, with the tables and with their port groups.
+    """
     network = build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, 8 * BLOCKS), vls=routing.vls)
     fixed = adaptive = 0.0
     for seed in range(SEEDS):
@@ -59,7 +65,7 @@ def throughput(fabric: Fabric, routing: Routing) -> tuple[float, float]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print a row for each fabric."""
+    """Measure the port groups of all fabrics, and print a table row for each fabric."""
     parser_of("port_groups", __doc__).parse_args(argv)
     print("fabric, engine, VLs | ports commit | ports escape | CPU s | proof CPU s | permutation: tables | groups")
     for words, engine, vls in CASES:

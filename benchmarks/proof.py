@@ -40,12 +40,13 @@ def spent(work: Callable[[], Any], times: int = 3) -> tuple[float, Any]:
 
 
 def variants(fabric: Fabric, routing: Routing) -> dict[str, Routing]:
-    """Return the same routing with its SLs and SL2VL tables in each of the possible forms, by description of the
-    form.
+    """Return a routing in several forms, by description of the form.
+
+    All forms send packets on equal paths and VLs.  They differ in the indices of the SL table and of the SL2VL tables.
     """
     switches, lids, ports = fabric.switches, len(fabric.lids), 1 + int(fabric.switch_ports.max())
     by_port = np.tile(routing.sl2vl, (switches, ports, ports, 1))
-    # an unused entry makes the tables differ, since equal tables would be treated as one table
+    # An unused entry makes the tables of the ports differ.  Otherwise the proof would treat them as one table.
     by_port[0, 0, 0, 15] = 7
     by_switch = np.tile(routing.sl, (switches, 1))
     return {

@@ -1,12 +1,12 @@
-"""The seven fabrics of the Nue paper's throughput experiment (Domke, Hoefler, Matsuoka: HPDC 2016), by name.
+"""Generate the seven fabrics of the Nue paper's throughput experiment (Domke, Hoefler, Matsuoka: HPDC 2016).
 
 Numbers of switches, links and terminals are those of the paper.  Two fabrics are reconstructions:
 
-- The random fabric uses another random seed.
-- Of Tsubame2.5, only the counts are public (243 switches, 1407 terminals, 3384 links between switches) and its parts.
-  The parts are six director switches of 324 ports, each with 18 leaf and 9 spine chips, and 36-port edge switches.
-  1944 links are inside the directors.  The other 1440 are assigned here to 81 edge switches: 18 uplinks for each of 78
-  switches, and 12 for each of the others.
+- The random fabric: the random seed of the paper is unknown.
+- Tsubame2.5: only the numbers of its parts are public (243 switches, 1407 terminals, 3384 links between switches).
+  There are six director switches of 324 ports, each with 18 leaf chips and 9 spine chips, and edge switches of 36
+  ports.  1944 links are inside the directors.  This module assigns the remaining 1440 links to 81 edge switches: 18
+  uplinks for each of 78 switches, and 12 uplinks for each of the remaining three.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _tsubame() -> Fabric:
 
 
 def _inside(chips: int) -> Iterator[tuple[int, int]]:
-    """Yield the links inside the directors: two from each leaf chip to each spine chip of the same director."""
+    """Yield the links inside the directors: two from each leaf chip to each spine chip of its director."""
     for director in range(DIRECTORS):
         for leaf in range(LEAVES):
             for spine in range(SPINES):
@@ -52,8 +52,9 @@ def _inside(chips: int) -> Iterator[tuple[int, int]]:
 
 
 def _uplinks(chips: int, first_edge: int) -> Iterator[tuple[int, int]]:
-    """Yield the links from edge switches to directors: round robin over the directors, and over the leaf chips of
-    each.
+    """Yield the links from edge switches to directors.
+
+    Consecutive links go to different directors (round robin), and within a director to different leaf chips.
     """
     dealt = [0] * DIRECTORS
     for edge in range(EDGES):
@@ -64,7 +65,10 @@ def _uplinks(chips: int, first_edge: int) -> Iterator[tuple[int, int]]:
 
 
 def _dragonfly() -> Fabric:
-    """Make the dragonfly with five links between any two groups; further global links of the generator are removed."""
+    """Make the dragonfly of the paper, which has five links between any two groups.
+
+    The generator makes more links between groups, so the surplus links are removed.
+    """
     fabric = dragonfly(GROUP, 6, 6, 15, TopologyOptions(speed=QDR))
     seen: Counter[tuple[int, int]] = Counter()
     spare = []

@@ -1,8 +1,9 @@
-"""Balance of ibnue's engines and of OpenSM's engines, as a Markdown table for each fabric.
+"""Measure how well ibnue's engines and OpenSM's engines balance traffic, as a Markdown table for each fabric.
 
-OpenSM runs on ibsim with QoS and 8 VLs.  Its seconds are from its own log ("building routing with" to "tables
+OpenSM runs on ibsim with QoS and 8 VLs.  OpenSM's seconds are from its own log ("building routing with" to "tables
 configured"), and include sending the tables to the simulated switches.  For ibnue, the seconds are those of engine and
-proof in a warm process.  If an OpenSM engine gives up, the table says so; OpenSM's fallback engine is not measured.
+proof in a process that has loaded all modules.  If an engine gives up, the table states the reason.  OpenSM's fallback
+engine is not measured.
 """
 
 from __future__ import annotations
@@ -34,9 +35,20 @@ VLS = 8
 
 @dataclass(frozen=True)
 class Row:
-    """Result of one engine on one fabric, a row of the table.
+    """Result of one engine on one fabric, which is a row of the table.
 
-    If ``quality`` is None, the engine gave up, and ``note`` says why.
+    Attributes
+    ----------
+    engine
+        Name of the engine.
+    quality
+        Figures of the tables; None if the engine gave up.
+    vls
+        Number of VLs that the tables need, as text.
+    seconds
+        Running time; None if unknown.
+    note
+        Result of the proof, or the reason for which the engine gave up.
     """
 
     engine: str
@@ -66,7 +78,17 @@ def loss(quality: Quality) -> str:
 
 
 def opensm_row(net: Path, engine: str, *, seed: int, timeout: float) -> Row:
-    """Route with an engine of a real OpenSM, and measure the tables that it dumps."""
+    """Route a fabric file with an engine of a real OpenSM, and measure the tables that OpenSM dumps.
+
+    Parameters
+    ----------
+    net, engine
+        File of the fabric, and name of the engine in OpenSM.
+    seed
+        Seed of the random traffic patterns.
+    timeout
+        Time limit in seconds for OpenSM.
+    """
     name = f"OpenSM {engine}"
     try:
         routed = opensm_tables(net, engine, vls=VLS, timeout=timeout)
@@ -79,7 +101,7 @@ def opensm_row(net: Path, engine: str, *, seed: int, timeout: float) -> Row:
 
 @dataclass(frozen=True)
 class Spec:
-    """Engine of ibnue with options, as given on the command line in the form name[/objective[/VLs]]."""
+    """Engine of ibnue with its options.  The form on the command line is name[/objective[/VLs]]."""
 
     name: str
     options: EngineOptions
@@ -100,7 +122,12 @@ def verdict(proof: Proof) -> str:
 
 
 def our_row(fabric: Fabric, spec: Spec, *, seed: int) -> Row:
-    """Route with an ibnue engine, prove the tables and measure them."""
+    """Route a fabric with an engine of ibnue, prove the tables and measure them.
+
+    ``seed`` is the seed of the random traffic patterns.
+
+    ``spec`` names the engine and its options.
+    """
     name = f"ibnue {spec.name}"
     start = time.perf_counter()
     try:

@@ -1,9 +1,9 @@
-"""Seconds to read a fabric from every format, and to write it, as a Markdown table.
+"""Measure the seconds to read a fabric from files of every format, and to write them, as a Markdown table.
 
-The fabric is a three-level tree of 40-port switches with 2000 switches.  With 10 CAs per leaf, the default, it has
-10,000 nodes and 40,000 cables.  The outputs of ibnetdiscover and OpenSM are generated here in the format of those
-programs.  Each figure is the lowest of three in CPU time of one process, so that other work on the machine does not
-count.
+The fabric is a three-level tree of 2000 switches with 40 ports each.  With 10 CAs at each leaf switch (the default), it
+has 10,000 nodes and 40,000 cables.  The program itself generates the files of formats that ibnue only reads, such as
+the output of ibnetdiscover.  Each figure is the lowest CPU time of three runs, so that other processes on the machine
+do not count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def best(work: Callable[[], object]) -> float:
 
 
 def cables(fabric: Fabric) -> dict[int, list[tuple[int, int, int]]]:
-    """Return the cables of each device as (port, remote device, remote port)."""
+    """Return the cables at each device, by device number: (port, device at the other end, port at the other end)."""
     by_device: dict[int, list[tuple[int, int, int]]] = {d: [] for d in range(fabric.switches + fabric.terminals)}
     for (a, b), (p, q) in zip(fabric.link_device.tolist(), fabric.link_port.tolist(), strict=True):
         by_device[a].append((p, b, q))
@@ -100,7 +100,7 @@ def linkinfo_lines(fabric: Fabric) -> Iterator[str]:
 
 
 def database_lines(fabric: Fabric) -> Iterator[str]:
-    """Yield the lines of an ibdiagnet2.db_csv for a fabric with 4xEDR links only, with the columns that are read."""
+    """Yield the lines of an ibdiagnet2.db_csv with the columns that ibnue reads, for a fabric with only 4xEDR links."""
     guids = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]
     port_counts = [*fabric.switch_ports.tolist(), *fabric.terminal_ports.tolist()]
     yield "START_NODES\nNodeDesc,NumPorts,NodeType,NodeGUID"
@@ -124,7 +124,7 @@ LINES: Mapping[str, Callable[[Fabric], Iterator[str]]] = MappingProxyType(
         ".db_csv": database_lines,
     }
 )
-"""Lines of the formats that are read only, by suffix."""
+"""Functions that make the lines of a file, by suffix, for formats that ibnue reads but does not write."""
 
 
 def main(words: Sequence[str] | None = None) -> None:

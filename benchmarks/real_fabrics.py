@@ -1,13 +1,17 @@
-"""Tables of ibnue's engines and of OpenSM's engines on kinds of real fabrics, as a Markdown table for each fabric.
+"""Measure ibnue's engines and OpenSM's engines on fabrics like those of real clusters.
 
-The fabrics are generated.  Trees are shown as they are, with an aggregation node on each switch, without their
-management leaf, and with a part of their links missing.  OpenSM runs on ibsim with QoS and 8 VLs.
+The output is a Markdown table for each fabric.  The fabrics are generated.  Each tree has four variants: complete, with
+an aggregation node at each switch, without its management leaf, and with missing links.  OpenSM runs on ibsim with QoS
+and 8 VLs.  The columns are:
 
-``a2a`` is the all-to-all share of all end ports that count, ``compute`` that among the compute ports alone, without
-storage and management.  The limit of each follows from the links of the worst leaf, or of the worst group of leaves and
-spines.  ``ebb`` is the effective bisection bandwidth.  ``stretch`` is the mean length of the paths relative to shortest
-paths, with the largest number of additional hops.  Seconds of ibnue are processor time of the engine.  Seconds of
-OpenSM are those of its log, which include sending the tables.
+- a2a: all-to-all share of all end ports that count in traffic.
+- compute: all-to-all share among the compute ports, without storage and management.
+- ebb: effective bisection bandwidth.
+- permutations: mean throughput of random permutations.
+- stretch: mean length of the paths relative to shortest paths, and the largest number of additional hops of any path.
+- seconds: for ibnue, CPU seconds of the engine.  For OpenSM, seconds of its log, which include sending the tables.
+
+The row "limit by cuts" has the all-to-all shares that the links of the worst cut allow with any tables.
 """
 
 from __future__ import annotations
@@ -50,21 +54,21 @@ OURS = ("auto", "ftree", "updn", "nue", "dfsssp", "lash", "disjoint")
 COLUMNS = ("a2a", "compute", "ebb", "permutations", "mean hops", "max", "stretch")
 HEAD = ("engine", *COLUMNS, "VLs", "seconds", "proof")
 MISSING = 0.03
-"""Share of the links between switches that is missing from a tree with missing links."""
+"""Share of the links between switches that are removed from a tree in the variant with missing links."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Generated fabric of the table.
+    """Fabric to generate, and the parts to remove from it.
 
     Attributes
     ----------
     words
         Generator with its arguments and options.
     without
-        Switch to remove, if any.
+        Name of a switch to remove; "" for none.
     missing
-        Share of the links between switches to remove.
+        Share of the links between switches to remove (0 to 1).
     """
 
     words: str
@@ -73,7 +77,7 @@ class Kind:
 
     @property
     def title(self) -> str:
-        """Generator string of the fabric, and what is removed from it."""
+        """Title of the fabric: its generator, and the parts that are removed."""
         name, *rest = self.words.split()
         removed = f" without `{self.without}`" if self.without else ""
         return f"`{name}:{','.join(rest)}`{removed}" + (
@@ -81,7 +85,7 @@ class Kind:
         )
 
     def fabric(self) -> Fabric:
-        """Return the fabric, with the classes of its end ports by their names."""
+        """Return the fabric.  The classes of end ports follow from the names of their devices."""
         name, *rest = self.words.split()
         fabric = replace(from_words(name, rest), port_classes=CLASSES)
         if self.without:
@@ -94,7 +98,7 @@ class Kind:
 
 
 def variants(words: str) -> tuple[Kind, ...]:
-    """Return a tree in its variants."""
+    """Return the four variants of a tree; ``words`` is the generator with its arguments."""
     return (
         Kind(words),
         Kind(f"{words} aggregation=1"),
@@ -113,9 +117,11 @@ KINDS = (
 
 
 def cut_limit(fabric: Fabric, port_class: PortClass | None = None) -> float:
-    """Return the all-to-all share that the links of the worst cut allow, for all end ports or for one class.
+    """Return the all-to-all share that the links of the worst cut allow with any tables.
 
-    A cut is a switch with end ports, or on trees the switches up to a level that are linked below the next level.
+    A cut is a set of switches whose links to other switches limit the traffic.  Single switches with end ports are
+    tried.  On trees, connected sets of switches up to each level are tried as well.  ``port_class`` limits the traffic
+    to end ports of one class; None: all end ports.
     """
     counted = fabric.counted & (fabric.endport_switch >= 0)
     if port_class is not None:
@@ -142,7 +148,7 @@ def share(value: float) -> str:
 
 
 def cells(quality: Quality) -> list[str]:
-    """Return the cells of the figures of a routing."""
+    """Return the table cells with the figures of an engine's tables."""
     classes = {each.label: each.all_to_all for each in quality.classes}
     stretch = quality.stretch
     return [
@@ -157,21 +163,29 @@ def cells(quality: Quality) -> list[str]:
 
 
 def row(name: str, fabric: Fabric, routing: Routing, vls: int, seconds: float | None) -> list[str]:
-    """Return the row of tables that an engine has computed, with the result of the proof."""
+    """Prove and measure the tables of an engine, and return the table row.
+
+    Parameters
+    ----------
+    name, fabric, routing
+        Name of the engine, the fabric and its tables.
+    vls, seconds
+        Number of VLs that the tables need, and running time of the engine (None: unknown).
+    """
     quality = measure(fabric, routing, shifts=0, stretches=True)
     proven = "; ".join(filter(None, [verdict(prove(fabric, routing)), loss(quality)]))
     return [name, *cells(quality), str(vls), "" if seconds is None else f"{seconds:.2g}", proven]
 
 
 def gave_up(name: str, reason: str) -> list[str]:
-    """Return the row of an engine without tables, with the message of its error shortened."""
+    """Return the table row of an engine without tables, with the beginning of its error message."""
     reason = reason.removeprefix("no routing engine could route this fabric: ")
     reason = re.sub(r"^\w+: (ERR \w+: )?(updn: )?", "", reason)
     return [name, *[""] * (len(COLUMNS) + 2), f"gave up: {re.split(': |, ', reason)[0]}"]
 
 
 def rows(fabric: Fabric, arguments: argparse.Namespace) -> Iterator[list[str]]:
-    """Yield the rows of all engines, ours first."""
+    """Yield the table rows of all engines: the engines of ibnue, and then those of OpenSM."""
     for engine in arguments.ours:
         start = time.process_time()
         try:

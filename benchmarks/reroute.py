@@ -1,7 +1,8 @@
-"""Time of a re-route after one lost link or switch, with its proof, compared with routing from scratch with its proof.
+"""Compare the time of a re-route after the loss of one link or switch with the time of routing from scratch.
 
-Times are milliseconds of CPU time, of all threads together, and include the construction of the faulty fabric.  The
-part of a re-route that can be computed once, before any fault, is measured separately ("ahead").
+Both times include the proof.  Times are milliseconds of CPU time, summed over all threads.  The time of a re-route also
+includes the construction of the faulty fabric.  A part of every re-route can be computed before any fault.  The time of
+this part is measured separately, and printed as "ahead".
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def pulled(fabric: Fabric, links: int) -> list[int]:
 
 
 def some(every: Sequence[int], count: int) -> list[int]:
-    """Return ``count`` items of a list at even distances; all of them if ``count`` is 0."""
+    """Return ``count`` items at even distances in a list, or the whole list if ``count`` is 0."""
     return list(every[:: max(1, len(every) // count)][:count] if count else every)
 
 
@@ -55,8 +56,18 @@ def without(fabric: Fabric, what: str, number: int) -> Fabric:
 
 
 def report(label: str, fabric: Fabric, engine: str, what: str, count: int) -> None:
-    """Re-route after the loss of each of several links or switches, and print the times and the number of changed
-    entries.
+    """Re-route after the loss of single links or switches, and print the times and the numbers of changed LFT entries.
+
+    Parameters
+    ----------
+    label, fabric
+        Name of the fabric in the output, and the fabric.
+    engine
+        Name of the engine.
+    what
+        Kind of part that is lost: "link" or "switch".
+    count
+        Number of parts that are lost, each alone; 0: all.
     """
     lost = pulled(fabric, count) if what == "link" else some(range(fabric.switches), count)
     baseline, full = routed(fabric, engine)
@@ -92,7 +103,7 @@ def report(label: str, fabric: Fabric, engine: str, what: str, count: int) -> No
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure each fabric and engine, and print several lines for each."""
+    """Measure all engines on all fabrics, and print three lines for each pair of fabric and engine."""
     parser = parser_of("reroute", __doc__)
     parser.add_argument("--switches", action="store_true", help="that go with all that hangs on them, instead of links")
     parser.add_argument("number", nargs="?", type=int, default=24, help="of each fabric, 24 if not given; 0: all")

@@ -1,7 +1,8 @@
-"""Cost of re-routing after the loss of every single link between switches, for all fixture fabrics and four engines.
+"""Measure the cost of re-routes after the loss of single links, for all fixture fabrics and four engines.
 
-It prints changed LFT entries, CPU time, and the lost share of the all-to-all rate.  It lists the cases in which a
-re-route changed more than three entries for each broken one, or had to recompute all tables.
+Each link between switches is lost alone.  The program prints the number of changed LFT entries, the CPU time, and the
+lost share of the all-to-all rate.  It lists the links after whose loss the re-route changed more than three entries for
+each broken one, or recomputed all tables.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ MARKS = (
 
 
 def scan(engine: str, stability: Stability) -> None:
-    """Re-route every fixture fabric after the loss of each of its links, with one engine, and print the cost."""
+    """Re-route every fixture fabric with one engine, after the loss of each of its links, and print the cost.
+
+    ``stability`` states which valid entries a re-route may change.
+    """
     counts, lost, ratio = Counter[str](), list[float](), list[float]()
     for name, fixture in FIXTURES.items():
         fabric = read_fabric(fixture.path)
@@ -58,7 +62,7 @@ def scan(engine: str, stability: Stability) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure each engine and print a line for it."""
+    """Measure the engines that the command line names, and print one line for each engine."""
     parser = parser_of("reroute_fixtures", __doc__)
     parser.add_argument("engines", nargs="*", metavar="ENGINE", help=", ".join(ENGINES))
     levels = [stability.value for stability in Stability]

@@ -1,15 +1,16 @@
-"""Seconds that OpenSM spends on routing after a cable is pulled and after it is back, with OpenSM's engines and
-ibnue's.
+"""Measure OpenSM's routing time after a cable is pulled and after it is put back.
 
-FABRIC is a file or a generator with its arguments (torus:10x10x10,cas=4).  Seconds are OpenSM's own, from "building
-routing with" to "tables configured" in its log.  The columns are:
+An engine of OpenSM is compared with an engine of ibnue, in which case the two are a pair.  FABRIC is a file or a
+generator with its arguments (torus:10x10x10,cas=4).  Seconds are from OpenSM's log, from "building routing with" to
+"tables configured".  The columns are:
 
 - first: seconds of the first sweep.
 - cable pulled, cable back: median seconds of the sweeps after a cable between two switches was pulled, and after it was
-  put back.  Both engines of a pair lose the same cables.
-- changed: median number of LFT entries that have changed after a cable was pulled.
-- used: median number of entries that led over the pulled cable.
-- most: largest ratio of changed to used.
+  put back.  The cables are equal for both engines of a pair.
+- ratio: seconds of ibnue's engine divided by seconds of OpenSM's engine, after a cable was pulled.
+- changed: median number of LFT entries that changed after a cable was pulled.
+- used: median number of LFT entries that led over the pulled cable.
+- most: largest ratio of changed entries to used entries.
 """
 
 from __future__ import annotations
@@ -54,12 +55,27 @@ class Seconds:
 
 
 def different(before: Tables, now: Tables) -> int:
-    """Return the number of earlier LFT entries that now differ or are missing, on switches that still exist."""
+    """Return the number of LFT entries that differ or are missing after a change of tables.
+
+    Only switches that still exist count.  ``before`` and ``now`` have the out-port by switch GUID and LID.
+    """
     return sum(now[guid].get(lid) != port for guid, old in before.items() if guid in now for lid, port in old.items())
 
 
 def measure(net: Path, engine: str, plugin: Plugin | None, faults: Sequence[Fault], vls: int) -> Seconds:
-    """Run OpenSM with an engine, and measure its first sweep and the sweeps after each cable is pulled and put back."""
+    """Run OpenSM with an engine, and measure its sweeps while cables are pulled and put back.
+
+    Parameters
+    ----------
+    net, engine
+        File of the fabric, and ``routing_engine`` of opensm.conf.
+    plugin
+        Plugin with the engine; None for an engine of OpenSM.
+    faults
+        Loss of a cable, each of which is applied alone.
+    vls
+        Number of data VLs that OpenSM may use.
+    """
     found = Seconds()
     with Lab(net, routing_engine=engine, config=settings(vls), plugin=plugin, timeout=300.0) as lab:
         assert lab.sweep is not None
@@ -74,7 +90,10 @@ def measure(net: Path, engine: str, plugin: Plugin | None, faults: Sequence[Faul
 
 
 def row(name: str, engine: str, found: Seconds, theirs: Seconds | None) -> str:
-    """Format the row of the table for one engine; ``theirs`` are the seconds of the engine that it is compared with."""
+    """Return the table row of an engine.
+
+    ``theirs`` are the seconds of OpenSM's engine with which this engine is compared; None: no comparison.
+    """
     pulled, back = statistics.median(found.pulled), statistics.median(found.back)
     ratio = "" if theirs is None else f"{pulled / statistics.median(theirs.pulled):.3f}"
     used = "" if found.used == {engine.removesuffix(",no_fallback")} else f" (then {', '.join(sorted(found.used))})"

@@ -1,17 +1,17 @@
-"""Search for safe update rounds after a lost link, and after its return: how often they are found, and at what cost.
+"""Measure the search for safe update rounds after the loss and the return of a link: its success and its time.
 
 New tables are written in rounds, so that old and new entries together never close a credit loop.  For each engine the
-benchmark prints the number of changes by kind of schedule:
+program prints the number of changes of tables by kind of update schedule:
 
 - any order: the entries can be written in any order.
-- acknowledged: in rounds, each of which begins after the switches have acknowledged the one before.
-- waits: in rounds, some of which wait until packets have left the fabric.
-- out of use: in rounds in which some entries are missing for a while.
-- at once: no safe rounds were found; a case in which SLs change is counted separately.
+- acknowledged: there are several rounds.  Each begins when the switches have acknowledged the previous round.
+- waits: before some round, packets must have left the fabric.
+- out of use: some entries are missing between two rounds.
+- at once: no safe rounds were found.  Changes in which SLs change are counted separately.
 
-It also prints the largest number of entries that were out of use, and the broken entries of that change.  Times are
-milliseconds of CPU time, all threads together: median and largest.  Options are those of the plugin's sweeps with 8
-VLs.
+The program also prints the largest number of entries that one change takes out of use, and the number of broken entries
+of this change.  Times are the median and the largest CPU time in ms, summed over all threads.  The options are those of
+the plugin's sweeps with 8 VLs.
 """
 
 from __future__ import annotations
@@ -66,7 +66,20 @@ class Count:
     out: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, before: SavedTables, after: SavedTables, broken: int) -> SavedTables:
-        """Search for update rounds from one state to the next, and return the state after the last round."""
+        """Search for update rounds between two states of the tables, and count the result.
+
+        Parameters
+        ----------
+        before, after
+            Tables before and after the change.
+        broken
+            Number of LFT entries that the fault has broken.
+
+        Returns
+        -------
+        SavedTables
+            The tables after the last round.
+        """
         start = time.process_time()
         held = before.routing.lft
         known = np.ones((len(held), -(-held.shape[1] // BLOCK)), bool)
@@ -110,7 +123,7 @@ def report(label: str, fabric: Fabric, name: str, links: int, stability: Stabili
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure each fabric and engine, and print two lines for each."""
+    """Measure all engines on all fabrics, and print two lines for each pair of fabric and engine."""
     parser = parser_of("rounds", __doc__)
     parser.add_argument("links", nargs="?", type=int, default=24, help="pulled of each fabric, 24 if not given; 0: all")
     parser.add_argument("--stability", choices=["full", "balanced"], default="balanced")

@@ -1,7 +1,7 @@
-"""CPU seconds of the packet simulator on one core.
+"""Measure the CPU seconds of the packet simulator on one core.
 
-The torus carries random traffic between its 64 CAs, in packets of 1 or 32 blocks.  The exchange is one message from
-each CA of a tree to every other CA.
+Two kinds of traffic are simulated.  On a torus, 64 CAs send random traffic, in packets of 1 or 32 blocks of 64 bytes.
+On a tree, each CA sends one message to every other CA.
 """
 
 from __future__ import annotations
@@ -20,14 +20,27 @@ from routing.topologies import generate
 
 
 def torus(blocks: int) -> Network:
-    """Build the network of 8 x 8 switches with one CA each; a tick is the time of one block."""
+    """Build the network of an 8x8 torus with one CA at each switch, for packets of ``blocks`` blocks.
+
+    A tick is the time of one block of 64 bytes on a link.
+    """
     fabric = generate("torus", ["8x8"], cas=1)
     routing = ENGINES["dfsssp"].route(fabric, EngineOptions(vls="min"))
     return build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, buffer=8 if blocks == 1 else 4 * blocks))
 
 
 def told(what: str, simulation: Simulation, seconds: float, ticks: int | None = None) -> None:
-    """Print the speed of one case as a line: packet-hops, events and ticks per second."""
+    """Print the speed of a simulation as one line: packet-hops, events and ticks per second.
+
+    Parameters
+    ----------
+    what
+        Name of the simulation in the output.
+    simulation
+        Simulation that has run.
+    seconds, ticks
+        CPU seconds and ticks of the run; ticks None: not printed.
+    """
     totals = simulation.totals()
     speed = "" if ticks is None else f"{ticks / seconds / 1e3:9.0f} k cycles/s"
     print(
@@ -45,7 +58,7 @@ def timed(simulation: Simulation, ticks: int) -> float:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Simulate all cases, and print a line for each."""
+    """Run all simulations, and print the speed of each."""
     parser_of("simulate", __doc__).parse_args(words)
     for blocks, load, ticks in ((1, 0.2, 200_000), (1, 0.5, 60_000), (32, 0.2, 4_000_000), (32, 0.5, 1_000_000)):
         network = torus(blocks)

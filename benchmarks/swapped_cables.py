@@ -1,10 +1,11 @@
 """Search for fat trees with swapped cables in which three flows on shortest paths close a credit loop.
 
 Figure 6 of "Unlocking Credit Loop Deadlocks" shows such a tree with 32 hosts, and the flows 9 to 15, 13 to 32 and 30 to
-17.  The paper says neither which tree it is nor which cables are swapped.  This program exchanges ends of pairs of
-cables.  First it does so at random, and counts trees in which any three flows close a loop.  Then it searches for a
-loop of the figure's flows, and improves the set of swaps step by step.  A set is better if the paths around the loop
-exceed shortest paths by fewer hops.
+17.  The paper states neither which tree it is nor which cables are swapped.  This program swaps cables in two searches:
+
+- The first search swaps random cables, and counts the trees in which any three flows close a loop.
+- The second search improves a set of swaps step by step, until the three flows of the figure close a loop.  A set of
+  swaps is better if the flows need fewer additional hops to close a loop.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ This end changes places with end 1 of the first cable.
 TREES = ("2x4x4,1x2x2", "2x4x4,1x2x4", "2x4x4,1x4x4", "2x8x2,1x4x4", "2x2x8,1x2x2", "1x4x8,1x2x4")
 """Fat trees (XGFTs) with 32 hosts, of which one or two are at each leaf switch.
 
-With four hosts at a leaf switch, hosts 13 and 15 would share one.  But on shortest paths, a flow into a leaf switch
-shares no channel with a flow out of the same switch.
+Trees with four hosts at each leaf switch are left out, because hosts 13 and 15 would be at one leaf switch.  On
+shortest paths, the flow to host 15 and the flow from host 13 could not share a channel.
 """
 MOST_SWAPS = (3, 6)
 FAR, UNREACHED, COOLING = 1 << 20, 60, 400
@@ -94,10 +95,18 @@ def channels(ends: Ints) -> tuple[Ints, Ints]:
 
 
 def excess(hops: Ints, near: Ints, far: Ints, start: int, end: int) -> Ints:
-    """Return how much longer than a shortest path a path is if it takes one channel and then another: int64[C, C], in
-    hops.
+    """Return the additional hops of paths that use two given channels, compared with a shortest path: int64[C, C].
 
-    The paths lead from switch ``start`` to switch ``end``.
+    The indices are the two channels, in the order in which the path uses them.
+
+    Parameters
+    ----------
+    hops
+        int64[S, S], hop counts between switches.
+    near, far
+        int64[C] each, sending switch and receiving switch of each channel.
+    start, end
+        First and last switch of the paths.
     """
     onward = hops[far][:, near] + 1 + hops[far, end][None, :]
     found = hops[start, near][:, None] + 1 + onward - hops[start, end]
@@ -106,7 +115,10 @@ def excess(hops: Ints, near: Ints, far: Ints, start: int, end: int) -> Ints:
 
 
 def sums(first: Ints, second: Ints) -> Ints:
-    """Return the minimum over all channels k of ``first[i, k] + second[k, j]``, for channels i and j: int64[C, C]."""
+    """Return the matrix product over minimum and sum, int64[C, C].
+
+    Element (i, j) is the minimum over all k of ``first[i, k] + second[k, j]``.
+    """
     found = np.full(first.shape, 2 * UNREACHED, np.int16)
     one, other = first.astype(np.int16), second.astype(np.int16)
     for middle in range(len(first)):
@@ -115,9 +127,9 @@ def sums(first: Ints, second: Ints) -> Ints:
 
 
 def published_excess(tree: Tree, ends: Ints) -> int:
-    """Return by how many hops, in total, the figure's flows must exceed shortest paths to close a loop.
+    """Return the smallest total of additional hops with which the three flows of the figure close a loop.
 
-    0 means that they close a loop on shortest paths.
+    0 means that the flows close a loop on shortest paths.  ``ends`` has the switches at the ends of the swapped cables.
     """
     near, far = channels(ends)
     hops = distances(tree.switches, ends)
@@ -128,7 +140,10 @@ def published_excess(tree: Tree, ends: Ints) -> int:
 
 
 def any_three(tree: Tree, ends: Ints) -> bool | None:
-    """Return whether any three flows close a loop on shortest paths; None if the swaps disconnect the tree."""
+    """Return whether any three flows close a loop on shortest paths; None if the tree is disconnected.
+
+    ``ends`` has the switches at the ends of the swapped cables.
+    """
     near, far = channels(ends)
     hops = distances(tree.switches, ends)
     if hops.max() >= FAR:
@@ -141,9 +156,16 @@ def any_three(tree: Tree, ends: Ints) -> bool | None:
 
 
 def at_random(tree: Tree, rng: random.Random, seconds: float) -> tuple[int, int]:
-    """Try random trees with one to four swaps for a given CPU time.
+    """Swap random cables of a tree, one to four times for each trial, until a given CPU time has passed.
 
-    Return the number of trees tried, and how many of them have a loop of three flows.
+    ``rng`` generates the random numbers, and ``seconds`` is the CPU time.
+
+    Returns
+    -------
+    tried
+        Number of trials.
+    found
+        Number of trials in which three flows close a loop.
     """
     end, tried, found = time.process_time() + seconds, 0, 0
     while time.process_time() < end:
@@ -153,7 +175,10 @@ def at_random(tree: Tree, rng: random.Random, seconds: float) -> tuple[int, int]
 
 
 def change(tree: Tree, rng: random.Random, swaps: Sequence[Swap], most: int) -> list[Swap]:
-    """Draw a random neighbour of a set of swaps for the search: one swap is replaced, added or removed."""
+    """Return a copy of a set of swaps in which one random swap is replaced, added or removed.
+
+    The copy has at most ``most`` swaps.
+    """
     found, kind = list(swaps), rng.random()
     if kind < 0.8:
         found[rng.randrange(len(found))] = tree.swap(rng)
@@ -165,16 +190,25 @@ def change(tree: Tree, rng: random.Random, swaps: Sequence[Swap], most: int) -> 
 
 
 def anneal(tree: Tree, rng: random.Random, most: int, seconds: float) -> tuple[int, int, list[Swap]]:
-    """Search for the set of swaps with the least excess of hops, by simulated annealing.
+    """Search for the set of swaps with the fewest additional hops (:func:`published_excess`), by simulated annealing.
+
+    Parameters
+    ----------
+    tree, rng
+        Tree, and generator of random numbers.
+    most
+        Maximum number of swaps.
+    seconds
+        CPU time of the search.
 
     Returns
     -------
     tried
         Number of sets of swaps that were tried.
     least
-        Least excess of hops that was found (:func:`published_excess`).
+        Fewest additional hops that were found.
     best
-        Set of swaps with this excess.
+        Set of swaps with so many additional hops.
     """
     end, tried, step = time.process_time() + seconds, 0, 0
     now = [tree.swap(rng) for _ in range(most)]
@@ -192,7 +226,7 @@ def anneal(tree: Tree, rng: random.Random, most: int, seconds: float) -> tuple[i
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Search on each tree, and print the table."""
+    """Run both searches on each tree, and print the results as a table."""
     parser = parser_of("swapped_cables", __doc__)
     parser.add_argument("--seconds", type=float, default=20.0, help="processor time of each search")
     parser.add_argument("--seed", type=int, default=3)

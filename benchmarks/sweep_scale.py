@@ -1,8 +1,14 @@
-"""Speed of `ibnue sweep` with 1, 2, ... worker processes on the same tasks, as a Markdown table.
+"""Measure the speed of ``ibnue sweep`` with different numbers of worker processes, as a Markdown table.
 
-The columns are wall seconds, speed relative to one process, cases per second, and the CPU seconds of the workers and of
-the program that distributes the tasks and keeps the ledger of results.  The time to start the workers is included.  The
-figures are meaningful only on an idle machine; the last column is the share of the processors that this run had.
+Every run has equal tasks.  The time to start the workers is included.  The figures are meaningful only on an idle
+machine.  The columns are:
+
+- wall s: wall-clock seconds of the run.
+- times one: speed relative to one process.
+- cases a second: number of tasks per second.
+- workers CPU s, ledger CPU s: CPU seconds of the workers, and of the program that distributes the tasks and stores the
+  results in the ledger.
+- of the processors: share of the processors' time that this run got.
 """
 
 from __future__ import annotations
@@ -24,7 +30,13 @@ from routing.sweep.work import Batch, pack
 
 
 def once(plan: Plan, processes: int) -> tuple[float, float, float]:
-    """Run all tasks once; return the wall seconds, and the CPU seconds of the workers and of this process."""
+    """Run all tasks of a sweep once.
+
+    Returns
+    -------
+    wall, work, own
+        Wall-clock seconds of the run, CPU seconds of the workers, and CPU seconds of this process.
+    """
     packed = {digest: pack(fabric) for digest, fabric in plan.fabrics.items()}
     before, started = os.times(), time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ibnue-scale-") as folder, Ledger(Path(folder) / "ledger.db") as ledger:
@@ -44,7 +56,10 @@ def once(plan: Plan, processes: int) -> tuple[float, float, float]:
 
 
 def worker_seconds(crew: Processes) -> float:
-    """Read the CPU seconds of the workers from /proc, since they are not children of this process."""
+    """Return the CPU seconds of the workers.
+
+    The seconds are read from /proc, because the workers are not children of this process.
+    """
     tick = os.sysconf("SC_CLK_TCK")
     total = 0.0
     for pid in crew.pids:
@@ -54,7 +69,7 @@ def worker_seconds(crew: Processes) -> float:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the tasks with each number of processes, and print the table."""
+    """Run all tasks once with each number of worker processes, and print the table."""
     parser = parser_of("sweep_scale", __doc__)
     parser.add_argument("--processes", default="1,2", help="numbers of processes, with commas")
     parser.add_argument("--fabric", default="torus:4x4x4")

@@ -1,9 +1,10 @@
-"""Seconds that a sweep of OpenSM spends on routing, with OpenSM's engines and with ibnue's.
+"""Measure the seconds that a sweep of OpenSM spends on routing, with engines of OpenSM and with engines of ibnue.
 
-FABRIC is a file or a generator with its arguments (torus:10x10x10,cas=4).  Seconds are OpenSM's own, from "building
-routing with" to "tables configured" in its log.  For ibnue they include the request to the worker process and its
-answer, the proof, and sending the tables.  The two engines of a pair run alternately, and their medians are compared.
-With --vls, QoS is on and OpenSM may use that many data VLs, all of which its engine nue may use.
+FABRIC is a file or a generator with its arguments (torus:10x10x10,cas=4).  Seconds are from OpenSM's log, from
+"building routing with" to "tables configured".  For ibnue, the seconds include the request to the worker process, its
+answer, the proof, and sending the tables.  An engine of OpenSM and an engine of ibnue form a pair.  Both engines run
+alternately, and the medians of their seconds are compared.  With --vls above 1, QoS is on, and OpenSM may use this
+number of data VLs.
 """
 
 from __future__ import annotations
@@ -40,8 +41,23 @@ def built_plugin(folder: Path, vls: int) -> Plugin:
 
 
 def routing_seconds(net: Path, engine: str, plugin: Plugin | None, vls: int) -> tuple[float, str]:
-    """Start OpenSM with an engine; return the routing seconds of its first sweep, and the engine that it used in the
-    end.
+    """Start OpenSM with an engine, and measure its first sweep.
+
+    Parameters
+    ----------
+    net, engine
+        File of the fabric, and ``routing_engine`` of opensm.conf.
+    plugin
+        Plugin with the engine; None for an engine of OpenSM.
+    vls
+        Number of data VLs that OpenSM may use.
+
+    Returns
+    -------
+    seconds
+        Routing seconds of the first sweep.
+    used
+        Engine whose tables OpenSM has used, which may be its fallback engine.
     """
     with (
         Ibsim(net, timeout=300.0) as ibsim,
@@ -53,7 +69,19 @@ def routing_seconds(net: Path, engine: str, plugin: Plugin | None, vls: int) -> 
 
 
 def compare(name: str, net: Path, pair: tuple[str, str], plugin: Plugin, arguments: argparse.Namespace) -> str:
-    """Measure an OpenSM engine and an ibnue engine on one fabric, and return the row of the table."""
+    """Measure an engine of OpenSM and an engine of ibnue on one fabric, and return the table row.
+
+    Parameters
+    ----------
+    name, net
+        Name of the fabric, and its file.
+    pair
+        Engine of OpenSM, and engine of ibnue.
+    plugin
+        Plugin with the engine of ibnue.
+    arguments
+        Arguments of the command line.
+    """
     theirs, ours = pair
     seconds: dict[str, list[float]] = {theirs: [], ours: []}
     used = {}

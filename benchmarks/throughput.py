@@ -1,11 +1,12 @@
-"""Simulation of the Nue paper's throughput experiment: one all-to-all exchange of 2 KiB messages over 4x QDR links.
+"""Simulate the throughput experiment of the Nue paper: one all-to-all exchange of 2 KiB messages over 4x QDR links.
 
 The fabrics are those of benchmarks.published_fabrics.  OpenSM's tables, including SLs, come from a real OpenSM on
-ibsim.  The figure is the mean throughput of a CA until the last message has arrived, as a share of its link.  So the
-slowest flow counts, as it does for an application that waits for the exchange.  Every switch has virtual output queues,
-round-robin arbitration, and a buffer of 4 packets for each VL and input.  The speedup of a crossbar is the number of
-packets that an input can send at once.  With several speedups, cells have a figure for each.  After a deadlock, the
-share of delivered messages is printed.  A star marks tables that have a credit loop for some traffic.
+ibsim.  Each figure is the mean throughput of a CA until the last message has arrived, as a share of its link.  So the
+slowest flow determines the figure, as for an application that waits for the exchange.  Every switch has virtual output
+queues, round-robin arbitration, and a buffer of 4 packets for each VL and input.  The speedup of a crossbar is the
+number of packets that an input can send at once.  If several speedups are given, a cell has a figure for each of them.
+After a deadlock, the share of delivered messages is printed.  A star marks tables that have a credit loop for some
+traffic.
 """
 
 from __future__ import annotations
@@ -58,8 +59,10 @@ class Result:
         Names of the fabric and the engine.
     shares
         Mean throughput of a CA, as a share of its link, for each speedup; None if there is no result.
-    notes, reason
-        For each speedup a short text to print instead of the share, and the cause in detail.
+    notes
+        For each speedup: a text to print if there is no share.
+    reason
+        Error message of an engine that gave up; "" otherwise.
     certified
         Whether the tables were proven free of credit loops.
     """
@@ -73,7 +76,17 @@ class Result:
 
 
 def one_exchange(fabric: Fabric, routing: Routing, speedup: int) -> tuple[float | None, str]:
-    """Simulate the all-to-all exchange, and return the share of its link that a CA receives, or None with a note."""
+    """Simulate the all-to-all exchange with given tables.
+
+    ``speedup`` is the number of packets that an input of a switch can send at once; 0: any number.
+
+    Returns
+    -------
+    share
+        Mean throughput of a CA as a share of its link; None if the exchange did not finish.
+    note
+        Reason for which the exchange did not finish; "" otherwise.
+    """
     simulation = simulate(
         build_network(fabric, routing),
         all_to_all(fabric, bytes=MESSAGE, mtu=MESSAGE),
@@ -91,13 +104,16 @@ def one_exchange(fabric: Fabric, routing: Routing, speedup: int) -> tuple[float 
 
 
 def exchange(name: str, engine: str, fabric: Fabric, routing: Routing, speedups: Sequence[int]) -> Result:
-    """Simulate the all-to-all exchange with given tables for each speedup, and return the result."""
+    """Simulate the all-to-all exchange with given tables, once for each speedup, and return the result."""
     shares, notes = zip(*(one_exchange(fabric, routing, speedup) for speedup in speedups), strict=True)
     return Result(name, engine, shares, notes, prove(fabric, routing).certified)
 
 
 def ours(name: str, engine: str, speedups: Sequence[int]) -> Result:
-    """Route with an ibnue engine, given as name or name/VLs, and simulate the all-to-all exchange."""
+    """Route the fabric ``name`` with an engine of ibnue, and simulate the all-to-all exchange with each speedup.
+
+    ``engine`` has the form name or name/VLs.
+    """
     fabric = PUBLISHED[name]()
     kind, _, vls = engine.partition("/")
     try:
@@ -108,7 +124,7 @@ def ours(name: str, engine: str, speedups: Sequence[int]) -> Result:
 
 
 def theirs(name: str, engine: str, speedups: Sequence[int]) -> Result:
-    """Route with an OpenSM engine, and simulate the all-to-all exchange."""
+    """Route the fabric ``name`` with an engine of OpenSM, and simulate the all-to-all exchange with each speedup."""
     with tempfile.TemporaryDirectory(prefix="ibnue-throughput-") as folder:
         net = Path(folder) / "fabric.net"
         write_net(PUBLISHED[name](), net)

@@ -1,4 +1,4 @@
-"""OpenSM's torus-2QoS.conf for generated meshes and tori."""
+"""Write OpenSM's file torus-2QoS.conf for generated meshes and tori."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def torus_conf(fabric: Fabric, whole: Fabric) -> str | None:
         looped.append(length >= SHORTEST_RING and frozenset((at[(0,) * len(size)], at[tuple(corner)])) in linked)
     steps = sum(length if ring else length - 1 for length, ring in zip(size, looped, strict=True))
     if len(at) * sum((n if r else n - 1) / n for n, r in zip(size, looped, strict=True)) != len(linked) or steps == 0:
-        return None  # Each pair of linked switches must be a step along a dimension, and no step may be missing.
+        return None  # In a mesh or torus, every link is a step along a dimension, and every step has a link.
     present = _linked(fabric)
     kinds = " ".join(f"{n}{'t' if ring else 'm'}" for n, ring in zip(size, looped, strict=True))
     lines = [f"torus {kinds}" + (" 1" if len(size) == 2 else "")]
@@ -63,7 +63,23 @@ def _seed(
     present: set[frozenset[str]],
     guid: dict[str, int],
 ) -> list[str]:
-    """Return the lines of a seed: the switch with most of its links, and its links in both directions."""
+    """Return the lines that define a seed switch of torus-2QoS: its links in each direction of each dimension.
+
+    The seed is the first switch with the largest number of such links.
+
+    Parameters
+    ----------
+    at
+        Name of the switch at each position of the grid.
+    size
+        Number of switches along each dimension.
+    looped
+        For each dimension, whether its lines of switches are rings.
+    present
+        Pairs of names of the switches that are linked.
+    guid
+        Node GUID of each switch, by name.
+    """
     best: list[str] = []
     for place, name in at.items():
         lines = []

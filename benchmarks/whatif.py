@@ -1,8 +1,9 @@
-"""Number of possible faults that the what-if analysis handles per second, as a Markdown table.
+"""Measure how many faults per second the what-if analysis handles, as a Markdown table.
 
-Each fault is applied to the fabric, which is then re-routed, proven and measured.  FABRIC is a file or a generator with
-its arguments.  Every single link between switches fails, or N random ones.  The table has faults per second of wall
-time, and per second of CPU time over all processes.  The time for the tables before any fault is not counted.
+The analysis applies each fault to the fabric, re-routes it, and proves and measures the new tables.  FABRIC is a file
+or a generator with its arguments.  Each fault is the loss of one link between switches.  With --most, at most so many
+random links are lost.  The table has faults per second of wall-clock time, and per second of CPU time of all processes.
+The time for the tables before any fault is not counted.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ EFFORT = 1.0
 
 
 def row(name: str, engine: str, arguments: argparse.Namespace) -> str:
-    """Measure an engine on a fabric, and return the row of the table."""
+    """Measure the what-if analysis with an engine on a fabric, and return the table row."""
     fabric = fabric_argument.read(name)
     faults = every_link(fabric)
     if arguments.most < len(faults):
