@@ -87,7 +87,7 @@ class Result:
         return pandas.DataFrame.from_records(list(table.rows), columns=list(table.columns))
 
     def _table(self) -> Table:
-        """Return the main table."""
+        """Return the first table of the report, or raise OptionError if the report has no table."""
         tables = self.report().tables
         if not tables:
             raise OptionError(f"{type(self).__name__} has no table")

@@ -222,6 +222,8 @@ def _loop(output: str) -> tuple[LoopChannel, ...]:
     """Return the channels of the credit loop that ibdmchk prints as a backtrace.
 
     The backtrace continues beyond the loop, back to the start of the search, so it is shortened to the loop.
+
+    ``output`` is what ibdmchk has printed.
     """
     trace = [LoopChannel(int(guid, 16), int(port), int(vl)) for guid, port, vl in _CHANNEL.findall(output)]
     again = trace.index(trace[0], 1) if trace and trace[0] in trace[1:] else len(trace)

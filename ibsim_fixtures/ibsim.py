@@ -112,7 +112,10 @@ class Ibsim(Console):
         self._change(f"relink {self._place(device, port)}")
 
     def link(self, device: str | int, port: int, remote: str | int, remote_port: int) -> None:
-        """Connect two free ports by a cable."""
+        """Connect two free ports by a cable.
+
+        The ports are ``port`` of ``device``, and ``remote_port`` of the device ``remote``.
+        """
         self._change(f"link {self._place(device, port)} {self._place(remote, remote_port)}")
 
     def clear(self, device: str | int, port: int | None = None) -> None:

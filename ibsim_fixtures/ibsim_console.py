@@ -175,7 +175,10 @@ class Console:
         return answer
 
     def _change(self, line: str, extra_seconds: float = 0.0) -> None:
-        """Execute a console command that prints nothing on success.  If it prints something, raise OptionError."""
+        """Execute a console command that prints nothing on success.  If it prints something, raise OptionError.
+
+        ``extra_seconds`` is added to the time limit for the answer.
+        """
         answer = " ".join(self.command(line, extra_seconds=extra_seconds).split())
         if answer:
             raise OptionError(f"ibsim refuses {line!r}: {answer.lstrip('# ')}")

@@ -103,7 +103,10 @@ def clients_of(attached: str) -> list[tuple[int, Client]]:
 
 
 def records_of(path: Path, depth: int = 0) -> list[tuple[str, int, str, str]]:
-    """Return (kind, ports, id, description) of every device in a fabric file, including the files that it includes."""
+    """Return (kind, ports, id, description) of every device in a fabric file, including the files that it includes.
+
+    ``depth`` is the number of nested ``include`` lines, which the function itself counts.
+    """
     try:
         text = path.read_text(errors="replace")
     except OSError as error:

@@ -80,7 +80,8 @@ def _by_destination(
 ) -> npt.NDArray[np.uint8]:
     """Reduce SLs by source and destination to uint8[L] if all known SLs depend only on the destination.
 
-    Otherwise the result is uint8[L, L].  ``known`` marks the entries of ``asked`` that the SA has answered.
+    Otherwise the result is uint8[L, L].  ``asked`` has the SL by source and destination LID (uint8[L, L]), and
+    ``known`` marks the entries that the SA has answered (bool[L, L]).
     """
     base = _base_lids(fabric)
     most = asked.max(axis=0, initial=0)  # Unknown SLs are 0 here, so they do not affect the maximum.
@@ -127,6 +128,9 @@ def _sl2vl_tables(
 ) -> npt.NDArray[np.uint8]:
     """Build SL2VL tables from rows by switch GUID, in-port and out-port: uint8[16] if all are equal, otherwise uint8[S,
     P, P, 16].
+
+    Row n of ``rows`` (uint8[n, 16]) belongs to the switch ``guid[n]``, the in-port ``entry[n]`` and the out-port
+    ``leave[n]``.
     """
     if not len(rows):
         return np.arange(16, dtype=np.uint8)

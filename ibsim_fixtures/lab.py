@@ -251,7 +251,10 @@ class Lab:
         return readback.owners(self.opensm.folder)
 
     def sl2vl(self, lid: int, out_ports: Sequence[int]) -> dict[tuple[int, int], tuple[int, ...]]:
-        """Read the SL2VL rows of one switch or CA from the device: 16 VLs by (in-port, out-port)."""
+        """Read the SL2VL rows of one switch or CA from the device: 16 VLs by (in-port, out-port).
+
+        ``out_ports`` are the out-ports whose rows are read.
+        """
         return readback.sl2vl(self.ibsim, lid, out_ports)
 
     def sl(self, source_lid: int, destination_lid: int) -> int:

@@ -125,6 +125,8 @@ def _peers(fabric: Fabric) -> dict[int, int]:
 def _centre(fabric: Fabric, layout: str, switches: Sequence[Point], row: int) -> Point:
     """Return the point away from which the CAs of a switch are drawn: the centre of its group or of the
     whole picture.
+
+    ``switches`` has the coordinates of all switches, and ``row`` is the row of the switch.
     """
     if layout != "groups":
         return _mean(switches)
@@ -136,6 +138,8 @@ def _direction(layout: str, anchor: Point, centre: Point) -> float:
     """Return the direction in which CAs are drawn from their switch, in radians.
 
     The direction is down for levels, diagonal for grids, and away from the centre otherwise.
+
+    ``anchor`` is the point of the switch, and ``centre`` the point away from which its CAs are drawn.
     """
     if layout in ("levels", "tiers"):
         return DOWN

@@ -64,7 +64,10 @@ def ask(
 
 
 def _run(ibsim: Ibsim, wanted: Mapping[str, Any], queries: int = 0) -> Any:
-    """Run this module as a program that is connected to ibsim, and return its output, parsed from JSON."""
+    """Run this module as a program that is connected to ibsim, and return its output, parsed from JSON.
+
+    ``wanted`` is the input of the program, and ``queries`` the number of its queries, which sets the time limit.
+    """
     root = FilePath(__file__).parents[1]
     command = (sys.executable, "-I", "-S", "-c", _PROGRAM, str(root))
     return json.loads(ibsim.run(*command, stdin=json.dumps(wanted), timeout=ibsim.timeout + _SECONDS_EACH * queries))

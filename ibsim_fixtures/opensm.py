@@ -295,7 +295,8 @@ class OpenSM:
                 raise self._failure(f"OpenSM: no routing engine could route this fabric{why}")
             return False
 
-        # A sweep that is in progress now began before the position.
+        # With any_start, a sweep in progress counts, and its first events are before the position.  So all events of
+        # the log are read.
         known = 0 if any_start else position
         self.wait_for(found, what="SUBNET UP", after=known, timeout=timeout)
         sweep = finished_sweep(self.events(known), position, any_start=any_start)
@@ -311,6 +312,8 @@ class OpenSM:
         """Request a sweep (by SIGHUP), and wait until it has ended.
 
         The sweep begins after this call, so it takes all earlier changes of the fabric into account.
+
+        ``fruitless`` is the number of sweeps without an engine that could route, after which the method gives up.
         """
         position = self.mark()
         self.signal(signal.SIGHUP)

@@ -204,5 +204,8 @@ def _sweep(events: list[Event]) -> Sweep:
 
 
 def fruitless_sweeps(events: list[Event], after: int) -> int:
-    """Return the number of sweeps after a position in the log that failed because no engine could route."""
+    """Return the number of sweeps after a position in the log that failed because no engine could route.
+
+    ``events`` are all events of the log, and ``after`` is the position in bytes.
+    """
     return sum(e.kind is EventKind.NO_ENGINE and e.position > after for e in events)

@@ -36,6 +36,8 @@ def path_dump_plugin(folder: str | Path) -> Plugin:
 def compile_plugin(source: Path, name: str, folder: Path) -> None:
     """Compile an OpenSM plugin, which consists of one C file, to a library in a folder.
 
+    ``source`` is the C file, and ``name`` the name of the plugin.
+
     Raises
     ------
     EnvironmentProblem

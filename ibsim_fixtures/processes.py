@@ -108,7 +108,10 @@ def _not_installed(name: str) -> EnvironmentProblem:
 
 
 def tail(path: Path, lines: int = 20, size: int = 16384) -> str:
-    """Return the last lines of a file as indented text, or a remark that the file is empty."""
+    """Return the last lines of a file as indented text, or a remark that the file is empty.
+
+    ``size`` is the number of bytes at the end of the file that are read.
+    """
     try:
         with path.open("rb") as file:
             file.seek(0, os.SEEK_END)
@@ -199,6 +202,8 @@ class Child:
     def end(self, *, polite_seconds: float = 3.0) -> None:
         """End the whole process group by SIGTERM, and then end remaining processes by SIGKILL.  A second call has no
         effect.
+
+        ``polite_seconds`` is the time between both signals.
         """
         if self.process.poll() is None:
             self._signal(signal.SIGTERM)
@@ -225,6 +230,8 @@ def run_to_end(
     If a signal handler raises an exception meanwhile, the program is killed.  :func:`subprocess.run` would leave the
     program running if this happens while the program is being started.  Such a program would then write to a folder
     that is being removed.
+
+    ``command`` is the program with its arguments, ``stdin`` its input, and ``timeout`` the time limit in seconds.
 
     Raises
     ------

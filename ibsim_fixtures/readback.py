@@ -31,7 +31,8 @@ def parse_lfts(text: str) -> dict[int, dict[int, int]]:
         Out-port by switch GUID and LID.  LIDs without a route are omitted.
     """
     tables: dict[int, dict[int, int]] = {}
-    number: dict[str, int] = {}  # This caches the number of each LID text, because all switches have the same LIDs.
+    # All switches list equal LIDs, so each text of a LID is converted to a number only once.
+    number: dict[str, int] = {}
     heads = list(_SWITCH.finditer(text))
     for head, end in zip(heads, [*(h.start() for h in heads[1:]), len(text)], strict=False):
         routes = _ROUTE.findall(text, head.end(), end)
@@ -100,6 +101,8 @@ def sl2vl(ibsim: Ibsim, lid: int, out_ports: Iterable[int]) -> dict[tuple[int, i
     """Read the SL2VL rows of a switch or CA with smpquery: 16 VLs by (in-port, out-port).  A CA has only in-port 0.
 
     Cost: one process (8 ms) for each out-port.
+
+    ``out_ports`` are the out-ports whose rows are read.
     """
     rows: dict[tuple[int, int], tuple[int, ...]] = {}
     for port in out_ports:

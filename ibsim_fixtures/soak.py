@@ -339,6 +339,8 @@ def same_tables(fabric: Fabric, routing: Routing, planned: Routing) -> bool:
     """Return whether two sets of tables agree in all respects that matter to packets.
 
     The LFTs must be equal.  If the tables use several VLs, the SLs and the SL2VL rows in use must be equal, too.
+
+    ``routing`` has the tables in force, and ``planned`` the tables that the plugin computed.
     """
     if not np.array_equal(routing.lft, planned.lft):
         return False

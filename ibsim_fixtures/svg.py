@@ -92,7 +92,10 @@ class _Drawing:
                 yield f'<path{kind} d="{path}"{thick}/>'
 
     def missing(self, pulled: Sequence[tuple[int, int]]) -> Iterator[str]:
-        """Draw the links that were removed, as dashed lines."""
+        """Draw the links that were removed, as dashed lines.
+
+        ``pulled`` lists the rows of the switches at both ends of each link.
+        """
         left = {tuple(sorted(ends)) for ends in self.fabric.link_device.tolist()}
         for a, b in pulled:
             beside = 6.0 if tuple(sorted((a, b))) in left else 0.0

@@ -29,7 +29,11 @@ class Callbacks:
         self._host = host
 
     def start(self, options: Any, opensm_log: Any, names: Any, names_room: int, note: Any, room: int) -> int:  # noqa: PLR0917
-        """Start the worker, and write the names of its engines to ``names``, one per line (``ibnue_host_start``)."""
+        """Start the worker, and write the names of its engines to ``names``, one per line (``ibnue_host_start``).
+
+        ``options`` is OpenSM's option event_plugin_options, and ``opensm_log`` the path of OpenSM's log.
+        ``names_room`` is the size of ``names`` in bytes.
+        """
 
         def action() -> str:
             engines, line = self._host.start(self._text(options), self._text(opensm_log))
@@ -41,6 +45,9 @@ class Callbacks:
     def memory(self, descriptor: Any, generation: Any, note: Any, room: int) -> int:
         """Pass to C the file descriptor of the memory shared with the worker, and the worker's number
         (``ibnue_host_memory``).
+
+        The method stores the descriptor in ``descriptor``, and the worker's number (which counts all workers) in
+        ``generation``.
         """
 
         def action() -> str:
@@ -50,7 +57,10 @@ class Callbacks:
         return self._guarded(note, room, action)
 
     def send(self, engine: Any, sequence: int, note: Any, room: int) -> int:
-        """Notify the worker of a request in the shared memory (``ibnue_host_send``)."""
+        """Notify the worker of a request in the shared memory (``ibnue_host_send``).
+
+        ``sequence`` is the number of the request, and ``engine`` the engine that computes the tables.
+        """
 
         def action() -> str:
             self._host.send(self._text(engine), sequence)
@@ -63,6 +73,8 @@ class Callbacks:
 
         The result is TOKEN when the answer has arrived (``note`` is then its line for the log), PENDING before, LATE
         after the deadline if the worker still computes, or FAILED.
+
+        ``sequence`` is the number of the request.  The method waits for at most ``milliseconds``.
         """
         lines: list[str] = []
         late: list[StillComputing] = []
@@ -148,6 +160,9 @@ class Callbacks:
     def shadow(self, in_force: Any, descriptor: Any, generation: Any, note: Any, room: int) -> int:
         """Pass to C the memory shared with the shadow engine's worker; PENDING: no shadow engine
         (``ibnue_host_shadow``).
+
+        ``in_force`` is the engine whose tables OpenSM uses.  ``descriptor`` and ``generation`` are set as in
+        :meth:`memory`.
         """
         found: list[tuple[int, int]] = []
 
@@ -163,7 +178,11 @@ class Callbacks:
         return code
 
     def shadow_send(self, in_force: Any, own_sls: int, sequence: int, note: Any, room: int) -> int:
-        """Ask the shadow engine's worker to compare the tables in force with its own (``ibnue_host_shadow_send``)."""
+        """Ask the shadow engine's worker to compare the tables in force with its own (``ibnue_host_shadow_send``).
+
+        ``in_force`` is the engine whose tables OpenSM uses, ``own_sls`` whether this engine assigns SLs, and
+        ``sequence`` the number of the sweep's request.
+        """
 
         def action() -> str:
             self._host.shadow_send(self._text(in_force), bool(own_sls), int(sequence))
@@ -207,6 +226,9 @@ def attach(ffi: Any, python: str, paths: list[str], library_protocol: str = "") 
 
     The library calls this function with the values that were fixed when it was built.  Very old libraries pass no
     protocol.
+
+    ``ffi`` is the cffi object of the library, ``python`` the path of the interpreter, and ``paths`` the folders to put
+    on ``sys.path``.
     """
     if library_protocol != protocol():
         _refuse_all(ffi, library_protocol or "none")
@@ -223,12 +245,13 @@ def _refuse_all(ffi: Any, library_protocol: str) -> None:
     ).encode()
 
     def refuse(*arguments: Any) -> int:
-        # Functions that can report a reason have the arguments ``note`` and ``room`` at the end.
+        # The last two arguments are ``note`` and ``room`` in all functions that can report a reason to the C part.
         if len(arguments) > 1:
             note, room = arguments[-2:]
             ffi.memmove(note, text[: room - 1] + b"\0", min(len(text), room - 1) + 1)
         return FAILED
 
     for name in FUNCTIONS:
-        with contextlib.suppress(ffi.error):  # An older library has fewer functions.
+        # An older library declares fewer functions, and cffi refuses functions that the library does not declare.
+        with contextlib.suppress(ffi.error):
             ffi.def_extern(name=f"ibnue_host_{name}")(refuse)

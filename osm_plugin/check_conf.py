@@ -102,7 +102,7 @@ def _class_values(config: PluginConfig, path: Path) -> Iterator[Finding]:
     except OptionError as problem:
         yield Finding(True, f"{path}: [classes]: {problem}")
     except IbnueError:
-        return  # A file that cannot be read is reported by another finding.
+        return  # The error is that a file of GUIDs cannot be read, which another check reports.
 
 
 def _opensm_conf(config: PluginConfig, path: Path | None, conf_path: Path) -> Iterator[Finding]:

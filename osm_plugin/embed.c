@@ -50,7 +50,7 @@ int ibnue_python_start(char *why)
                  status.err_msg ? status.err_msg : "no reason given");
         return -1;
     }
-    /* This releases the GIL (Python's global lock).  From here on, every call into Python acquires the lock. */
+    /* OpenSM's thread releases the GIL (Python's global lock), because every later call into Python acquires it. */
     PyEval_SaveThread();
     return 0;
 }

@@ -72,7 +72,10 @@ class Historian:
         self._unwritten = ""
 
     def put(self, kept: SavedTables, config: PluginConfig) -> None:
-        """Queue tables for storage, if the configuration wants a history."""
+        """Queue tables for storage, if the configuration wants a history.
+
+        ``kept`` are the tables with their fabric, and ``config`` is the configuration.
+        """
         folder = folder_of(config)
         if folder is not None and config.history:
             self._writer.put(lambda: self._store(folder, kept, config.history))
@@ -95,7 +98,8 @@ class Historian:
         folder = folder_of(config)
         if folder is None:
             return None
-        if not self._asked.is_set():  # The file system has not yet answered the question of an earlier sweep.
+        # While a read that an earlier sweep requested is still in progress, the last known tables are returned.
+        if not self._asked.is_set():
             return self._pinned
         self._asked.clear()
         self._reader.put(lambda: self._read(folder, threads))

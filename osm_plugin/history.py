@@ -64,7 +64,10 @@ def entries(folder: Path) -> list[Entry]:
 
 
 def digest_of(kept: SavedTables) -> str:
-    """Return a digest of a fabric and its tables.  Tables that are already stored are recognised by their digest."""
+    """Return a digest of a fabric and its tables.  Tables that are already stored are recognised by their digest.
+
+    ``kept`` are the tables with their fabric.
+    """
     found = hashlib.blake2b(kept.fabric.digest.encode(), digest_size=6)
     for table in (kept.routing.lft, kept.routing.sl, kept.routing.sl2vl):
         found.update(repr(table.shape).encode())
@@ -76,6 +79,8 @@ def store(folder: Path, kept: SavedTables, most: int) -> Path | None:
     """Store proven tables unless they are already stored.  Remove the oldest files so that ``most`` remain.
 
     The pinned file is never removed.
+
+    ``kept`` are the tables with their fabric.
 
     Returns
     -------

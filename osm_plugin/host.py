@@ -93,7 +93,10 @@ class Host:
         return worker.memory, self._generation
 
     def send(self, engine: str, sequence: int) -> None:
-        """Inform the worker that a request is in the shared memory."""
+        """Inform the worker that a request is in the shared memory.
+
+        ``engine`` is the engine that shall compute tables, and ``sequence`` the number of the request.
+        """
         worker = self._require_worker()
         try:
             config = self._config.to_table()
@@ -107,6 +110,8 @@ class Host:
 
     def wait(self, sequence: int, seconds: float) -> str | None:
         """Wait until the worker's answer is in the shared memory.
+
+        ``sequence`` is the number of the request.
 
         Returns
         -------
@@ -285,7 +290,11 @@ class Host:
         return [(self._shadow.memory, self._shadow_generation)]
 
     def shadow_send(self, in_force: str, own_sls: bool, sequence: int) -> None:
-        """Inform the shadow engine's worker that tables are in its shared memory.  No caller waits for its result."""
+        """Inform the shadow engine's worker that tables are in its shared memory.  No caller waits for its result.
+
+        ``in_force`` is the engine whose tables OpenSM uses, ``own_sls`` whether this engine assigns SLs, and
+        ``sequence`` the number of the request in the memory.
+        """
         if self._shadow is None:
             raise EnvironmentProblem("the shadow engine has no worker")
         config = self._config.to_table()

@@ -194,6 +194,8 @@ def _version(root: Path, include: Path) -> str:
 
     OpenSM refuses a plugin that was built for another version.
 
+    ``root`` is the folder below which OpenSM is installed, and ``include`` the folder of its headers.
+
     Raises
     ------
     EnvironmentProblem
@@ -226,13 +228,19 @@ def _program_version(program: str) -> str | None:
 
 
 def opensm_version(prefix: str | Path | None = None) -> str | None:
-    """Return the version that the installed OpenSM prints, such as "OpenSM 3.3.23"; None if OpenSM is not installed."""
+    """Return the version that the installed OpenSM prints, such as "OpenSM 3.3.23"; None if OpenSM is not installed.
+
+    ``prefix`` is the folder below which OpenSM is installed; None: ``/usr``.
+    """
     program = opensm_program(Path(prefix) if prefix is not None else Path("/usr"))
     return None if program is None else _program_version(program)
 
 
 def installed_library(prefix: str | Path | None = None, libdir: str | Path | None = None) -> Path:
-    """Return the path to which :func:`install` writes the library."""
+    """Return the path to which :func:`install` writes the library.
+
+    ``prefix`` and ``libdir`` are the arguments of :func:`install`.
+    """
     folder = (
         Path(libdir) if libdir is not None else _system_libdir(Path(prefix) if prefix is not None else Path("/usr"))
     )

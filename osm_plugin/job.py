@@ -80,7 +80,10 @@ class Unsettled:
 
 
 def describe(job: Job, outcome: Outcome, remarks: Sequence[str]) -> str:
-    """Describe an answer in one line for OpenSM's log, together with pending remarks."""
+    """Describe an answer in one line for OpenSM's log, together with pending remarks.
+
+    ``job`` is the request, and ``outcome`` the tables that answer it.
+    """
     made, kept, base, change = outcome.made, outcome.kept, outcome.base, outcome.change
     fabric = kept.fabric
     counts = f"{count_noun(fabric.switches, 'switch')}, {count_noun(fabric.endports, 'end port')}"

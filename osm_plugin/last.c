@@ -21,7 +21,7 @@ void ibnue_last_keep(struct ibnue_plugin *plugin)
         return;
     }
     plugin->last = plugin->taken;
-    plugin->taken = older; /* The next answer will use this buffer. */
+    plugin->taken = older; /* The buffer of the earlier tables is reused for the worker's next answer. */
 }
 
 /* Return whether two requests describe the same subnet.  Sequence numbers, options, and padding between the arrays

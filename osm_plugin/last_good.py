@@ -228,6 +228,8 @@ class LastGood:
     def _instead_of(self, config: PluginConfig, *, ports: bool) -> PluginConfig | None:
         """Return the last good configuration to use instead of ``config``; None if there is none, or if
         both are equal.
+
+        ``ports`` is whether the configuration is used for port rules only.
         """
         good = self._good
         if good is None:

@@ -49,7 +49,7 @@ static int add_member(const struct growth *growth, const osm_port_t *port)
     if (!port->p_node->sw) {
         physp = physp ? physp->p_remote_physp : NULL;
         if (!physp || !physp->p_node->sw)
-            return 0; /* The member is cabled to another CA, or is no longer cabled. */
+            return 0; /* The member has no cable to a switch, so no switch can forward packets to it. */
         number = physp->port_num;
     }
     row = ibnue_row_of_guid(growth->service, cl_ntoh64(osm_node_get_node_guid(physp->p_node)));

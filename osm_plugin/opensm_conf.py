@@ -177,7 +177,7 @@ def _verdict(option: Option, value: str, engine: str, taken: AcceptedOptions) ->
         return Verdict(option.name, value, False, f"it is for {' and '.join(names)}, not for {engine}")
     try:
         option.take(value, taken)
-    # This clause must stand before the clause for ValueError, which includes InputError.
+    # InputError is both an IbnueError and a ValueError.  So the clause for IbnueError has to come first.
     except (NotAcceptedError, IbnueError) as problem:
         return Verdict(option.name, value, False, str(problem))
     except ValueError:
@@ -201,7 +201,10 @@ def foreign_options(path: str | None) -> dict[str, str]:
 
 
 def _own_first(taken: AcceptedOptions, *keys: str) -> None:
-    """Raise NotAcceptedError if the plugin's own configuration sets one of these keys, because it takes precedence."""
+    """Raise NotAcceptedError if the plugin's own configuration sets one of these keys, because it takes precedence.
+
+    ``taken`` has the options of the plugin's own configuration.
+    """
     for key in keys:
         if key in taken.options:
             raise NotAcceptedError(f"{key} of the plugin's configuration has priority")

@@ -75,7 +75,7 @@ static void add_sls(struct text *text, const char *key, uint32_t mask)
         if (mask >> sl & 1)
             used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%u", used ? "," : "", sl);
     if (used)
-        /* This is one call, so that a line that does not fit is left out as a whole. */
+        /* One call of add() writes the whole line, so that a line that does not fit is left out completely. */
         add(text, "%s %s\n", key, list);
 }
 

@@ -178,7 +178,7 @@ static void report(void *data, osm_epi_event_id_t event, void *about)
     if (event == OSM_EVENT_ID_UCAST_ROUTING_DONE && plugin->layout_known) {
         ibnue_rounds_go_on(plugin);
         ibnue_copies_written(plugin);
-        /* This call comes last of the three calls, because the hop counts must be those of the last round. */
+        /* ibnue_settle sets OpenSM's hop counts, so ibnue_rounds_go_on has to write the last round before. */
         ibnue_settle(plugin);
     }
     if (event == OSM_EVENT_ID_HEAVY_SWEEP_DONE && may_use_nodes(plugin))

@@ -301,7 +301,7 @@ static void each_port(struct ibnue_plugin *plugin, struct tally *tally, int chec
                 request_port(plugin, physp, demand, tally);
             else
                 demand->refused = demand->tries = demand->sent =
-                    0; /* Another device may be attached to this port later. */
+                    0; /* The port is down, and another device may be attached later: forget the earlier attempts. */
         }
     }
 }

@@ -107,7 +107,10 @@ def read_lft(memory: mmap.mmap | bytes, fabric: Fabric) -> npt.NDArray[np.uint8]
 
 
 def write_answer(memory: SharedMemory, at: int, found: PortPolicies, *, sequence: int) -> None:
-    """Write the wanted PortInfo values to the shared memory at offset ``at``.  The header is written last."""
+    """Write the wanted PortInfo values to the shared memory at offset ``at``.  The header is written last.
+
+    ``found`` has the values that the rules set at each port, and ``sequence`` is the number of the request.
+    """
     want = stall_life(found)
     head = np.zeros(1, POLICY_ANSWER)
     head["magic"], head["sequence"], head["switches"], head["want_at"] = ANSWER_MAGIC, sequence, len(want), at + PAGE

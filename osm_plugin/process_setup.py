@@ -24,6 +24,8 @@ def exit_with_parent(parent: int) -> None:
     """Make the kernel kill this process when the OpenSM thread that started it ends.
 
     That thread lives as long as OpenSM.
+
+    ``parent`` is the process id of OpenSM.  If OpenSM has ended already, this process exits.
     """
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:

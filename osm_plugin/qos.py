@@ -134,6 +134,8 @@ def _without_policy(routing: Routing, row: npt.NDArray[np.uint8], layers: list[i
     """Return the SLs and VLs without a QoS policy: paths use the engine's SLs.
 
     If a request demands an SL, its path gets this SL only if the engine's SL for the path uses the same VL.
+
+    ``row`` is the VL of each SL, and ``layers`` lists the VLs that the engine's tables use.
     """
     hints = np.arange(SLS, dtype=np.uint8)
     sl_for = np.where(row[:, None] == row[None, :], hints[:, None], hints[None, :]).astype(np.uint8)

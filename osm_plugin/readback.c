@@ -143,7 +143,7 @@ void ibnue_copies_written(struct ibnue_plugin *plugin)
         const osm_switch_t *sw = osm_get_switch_by_guid(&plugin->osm->subn, cl_hton64(copy->guid));
         for (uint32_t b = 0; sw && sw->new_lft && b < blocks_of(sw); b++) {
             const uint8_t *installed = sw->lft + b * BLOCK;
-            /* A block without entries may never have been written to the switch. */
+            /* OpenSM may never have written a block without entries, so such a block is not marked as known. */
             if (!all_of(installed, 0) && !all_of(installed, OSM_NO_PATH)
                 && !memcmp(installed, sw->new_lft + b * BLOCK, BLOCK))
                 copy->known[b] = 1;

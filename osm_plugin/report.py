@@ -118,7 +118,8 @@ class Reporter:
                 self.send({"sequence": answer.sequence, "all_to_all": share})
             except Exception:  # A figure that cannot be computed must not end the worker.
                 traceback.print_exc()
-            del answer  # This frees the large answer now, because the next one may come much later.
+            # The thread may wait long for the next answer, so the memory of this large answer is freed before the wait.
+            del answer
 
 
 def all_to_all(fabric: Fabric, routing: Routing) -> float | None:

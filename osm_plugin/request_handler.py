@@ -74,7 +74,7 @@ class RequestHandler:
         self._state = State()
         self._changes = SwitchChanges(self._state)
         self._saver, self._unsaved = Desk("ibnue-last-good"), ""
-        # self._state.remark, not remarks.append: take_remarks replaces the list
+        # The method ``remark`` is passed instead of ``remarks.append``, because take_remarks() replaces the list.
         self._historian = Historian(self._state.remark)
         self._policies = PolicyDesk()
         self._earlier: deque[Snapshot] = deque(maxlen=REMEMBERED)
@@ -140,7 +140,10 @@ class RequestHandler:
         self._unsaved = problem
 
     def written(self, report: Mapping[str, Any]) -> None:
-        """Record how many rounds of the update schedule all switches have acknowledged."""
+        """Record how many rounds of the update schedule all switches have acknowledged.
+
+        ``report`` has the number of the update schedule ("plan") and the number of completed rounds ("rounds").
+        """
         self._changes.written(report)
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,7 +242,10 @@ class RequestHandler:
         return f"{line}; {multicast.describe()}; {clock}"
 
     def _job(self, request: Mapping[str, Any], config: PluginConfig, clock: Clock) -> Job:
-        """Read a request, and decide how to get its tables, and from which earlier tables."""
+        """Read a request, and decide how to get its tables, and from which earlier tables.
+
+        ``request`` is the message of the host, and ``clock`` measures the time of each phase.
+        """
         snapshot = self._read(config)
         pinned = self._pinned(snapshot.fabric, config)
         engine = self._engine(str(request["engine"]) if pinned is None else pinned.kept.engine, config)
@@ -257,7 +263,11 @@ class RequestHandler:
     def _start(
         self, engine: Engine, key: str, fabric: Fabric, config: PluginConfig, written: Mapping[str, Any]
     ) -> Start:
-        """Read the state file if it has changed, and decide how to get new tables from the tables in force."""
+        """Read the state file if it has changed, and decide how to get new tables from the tables in force.
+
+        ``key`` identifies the options of the engine.  ``written`` reports how many rounds of an update schedule the
+        switches have.
+        """
         remembers, stability = offers_of(engine).recomputes, Stability(config.stability)
         if remembers:
             self._state.refresh(config.state_path, threads=threads_of(config))

@@ -53,7 +53,7 @@ void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *
         struct ibnue_deferred *entry = rounds->entry + i;
         uint8_t *place = plugin->rows.row[entry->row]->new_lft + entry->lid, port = entry->port;
         entry->port = *place; /* Store the port that the round of the entry has to write. */
-        /* An entry that is removed before its round occurs twice, but counts once. */
+        /* If an entry is removed before its round, the list has two writes for it.  Only the second one is counted. */
         rounds->left += entry->port != OSM_NO_PATH;
         *place = again ? OSM_NO_PATH : port;
         rounds->last = entry->round > rounds->last ? entry->round : rounds->last;

@@ -65,7 +65,7 @@ static int share_request(struct ibnue_engine *engine, char *note)
 
     if (ibnue_walk_open(plugin, &walk, note))
         return -1;
-    /* This call comes first, because ibnue_host_memory starts the deadline of the request. */
+    /* Switches may answer late, so their LFTs are read before ibnue_host_memory starts the deadline of the request. */
     ibnue_copies_read(plugin);
     failed = ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN || keep_request(plugin, &walk, note)
              || write_request(plugin, &walk, fd, generation, note);

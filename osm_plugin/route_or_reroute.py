@@ -85,7 +85,8 @@ def route_or_reroute(engine: Engine, options: EngineOptions, fabric: Fabric, sta
             if made is not None:
                 return made
         case Start(before=Published() as before):
-            # These tables passed the proof before. If they fail now, the engine computes new ones.
+            # The tables in force were proven when they were computed.  If the proof fails now, the engine routes from
+            # scratch.
             with suppress(BrokenPromise):
                 return _kept(engine, options, fabric, before, start)
     routing = engine.route(fabric, options)
@@ -107,7 +108,10 @@ def _kept(engine: Engine, options: EngineOptions, fabric: Fabric, before: Publis
 def _rerouted(
     engine: Engine, options: EngineOptions, fabric: Fabric, before: Published, start: Start
 ) -> tuple[Plan | None, str]:
-    """Return the re-routed tables, or None and a remark for the log if the re-route fails."""
+    """Return the re-routed tables, or None and a remark for the log if the re-route fails.
+
+    ``before`` are the earlier tables, and ``start`` is the decision with the parameters of the re-route.
+    """
     try:
         made = reroute(
             engine, options, before, fabric,
@@ -124,7 +128,10 @@ def _rerouted(
 
 
 def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start: Start) -> Plan | None:
-    """Return rebalanced tables, or None if the search fails or finds no better balance."""
+    """Return rebalanced tables, or None if the search fails or finds no better balance.
+
+    ``before`` are the tables in force, and ``start`` states how many entries may change.
+    """
     try:
         made = spread(
             engine, options, before,

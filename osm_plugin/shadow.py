@@ -156,6 +156,8 @@ class Shadow:
     def _made(self, name: str, snapshot: Snapshot, config: PluginConfig) -> tuple[VerifiedTables, str]:
         """Compute the shadow engine's tables as if for OpenSM.  Return the tables, and a description of how they were
         computed.
+
+        ``name`` is the name of the shadow engine, and ``snapshot`` the request with the fabric.
         """
         if name not in ENGINES:
             raise OptionError(f"unknown engine {name!r}", remedy=f"set shadow to one of {', '.join(ENGINES)}")
@@ -240,6 +242,8 @@ def serve(link: socket.socket, memory: SharedMemory, reporter: Reporter) -> None
     """Compare tables whenever a message arrives, until OpenSM closes the socket.
 
     The shared memory contains only the tables of the last message, so earlier messages are skipped.
+
+    ``link`` is the socket to OpenSM, and ``reporter`` sends results to the status file.
     """
     shadow, log = Shadow(), WorkerLog()
     while message := next_message(link):

@@ -174,7 +174,7 @@ struct ibnue_status {
 /* Result of OpenSM's last call of an engine for tables. */
 struct ibnue_engine_status {
     int failing;       /* whether the engine had no new tables */
-    uint64_t sequence; /* number of the request whose tables by this engine OpenSM received last */
+    uint64_t sequence; /* number of the last request that this engine has answered with tables for OpenSM */
 };
 
 /* A routing engine that the plugin has registered. */

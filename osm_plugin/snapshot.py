@@ -199,6 +199,8 @@ def _left_out(cable: npt.NDArray[np.void], switches: int) -> npt.NDArray[np.bool
     """Return the ports at both ends of sick and throttled cables, bool[S, 256]; None if there are no such cables.
 
     A sick cable is up, but OpenSM considers it unhealthy.  A throttled cable is slower than its ports allow.
+
+    ``switches`` is the number of switches S.
     """
     out = cable[(cable["sick"] != 0) | (cable["throttled"] != 0)]
     if not len(out):
@@ -303,7 +305,8 @@ def fabric_from_arrays(
         link_width=cable["width"].copy(),
         link_speed=cable["speed"].copy(),
     )
-    len(fabric.lids)  # This raises FabricError if two ports have the same LID.
+    # The index of LIDs is built here, so that two ports with one LID raise FabricError at once.
+    len(fabric.lids)
     return fabric
 
 

@@ -95,6 +95,8 @@ def stage_update(base: Base, after: SavedTables, *, wanted: bool, threads: int =
     If ``wanted`` is true, an update schedule is searched for.  Unknown entries are treated as missing entries.  An
     additional first round removes them from the switches.  Until that round, packets may have taken any path.  So all
     packets have to leave the fabric before the second round.
+
+    ``base`` has the tables in the switches, and ``after`` the new tables.
     """
     if base.empty or _is_same(base):
         return None
@@ -121,6 +123,8 @@ def _one_later(schedule: UpdateSchedule, new: Routing) -> UpdateSchedule:
     """Return the schedule with one more round at the beginning.
 
     All entries move to the next round, except for entries that the first round removes for good.
+
+    ``new`` are the tables after the last round.
     """
     off, first_draining_round = (
         schedule.removed_in_round + (schedule.removed_in_round > 0).astype(np.uint8),
@@ -136,6 +140,8 @@ def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[Upd
     """Search for an update schedule without a credit loop.
 
     If both tables are proven for requests and replies, a schedule that is safe for both is tried first.
+
+    ``base`` has the tables in the switches, and ``after`` the new tables.
 
     Returns
     -------
@@ -183,6 +189,8 @@ def _deferred_entries(schedule: UpdateSchedule, old: Routing) -> npt.NDArray[np.
 
     An entry that one round removes and a later round writes has two elements.  One has the old port and the round of
     the removal.  The other has port 255 and the round that writes the new port.
+
+    ``old`` are the tables before the first round.
     """
     late, out = np.flatnonzero(schedule.round > 1), np.flatnonzero(schedule.removed_in_round > 1)
     deferred = np.zeros(len(late) + len(out), DEFERRED)
@@ -198,6 +206,8 @@ def plan_number(kept: SavedTables) -> int:
     """Return a number that identifies the update schedule of some tables; 0 if no entry is deferred.
 
     The C part of the plugin (the shim) names the schedule by this number when it reports how many rounds are written.
+
+    ``kept`` are the tables, with the entries that later rounds write.
     """
     if kept.deferred is None:
         return 0
@@ -206,7 +216,10 @@ def plan_number(kept: SavedTables) -> int:
 
 
 def as_written(kept: SavedTables, rounds: int) -> SavedTables:
-    """Return the tables after ``rounds`` rounds.  Entries that these rounds have written are no longer deferred."""
+    """Return the tables after ``rounds`` rounds.  Entries that these rounds have written are no longer deferred.
+
+    ``kept`` are the tables, with the entries that later rounds write.
+    """
     if kept.deferred is None:
         return kept
     left = kept.deferred[kept.deferred["round"] > max(rounds, 1)]

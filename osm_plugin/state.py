@@ -60,6 +60,8 @@ def baseline_path(path: Path) -> Path:
 def write_state(path: Path, kept: SavedTables) -> None:
     """Write a state file atomically.  It is a bundle with fabric, engine and options.
 
+    ``kept`` are the tables, with their fabric and engine.
+
     Raises
     ------
     EnvironmentProblem
@@ -174,6 +176,8 @@ def fits(kept: SavedTables, fabric: Fabric) -> bool:
     """Return whether tables belong to this subnet.
 
     The tables belong to it if their fabric and ``fabric`` share at least half of the switches of the smaller fabric.
+
+    ``kept`` are the tables, with the fabric for which they were computed.
     """
     common = len(np.intersect1d(kept.fabric.switch_guid, fabric.switch_guid, assume_unique=True))
     return 2 * common >= min(kept.fabric.switches, fabric.switches)

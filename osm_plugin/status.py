@@ -101,7 +101,10 @@ class Status:
         self._more: dict[str, Any] = {}
 
     def take_summary(self, message: str, now: float | None = None) -> None:
-        """Update the status from a message of the C part of the plugin."""
+        """Update the status from a message of the C part of the plugin.
+
+        ``now`` is the present time in seconds since 1970; None: the time of the system's clock.
+        """
         facts = SweepSummary.of(message)
         self._now = time.time() if now is None else now
         self._opensm = facts.text.get("opensm", self._opensm)
@@ -150,7 +153,10 @@ class Status:
         return {engine.sequence for engine in self._engines.values()}
 
     def take_rounds(self, written: int) -> None:
-        """Record how many rounds of the update schedule all switches have acknowledged."""
+        """Record how many rounds of the update schedule all switches have acknowledged.
+
+        ``written`` has the number of the update schedule and the number of completed rounds.
+        """
         self._rounds_written = written
 
     def take_worker(self, pid: int | None) -> None:

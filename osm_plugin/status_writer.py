@@ -68,7 +68,10 @@ class StatusWriter:
         self._thread.start()
 
     def put(self, output_files: OutputFiles, *changes: Callable[[Status], None]) -> None:
-        """Queue changes of the status.  The thread applies them, and then writes the files."""
+        """Queue changes of the status.  The thread applies them, and then writes the files.
+
+        ``output_files`` are the paths of the files, and each of ``changes`` is a function that changes the status.
+        """
         self.start()
 
         def change() -> None:
@@ -80,7 +83,8 @@ class StatusWriter:
         self._wake()
 
     def _wake(self) -> None:
-        with suppress(OSError):  # If the socket is full, the messages in it wake the thread anyway.
+        # An empty message wakes the thread.  If the socket is full, its messages wake the thread.
+        with suppress(OSError):
             self.reports.send(b"", socket.MSG_DONTWAIT)
 
     def take_remarks(self) -> list[str]:

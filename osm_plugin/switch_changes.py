@@ -32,7 +32,10 @@ class SwitchChanges:
         self._silent: frozenset[int] = frozenset()  # GUIDs of the switches with unknown entries in the last sweep
 
     def written(self, report: Mapping[str, Any]) -> None:
-        """Record how many rounds of the update schedule all switches have acknowledged."""
+        """Record how many rounds of the update schedule all switches have acknowledged.
+
+        ``report`` has the number of the update schedule ("plan") and the number of completed rounds ("rounds").
+        """
         number, rounds = report.get("plan"), int(report.get("rounds", 0))
         mine = self._in_force
         if mine is not None and mine.deferred is not None and number == plan_number(mine):
@@ -50,6 +53,8 @@ class SwitchChanges:
         """Find the update schedule for new tables, and record the new tables as the tables in force.
 
         The schedule starts from the entries that the switches have, not from the tables that the worker remembers.
+
+        ``snapshot`` is OpenSM's request, which has the entries in the switches.
 
         Returns
         -------

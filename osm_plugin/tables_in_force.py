@@ -164,6 +164,8 @@ class State:
 
         The tables also become the baseline tables in three cases: ``reset`` is set, there are no baseline tables, or
         the fabric has grown.
+
+        ``kept`` are the tables, with their fabric, engine and options.
         """
         last = self.last
         if last is not None and _same(last, kept):
@@ -195,6 +197,8 @@ class State:
 def with_classes_of(kept: SavedTables, fabric: Fabric) -> SavedTables:
     """Return tables with the port-class rules of ``fabric``.  A state file stores only a text that identifies the
     rules.
+
+    ``kept`` are tables from a state file.
     """
     if kept.fabric.port_classes == fabric.port_classes:
         return kept

@@ -46,7 +46,8 @@ class TransitionChecker:
                     change = self._changes.get_nowait()
             if (line := check_transition(change)) is not None:
                 self._send(line)
-            del change  # This frees the large change now, because the next one may come much later.
+            # The thread may wait long for the next change, so the memory of this large change is freed before the wait.
+            del change
 
 
 def check_transition(change: Change) -> str | None:

@@ -55,7 +55,8 @@ def warm(engines: Mapping[str, Engine]) -> None:
         try:
             verify(fabric, engine.route(fabric, EngineOptions(effort=0.0)), engine)
         except (OptionError, RoutingError):  # noqa: PERF203
-            # An engine for trees refuses the ring.  It has loaded its code by then.
+            # Engines for trees cannot route the ring.  They have loaded their code before they fail, so the error is
+            # ignored.
             continue
         except Exception:
             print(f"{engine.name} does not route the small ring that is routed at the start", file=sys.stderr)  # noqa: T201
@@ -64,11 +65,14 @@ def warm(engines: Mapping[str, Engine]) -> None:
 
 
 def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog) -> None:
-    """Answer requests until OpenSM closes the socket.  After each answer, do the deferred work."""
+    """Answer requests until OpenSM closes the socket.  After each answer, do the deferred work.
+
+    ``link`` is the socket to OpenSM, and ``handler`` computes the answers.
+    """
 
     def send(line: str) -> None:
         log.info(line)
-        with suppress(OSError):  # OpenSM has ended.
+        with suppress(OSError):  # If OpenSM has ended, no process reads the line.
             link.send(json.dumps({"remark": line}).encode())
 
     checker = TransitionChecker(send)

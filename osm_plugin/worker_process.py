@@ -199,7 +199,7 @@ class WorkerProcess:
         ValueError
             The message is not a JSON object.
         """
-        with self._reading:  # Two threads of OpenSM may call this method.
+        with self._reading:  # Two threads of OpenSM may call this method, and each message must have one reader.
             if not self.has_spoken(until):
                 return None
             try:
@@ -224,6 +224,8 @@ class WorkerProcess:
 
     def wait_ready(self, until: float) -> None:
         """Wait for the worker's first message, by which it reports that it is ready.
+
+        ``until`` is the time at which the method gives up (``time.monotonic()``).
 
         Raises
         ------
