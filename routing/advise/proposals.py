@@ -143,7 +143,7 @@ def _size(shape: Shape) -> tuple[int, int, float]:
 
 
 def _shapes(hosts: int, ports: int) -> Iterator[Shape]:
-    """Yield shapes of all families with at least the given number of hosts."""
+    """Yield designs of all families with at least the given number of hosts, for switches with ``ports`` ports."""
     if hosts <= ports:
         yield Shape("tree", f"xgft:{hosts},1", hosts, 1, 0, 1.0)
         return
@@ -159,7 +159,7 @@ def _shapes(hosts: int, ports: int) -> Iterator[Shape]:
 
 
 def _word(topology: str, *arguments: str, cas: int | None = None, redundancy: int = 1) -> str:
-    """Return a generator with arguments and options as one word."""
+    """Return a generator with arguments and options in the form of the command line, such as ``torus:4x4,cas=2``."""
     assert topology in TOPOLOGIES
     options = ([] if cas is None else [f"cas={cas}"]) + ([] if redundancy == 1 else [f"redundancy={redundancy}"])
     return f"{topology}:{','.join([*arguments, *options])}"
@@ -170,7 +170,7 @@ def _joined(numbers: Iterator[int] | tuple[int, ...]) -> str:
 
 
 def _two_levels(hosts: int, ports: int) -> Iterator[Shape]:
-    """Yield trees of leaves and spines: each leaf has the same number of cables to every spine."""
+    """Yield trees of two levels, leaves and spines.  Every leaf has equally many cables to every spine."""
     for down in range(1, ports):
         leaves = math.ceil(hosts / down)
         own = math.ceil(hosts / leaves)
@@ -183,7 +183,7 @@ def _two_levels(hosts: int, ports: int) -> Iterator[Shape]:
 
 
 def _deep_trees(hosts: int, ports: int, levels: int) -> Iterator[Shape]:
-    """Yield trees of three or more levels, which are oversubscribed at the leaves only."""
+    """Yield trees of ``levels`` levels, three or more, in which only the leaves are oversubscribed."""
     for target in TARGETS:
         down = int(ports / (1 + target))
         up = min(ports - down, down)
@@ -195,8 +195,8 @@ def _deep_trees(hosts: int, ports: int, levels: int) -> Iterator[Shape]:
             own = math.ceil(hosts / leaves)
             children = (own, *inner, top)
             parents = (1, min(up, own), *inner)
-            # The number of switches of a level is the product of the numbers of children above it and of the numbers of
-            # parents up to it.
+            # An XGFT has at each level as many switches as the product of two groups of numbers.  The first group is
+            # the children of each higher level.  The second group is the parents up to this level.
             sizes = [math.prod(children[i + 1 :]) * math.prod(parents[: i + 1]) for i in range(levels)]
             cables = sum(size * up for size, up in zip(sizes, parents[1:], strict=False))
             word = _word("xgft", _joined(children), _joined(parents))
@@ -204,7 +204,11 @@ def _deep_trees(hosts: int, ports: int, levels: int) -> Iterator[Shape]:
 
 
 def _grids(dimensions: int, smallest: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Yield sizes of grids that are as equal as possible, with at most ``most`` switches."""
+    """Yield the sizes of grids whose dimensions differ by at most one switch.
+
+    Every dimension has at least ``smallest`` switches.  Grids with more than ``most`` switches are left out,
+    approximately.
+    """
     for size in itertools.count(smallest):
         if size**dimensions > most:
             return
@@ -213,10 +217,10 @@ def _grids(dimensions: int, smallest: int, most: int) -> Iterator[tuple[int, ...
 
 
 def _hyperx(hosts: int, ports: int, dimensions: int) -> Iterator[Shape]:
-    """Yield HyperX fabrics with the same number of parallel cables in all dimensions.
+    """Yield HyperX fabrics with equally many parallel cables in all dimensions.
 
-    Relative bisection: J. Ahn et al., SC 2009: half the switches of the narrowest dimension, times the parallel cables,
-    over the CAs of a switch.
+    The bisection follows J. Ahn et al., SC 2009.  It is half the number of switches of the narrowest dimension, times
+    the number of parallel cables, divided by the number of CAs at a switch.
     """
     for sizes in _grids(dimensions, 2, min(hosts, ports**dimensions)):
         switches = math.prod(sizes)
@@ -230,8 +234,9 @@ def _hyperx(hosts: int, ports: int, dimensions: int) -> Iterator[Shape]:
 
 
 def _tori(hosts: int, ports: int, dimensions: int) -> Iterator[Shape]:
-    """Yield tori with the same number of parallel cables in all dimensions.  The narrowest cut is through the longest
-    dimension.
+    """Yield tori with equally many parallel cables in all dimensions.
+
+    The bisection is that of a cut through the middle of the longest dimension.
     """
     for sizes in _grids(dimensions, 3, hosts):
         switches = math.prod(sizes)
@@ -243,7 +248,10 @@ def _tori(hosts: int, ports: int, dimensions: int) -> Iterator[Shape]:
 
 
 def _dragonflies(hosts: int, ports: int) -> Iterator[Shape]:
-    """Yield dragonflies with twice as many switches in a group as global links at a switch (Kim et al., ISCA 2008)."""
+    """Yield dragonflies, whose groups have twice as many switches as a switch has global links.
+
+    A global link is a link to another group.  Source: Kim et al., ISCA 2008.
+    """
     for links in range(1, ports // 3 + 1):
         size = 2 * links
         for cas in range(1, ports - (size - 1) - links + 1):
@@ -252,15 +260,15 @@ def _dragonflies(hosts: int, ports: int) -> Iterator[Shape]:
                 continue
             own = math.ceil(hosts / (size * groups))
             word = _word("dragonfly", str(size), str(own), str(links), str(groups))
-            # The global links of a group are spread evenly over the groups - 1 other groups, and groups / 2 of these
-            # are in the other half.
+            # A bisection divides the groups into two halves.  The global links of a group lead evenly to all other
+            # groups, so the share groups / 2 / (groups - 1) of these links crosses to the other half.
             share = links / own * groups / (2 * (groups - 1))
             cables = groups * size * (size - 1 + links) // 2
             yield Shape("dragonfly", word, size * groups * own, size * groups, cables, share)
 
 
 def _slimflies(hosts: int, ports: int) -> Iterator[Shape]:
-    """Yield Slim Flies; their bisection is estimated as that of a random graph of the same degree."""
+    """Yield Slim Flies.  Their bisection is estimated by that of a random graph with equally many links per switch."""
     for q in range(3, 128):
         degree = (3 * q - {0: 0, 1: 1, 3: -1}.get(q % 4, 0)) // 2
         switches = 2 * q * q

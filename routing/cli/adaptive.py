@@ -31,7 +31,8 @@ RULES = {
 @fabric_argument.sl_options
 @click.option("--rule", type=click.Choice(list(RULES)),
               help="What a switch does with a packet that has to wait. commit (the default): the packet waits for the"
-                   " port that the switch has chosen. escape: it takes whichever port has room first.")  # fmt: skip
+                   " port that the switch has chosen. escape: the packet takes whichever port of"
+                   " its group has room first.")  # fmt: skip
 @click.option("--groups", "given", type=click.Path(path_type=Path), metavar="FILE",
               help="Check the port groups in FILE instead of computing some.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the port groups.")

@@ -77,7 +77,7 @@ def install(
     echo_lines(
         "",
         f"If ibnue-{engine_name} fails, OpenSM tries ibnue-{second}, which routes any fabric with one VL.",
-        "If both fail, the plugin publishes what is left of the last proven tables.",
+        "If both fail, the plugin publishes the entries of the last proven tables that are still valid.",
         "no_fallback: OpenSM does not try its own minhop, whose tables may have credit loops.",
     )
     for line in built.warnings[:_SHOWN]:

@@ -80,7 +80,7 @@ def apply_policy(policy_file: Path, fabric: str, tables: Path | None) -> PolicyI
         return subnet, facts, apply_rules(rules, subnet, facts)
 
 
-@policy.command(short_help="Check a policy, and count the ports it applies to.")
+@policy.command(short_help="Check a policy, and count the ports to which it applies.")
 @inputs
 @json_option
 def check(*, policy_file: Path, fabric: str, tables: Path | None, as_json: bool) -> int:

@@ -119,6 +119,8 @@ class Reader:
 
         Entries with weight 0 are left out.  The result is None for a port that did not answer, and for a port with one
         data VL, which has no such tables.
+
+        ``infos`` has PortInfo of each port, or None if the port did not answer.
         """
         asked = [k for k, info in enumerate(infos) if info is not None and info.vl_cap != 1]
         blocks = (*mads.LOW, *mads.HIGH)
@@ -132,7 +134,7 @@ class Reader:
         found: list[tuple[list[tuple[int, int]], list[tuple[int, int]]] | None] = [None] * len(ports)
         for number, k in enumerate(asked):
             parts = [[entry for entry in part or () if entry[1]] for part in answers[4 * number : 4 * number + 4]]
-            # a port with few entries has no second blocks, and answers these with an error
+            # A port with at most 32 entries in a table has no second block, and answers a query for it with an error.
             if answers[4 * number] is not None or answers[4 * number + 2] is not None:
                 found[k] = (parts[0] + parts[1], parts[2] + parts[3])
         return found
@@ -143,6 +145,8 @@ class Reader:
         """Read the SL2VL tables between the cabled ports of switches, and those of CAs and routers.
 
         A port with one data VL needs no such table, as every SL uses VL 0 there.
+
+        ``infos`` has PortInfo of each port, or None if the port did not answer.
 
         Returns
         -------

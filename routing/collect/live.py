@@ -65,7 +65,7 @@ class Request:
 
 @dataclass
 class _Writer:
-    """Writes the files of a snapshot into a folder, and notes the state of each part."""
+    """Writes the files of a snapshot into a folder, and records for the manifest which parts were collected."""
 
     folder: Path
     parts: dict[str, PartState] = field(default_factory=dict)
@@ -75,7 +75,14 @@ class _Writer:
     def note(self, part: str, file: str | None, amount: str, reasons: Sequence[str] = ()) -> None:
         """Record in the manifest the state of a part that has just been collected.
 
-        ``file`` is None if the part is missing; ``reasons`` says what is missing and why.
+        Parameters
+        ----------
+        part, file
+            Name of the part, and the name of its file; None if the part is missing.
+        amount
+            What was collected, in words.
+        reasons
+            What is missing, and why.
         """
         now = time.monotonic()
         state: snapshot.State = "missing" if file is None else "incomplete" if reasons else "collected"
@@ -201,7 +208,10 @@ def _write_lfts(writer: _Writer, reader: Reader, lft: npt.NDArray[np.uint8], unr
 
 
 def _some(names: Sequence[str], what: str) -> str:
-    """Format a list of names as a text: the number of names, and the first few names."""
+    """Format a list of names as a text: the number of names, and the first few names.
+
+    ``what`` is the noun for one name, such as "port".
+    """
     more = ", ..." if len(names) > 3 else ""
     return f"{count_noun(len(names), what)} ({', '.join(names[:3])}{more})"
 
@@ -209,7 +219,10 @@ def _some(names: Sequence[str], what: str) -> str:
 def _sl2vl(
     writer: _Writer, reader: Reader, ports: Sequence[Port], infos: Sequence[mads.PortInfo | None]
 ) -> npt.NDArray[np.uint8]:
-    """Collect the SL2VL tables of switches, and return them.  If a table is missing, the file is left out."""
+    """Collect the SL2VL tables of switches, and return them.  If a table is missing, the file is left out.
+
+    ``infos`` has PortInfo of each port, or None if the port did not answer.
+    """
     fabric = reader.fabric
     tables, own = reader.sl2vl(ports, infos)
     cabled = sl2vl_dump.cabled_ports(fabric)[:, : tables.shape[1]]

@@ -15,15 +15,21 @@ from routing.collect.umad import GET_TABLE, MAD, PERFORMANCE, SUBNET_ADMINISTRAT
 NODE_INFO, SWITCH_INFO, PORT_INFO = 0x11, 0x12, 0x15
 SL2VL, VL_ARBITRATION, LFT_BLOCK = 0x17, 0x18, 0x19
 BLOCK = 64
-"""LFT entries in a block."""
+"""Number of LFT entries in a block, the unit in which LFTs are read."""
 LOW, HIGH = (1, 2), (3, 4)
-"""Blocks of a port's low-priority and high-priority arbitration tables, of 32 entries each."""
+"""Numbers of the blocks with a port's low-priority and high-priority VL arbitration tables.
+
+Each block has 32 entries.
+"""
 _PATH_RECORD = 0x35
 _PORT_COUNTERS, _WIDE_COUNTERS, _DISCARD_DETAILS = 0x12, 0x1D, 0x16
 _SERVICE_ID, _P_KEY, _SERVICE_LEVEL = 1 << 0 | 1 << 1, 1 << 13, 1 << 15
 _DLID, _SLID = 1 << 4, 1 << 5
 _DATA, _RECORDS = 64, 56
-"""Index of the attribute's first byte: in MADs of subnet and performance management, and in MADs of the SA."""
+"""Position of the attribute in a management packet (MAD), in bytes from its start.
+
+The first number is for packets of subnet and performance management, the second for packets of the SA.
+"""
 
 Request = tuple[int | None, int | None, int | None]
 """SL, P_Key and service ID that a path query requires.  None means that any value is accepted."""
@@ -191,6 +197,8 @@ ALL_COUNTERS = (*COUNTERS, _HOQ)
 def counter_queries(lid: int, port: int, sl: int = 0) -> tuple[Query, Query, Query]:
     """Return the queries for the counters of a port: the basic counters, the counters of 64 bits, and the reasons of
     discards.
+
+    ``sl`` is the SL with which the queries are sent.
     """
     body = bytes(40) + bytes([0, port])
     return (

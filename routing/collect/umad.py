@@ -61,7 +61,10 @@ class Query(NamedTuple):
 
 
 def directed(route: bytes, attribute: int, modifier: int = 0) -> Query:
-    """Return a directed query: it follows a list of out-ports, beginning with the local port."""
+    """Return a directed query: it follows a list of out-ports, beginning with the local port.
+
+    ``route`` lists the out-ports.  ``attribute`` and ``modifier`` select the data that the device returns.
+    """
     return Query(DIRECTED, PERMISSIVE_LID, attribute, modifier, route=route)
 
 
@@ -171,7 +174,11 @@ class Umad:
         return self._transaction & 0xFFFFFFFF
 
     def _receive(self, waiting: dict[int, int], answers: list[Any], read: Callable[[bytes], Any]) -> None:
-        """Wait for one answer and store it; if none arrives in time, give up all unanswered queries."""
+        """Wait for one answer and store it; if none arrives in time, give up all unanswered queries.
+
+        ``waiting`` maps the transaction numbers of unanswered queries to positions in ``answers``, and ``read``
+        extracts the result from an answer.
+        """
         length = ctypes.c_int(self._size)
         wait_ms = (_RETRIES + 1) * self._timeout
         found = self._library.umad_recv(self._port, self._buffer, ctypes.byref(length), wait_ms)
@@ -191,7 +198,10 @@ class Umad:
 
 
 def packet(question: Query, transaction: int) -> bytes:
-    """Return the bytes of a query as a MAD of 256 bytes."""
+    """Return the bytes of a query as a MAD of 256 bytes.
+
+    ``transaction`` is the number by which the answer is matched to the query.
+    """
     head = struct.pack(
         ">BBBBHBBQHHI",
         1, *question.kind, question.method, 0, 0, len(question.route), transaction, question.attribute, 0,

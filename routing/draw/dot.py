@@ -12,7 +12,11 @@ COLOURS = ("#b9c2ca", "#9db7d5", "#4f94cd", "#7b52ab", "#c2185b", "#5b6b7a", "#d
 
 
 def dot_text(picture: Picture, title: str) -> str:
-    """Return a picture as an undirected DOT graph of switches.  Cables have ports, rate and load as attributes."""
+    """Return a picture as text in the DOT format.
+
+    The graph is undirected.  Its vertices are switches, and its edges are cables with their ports, data rate and load
+    as attributes.
+    """
     fabric, cables, classes = picture.fabric, picture.cables, picture.classes.tolist()
     on_loop = {cable for cable, _ in picture.loop}
     lines = [f"graph {_quoted(title)} {{", "  node [shape=box, style=rounded, fontname=sans];"]

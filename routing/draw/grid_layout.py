@@ -13,10 +13,10 @@ Cells = npt.NDArray[np.int64]
 
 
 def grid_coordinates(fabric: Fabric) -> Cells | None:
-    """Return int64[S, D], the coordinates of each switch.  None if the fabric is not a grid, torus, hypercube or
-    HyperX.
+    """Return the coordinates of each switch: int64[S, D] for D dimensions.
 
-    The largest dimension comes first.  Two dimensions of two switches form a ring of four.
+    The result is None if the fabric is not a grid, torus, hypercube or HyperX.  The dimension with the most switches
+    comes first.  Every two dimensions of size 2 are combined into a ring of four switches.
 
     Notes
     -----
@@ -30,8 +30,8 @@ def grid_coordinates(fabric: Fabric) -> Cells | None:
     columns = [column for column in columns if column.max() > 0]
     pairs = [column for column in columns if column.max() == 1]
     longer = [column for column in columns if column.max() > 1]
-    # Rings of four count as two dimensions of two switches each.  The positions 0, 1, 2, 3 are a Gray code of both
-    # dimensions.
+    # directions() reports a ring of four switches as two dimensions of size 2.  Both are combined into one dimension,
+    # in which the positions 0, 1, 2, 3 follow the ring (a Gray code).
     rings = [2 * a + (a ^ b) for a, b in zip(pairs[::2], pairs[1::2], strict=False)]
     columns = [*longer, *rings, *(pairs[-1:] if len(pairs) % 2 else [])]
     if len(columns) == 0:
@@ -42,10 +42,22 @@ def grid_coordinates(fabric: Fabric) -> Cells | None:
 
 
 def _with_cliques_joined(fabric: Fabric, direction: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return int32[C], the direction of each channel, with one direction for each row of a HyperX.
+    """Combine the directions of channels that belong to one dimension of a HyperX.
 
-    All switches of such a row are linked to each other, so its links form triangles.  In a grid, two neighbours of a
-    switch in different directions are never linked.  So directions that meet in a triangle belong to one row.
+    In a HyperX, all switches of a row are linked to each other, so links of one dimension form triangles.  Two links
+    of different dimensions never belong to a triangle.  So if two directions occur in a triangle, they are combined.
+
+    Parameters
+    ----------
+    fabric
+        Fabric.
+    direction
+        int32[C], direction of each channel, in which links of a triangle can have different directions.
+
+    Returns
+    -------
+    int32[C]
+        Dimension of each channel.
     """
     channels = fabric.channels
     joined = np.arange(int(direction.max()) + 1, dtype=np.int32)
@@ -60,10 +72,11 @@ def _with_cliques_joined(fabric: Fabric, direction: npt.NDArray[np.int32]) -> np
 
 
 def _positions(fabric: Fabric, direction: npt.NDArray[np.int32], each: int) -> Cells:
-    """Return int64[S], the position of each switch in one direction.  If the slices form a line or ring, positions
-    follow it.
+    """Return the position of each switch along one dimension of a grid: int64[S].
 
-    A slice is a connected component of the fabric without the channels of this direction.
+    Without the channels of this dimension, the fabric falls into connected components, the slices.  All switches of a
+    slice have equal positions.  If the slices form a line or a ring, consecutive slices have consecutive positions.
+    ``each`` is the number of the dimension in ``direction``.
     """
     channels = fabric.channels
     ends = np.column_stack([channels.src, channels.dst])
@@ -85,7 +98,10 @@ def _positions(fabric: Fabric, direction: npt.NDArray[np.int32], each: int) -> C
 
 
 def _walk(near: list[set[int]]) -> list[int]:
-    """Return the slices in their order along a line from one of its ends, or along a ring from slice 0."""
+    """Return the slices of a grid in the order in which they form a line or a ring.
+
+    A line begins at one of its ends, and a ring at slice 0.  ``near`` has the neighbours of each slice.
+    """
     here = next((at for at, some in enumerate(near) if len(some) == 1), 0)
     seen, line = {here}, [here]
     while following := sorted(near[here] - seen):
@@ -96,10 +112,17 @@ def _walk(near: list[set[int]]) -> list[int]:
 
 
 def grid_points(cells: Cells, gap: float) -> npt.NDArray[np.float64]:
-    """Return float64[S, 2], the points of the cells of a grid in the plane.
+    """Return the coordinates in the picture for each switch of a grid: float64[S, 2].
 
-    The first two dimensions form a plane, the third one leads to the upper right, and all others place blocks side by
-    side.
+    The first two dimensions of the grid lead right and down.  The third dimension leads to the upper right.  Each
+    further dimension puts copies of the picture side by side.
+
+    Parameters
+    ----------
+    cells
+        int64[S, D], coordinates of each switch in the grid.
+    gap
+        Distance between two neighbouring switches in pixels.
     """
     sizes = cells.max(axis=0) + 1
     depth = int(sizes[2]) if len(sizes) > 2 else 1

@@ -78,7 +78,7 @@ def place(fabric: Fabric) -> Layout:
 
 
 def _room_for_names(fabric: Fabric) -> float:
-    """Return the factor by which the distances of switches are enlarged so that their names fit between them."""
+    """Return the factor that enlarges the distances between switches, so that their names fit between the switches."""
     if fabric.switches > NAMED_UP_TO:
         return 1.0
     longest = max(len(name) for name in fabric.switch_name)
@@ -86,16 +86,19 @@ def _room_for_names(fabric: Fabric) -> float:
 
 
 def _whole(points: Points) -> npt.NDArray[np.int32]:
-    """Round coordinates after a shift to 0.  Rounding in two steps ensures that the last bit of a sine cannot change
-    the result.
+    """Shift coordinates so that the smallest ones are 0, and round them to integers.
+
+    Rounding in two steps removes differences in the last bit of sines, so that the result is equal on every machine.
     """
     rounded: npt.NDArray[np.int32] = np.floor(np.round(points - points.min(axis=0), 3) + 0.5).astype(np.int32)
     return rounded
 
 
 def _level_points(fabric: Fabric, level: npt.NDArray[np.int32]) -> Points:
-    """Return the points of a tree.  Each level has one or more rows, and its switches are above the switches to which
-    they are linked.
+    """Return the coordinates of the switches of a tree: float64[S, 2].
+
+    Each level of the tree has one or more rows, with the leaves at the bottom.  A switch is placed above the mean
+    position of the lower switches to which it is linked.  ``level`` is the level of each switch, int32[S].
     """
     channels = fabric.channels
     top = int(level.max())
@@ -124,10 +127,11 @@ def _level_points(fabric: Fabric, level: npt.NDArray[np.int32]) -> Points:
 
 
 def _pods(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Return int64[N, S].  Row by row, it has for each switch its part of the tree without the top level, without the
-    two top levels, and so on.
+    """Return the subtree to which each switch belongs, for each number of removed top levels: int64[N, S].
 
-    The last row has the largest parts, as :func:`numpy.lexsort` requires.
+    The last row has the connected components of the tree without its top level.  The row before has those of the tree
+    without its two top levels, and so on.  :func:`numpy.lexsort` needs this order, because its last key is the primary
+    one.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     found = [np.arange(fabric.switches)]
@@ -167,7 +171,10 @@ def _groups(fabric: Fabric) -> npt.NDArray[np.int64] | None:
 
 
 def _group_points(fabric: Fabric, group: npt.NDArray[np.int64]) -> Points:
-    """Return the points of groups on a large circle, with the switches of each group on a small circle."""
+    """Return the coordinates of switches in groups: float64[S, 2].
+
+    The groups are placed on a large circle, and the switches of each group on a small circle.
+    """
     sizes = np.bincount(group)
     small = np.maximum(0.7 * GAP, sizes * 0.8 * GAP / (2 * math.pi))
     large = float((2 * small + 1.2 * GAP).sum()) / (2 * math.pi)
@@ -182,7 +189,10 @@ def _group_points(fabric: Fabric, group: npt.NDArray[np.int64]) -> Points:
 
 
 def _graph_points(fabric: Fabric) -> Points:
-    """Return the points of any graph by igraph, with the connected components side by side."""
+    """Return coordinates of switches that igraph computes from the links alone: float64[S, 2].
+
+    The connected components are placed side by side.
+    """
     points, left = np.zeros((fabric.switches, 2)), 0.0
     sizes = np.bincount(fabric.component)
     for part in np.argsort(-sizes, kind="stable").tolist():
@@ -205,7 +215,7 @@ def _component_points(fabric: Fabric, members: npt.NDArray[np.int64]) -> Points:
     pairs = np.unique(src[inside] * count + dst[inside])
     graph = igraph.Graph(n=count, edges=np.column_stack([pairs // count, pairs % count]))
     start = graph.layout_circle()
-    # igraph uses one random number generator for the whole process.  Afterwards the previous generator is restored.
+    # igraph uses one random number generator for the whole process.  So a fixed one is set only during the layout.
     igraph.set_random_number_generator(random.Random(1))
     try:
         if count <= KAMADA_KAWAI_UP_TO:

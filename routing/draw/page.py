@@ -29,14 +29,15 @@ MOST_ENTRIES = 40_000_000
 
 @dataclass(frozen=True, eq=False)
 class _EmbeddedPaths:
-    """Forwarding tables as the page embeds them.
+    """LFT columns that an HTML page contains, so that the script of the page can show paths.
 
     Attributes
     ----------
     lids
-        LIDs whose columns are embedded, in the order of the columns.
+        LIDs whose columns the page contains, in the order of the columns.
     what
-        Kind of these LIDs: "all", "switches" or "none".
+        Kind of these LIDs.  "all": all LIDs of CAs and routers.  "switches": one LID of each switch with CAs.  "none":
+        the columns are too large.  "no tables": there are no tables.
     data
         Compressed entries, in base64: out-port by switch and column.
     """
@@ -188,7 +189,10 @@ def _fabric_data(picture: Picture) -> dict[str, object]:
 
 
 def _paths(picture: Picture, budget: int) -> _EmbeddedPaths:
-    """Return the forwarding tables of as many LIDs as fit into ``budget`` bytes."""
+    """Return the LFT columns of as many LIDs as fit into ``budget`` bytes.
+
+    All LIDs of CAs and routers are tried first, and then one LID of each switch with CAs.
+    """
     fabric, lft = picture.fabric, picture.lft
     if lft is None:
         return _EmbeddedPaths(what="no tables")

@@ -48,8 +48,9 @@ class Cables:
 
     @property
     def use(self) -> npt.NDArray[np.float64] | None:
-        """float64[N], load relative to data rate of the direction with the higher load, as a share of the largest
-        value.  None without tables.
+        """Utilisation of each cable relative to the highest one, float64[N]; None without tables.
+
+        The utilisation of a cable is the load of its direction with the higher load, divided by the data rate.
         """
         if self.load is None:
             return None
@@ -59,7 +60,7 @@ class Cables:
 
 @dataclass(frozen=True, eq=False)
 class Colouring:
-    """Values of the cables that lines show instead of the load.
+    """Values of cables that the colours of the lines show instead of the load.
 
     Attributes
     ----------
@@ -111,7 +112,7 @@ class Picture:
 
     @property
     def values(self) -> npt.NDArray[np.float64] | None:
-        """float64[N], the values that determine the classes of the cables.  None if all cables are drawn alike."""
+        """Values by which cables are coloured, float64[N]; None if all cables have one colour."""
         return self.cables.use if self.colouring is None else self.colouring.values
 
     @property
@@ -189,8 +190,10 @@ def picture_of(
 
 
 def _keys(fabric: Fabric, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int64]:
-    """Return int64[N, 4]: switch, port, switch, port of each cable between switches.  The end with the lower number
-    comes first.
+    """Return both ends of each cable between switches, int64[N, 4]: switch, port, switch, port.
+
+    The end at the switch with the lower number comes first.  ``rows`` maps the row numbers of the switches in
+    ``fabric`` to those in the result; None: the numbers are unchanged.
     """
     channels = fabric.channels
     one = np.flatnonzero(channels.reverse > np.arange(len(channels)))
@@ -204,8 +207,16 @@ def _keys(fabric: Fabric, rows: npt.NDArray[np.int64] | None = None) -> npt.NDAr
 
 
 def _cables(fabric: Fabric, present: Fabric, rows: npt.NDArray[np.int64]) -> Cables:
-    """Return the cables of the fabric, and the cables that only the fabric after the faults has.  Loads are not filled
-    in.
+    """Return all cables of a fabric before faults, and then the cables that exist only after the faults.
+
+    The result has no loads.
+
+    Parameters
+    ----------
+    fabric, present
+        Fabric before the faults, and after the faults.
+    rows
+        int64[S]: row in ``fabric`` of each switch of ``present``.
     """
     before, after = _keys(fabric), _keys(present, rows)
     known = set(map(tuple, before.tolist()))
@@ -219,13 +230,19 @@ def _cables(fabric: Fabric, present: Fabric, rows: npt.NDArray[np.int64]) -> Cab
 
 
 def _rates(fabric: Fabric, keys: npt.NDArray[np.int64], rows: npt.NDArray[np.int64] | None) -> npt.NDArray[np.float64]:
-    """Return the data rate of cables of a fabric.  If ``rows`` is given, it maps the row numbers of the switches."""
+    """Return the data rate of cables in Gb/s: float64[N].
+
+    ``keys`` has the ends of the cables, as :func:`_keys` returns them.  ``rows`` is the argument of that call.
+    """
     own = keys[:, 0] if rows is None else np.searchsorted(rows, keys[:, 0])
     return np.asarray(fabric.channels.capacity[fabric.channels.at_port[own, keys[:, 1]]], np.float64)
 
 
 def _with_load(cables: Cables, present: Fabric, rows: npt.NDArray[np.int64], loads: npt.NDArray[np.float64]) -> Cables:
-    """Return the cables with the load of both directions.  Lost cables have the load 0."""
+    """Return a copy of the cables to which the load of both directions is added.  Lost cables have the load 0.
+
+    ``loads`` has the load of each channel of the fabric after the faults, ``present``.
+    """
     load = np.zeros((len(cables), 2))
     here = np.flatnonzero(~cables.lost)
     for end in (0, 1):
@@ -235,7 +252,7 @@ def _with_load(cables: Cables, present: Fabric, rows: npt.NDArray[np.int64], loa
 
 
 def _drawn_loop(cables: Cables, fabric: Fabric, loop: CreditLoop) -> tuple[tuple[int, int], ...]:
-    """Return row and direction of the cables of a credit loop."""
+    """Return the row of each cable on a credit loop, and its direction (0: from the first end)."""
     row_of = {guid: row for row, guid in enumerate(fabric.switch_guid.tolist())}
     at: dict[tuple[int, int], tuple[int, int]] = {}
     for cable in np.flatnonzero(~cables.lost).tolist():

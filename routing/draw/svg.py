@@ -120,7 +120,7 @@ class _Drawing:
             yield f'<path class="l{each}" d="{data}"/>'
 
     def _segments(self) -> list[str]:
-        """Return the path data of each cable between switches."""
+        """Return the SVG path data of each cable between switches: a straight line, or a curve around other cables."""
         middle = self._middles()
         (ax, ay), (bx, by) = (self.points[self.picture.cables.ends[:, end]].T for end in (0, 1))
         straight = (np.abs(middle[:, 0] - (ax + bx) / 2) < 0.5) & (np.abs(middle[:, 1] - (ay + by) / 2) < 0.5)
@@ -130,12 +130,15 @@ class _Drawing:
         found = []
         whole = [np.floor(value + 0.5).astype(int).tolist() for value in (ax, ay, bx, by, *(2 * middle.T))]
         for x, y, u, v, px, py, plain in zip(*whole, straight.tolist(), strict=True):
-            # This is the control point of a quadratic curve that passes through the middle point.
+            # With the control point that is computed here, the quadratic curve passes through the cable's middle point.
             found.append(f"M{x} {y}L{u} {v}" if plain else f"M{x} {y}Q{px - (x + u) // 2} {py - (y + v) // 2} {u} {v}")
         return found
 
     def _middles(self) -> Points:
-        """Return float64[N, 2], the point through which each cable passes halfway."""
+        """Return the middle point of each cable in the picture: float64[N, 2].
+
+        The middle point of a parallel cable, and of the long cable that closes a ring, lies beside the straight line.
+        """
         ends = self.picture.cables.ends
         a, b = self.points[ends[:, 0]], self.points[ends[:, 1]]
         along = b - a
@@ -206,7 +209,7 @@ class _Drawing:
             a, b = self.points[ends[direction]], self.points[ends[1 - direction]]
             control = 2 * middles[cable] - (a + b) / 2
             lines.append(f"M{_pair(a)}Q{_pair(control)} {_pair(b)}")
-            at = 0.3025 * a + 0.495 * control + 0.2025 * b  # point of the curve at parameter 0.45
+            at = 0.3025 * a + 0.495 * control + 0.2025 * b  # The tip starts at parameter 0.45 of the quadratic curve.
             heading = (b - a) / max(float(np.hypot(*(b - a))), 1e-9)
             side = np.array([-heading[1], heading[0]])
             corners = (at + 12 * heading, at - 5 * heading + 7 * side, at - 5 * heading - 7 * side)
@@ -245,7 +248,7 @@ class _Drawing:
                 yield f'<text x="{x}" y="{y - 11}">{escape(shown)}</text>'
 
     def legend(self) -> Iterator[str]:
-        """Draw the legend under the picture: the meaning of each kind of line, one below the other."""
+        """Draw the legend below the picture.  Each row of the legend explains one kind of line."""
         left, top, width, height = self.frame()
         size = max(10, width // 90)
         rows = list(self._legend_rows())
@@ -260,7 +263,7 @@ class _Drawing:
             self.extent.append((x + 4 * size + 0.55 * size * len(text) - MARGIN, line))
 
     def _legend_rows(self) -> Iterator[tuple[str, str]]:
-        """Yield each kind of line in the picture: its class and its meaning."""
+        """Yield the rows of the legend: the SVG class of each kind of line in the picture, and its meaning."""
         found = set(self.picture.classes.tolist())
         percent = [f"{100 * step:.0f}" for step in (0.0, *STEPS)]
         meanings = {
@@ -281,8 +284,9 @@ class _Drawing:
 
 
 def _places_among_parallels(ends: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return float64[N], the offset of each cable among the parallel cables of its switches: 0 for a single cable,
-    otherwise ..., -0.5, 0.5, ...
+    """Return the offset of each cable from the straight line between its switches, in cable distances: float64[N].
+
+    A single cable has the offset 0, two parallel cables have -0.5 and 0.5, three have -1, 0 and 1.
     """
     if len(ends) == 0:
         return np.zeros(0)
@@ -295,7 +299,10 @@ def _places_among_parallels(ends: npt.NDArray[np.int64]) -> npt.NDArray[np.float
 
 
 def switch_facts(picture: Picture, row: int, cabled: int) -> str:
-    """Describe a switch in a few words: ports, end ports, and its level in a tree."""
+    """Describe a switch in a few words: ports, end ports, and its level in a tree.
+
+    ``row`` is the row of the switch, and ``cabled`` the number of its ports with a cable.
+    """
     fabric, level = picture.fabric, picture.layout.level
     cas = int(fabric.terminals_at[row])
     return ", ".join([

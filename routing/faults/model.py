@@ -187,6 +187,8 @@ def _swapped(
 ) -> tuple[Fabric, set[int]]:
     """Exchange pairs of plugs; each plug is a pair of a cable's row and its end.
 
+    Each element of ``swaps`` has the two plugs that change places.
+
     Returns
     -------
     Fabric

@@ -81,7 +81,10 @@ def _close(found: float, wanted: float, tolerance: float) -> bool:
 
 
 def _differs(name: str, found: Any, wanted: Any, tolerance: float) -> str | None:
-    """Return a line that states the measured and the expected value of a figure, or None if the two agree."""
+    """Return a line that states the measured and the expected value of a figure, or None if the two agree.
+
+    ``name`` is the name of the figure, and ``tolerance`` the relative difference up to which numbers agree.
+    """
     if isinstance(wanted, dict):
         lines = [
             _differs(f"{name} of {key}", found.get(key) if isinstance(found, dict) else None, value, tolerance)
@@ -130,9 +133,10 @@ def run_tables(scenario: Scenario, case: Case) -> CaseOutput:
 
 
 def _ring(waits: WaitFor, network: Network) -> str:
-    """Return the switches along one cycle of the channel dependencies as text.
+    """Return the switches along one cycle of the channel dependencies as text; "" if there is no cycle.
 
-    If no virtual channel is on several cycles, the cycle is the only one of its component.
+    ``waits`` is the graph of the dependencies.  The cycle contains, or leads from, the first virtual channel on a
+    cycle.
     """
     on = set(np.flatnonzero(waits.on_cycle).tolist())
     after = {a: b for a, b in zip(waits.waiter.tolist(), waits.awaited.tolist(), strict=True) if a in on and b in on

@@ -148,7 +148,10 @@ class _Change:
         )
 
     def _plan(self, names: tuple[str, ...], actions: Sequence[Action], vls: int | None = None) -> Plan:
-        """Return a run that starts with the old tables and performs the given actions."""
+        """Return a run that starts with the old tables and performs the given actions.
+
+        ``vls`` is the number of data VLs; None: as many as the old tables use.
+        """
         network = build_network(self._fabric, self._old, timing_of(self._scenario, self._case, self._fabric), vls=vls)
         traffic = traffic_of(self._scenario, self._case, network, self._flows)
         change = (actions[0].tick, actions[-1].tick) if actions else None
@@ -206,8 +209,9 @@ class _Change:
         return self._split(plan, parts, actions)
 
     def _split(self, plan: Plan, parts: Sequence[_Part], actions: Sequence[Action]) -> Plan:
-        """Return a run with a separate flow for each period in which a part sends.  So traffic pauses between the
-        periods.
+        """Return a copy of a plan in which traffic pauses between given periods.
+
+        Each period in which a part sends becomes a separate flow.  ``actions`` are the actions of the new plan.
         """
         flows = [(replace(part.flow, start=a, stop=b), part.owner) for part in parts for a, b in part.periods]
         return replace(

@@ -124,6 +124,9 @@ class _Step(NamedTuple):
 def _next_step(network: Network, step: _Step, adaptive_vls: int, *, stay: bool) -> _Step:
     """Advance all packets by one hop on their escape paths.
 
+    ``step`` has the present positions.  The first ``adaptive_vls`` VLs are adaptive, and the tables use the VLs after
+    them.
+
     Raises
     ------
     OptionError

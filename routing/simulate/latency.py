@@ -42,8 +42,9 @@ class Latencies:
     messages: Ints
 
     def since(self, earlier: Latencies) -> Latencies:
-        """Return the latencies of packets and messages that were delivered after an earlier moment of this
-        simulation.
+        """Return the latencies of packets and messages that were delivered after an earlier moment.
+
+        ``earlier`` has the latencies of the same simulation up to that moment.
         """
         return Latencies(self.packets - earlier.packets, self.messages - earlier.messages)
 

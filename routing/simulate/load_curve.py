@@ -122,7 +122,11 @@ def measure(simulation: Simulation | AdaptiveSimulation, traffic: Traffic, load:
 
 
 def _batch_means(histograms: Sequence[Latencies], sums: Sequence[int]) -> Floats:
-    """Return the mean latency of each batch.  A batch without deliveries gets the value of the previous batch."""
+    """Return the mean latency of each batch.  A batch without deliveries gets the value of the previous batch.
+
+    ``histograms`` and ``sums`` have the latencies and the sum of latencies up to the beginning of each batch, and at
+    the end.
+    """
     counts = np.diff([int(each.packets.sum()) for each in histograms])
     means, last = [], 0.0
     for total, count in zip(np.diff(np.asarray(sums)).tolist(), counts.tolist(), strict=True):
@@ -150,6 +154,9 @@ def simulation_of(
     """Set up a simulation with fixed tables, or with a scheme of adaptive routing whose escape paths are the tables.
 
     The time limits of a scheme are those of the included scenarios: a packet counts as stuck after one packet time.
+
+    ``scheme`` None means fixed tables.  ``speedup`` is the number of packets that an input of a switch can send at
+    once.
     """
     if scheme is None:
         return simulate(network, traffic, switching=Switching(speedup=speedup, seed=seed))

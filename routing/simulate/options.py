@@ -295,6 +295,9 @@ def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: s
     """Raise OptionError if the pause thresholds are invalid or the input buffers are too small for them.
 
     A buffer needs room for the data that its sender still sends before the pause takes effect.
+
+    ``fcp_period`` is the time between flow control packets, ``breakers`` has the kinds of breakers in use, and ``mtu``
+    is the size of the largest packet in bytes.
     """
     numbers = all(is_float_in(blocks, -MOST, MOST) for blocks in (pauses.xoff, pauses.xon))
     if numbers and not 0 <= pauses.xon < pauses.xoff:
@@ -333,6 +336,8 @@ def _wheel_bits(network: Network, mtu: int) -> int:
 
 def option_arrays(network: Network, switching: Switching, remedies: Remedies, mtu: int) -> OptionArrays:
     """Check the options of the switches and convert them to the arrays of the C kernel, one row for each channel.
+
+    ``mtu`` is the size of the largest packet in bytes.
 
     Raises
     ------

@@ -28,8 +28,12 @@ def remedies_of(
 
     Parameters
     ----------
-    found, facts, fabric
-        Simulated fabric, the values that the policy sets at its ports, and the properties of these ports.
+    found
+        Values that the policy sets at the ports.
+    facts
+        Properties of the ports, such as OpenSM's default lifetimes.
+    fabric
+        Simulated fabric.
     tick
         Length of a simulation tick in seconds.
     packet_bytes

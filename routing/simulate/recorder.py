@@ -15,7 +15,10 @@ from routing.simulate.state import StopReason
 
 
 def by_name(plan: Plan, of_flows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Add up a counter over all flows that have one name in the scenario file, int64[names]."""
+    """Sum a counter over all flows with the same name in the scenario file: int64[names].
+
+    ``of_flows`` is the counter of each flow, int64[F].
+    """
     return np.bincount(plan.owner, of_flows, len(plan.names)).astype(np.int64)
 
 
@@ -61,7 +64,7 @@ class Recorder:
         """Record the present state as one point of the time series."""
         now = self.simulation.now / self.packet
         if self.time and self.time[-1] == now:
-            return  # A second point at the same time would cause a division by a time of 0.
+            return  # Throughput is bytes divided by the time between two points, which must not be 0.
         self.time.append(now)
         vcs = self.simulation.virtual_channels()
         self.buffers.append(vcs.occupancy[self.channels].sum(axis=1))
@@ -72,7 +75,10 @@ class Recorder:
         self.knots += self.plan.change is not None and bool(self.simulation.wait_graph().deadlocks)
 
     def run(self, until: int, step: int) -> None:
-        """Run to a tick in steps.  Perform the actions that are due, and record a point after each step."""
+        """Run to a tick in steps.  Perform the actions that are due, and record a point after each step.
+
+        ``until`` is the last tick of the run, and ``step`` the number of ticks of a step.
+        """
         self.sample()
         for action in self.plan.actions[self.done :]:
             if action.tick > until:
@@ -101,7 +107,8 @@ class Recorder:
         found = 0
         for number, flow in enumerate(self.plan.traffic.flows):
             meant = lids[list(flow.destinations)]
-            # A flow to LIDs inside and outside the set: only the packets in queues state their LID.
+            # If only some destinations of a flow are in the set, packets on the wire are not counted, because the
+            # simulation states the LIDs of queued packets only.
             mixed = meant.any() and not meant.all()
             found += int(lids[queued[queued[:, 0] == number, 1]].sum() if mixed else out[number] * meant.any())
         return found

@@ -194,6 +194,8 @@ def _case(file: Toml, row: Mapping[str, Any], origin: str | None, *where: str | 
     """Check the table of one simulation case, and return the case.
 
     ``origin`` is the origin of the expected figures of cases that do not state one.
+
+    ``row`` is the table of the case, and ``where`` its location in the file.
     """
     if "origin" in row:
         _check_origin(file, row["origin"], *where, "origin")

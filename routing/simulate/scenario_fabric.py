@@ -261,6 +261,8 @@ def _literal_paths(
 ) -> list[Sequence[str]]:
     """Return the listed paths, which the tables must contain.
 
+    ``flows`` may have paths, and ``more`` lists further paths.
+
     Raises
     ------
     ParseError

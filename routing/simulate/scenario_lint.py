@@ -99,7 +99,10 @@ def check_unused_keys(file: Toml) -> None:
 
 
 def _unused(file: Toml, *where: str | int, why: str, remedy: str = "leave it out") -> ParseError:
-    """Return the error for a key of a scenario file that has no effect.  ``why`` is the reason."""
+    """Return the error for a key of a scenario file that has no effect.  ``why`` is the reason.
+
+    ``where`` is the location of the key in the file, and ``remedy`` the advice in the error message.
+    """
     return file.error(f"{where[-1]} does nothing {why}", *where, remedy=remedy)
 
 
@@ -154,7 +157,10 @@ def _unused_load(file: Toml, *where: str | int) -> ParseError:
 
 
 def _check_flow(file: Toml, flow: Table, number: int) -> None:
-    """Raise ParseError for a key of a scenario file's table ``[[flow]]`` that has no effect."""
+    """Raise ParseError for a key of a scenario file's table ``[[flow]]`` that has no effect.
+
+    ``number`` is the position of the table in the file, counted from 0.
+    """
     where, document = ("flow", number), file.table
     if document.get("traffic") and not any(case.get("what") == "pauses" for case in document["case"]):
         for key in flow:
@@ -236,7 +242,10 @@ def _check_new_paths(file: Toml, case: Table, *where: str | int) -> None:
 
 
 def _listens_to_load(document: Table, case: Table) -> bool:
-    """Return whether the key ``load`` has an effect on any traffic of a simulation case."""
+    """Return whether the key ``load`` has an effect on any traffic of a simulation case.
+
+    ``document`` is the content of the whole file.
+    """
     if document.get("traffic"):
         pattern = document["traffic"]["pattern"]
         return "load" in PATTERN_KEYS.get(pattern, {"load"}) and not _persistent(document["traffic"])

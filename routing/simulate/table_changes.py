@@ -96,7 +96,10 @@ def _order(scenario: Scenario, case: Case, fabric: Fabric) -> list[int]:
 
 
 def _check(scenario: Scenario, case: Case, change: TableChange, at: int, writes: Sequence[TableWrite]) -> None:
-    """Raise ParseError if a change has no effect, or does not end within the run."""
+    """Raise ParseError if a change has no effect, or does not end within the run.
+
+    ``at`` is the tick at which the change begins, and ``writes`` are its steps.
+    """
 
     def error(problem: str, remedy: str) -> ParseError:
         return scenario.error(f"case {case.name!r} {problem}", *case.where, "change", "at", remedy=remedy)

@@ -188,7 +188,10 @@ def aligned(fabric: Fabric, old: Routing, new: Routing) -> tuple[Routing, Routin
 
 
 def vls_of(old: Routing, new: Routing, writes: Sequence[TableWrite]) -> int:
-    """Return the number of data VLs that the packets of a change may use: with any SLs and any SL2VL of its steps."""
+    """Return the number of data VLs that the packets of a change may use: with any SLs and any SL2VL of its steps.
+
+    ``old`` and ``new`` are the tables before and after the change, and ``writes`` its steps.
+    """
     sls = [old.sl, new.sl, *(write.sl for write in writes if write.sl is not None)]
     maps = [old.sl2vl, new.sl2vl, *(write.sl2vl for write in writes if write.sl2vl is not None)]
     used = np.unique(np.concatenate([np.unique(sl) for sl in sls]))

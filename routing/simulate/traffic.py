@@ -173,7 +173,10 @@ def _check(flow: Flow, number: int, fabric: Fabric) -> None:
 
 
 def _check_destinations(flow: Flow, own: int, what: str) -> None:
-    """Raise OptionError if some message of a flow would have no valid destination."""
+    """Raise OptionError if some message of a flow would have no valid destination.
+
+    ``own`` is the LID of the sender, and ``what`` names the flow in the error message.
+    """
     if flow.destinations.count(own) > 1:
         raise OptionError(f"{what}: its own LID is among the destinations twice", remedy="leave it out")
     always_hot = flow.pattern is Pattern.HOTSPOT and flow.hot_share == 1
@@ -287,6 +290,8 @@ def all_to_all(fabric: Fabric, *, bytes: int = 2048, rounds: int = 1, mtu: int =
     """Make an all-to-all exchange: every CA sends one message to every other CA at full rate, ``rounds`` times.
 
     CA n begins with CA n + 1, so that the CAs do not all send to one destination at first.
+
+    ``bytes`` is the size of a message, and ``mtu`` the size of the largest packet in bytes.
     """
     lids = tuple(base_lids(fabric).tolist())
     if len(lids) < 2 or not is_int_in(rounds, 1, FOREVER // len(lids)):
@@ -362,6 +367,8 @@ def permutation(fabric: Fabric, partner: Sequence[int], *, bytes: int = 2048, mt
     """Make a permutation pattern: sender n of :func:`senders` sends to sender ``partner[n]`` at full rate.
 
     A sender that is its own partner sends nothing.
+
+    ``bytes`` is the size of a message, and ``mtu`` the size of the largest packet in bytes.
     """
     rows, lids = senders(fabric), base_lids(fabric).tolist()
     if not all(is_int_in(position, 0, len(rows) - 1) for position in partner) or len(set(partner)) != len(rows):
@@ -371,6 +378,9 @@ def permutation(fabric: Fabric, partner: Sequence[int], *, bytes: int = 2048, mt
 
 
 def shift(fabric: Fabric, by: int, *, bytes: int = 2048, mtu: int = 2048) -> Traffic:  # noqa: A002
-    """Make a shift pattern: CA n sends to CA n + ``by``, modulo the number of CAs, at full rate."""
+    """Make a shift pattern: CA n sends to CA n + ``by``, modulo the number of CAs, at full rate.
+
+    ``bytes`` is the size of a message, and ``mtu`` the size of the largest packet in bytes.
+    """
     count = len(senders(fabric))
     return permutation(fabric, [(n + by) % count for n in range(count)], bytes=bytes, mtu=mtu)

@@ -76,7 +76,12 @@ class Workload:
             raise OptionError(f"message {stuck + 1} waits for itself", remedy="remove the cycle of dependencies")
 
     def traffic(self, mtu: int) -> Traffic:
-        """Return the flows of the workload: one for each sender, with a row for each of its messages."""
+        """Return the flows of the workload.
+
+        Each sender has one flow, whose trace lists the sender's messages.
+
+        ``mtu`` is the size of the largest packet in bytes.
+        """
         rows: dict[int, list[tuple[int, int, int]]] = {}
         for message in self.messages:
             rows.setdefault(message.source, []).append((0, message.lid, message.bytes))
@@ -130,9 +135,9 @@ def halving_doubling(fabric: Fabric, size: int) -> Workload:
 def all_to_all_v(fabric: Fabric, size: int, skew: float) -> Workload:
     """Return an all-to-all exchange with messages of different sizes, and without dependencies.
 
-    Each of the n CAs sends (n - 1) ``size`` bytes in all.  The message to the k-th CA after the sender, in the order of
-    the fabric and around its end, has a size in proportion to 1 / k^``skew``.  With ``skew`` 0 all
-    messages have ``size`` bytes.
+    Each of the n CAs sends (n - 1) ``size`` bytes in all.  The CAs form a cycle in the order of the fabric.  The
+    message to the k-th CA after the sender has a size in proportion to 1 / k^``skew``.  With ``skew`` 0 all messages
+    have ``size`` bytes.
     """
     rows = _ranks(fabric)
     count, lids = len(rows), fabric.endport_lid[rows].tolist()

@@ -138,14 +138,14 @@ class Processes(Workers):
         """Return whether an exception means that a process died, which makes the whole pool unusable."""
         if not isinstance(error, BrokenExecutor):
             return False
-        # The pool's own thread ends and joins the processes at this time.  An exit status can be read only once.  If
-        # two threads read it at the same time, one of them would get a wrong status.
+        # After a death, the pool's own thread ends and joins all processes.  An exit status can be read only once, so a
+        # second thread would get a wrong status.  Therefore the statuses are read after that thread has ended.
         manager = getattr(self._pool, "_executor_manager_thread", None)
         if manager is not None:
             manager.join(MANAGER_SECONDS)
         exits = [process.exitcode for process in list((self._pool._processes or {}).values())]
-        # A broken pool ends its other processes by SIGTERM, and some processes exit by themselves.  Neither kind is the
-        # cause.
+        # A broken pool ends its remaining processes by SIGTERM, and some processes exit with status 0.  So a process
+        # with one of these two statuses is not the one whose death broke the pool.
         first = [status for status in exits if status not in (None, 0, -signal.SIGTERM)]
         self.status = first[0] if first else self.status
         return True
@@ -346,6 +346,8 @@ def optional(module: str, extra: str) -> Any:
 def workers(executor: str, count: int | None = None) -> Workers:
     """Start the workers that the option ``--executor`` names: ``processes`` or ``dask://host:port`` (also tcp://,
     tls://).
+
+    ``count`` is the number of processes; None: one for each processor core.
 
     Raises
     ------

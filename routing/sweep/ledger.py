@@ -188,7 +188,10 @@ class Ledger:
                 self.path.unlink(missing_ok=True)
 
     def begin(self, about: str, *, live: bool = False) -> int:
-        """Record the start of a run, and return its number.  ``live`` is whether its tasks run under a real OpenSM."""
+        """Record the start of a run, and return its number.  ``live`` is whether its tasks run under a real OpenSM.
+
+        ``about`` describes the run in a few words.
+        """
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         row = (now, code_version(live=live), about)
         with self._naming_file():
@@ -211,6 +214,8 @@ class Ledger:
         A task that already has a result keeps this result.  So if a task ran twice, because its worker seemed to have
         died, only one result counts.  Only results with an outcome in :data:`~routing.sweep.results.PASSING` are
         replaced, because such outcomes depend on the machine.
+
+        ``run`` is the number of the run, and ``pairs`` has each task with its result.
         """
         rows = [(run, *_task_row(task), *astuple(result)) for task, result in pairs]
         return self._insert(rows)

@@ -65,6 +65,8 @@ class Queue:
     def learn(self, pairs: Sequence[tuple[Task, Result]]) -> None:
         """Measure the mean time of a task from finished tasks of one group.  This time determines the size of later
         batches.
+
+        ``pairs`` has each finished task with its result.
         """
         if pairs:
             self._seconds[pairs[0][0].group_key] = sum(result.seconds for _, result in pairs) / len(pairs)

@@ -106,7 +106,10 @@ def abandoned_result(task: Task, status: int | None = None) -> Result:
 
 
 def guarded(task: Task, work: Callable[[], Result]) -> Result:
-    """Run a task and return its result.  If the task raises an exception, the result has the matching outcome."""
+    """Run a task and return its result.  If the task raises an exception, the result has the matching outcome.
+
+    ``work`` is the function that runs the task.
+    """
     started = time.perf_counter()
     try:
         return work()
@@ -117,7 +120,8 @@ def guarded(task: Task, work: Callable[[], Result]) -> Result:
     except (ImportError, MemoryError, KernelError) as error:
         found, report = "lost", f"{type(error).__name__}: {error}"
     except IbnueError as error:
-        found, report = "error", str(error).partition("\n")[0]  # The rest of the message can be the end of a log.
+        # Only the first line of the message is kept, because the end of a program's log can follow it.
+        found, report = "error", str(error).partition("\n")[0]
     except Exception as error:
         found, report = "error", f"{type(error).__name__}: {error}"
     return Result(task.id, found, error=" ".join(report.split()), seconds=time.perf_counter() - started)

@@ -38,7 +38,7 @@ class Capacity:
 
     @classmethod
     def of(cls, fabric: Fabric, routing: Routing, apart: ConnectivityLoss, *, threads: int) -> Capacity:
-        """Measure the throughput of tables; ``apart`` describes the connected components of the fabric."""
+        """Measure the throughput that tables allow.  ``apart`` describes the connected components of the fabric."""
         return cls(
             a2a=all_to_all_share(fabric, channel_loads(fabric, routing, threads=threads)),
             bisection=bisection_share(fabric, routing, bisections=BISECTIONS, threads=threads),
@@ -49,7 +49,10 @@ class Capacity:
 
 
 def loss(before: Capacity, now: Capacity) -> float:
-    """Return the share of the earlier all-to-all traffic that is lost, by disconnected pairs or by a lower rate."""
+    """Return the share of the earlier all-to-all traffic that a fault has cost.
+
+    Traffic is lost if pairs of end ports are disconnected, or if the rate of an end port is lower than before.
+    """
     if not before.pairs or not now.pairs:
         return 1.0 if before.pairs else 0.0
     # An all-to-all rate is the traffic of one end port to all others together, so it is divided by their number, which

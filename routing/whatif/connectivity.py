@@ -82,6 +82,8 @@ def _remainders(old_part: npt.NDArray[np.int32], new_part: npt.NDArray[np.int32]
     """Find the largest piece of each old component after a fault.
 
     The result is the number of the new component that has most end ports of the old component; -2 if none is left.
+
+    ``old_part`` and ``new_part`` have the component of each end port before and after the fault, or -1.
     """
     parts = int(old_part.max(initial=-1)) + 1
     # The value -2 is neither a component number nor -1, which means that an end port is not attached.

@@ -55,6 +55,9 @@ class Baseline:
     ) -> Baseline:
         """Make a baseline: compute the tables of the fabric, or take its current tables (``routing``), and prove them.
 
+        ``stability`` states which valid entries a re-route may change.  ``beside_fresh`` is whether tables from scratch
+        are measured, too.
+
         Raises
         ------
         RoutingError, OptionError
@@ -239,7 +242,14 @@ def _from_scratch(
 ) -> Capacity | None:
     """Return the throughput of tables that are computed from scratch; None if the engine fails.
 
-    If the re-route ``repaired`` has already routed from scratch, the result is its throughput, ``has``.
+    Parameters
+    ----------
+    baseline, fabric
+        State before the faults, and the fabric after the faults.
+    apart
+        Connected components of the fabric.
+    repaired, has
+        Tables of the re-route, and their throughput.  If the re-route has routed from scratch, ``has`` is the result.
     """
     if repaired.how == "fresh":
         return has

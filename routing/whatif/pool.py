@@ -33,8 +33,8 @@ def explore(baseline: Baseline, scenarios: Sequence[Scenario], *, jobs: int = 1)
     scenarios
         Fault scenarios to apply, each on its own.
     jobs
-        Number of worker processes; 1: compute in this process.  It never changes an effect.  In worker processes the
-        engine uses one thread.
+        Number of worker processes; 1: compute in this process.  The number has no influence on the effects.  In worker
+        processes, the engine uses one thread.
 
     Raises
     ------
@@ -52,7 +52,8 @@ def explore(baseline: Baseline, scenarios: Sequence[Scenario], *, jobs: int = 1)
 def _over_processes(baseline: Baseline, scenarios: Sequence[Scenario], jobs: int) -> Generator[Effect, None, None]:
     fabric = baseline.published.fabric
     single = replace(baseline, options=replace(baseline.options, threads=1))
-    # These properties are computed once, before the workers are forked, so that all workers inherit their values.
+    # Cached properties of the baseline and its fabric are computed before the workers are forked.  So all workers
+    # inherit the values.
     _ = single.capacity, single.separation, fabric.channels, fabric.lids
     entries = max(1, fabric.switches * len(fabric.lids))
     share = max(1, len(scenarios) // (4 * jobs))
@@ -74,7 +75,10 @@ def _over_processes(baseline: Baseline, scenarios: Sequence[Scenario], jobs: int
 def _in_order(pool: ProcessPoolExecutor, batches: Sequence[Sequence[Scenario]], jobs: int) -> Iterator[Effect]:
     """Compute batches of scenarios in worker processes, and yield the effects in order.
 
-    Signals are deferred while futures are handled.
+    While this function handles results of the worker processes, signals are deferred.  Otherwise an exception in a
+    signal handler could lose a result.
+
+    ``batches`` has the scenarios of each batch, and ``jobs`` is the number of worker processes.
     """
     in_flight, came = PendingFutures[int, list[Effect]](), dict[int, Future[list[Effect]]]()
     waiting = iter(enumerate(batches))
