@@ -135,7 +135,9 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def places() -> dict[str, tuple[str, bool, str]]:
-    """Return for each benchmark the place of its figures, whether it runs OpenSM, and the date of the figures."""
+    """Return a triple for each benchmark: the page and heading of its figures, as the target of a Markdown link from
+    docs/; whether it also runs OpenSM; and the date of the figures on the page.
+    """
     return {name: (each.page, each.opensm, each.date) for name, each in BENCHMARKS.items()}
 
 

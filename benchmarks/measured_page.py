@@ -1,4 +1,4 @@
-"""Write docs/measured.md: every table of figures in the pages, with its command, machine and date."""
+"""Write docs/measured.md, the list of all tables of figures in docs/, with the command and the date of each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,19 @@ machine.
 
 @dataclass(frozen=True)
 class OtherTable:
-    """Table of a page that no benchmark makes: title, place in docs/, command, and date of the figures."""
+    """Table of figures that comes from a command of ibnue, not from a benchmark.
+
+    Attributes
+    ----------
+    title
+        What the table shows.
+    place
+        Page in docs/ and heading, as the target of a Markdown link.
+    command
+        Command that prints the figures.
+    date
+        Date of the figures.
+    """
 
     title: str
     place: str
@@ -113,18 +125,19 @@ OTHERS = (
         "2026-11-25",
     ),
 )
-"""Tables that come from commands of ibnue."""
+"""All tables of figures that come from commands of ibnue."""
 
 
 def page(benchmarks: Mapping[str, tuple[str, bool, str]], stored: Mapping[str, Record], drawn: list[str]) -> str:
-    """Return the page.
+    """Return the text of docs/measured.md.
 
     Parameters
     ----------
     benchmarks
-        For each benchmark the place of its figures in docs/, whether it runs OpenSM, and the date of the figures there.
+        A triple for each benchmark: the page and heading of its figures, as the target of a Markdown link from docs/;
+        whether the benchmark also runs OpenSM; and the date of the figures on the page.
     stored
-        Records of the benchmarks that have one.
+        Stored records, with the names of their benchmarks as keys.
     drawn
         Names of the benchmarks whose record has a plot in docs/figures.
     """
@@ -136,7 +149,7 @@ def _benchmarks(benchmarks: Mapping[str, tuple[str, bool, str]], stored: Mapping
     yield ""
     yield "A benchmark with a commit has a record in `benchmarks/figures.json`."
     yield ""
-    yield "| figures | page | command | beside OpenSM | date | commit |"
+    yield "| benchmark | page | command | beside OpenSM | date | commit |"
     yield "|---|---|---|---|---|---|"
     for name, (place, opensm, date) in benchmarks.items():
         record = stored.get(name)
@@ -167,13 +180,13 @@ def _plots(drawn: list[str]) -> Iterator[str]:
 
 
 def title_of(name: str) -> str:
-    """Return the first sentence of the docstring of a benchmark, without the last point."""
+    """Return the first sentence of a benchmark's docstring in Markdown, without the full stop."""
     text = ast.get_docstring(ast.parse((ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8"))) or name
-    sentence = " ".join(text.split("\n\n")[0].split()).replace(":mod:", "")
+    sentence = " ".join(text.split("\n\n")[0].split()).replace(":mod:", "").replace("``", "`")
     return re.split(r"\. +(?=[A-Z])", sentence)[0].rstrip(".").replace("|", "/")
 
 
 def write(benchmarks: Mapping[str, tuple[str, bool, str]], stored: dict[str, Record]) -> None:
-    """Write the page and its plots."""
+    """Write docs/measured.md, and the plots that it shows into docs/figures."""
     drawn = write_plots(PLOTS, stored, {})
     PAGE.write_text(page(benchmarks, stored, drawn), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Plot the tables of benchmark records as SVG: a bar for each figure, with a mark at the stored figure."""
+"""Draw the tables of benchmark records as SVG plots: a bar for each new figure, and a mark at the stored figure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,16 @@ STYLE = (
 
 
 def plot(record: Record, stored: Record | None) -> str | None:
-    """Return the plot of a record; None if the record has no table with figures.
+    """Return the SVG plot of a record, or None if the record has no table with figures.
 
-    Each table has a panel for each column of figures, on a scale from 0 to the largest figure of the column.  A red
-    mark shows the figure of the stored record.
+    Each column of figures has its own panel.  The scale of a panel ends at the largest figure of its column.
+
+    Parameters
+    ----------
+    record
+        The record to plot.  Each of its figures is a bar.
+    stored
+        An earlier record of the same benchmark, or None.  Each of its figures is a red mark on the bar.
     """
     before = [] if stored is None else [rows for _, rows in tables(stored.output)]
     parts: list[str] = []
@@ -42,7 +48,19 @@ def plot(record: Record, stored: Record | None) -> str | None:
 
 
 def _table(title: str, rows: Sequence[Sequence[str]], old: Sequence[Sequence[str]] | None, top: int) -> Iterator[str]:
-    """Yield the SVG elements of a table whose upper edge is at ``top``; none if it has no column of figures."""
+    """Yield the SVG elements of a table, or nothing if the table has no column of figures.
+
+    Parameters
+    ----------
+    title
+        Title of the table.
+    rows
+        Rows of cells.  The first row is the head.
+    old
+        Rows of the same table in the stored record, or None.
+    top
+        Vertical coordinate of the upper edge, in pixels.
+    """
     head, body = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])][:MOST_ROWS]
     columns = [column for column in range(len(head)) if _is_numeric([row[column] for row in body])]
     labels = [column for column in range(len(head)) if column not in columns]
@@ -64,7 +82,19 @@ def _table(title: str, rows: Sequence[Sequence[str]], old: Sequence[Sequence[str
 
 
 def _bar(cell: str, before: str | None, most: float, at: tuple[int, int]) -> Iterator[str]:
-    """Yield a bar with its figure, and the mark of the stored figure."""
+    """Yield the SVG elements of a bar, of its figure as text, and of the mark of the stored figure.
+
+    Parameters
+    ----------
+    cell
+        The cell with the figure.
+    before
+        The cell with the stored figure, or None.
+    most
+        The figure at the end of the scale.
+    at
+        Coordinates of the upper left corner of the bar, in pixels.
+    """
     value, was = _value(cell), None if before is None else _value(before)
     x, y = LABEL + at[0] * (PANEL + GAP), at[1]
     if value is None:
@@ -81,13 +111,13 @@ def _label(row: Sequence[str], labels: Sequence[int]) -> str:
 
 
 def _is_numeric(cells: Sequence[str]) -> bool:
-    """Return whether every cell of a column has a number, or is empty, and at least one has a number."""
+    """Return whether each cell of a column has a number or is empty, and at least one cell has a number."""
     values = [_value(cell) for cell in cells if cell]
     return bool(values) and None not in values
 
 
 def _value(cell: str) -> float | None:
-    """Return the number in a cell, also with a unit; None for other texts and for negative numbers."""
+    """Return the number in a cell, which may have a unit.  The result is None for other texts and negative numbers."""
     word = cell.removesuffix("%").strip()
     try:
         value = float(word)
@@ -101,7 +131,10 @@ def _text(text: str) -> str:
 
 
 def write_plots(folder: Path, found: dict[str, Record], stored: dict[str, Record]) -> list[str]:
-    """Write the plot of each record into a folder, and return the names of the records that have one."""
+    """Write an SVG plot of each record into a folder, and return the names of the benchmarks that have a plot.
+
+    A record without a table of figures has no plot.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
     for name, record in sorted(found.items()):

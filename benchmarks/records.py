@@ -15,9 +15,9 @@ from pathlib import Path
 
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])|(?<![\w.])\d+\.\d+")
 TIMED = re.compile(r"\b(ms|s|second|seconds|MB|route|proof)\b")
-"""Words in a line or in the head of its table that mark times and sizes, which differ from run to run."""
+"""Words that mark the figures of a line, or of a table column, as times and sizes, which differ from run to run."""
 NOISE = 2.0
-"""Factor between two times of single runs up to which the difference may be noise."""
+"""If each of two records has one run, and their times differ by less than this factor, the difference may be noise."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Record:
     output
         The lines that the benchmark printed on standard output.
     again
-        The lines that further runs of the command printed.
+        The lines that the second and further runs of the same command printed, as a list for each run.
     """
 
     command: str
@@ -50,9 +50,21 @@ class Record:
 
 
 def run(command: Sequence[str], page: str, root: Path, repeat: int = 1) -> Record:
-    """Run a benchmark ``repeat`` times, and return its record.  The output of the first run is printed while it comes.
+    """Run a benchmark ``repeat`` times, and return its record.
 
-    The record has the exit status of the first run that fails.
+    The output of the first run is also printed, line by line, while the benchmark runs.  After a run that fails, no
+    further run starts, and the record has the exit status of that run.
+
+    Parameters
+    ----------
+    command
+        Arguments of the Python interpreter that run the benchmark.
+    page
+        Page of docs/ that shows the figures of the benchmark.
+    root
+        Root of the repository, where the benchmark runs.
+    repeat
+        Number of runs.
     """
     start = time.monotonic()
     status, lines = _run(command, root, shown=True)
@@ -77,7 +89,10 @@ def run(command: Sequence[str], page: str, root: Path, repeat: int = 1) -> Recor
 
 
 def _run(command: Sequence[str], root: Path, *, shown: bool) -> tuple[int, list[str]]:
-    """Run a command, and return its exit status and its output."""
+    """Run a command once, and return its exit status and the lines that it prints.
+
+    With ``shown``, the lines are also printed while the command runs.
+    """
     lines: list[str] = []
     with subprocess.Popen([sys.executable, *command], cwd=root, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -89,23 +104,33 @@ def _run(command: Sequence[str], root: Path, *, shown: bool) -> tuple[int, list[
 
 
 def read(path: Path) -> dict[str, Record]:
-    """Return the records in a file by the name of the benchmark."""
+    """Read records from a JSON file, and return them in a dictionary with the names of the benchmarks as keys."""
     return {name: Record(**record) for name, record in json.loads(path.read_text(encoding="utf-8")).items()}
 
 
 def write(path: Path, records: dict[str, Record]) -> None:
-    """Write records into a file, in the order of their names."""
+    """Write records into a JSON file, sorted by the names of their benchmarks."""
     text = json.dumps({name: asdict(record) for name, record in sorted(records.items())}, indent=1)
     path.write_text(text + "\n", encoding="utf-8")
 
 
 def differences(stored: Record, found: Record, tolerance: float) -> Iterator[str]:
-    """Yield a line for each figure that differs by more than a share of the stored one, and for each line of the output
-    that only one of the records has.
+    """Compare two records of a benchmark, and yield a line of text for each difference.
 
-    Lines belong together if they are equal apart from their numbers.  A figure is a time if its line, or the head of
-    its column, names seconds or memory.  A time is marked "noise" if its difference may come from the machine: the
-    ranges of several runs overlap, or two single runs differ by less than a factor of :data:`NOISE`.
+    Only lines with numbers are compared.  A line of one output is compared with the line of the other output that is
+    equal apart from its numbers.  A line without such a counterpart is a difference.  A figure is a time if its line,
+    or the head of its table column, names seconds or memory.  The difference of a time is marked "noise" if the machine
+    may have caused it: the ranges of times overlap if both records have several runs, or else the two times differ by
+    less than a factor of :data:`NOISE`.
+
+    Parameters
+    ----------
+    stored
+        The earlier record.
+    found
+        The new record.
+    tolerance
+        Share of the stored figure by which the new one may differ.
     """
     before, after = _by_text(stored.output), _by_text(found.output)
     more = [[_by_text(lines) for lines in record.again] for record in (stored, found)]
@@ -127,7 +152,18 @@ def differences(stored: Record, found: Record, tolerance: float) -> Iterator[str
 
 
 def _ranges(text: str, row: int, runs: Sequence[dict[str, list[tuple[str, str]]]]) -> dict[int, list[float]]:
-    """Return the values of each figure of a line in further runs, by the place of the figure."""
+    """Return the values that each figure of a line has in further runs.  The keys are the positions of the figures in
+    the line, from 0.
+
+    Parameters
+    ----------
+    text
+        The line without its numbers.
+    row
+        Position of the line among the lines with this text.
+    runs
+        The results of :func:`_by_text` for the further runs.
+    """
     values: dict[int, list[float]] = defaultdict(list)
     for lines in runs:
         for line, head in lines.get(text, [])[row : row + 1]:
@@ -137,7 +173,7 @@ def _ranges(text: str, row: int, runs: Sequence[dict[str, list[tuple[str, str]]]
 
 
 def _is_noise(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Return whether two groups of times may have the same cause."""
+    """Return whether the difference between two groups of times may come from the machine alone."""
     if len(before) > 1 and len(after) > 1:
         return min(before) <= max(after) and min(after) <= max(before)
     low, high = sorted((before[0], after[0]))
@@ -145,7 +181,10 @@ def _is_noise(before: Sequence[float], after: Sequence[float]) -> bool:
 
 
 def _by_text(output: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-    """Return the lines of an output by their text without numbers, each with the head of its table or an empty text."""
+    """Return the lines of an output that contain numbers, in a dictionary with their texts without numbers as keys.
+
+    Each line comes with the head of the table that it is in, or with an empty text.
+    """
     lines: dict[str, list[tuple[str, str]]] = defaultdict(list)
     head, above = "", ""
     for line in output:
@@ -160,7 +199,10 @@ def _by_text(output: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
 
 
 def _figures(line: str, head: str) -> Iterator[tuple[str, bool]]:
-    """Yield the numbers of a line, each with whether it is a time or a size."""
+    """Yield each number of a line, and whether it is a time or a size.
+
+    ``head`` is the head of the table that the line is in, or an empty text.
+    """
     cells = line.split("|") if head else [line]
     titles = head.split("|") if head else [line]
     for number, cell in enumerate(cells):
@@ -170,8 +212,8 @@ def _figures(line: str, head: str) -> Iterator[tuple[str, bool]]:
 
 
 def tables(output: Sequence[str]) -> Iterator[tuple[str, list[list[str]]]]:
-    """Yield each Markdown table of an output: the last line of text above it, and its rows, of which the first is the
-    head.
+    """Yield each Markdown table of an output, as a pair: the last line of text above the table, and the rows of its
+    cells.  The first row is the head.
     """
     title, rows = "", list[list[str]]()
     for line in [*output, ""]:
