@@ -56,7 +56,8 @@ class Result:
     bisection_kept
         Rate of random bisections divided by the rate before the fault.
     fresh_kept, fresh_bisection_kept
-        The two values for tables from scratch.  None after a re-route that did not compute such tables.
+        The values of ``kept`` and ``bisection_kept`` for tables from scratch.  None after a re-route that did not
+        compute such tables.
     tables
         Hash of the tables, 16 hex digits.  None for the tables of a real OpenSM, which may differ from run to run.
     how

@@ -44,9 +44,9 @@ class Line:
     bisection_loss_mean, bisection_loss_most
         The two losses of the rate of random bisections.
     over_fresh_mean, over_fresh_most
-        Mean and largest difference of the all-to-all loss to that of tables from scratch, over all cases with a fault
-        for which such tables are known.  A lower loss counts as 0.  Tables from scratch are known if the re-route
-        computed them, or if the ledger has the case in the mode "fresh".
+        Mean and largest value of the all-to-all loss minus the loss of tables from scratch, over all cases with a fault
+        for which tables from scratch are known.  A negative difference counts as 0.  Tables from scratch are known if
+        the re-route computed them, or if the ledger has the case in the mode "fresh".
     cut_off
         Largest number of CAs and routers that a fault disconnected.
     seconds
