@@ -193,8 +193,10 @@ def _guids_are_comparable(planned: list[_Device], found: list[_Device]) -> bool:
 
 
 def _by_identity(planned: list[_Device], found: list[_Device], *, comparable: bool) -> dict[int, int]:
-    """Match devices by GUID, name or system name.  Returns the number of the real device by the number of the planned
-    device.
+    """Match devices by GUID, name or system name.
+
+    If not ``comparable``, the GUIDs of the plan were made up, so names come first and GUIDs last.  Returns the number
+    of the real device by the number of the planned device.
     """
     match: dict[int, int] = {}
     taken: set[int] = set()

@@ -103,7 +103,7 @@ class CounterDeltas:
 def check_lids(fabric: Fabric, channels: npt.NDArray[np.int32], run: Run) -> None:
     """Check that each switch still has the LID that the fabric states, before counters are read by LID.
 
-    A stale LID would return the counters of another device.
+    A stale LID would return the counters of another device.  ``run`` is the function that runs a command.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def _switch_counters(lid: str, ports: list[int], run: Run) -> dict[int, dict[str
 
 
 def empty_counters(fabric: Fabric, found: CounterDeltas, run: Run) -> None:
-    """Reset all counters of each channel of which at least one counter is saturated."""
+    """Reset all counters of each channel of which at least one counter in ``found`` is saturated."""
     for channel in found.channel[found.full.any(axis=0)].tolist():
         where = [str(fabric.switch_lid[fabric.channels.src[channel]]), str(fabric.channels.port[channel])]
         run(["perfquery", "-R", *where])

@@ -266,7 +266,10 @@ class MixedGraphs:
         self._graphs: dict[tuple[bool, bool], DependencyGraph] = {}
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
-        """Return int32[V, C], a topological order of the dependencies of mixed tables; None if these have a cycle."""
+        """Return int32[V, C], a topological order of the dependencies of mixed tables; None if these have a cycle.
+
+        The arguments select the traffic: whether replies, and whether switch-to-switch traffic, are included.
+        """
         if not self._fixed:
             return self.graph(replies=replies, switch_pairs=switch_pairs).order()
         dependencies = self._dependencies(replies, switch_pairs)
@@ -274,7 +277,9 @@ class MixedGraphs:
         return self._topological_order(dependencies, max(1, used))
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
-        """Return a shortest cycle of the dependencies of the mixed tables; there must be one."""
+        """Return a shortest cycle of the dependencies of the mixed tables; there must be one.  For the arguments see
+        :meth:`order`.
+        """
         return self.graph(replies=replies, switch_pairs=switch_pairs).shortest_cycle(self._mixture.fabric)
 
     def looping(self) -> npt.NDArray[np.int64]:
@@ -284,7 +289,9 @@ class MixedGraphs:
         return np.array(sorted(self._looping), np.int64)
 
     def graph(self, *, replies: bool, switch_pairs: bool) -> DependencyGraph:
-        """Return the dependency graph of the mixed tables; it is built at the first call for these arguments."""
+        """Return the dependency graph of the mixed tables; it is built at the first call for these arguments (see
+        :meth:`order`).
+        """
         if (replies, switch_pairs) not in self._graphs:
             self._graphs[replies, switch_pairs] = self._make(replies, switch_pairs)
         return self._graphs[replies, switch_pairs]

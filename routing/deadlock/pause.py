@@ -267,7 +267,7 @@ def _fair_rates(flows: Flows, capacity: tuple[Fraction, ...]) -> list[list[Fract
     """Run stage 1: reduce rates to max-min fair shares at each bottleneck and downstream of it, until none is
     overloaded.
 
-    Returns the rate of each flow on each link of its path.
+    ``capacity`` is the capacity of each link.  Returns the rate of each flow on each link of its path.
     """
     rates = [[flow.rate] * len(flow.links) for flow in flows.flows]
     waiting = [(users, _capacity(flows, capacity, link, users)) for link, users in flows.limits]
@@ -299,7 +299,8 @@ def max_min(demands: Sequence[Fraction], room: Fraction) -> list[Fraction]:
 def _pause(flows: Flows, fair: Sequence[Sequence[Fraction]], rates: Sequence[Fraction]) -> dict[int, Fraction]:
     """Run stage 2: return the probability that each link pauses; links that never pause are left out.
 
-    Every link that feeds a link i gets the largest probability that is computed for any feeder of i.
+    ``fair`` has the rates after stage 1 by flow and link, and ``rates`` the final rate of each flow.  Every link that
+    feeds a link i gets the largest probability that is computed for any feeder of i.
     """
     position = [{link: at for at, link in enumerate(flow.links)} for flow in flows.flows]
     worst: dict[int, Fraction] = {}

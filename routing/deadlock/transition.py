@@ -245,7 +245,7 @@ class _TransitionSearch:
     def find_order(self, *, rounds: int, max_vls: int) -> _Outcome:
         """Search for a safe order of writing, then for a Double Scheme (unless ``max_vls`` is 0).
 
-        The search is needed only if some order of writing is unsafe.
+        The order may have up to ``rounds`` rounds.  The search is needed only if some order of writing is unsafe.
         """
         for routing, name in ((self.new, "new"), (self.old, "old")):
             if not self._free(Mixture.of(self.mixture.fabric, routing, routing, self.mixture.lost)):

@@ -145,7 +145,11 @@ class _Planner:
         return removed
 
     def _take(self, missing: Mask, hops: npt.NDArray[np.uint8]) -> Mask:
-        """Return bool[S, L], the entries of the next round; all False if no entry can be written safely."""
+        """Return bool[S, L], the entries of the next round; all False if no entry can be written safely.
+
+        ``missing`` (bool[S, L]) marks the entries that are still to be written, and ``hops`` (uint8[S, L]) has the hops
+        of the new tables.
+        """
         graphs = MixedGraphs(self._mixture.between(self._state, self._state), threads=self._threads)
         taken = self._admit(graphs, missing)
         for far in np.unique(hops[missing]) if not taken.any() else ():

@@ -119,8 +119,9 @@ def place(request: TreeRequest, trees: DisjointTrees, orders: VlOrders, vls: int
     """Assign a VL to every path: the VL of the order that allows it.  A path that no order allows gets any VL whose CDG
     stays acyclic.
 
-    A path that fits on no VL is replaced by the path in the first tree.  If the request names first trees
-    (``request.initial``), the attempt ends instead, because computed first trees lose fewer link-disjoint paths.
+    ``orders`` has the order of the switches of each VL.  A path that fits on no VL is replaced by the path in the first
+    tree.  If the request names first trees (``request.initial``), the attempt ends instead, because computed first
+    trees lose fewer link-disjoint paths.
 
     Returns
     -------

@@ -98,8 +98,8 @@ class HopClasses:
 def _columns(
     channels: Channels, row: npt.NDArray[np.uint8]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the next channel of each switch in a tree, and the switch where this channel ends, int64[S] each; and
-    bool[S], whether the switch has a next channel.
+    """Return the next channel of each switch in a tree (``row``, uint8[S]), and the switch where this channel ends,
+    int64[S] each; and bool[S], whether the switch has a next channel.
     """
     there = row != NOTHING
     channel = np.where(there, channels.first[:-1] + row.astype(np.int64), 0)

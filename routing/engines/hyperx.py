@@ -250,8 +250,8 @@ def _minimal_trees(
 ) -> npt.NDArray[np.uint8]:
     """Return balanced shortest paths to the R destinations with the numbers ``rows``, uint8[R, S].
 
-    The paths take the dimensions in order.  If a missing link makes another order of the dimensions shorter, the paths
-    take this order.
+    ``rank`` (int32[C]) is the place of each channel's dimension in the order.  The paths take the dimensions in order.
+    If a missing link makes another order of the dimensions shorter, the paths take this order.
     """
     root = np.ascontiguousarray(destinations.root[rows])
     found = balance(

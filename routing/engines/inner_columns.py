@@ -105,9 +105,10 @@ def bases(fabric: Fabric) -> Iterator[npt.NDArray[np.int32]]:
 def columns_of(job: Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[Column] | None:
     """Search for LFT columns with paths to the inner switches ``targets`` from all inner switches that need a path.
 
-    All paths follow one order of the channels, which agrees with the CDG ``own``.  The search begins with an order in
-    which paths lead up and then down.  If a path is missing, the order is changed, so that it allows one more path in
-    addition to the paths found so far.  Returns None if paths are missing after :data:`MOST_ORDERS` orders.
+    ``job`` holds the tables and the inner switches.  All paths follow one order of the channels, which agrees with the
+    CDG ``own``.  The search begins with an order in which paths lead up and then down.  If a path is missing, the order
+    is changed, so that it allows one more path in addition to the paths found so far.  Returns None if paths are
+    missing after :data:`MOST_ORDERS` orders.
     """
     fabric, edges = job.fabric, job.fabric.channels.edges
     base = next(bases(fabric))
@@ -182,7 +183,8 @@ def increasing_column(
     """Compute an LFT column whose paths follow an order of the channels.  Entries that carry traffic between counted
     end ports stay (see :class:`Inner`).
 
-    A switch in ``preset`` whose entry may change takes the channel that ``preset`` gives it.
+    ``job`` holds the tables, and ``target`` is the inner switch of the column.  A switch in ``preset`` whose entry may
+    change takes the channel that ``preset`` gives it.
     """
     channels, rows = job.fabric.channels, np.arange(job.fabric.switches)
     ports = job.routing.lft[:, job.fabric.switch_lid[target]].copy()
@@ -214,8 +216,9 @@ def increasing_column(
 
 
 def with_columns(job: Inner, columns: list[Column], sl: int | None) -> Routing:
-    """Return the tables with the given paths between inner switches, on SL ``sl`` (None: on the SL of the destination
-    LID).
+    """Return the tables of ``job`` with the paths in ``columns`` between inner switches.
+
+    The paths get SL ``sl``; None: the SL of the destination LID.
     """
     lft, sls = job.routing.lft.copy(), job.routing.sl.copy()
     for column in columns:

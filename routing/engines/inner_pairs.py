@@ -229,7 +229,8 @@ def _by_lid(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
     """Return the tables with each path between inner switches on the VL of its LID; None if some VL does not admit its
     paths.
 
-    A reply uses the VL of its request.  So with ``replies``, all VLs share one order.
+    ``counted`` is the CDG of all other paths.  A reply uses the VL of its request.  So with ``replies``, all VLs share
+    one order.
     """
     inner = np.flatnonzero(job.inner)
     vls = job.routing.sl2vl[job.routing.sl[job.fabric.switch_lid[inner]]]

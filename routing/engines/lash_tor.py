@@ -152,7 +152,10 @@ class _Job:
         return best
 
     def search(self, vls: int, limit: float) -> tuple[PathSet, ChangingVls] | None:
-        """Search for paths that fit into a number of VLs, with their SLs; None if none are found."""
+        """Search for paths that fit into ``vls`` VLs, with their SLs; None if none are found.
+
+        Paths whose highest utilisation exceeds ``limit`` are left out.
+        """
         for paths in self.paths:
             if paths.max_utilisation > limit:
                 break

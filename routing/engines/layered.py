@@ -280,7 +280,8 @@ class LayerSearch:
     def _attempt(self, paths: PathSet, most: int, have: int, seed: LayerSeed) -> bool:
         """Try to put the paths into at most ``most`` layers and return whether they fit with a fair balance.
 
-        Paths that fit are stored in ``found``, whatever their balance.
+        The paths are spread over at least ``have`` layers.  Paths that fit are stored in ``found``, whatever their
+        balance.
         """
         first = not self.found and not self.tried and not self.optional
         if self.visits <= 0 and not first:

@@ -150,8 +150,9 @@ class Rings:
 
 
 def _round(src: npt.NDArray[np.int64], dst: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64] | None:
-    """Return int64[count], the position of each switch along the ring that the channels form; None if they do not form
-    a single ring.
+    """Return int64[count], the position of each switch along the ring that channels from ``src`` to ``dst`` form.
+
+    Returns None if the channels do not form a single ring.
     """
     behind: list[set[int]] = [set() for _ in range(count)]
     for a, b in zip(src.tolist(), dst.tolist(), strict=True):

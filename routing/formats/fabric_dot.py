@@ -232,7 +232,10 @@ def _read_block(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
 
 
 def _read_statement(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
-    """Read a statement, and return the ids of its nodes.  A node that stands alone comes with its port."""
+    """Read a statement, and return the ids of its nodes.  A node that stands alone comes with its port.
+
+    ``scope`` has the default attributes, and ``depth`` is the number of subgraphs around the statement.
+    """
     word = tokens.keyword()
     if word in ("graph", "node", "edge"):
         tokens.step()

@@ -200,6 +200,8 @@ def _lid_range(low: int, high: int, path: str | Path, line: int) -> LidRange:
 def apply_guid2lid(fabric: Fabric, ranges: Mapping[int, LidRange], *, lmc: int = 0) -> Fabric:
     """Return the fabric with the LIDs that OpenSM would assign, given its file ``guid2lid``.
 
+    ``ranges`` has the LIDs of each port in the file, by GUID.
+
     Ports in the file get the LIDs that the file states.  A switch gets the lowest of them.  Each other port keeps its
     LIDs if they are still free.  Otherwise it gets the lowest free LIDs.  A port that had no LID gets 2^``lmc`` LIDs.
 

@@ -97,7 +97,7 @@ def _own_row(vls: npt.NDArray[np.uint8]) -> bytes:
 
 
 def _rows(table: npt.NDArray[np.uint8], ins: npt.NDArray[np.int64], out: npt.NDArray[np.int64]) -> bytes:
-    """Return the rows of a switch's table from some in-ports to some out-ports."""
+    """Return the rows of a switch's table from the in-ports ``ins`` to the out-ports ``out``."""
     text = np.empty((len(out), len(ins), 9 + 3 * SLS + 1), np.uint8)
     text[..., 0:4], text[..., 4:8] = _PORT[ins][None], _PORT[out][:, None]
     text[..., 8], text[..., -1] = ord(":"), ord("\n")

@@ -141,7 +141,7 @@ def find_coordinates(fabric: Fabric) -> Coordinates:
 
 
 def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
-    """Return the coordinates of a connected component.
+    """Return the coordinates of a connected component.  ``near`` has the neighbours of each switch.
 
     Raises
     ------

@@ -80,7 +80,10 @@ class Growth:
 
     @classmethod
     def of(cls, near: Neighbours, frame: Frame, chance: random.Random | None = None) -> Growth:
-        """Return the coordinates of all switches that are connected to the origin of a frame."""
+        """Return the coordinates of all switches that are connected to the origin of a frame.
+
+        ``near`` has the neighbours of each switch.  ``chance`` is a source of random choices, or None.
+        """
         count, cliques = frame.dimensions, len(frame.cliques)
         made = cls(near, [axis < cliques for axis in range(count)], [0] * count, labels=[1] * count, chance=chance)
         made._put(frame.origin, (0,) * count)
@@ -300,7 +303,11 @@ class Growth:
             self._close_rings(at_end=False)
 
     def _close_rings(self, *, at_end: bool) -> None:
-        """Close the rings of a dimension if links between the ends of its rows show their length."""
+        """Close the rings of a dimension if links between the ends of its rows show their length.
+
+        If not ``at_end``, two such links are needed.  ``at_end``, when all switches have a position, half of the rows
+        must have such a link.
+        """
         for (axis, length), votes in sorted(self._closing.items(), key=lambda item: (-item[1], item[0])):
             if self.length[axis] or length < SHORTEST_RING or (votes < 2 and not at_end):
                 continue

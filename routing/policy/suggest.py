@@ -75,6 +75,15 @@ def suggest(
     A port on a loop is suspected of a deadlock after the longest wait.  The port's lifetime is at least twice this
     detection time.
 
+    Parameters
+    ----------
+    fabric, routing
+        The fabric and its tables.
+    packet_bytes, burst_bytes
+        See :func:`~routing.policy.drain.drain_times`.
+    breaker
+        Whether to propose deadlock breakers on credit loops.
+
     Raises
     ------
     TableError
@@ -125,7 +134,10 @@ def _round_up(seconds: float) -> float:
 
 
 def rules_text(found: tuple[Suggestion, ...], fabric: Fabric, *, assumed: str | None = None) -> str:
-    """Return the text of a policy file with the proposed rules.  Comments in the file state reasons and assumptions."""
+    """Return the text of a policy file with the proposed rules.  Comments in the file state reasons and assumptions.
+
+    ``found`` lists the proposals.  ``assumed`` is the assumption about the VLs of the tables, or None.
+    """
     lines = [f"# Proposed by ibnue for {json.dumps(fabric.name)} and its tables."]
     if assumed is not None:
         lines.append(f"# Assumed: {assumed}.")

@@ -51,7 +51,10 @@ class Cabling:
         self._connect((device, 1), (leaf, self._take(leaf)), width, speed)
 
     def link(self, lower: int, upper: int, count: int, *, speed: float | None = None) -> None:
-        """Add parallel links between two switches, on the next free ports of both."""
+        """Add ``count`` parallel links between two switches, on the next free ports of both.
+
+        The links have the given speed, or the speed in the options.
+        """
         for _ in range(count):
             self._connect((lower, self._take(lower)), (upper, self._take(upper)), None, speed)
 

@@ -70,7 +70,7 @@ def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
 
 
 def released(context: RerouteContext, progress: Progress | None = None) -> Progress | None:
-    """Return the state with only those dependencies that the tables use; None if these have a cycle.
+    """Return the state ``progress`` with only those dependencies that its tables use; None if these have a cycle.
 
     Packets of earlier tables have left the fabric, so that their dependencies do not count any more.
     """

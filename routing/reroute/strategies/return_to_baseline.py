@@ -75,8 +75,8 @@ def _without_contradictions(context: RerouteContext, baseline: Published, most: 
 
 
 def _sets(edges: npt.NDArray[np.intp], usage: npt.NDArray[np.int64], most: int) -> Iterator[npt.NDArray[np.intp]]:
-    """Yield sets of edges to vacate: first the least used edges, which at most ``most // 2`` entries use together, then
-    single edges.
+    """Yield sets of the CDG edges in ``edges`` to vacate, given the number of entries that use each edge (``usage``):
+    first the least used edges, which at most ``most // 2`` entries use together, then single edges.
     """
     total = np.cumsum(usage[edges])
     for part in (2, 4, 8):
