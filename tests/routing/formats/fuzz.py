@@ -1,5 +1,8 @@
 """Fuzz the readers: ``python tests/routing/formats/fuzz.py --seconds 3600 --keep FOLDER [READER...]``.
 
+``--corpus FILE.zip`` starts from the inputs of an earlier run, and adds new ones.  ``tests/routing/formats/corpus.zip``
+is such a file; ``test_mutations.py`` reads all its inputs again.
+
 Each reader gets damaged files for so many seconds.  An input joins the corpus if its reader stops at a line of code
 that no input has reached before, so later damages build on it.  Anything but a result or an error of ours in one line
 is a find: its input is kept in the folder, and the exit status is 1.
@@ -14,6 +17,7 @@ import sys
 import tempfile
 import time
 import warnings
+import zipfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -26,6 +30,8 @@ from damages import SNIPPETS, damaged  # noqa: E402
 from routing.errors import IbnueError  # noqa: E402
 
 SLOW = 5.0
+MOST_BYTES = 20_000
+"""Size of the largest input that a corpus keeps."""
 
 
 def ending(error: BaseException | None) -> tuple[str, ...]:
@@ -61,20 +67,49 @@ def change(rng: random.Random, corpus: list[bytes]) -> bytes:
     return data[:1_000_000]
 
 
-def fuzz(name: str, data: bytes, folder: Path, *, seconds: float, seed: int, keep: Path) -> int:
-    """Fuzz a reader, print what came of it, and return the number of finds."""
-    rng, corpus, seen, runs, finds = random.Random(f"{name} {seed}"), [data], {()}, 0, 0
+def attempt(name: str, path: Path, data: bytes) -> tuple[str, tuple[str, ...]]:
+    """Give a reader an input, and return what is wrong with the end, and where the reader ended."""
+    error, begin = None, time.process_time()
+    path.write_bytes(data)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            samples.READERS[name](path)
+        except Exception as raised:  # every other error is what the fuzzer looks for
+            error = raised
+    return complaint(error, caught, time.process_time() - begin), ending(error)
+
+
+def read_corpus(path: Path | None, name: str) -> list[bytes]:
+    """Return the stored inputs of a reader; none without a file."""
+    if path is None or not path.exists():
+        return []
+    with zipfile.ZipFile(path) as file:
+        return [file.read(entry) for entry in file.namelist() if entry.rpartition("/")[0] == name]
+
+
+def write_corpus(path: Path, found: dict[str, list[bytes]]) -> None:
+    """Replace the stored inputs of the readers in ``found``, and keep those of the other readers."""
+    names = {} if not path.exists() else dict.fromkeys(
+        entry.rpartition("/")[0] for entry in zipfile.ZipFile(path).namelist()
+    )  # fmt: skip
+    whole = {name: read_corpus(path, name) for name in names} | found
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
+        for name, inputs in sorted(whole.items()):
+            for number, data in enumerate(inputs):
+                file.writestr(zipfile.ZipInfo(f"{name}/{number:04}"), data, zipfile.ZIP_DEFLATED)
+
+
+def fuzz(
+    name: str, inputs: list[bytes], folder: Path, *, seconds: float, seed: int, keep: Path
+) -> tuple[int, list[bytes]]:
+    """Fuzz a reader, print what came of it, and return the number of finds, and the inputs with different endings."""
+    rng, corpus, seen, runs, finds = random.Random(f"{name} {seed}"), inputs[:1], set(), 0, 0
     path, until = folder / "file", time.monotonic() + seconds
-    while time.monotonic() < until:
-        changed, error, begin = change(rng, corpus), None, time.process_time()
-        path.write_bytes(changed)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                samples.READERS[name](path)
-            except Exception as raised:  # every other error is what the fuzzer looks for
-                error = raised
-        wrong, place = complaint(error, caught, time.process_time() - begin), ending(error)
+    waiting = inputs[1:]
+    while waiting or time.monotonic() < until:
+        changed = waiting.pop(0) if waiting else change(rng, corpus)
+        wrong, place = attempt(name, path, changed)
         runs += 1
         if wrong and (wrong[:40], *place) not in seen:
             finds += 1
@@ -86,7 +121,7 @@ def fuzz(name: str, data: bytes, folder: Path, *, seconds: float, seed: int, kee
             seen.add(place)
             corpus.append(changed)
     print(f"{name}: {runs} files, {len(corpus)} endings, {finds} finds", flush=True)
-    return finds
+    return finds, corpus
 
 
 def main() -> int:
@@ -95,17 +130,22 @@ def main() -> int:
     parser.add_argument("readers", nargs="*", metavar="READER", help=f"of {', '.join(samples.READERS)}")
     parser.add_argument("--seconds", type=float, default=60, help="wall time for each reader")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--corpus", type=Path, metavar="FILE.zip", help="inputs to start from, and to add new ones to")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-finds"), help="folder for inputs that are finds")
     given = parser.parse_args()
-    keep, finds = given.keep.absolute(), 0
+    keep, finds, found = given.keep.absolute(), 0, {}
+    stored = given.corpus.absolute() if given.corpus else None
     with tempfile.TemporaryDirectory(prefix="ibnue-fuzz-") as name:
         folder = Path(name)
         own = samples.write_own(folder)
         (folder / "mixed_spines.net").write_bytes((samples.DATA / "mixed_spines.net").read_bytes())
         os.chdir(folder)
         for reader in given.readers or samples.READERS:
-            data = samples.sample(reader, own)
-            finds += fuzz(reader, data, folder, seconds=given.seconds, seed=given.seed, keep=keep)
+            inputs = [samples.sample(reader, own), *read_corpus(stored, reader)]
+            more, corpus = fuzz(reader, inputs, folder, seconds=given.seconds, seed=given.seed, keep=keep)
+            finds, found[reader] = finds + more, [data for data in corpus[1:] if len(data) <= MOST_BYTES]
+    if stored is not None:
+        write_corpus(stored, found)
     return 1 if finds else 0
 
 

@@ -8,6 +8,7 @@ import random
 import shutil
 import time
 import warnings
+import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from routing.topologies import generate
 pytestmark = pytest.mark.slow
 
 FILES, SECONDS = 300, 5
+CORPUS = Path(__file__).with_name("corpus.zip")
 DATA, DUMPS = Path(__file__).parent / "data", Path(__file__).parent / "opensm-dumps" / "lash-ring"
 FABRIC = read_fabric(DATA / "mixed.ibnetdiscover")
 RING = read_fabric(DUMPS / "fabric.net", guid2lid=DUMPS / "guid2lid", lmc=1)
@@ -107,6 +109,18 @@ def sample(name, own):
         line = '0x{:x} "spine {}"\n' if name == "names" else "0x{:x} name # {}\n"
         return "".join(line.format(0x200000 + number, number) for number in range(8)).encode()
     return next(path for path in (DATA / name, DUMPS / name, own / name) if path.exists()).read_bytes()
+
+
+def test_what_the_fuzzer_found_before(own, tmp_path):
+    """Read the inputs of ``corpus.zip`` again: each ended at another line of its reader when it was found."""
+    with zipfile.ZipFile(CORPUS) as corpus:
+        for entry in corpus.namelist():
+            path = tmp_path / "file"
+            path.write_bytes(corpus.read(entry))
+            try:
+                READERS[entry.rpartition("/")[0]](path)
+            except IbnueError as error:
+                assert "\n" not in str(error)
 
 
 @pytest.mark.parametrize("name", READERS)
