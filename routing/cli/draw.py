@@ -77,6 +77,7 @@ def report_of(whole: Fabric, left: Fabric, routing: Routing | None, threads: int
     """Return the report on a fabric after faults (``left``) and its tables, with a picture of the fabric."""
     from routing.advise import describe_kind
     from routing.deadlock.verdict import decide
+    from routing.draw.fabric_report import busiest_channel
     from routing.draw.picture import picture_of
     from routing.draw.report import Report
     from routing.quality import all_to_all_share, channel_loads
@@ -85,8 +86,12 @@ def report_of(whole: Fabric, left: Fabric, routing: Routing | None, threads: int
     if routing is not None:
         verdict = decide(left, routing, threads=threads)
         loop = verdict.possible_loop or verdict.proof.credit_loop
-        share = all_to_all_share(left, channel_loads(left, routing, threads=threads))
+        loads = channel_loads(left, routing, threads=threads)
+        share = all_to_all_share(left, loads)
         rows += [*proof_report.verdict_rows(verdict), ("all-to-all", proof_report.percentage(share))]
+        busiest = busiest_channel(left, loads)
+        if busiest is not None:
+            rows.append(("most loaded", busiest))
     after = None if left is whole else left
     picture = picture_of(whole, routing, after_faults=after, loop=loop, threads=threads)
     return Report(whole.name, tuple(rows), (), lambda: picture), picture

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from routing.deadlock.witness import CreditLoop
 from routing.draw.picture import Colouring, Picture, picture_of
@@ -57,6 +58,21 @@ def channel_table(fabric: Fabric, routing: Routing, *, threads: int = 2) -> Tabl
         for row in np.argsort(-loads, kind="stable").tolist()
     )
     return Table("Channels by load", ("switch", "port", "to switch", "to port", "Gb/s", "load"), rows)
+
+
+def busiest_channel(fabric: Fabric, loads: npt.NDArray[np.float64]) -> str | None:
+    """Describe the channel with the highest utilisation: its two ports, and its utilisation relative to the mean.
+
+    ``loads`` is float64[C].  None if no channel carries traffic.
+    """
+    channels = fabric.channels
+    use = loads / channels.capacity
+    if not use.size or use.max() <= 0:
+        return None
+    row = int(use.argmax())
+    near, far = fabric.labels[channels.src[row]], fabric.labels[channels.dst[row]]
+    times = use[row] / use.mean()
+    return f"{near} port {channels.port[row]} -> {far} port {channels.dst_port[row]}, {times:.2f} times the mean load"
 
 
 def effect_table(effects: Sequence[Effect]) -> Table:

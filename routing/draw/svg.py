@@ -149,7 +149,8 @@ class _Drawing:
             cells = self.picture.layout.cells
             assert cells is not None
             far = np.abs(cells[ends[:, 0]] - cells[ends[:, 1]]).max(axis=1, initial=0) > 1
-            aside = aside + np.where(far, 8.0 + 0.06 * length, 0.0)
+            # A ring's longest cable passes above the names of the switches between its ends.
+            aside = aside + np.where(far, 14.0 + 0.08 * length, 0.0)
         return np.asarray((a + b) / 2 + across * aside[:, None])
 
     def terminals(self) -> Iterator[str]:
@@ -204,6 +205,7 @@ class _Drawing:
             return
         lines, arrows = [], []
         middles = self._middles()
+        size = min(4.0, max(1.0, self.frame()[2] / 700))  # In large pictures, arrows have to be larger than switches.
         for cable, direction in self.picture.loop:
             ends = self.picture.cables.ends[cable].tolist()
             a, b = self.points[ends[direction]], self.points[ends[1 - direction]]
@@ -212,7 +214,7 @@ class _Drawing:
             at = 0.3025 * a + 0.495 * control + 0.2025 * b  # The tip starts at parameter 0.45 of the quadratic curve.
             heading = (b - a) / max(float(np.hypot(*(b - a))), 1e-9)
             side = np.array([-heading[1], heading[0]])
-            corners = (at + 12 * heading, at - 5 * heading + 7 * side, at - 5 * heading - 7 * side)
+            corners = (at + 7 * size * heading, *(at - 3 * size * heading + turn * size * side for turn in (4, -4)))
             arrows.append("M" + "L".join(map(_pair, corners)) + "Z")
         data = "".join(lines)
         words = escape(_line(self.picture.loop_lines[0])) if self.picture.loop_lines else "credit loop"
