@@ -26,4 +26,6 @@ def describe_kind(fabric: Fabric) -> str:
     if found is not None:
         return f"links in {int(found.max()) + 1} directions, as in a torus, mesh or HyperX"
     degree = np.bincount(fabric.channels.src, minlength=fabric.switches)
-    return f"neither a tree nor a torus: {int(degree.min())} to {int(degree.max())} links from switch to switch at each"
+    least, most = int(degree.min()), int(degree.max())
+    each = f"{most}" if least == most else f"{least} to {most}"
+    return f"neither a tree nor a torus: {each} links to other switches at each switch"

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from routing.draw.grid_layout import grid_coordinates, grid_points
 from routing.fabric import Fabric
+from routing.names import system_name
 from routing.trees.levels import tree_levels
 
 Points = npt.NDArray[np.float64]
@@ -27,8 +28,10 @@ ROW = 48
 """Maximum number of switches of one level in a row.  A level with more switches has several rows."""
 NAMED_UP_TO = 130
 """Maximum number of switches with which names are drawn."""
-NAME = 16
+NAME = 18
 """Maximum number of letters of a name that are drawn."""
+NAMED_WIDTH = 1400
+"""Width of a picture with names, in pixels, up to which the names can be read without zooming."""
 KAMADA_KAWAI_UP_TO = 400
 """Maximum number of switches with which the slower and better one of two graph layouts is computed."""
 
@@ -81,7 +84,7 @@ def _room_for_names(fabric: Fabric) -> float:
     """Return the factor that enlarges the distances between switches, so that their names fit between the switches."""
     if fabric.switches > NAMED_UP_TO:
         return 1.0
-    longest = max(len(name) for name in fabric.switch_name)
+    longest = max(len(system_name(name)) for name in fabric.switch_name)
     return float(min(max((6.0 * min(longest, NAME) + 14.0) / GAP, 1.3), 2.6))
 
 
@@ -114,7 +117,7 @@ def _level_points(fabric: Fabric, level: npt.NDArray[np.int32]) -> Points:
         order = np.argsort(np.round(mean, 9), kind="stable")
         across[members[order]] = (np.arange(len(members)) + 0.5) / len(members)
     sizes = np.bincount(level, minlength=top + 1)
-    rows = np.maximum(1, -(-sizes // max(ROW, int(math.sqrt(6 * fabric.switches)))))
+    rows = np.maximum(1, -(-sizes // _switches_in_a_row(fabric)))
     width = GAP * float(np.max(-(-sizes // rows)))
     points, y = np.zeros((fabric.switches, 2)), 0.0
     for this in range(top, -1, -1):
@@ -122,8 +125,17 @@ def _level_points(fabric: Fabric, level: npt.NDArray[np.int32]) -> Points:
         rank = np.argsort(np.argsort(across[members], kind="stable"), kind="stable")
         points[members, 0] = (rank + 0.5) / len(members) * width
         points[members, 1] = y + (rank % rows[this]) * 0.8 * GAP
-        y += (rows[this] - 1) * 0.8 * GAP + max(2.5 * GAP, width / 8)
+        y += (rows[this] - 1) * 0.8 * GAP + max(2.5 * GAP, width / (2.6 * max(top, 1)))
     return points
+
+
+def _switches_in_a_row(fabric: Fabric) -> int:
+    """Return the largest number of switches of a level in one row.  If names are drawn, fewer switches fit, so that the
+    picture does not get too wide for readable names.
+    """
+    if fabric.switches <= NAMED_UP_TO:
+        return max(8, int(NAMED_WIDTH / (GAP * _room_for_names(fabric))))
+    return max(ROW, int(math.sqrt(6 * fabric.switches)))
 
 
 def _pods(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:

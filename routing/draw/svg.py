@@ -14,11 +14,13 @@ import numpy.typing as npt
 from routing.draw.layout import NAME, NAMED_UP_TO
 from routing.draw.picture import STEPS, Picture
 from routing.fabric import NodeKind
-from routing.names import escape_control
+from routing.names import escape_control, system_name
 from routing.numerals import count_noun
 
 TERMINALS_UP_TO = 400
 """Maximum number of CAs and routers with which they are drawn."""
+THIN_FROM = 1500
+"""Number of cables above which lines are thin, so that the cables of other classes remain visible."""
 MARGIN = 40
 
 STYLE = """
@@ -30,6 +32,8 @@ STYLE = """
 .net .l2{stroke:#4f94cd;stroke-width:1.2}
 .net .l3{stroke:#7b52ab;stroke-width:1.6}
 .net .l4{stroke:#c2185b;stroke-width:2}
+.net.many .l1{stroke-width:.4}.net.many .l2{stroke-width:.5}.net.many .l3{stroke-width:.6}.net.many .l4{stroke-width:.7}
+.net .sample.sample{stroke-width:2.5}
 .net .l6{stroke:#d32f2f;stroke-width:2;stroke-dasharray:6 4}
 .net .l7{stroke:#b9c2ca;stroke-width:.8}
 .net .e{stroke:#a7b0b8;stroke-width:.8}
@@ -68,8 +72,9 @@ def svg_text(picture: Picture, title: str, *, alone: bool = True) -> str:
     size = f' width="{width}" height="{height}"' if alone else ""
     space = ' xmlns="http://www.w3.org/2000/svg"' if alone else ""
     described = escape(drawing.description())
+    many = " many" if len(picture.cables) > THIN_FROM else ""
     head = (
-        f'<svg{space} class="net" id="net" role="group" aria-label="{escape(_line(title))}" '
+        f'<svg{space} class="net{many}" id="net" role="group" aria-label="{escape(_line(title))}" '
         f'viewBox="{left} {top} {width} {height}"{size}>'
     )
     style = f"<style>{STYLE}</style>" if alone else ""
@@ -205,7 +210,7 @@ class _Drawing:
             return
         lines, arrows = [], []
         middles = self._middles()
-        size = min(4.0, max(1.0, self.frame()[2] / 700))  # In large pictures, arrows have to be larger than switches.
+        size = min(4.0, max(1.0, self.frame()[2] / 500))  # In large pictures, arrows have to be larger than switches.
         for cable, direction in self.picture.loop:
             ends = self.picture.cables.ends[cable].tolist()
             a, b = self.points[ends[direction]], self.points[ends[1 - direction]]
@@ -242,8 +247,8 @@ class _Drawing:
         if fabric.switches > NAMED_UP_TO:
             return
         for row, (x, y) in enumerate(self.picture.layout.xy.tolist()):
-            text = _line(fabric.switch_name[row] or fabric.labels[row])
-            shown = text if len(text) <= NAME else text[: NAME - 1] + "…"
+            text = _line(system_name(fabric.switch_name[row]) or fabric.labels[row])
+            shown = text if len(text) <= NAME else "…" + text[1 - NAME :]  # Names often differ only at the end.
             near = np.abs(drawn - (x, y)) < (5.8 * len(shown), 12)
             if not near.all(axis=1).any():
                 drawn = np.vstack([drawn, (x, y)])
@@ -252,14 +257,14 @@ class _Drawing:
     def legend(self) -> Iterator[str]:
         """Draw the legend below the picture.  Each row of the legend explains one kind of line."""
         left, top, width, height = self.frame()
-        size = max(10, width // 90)
+        size = max(10, width // 105, height // 60)
         rows = list(self._legend_rows())
         y = top + height - MARGIN + 2 * size
         for number, (kind, text) in enumerate(rows):
             line = y + number * round(1.6 * size)
             x = left + MARGIN // 2
             if kind:
-                yield f'<path class="{kind}" d="M{x} {line - size // 3}h{3 * size}"/>'
+                yield f'<path class="{kind} sample" d="M{x} {line - size // 3}h{3 * size}"/>'
             left_of_text = x + 4 * size if kind else x
             yield f'<text class="key" style="font-size:{size}px" x="{left_of_text}" y="{line}">{escape(text)}</text>'
             self.extent.append((x + 4 * size + 0.55 * size * len(text) - MARGIN, line))
