@@ -55,14 +55,14 @@ class Benchmark:
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "accumulated": Benchmark("reroute.md#measured", ("torus:4x4x4,cas=4",)),
-    "adaptive": Benchmark("simulation.md#adaptive-routing", date="2026-11-22"),
+    "adaptive": Benchmark("simulation.md#adaptive-routing", quick=True, date="2026-11-22"),
     "comparison": Benchmark("comparison.md#reference-fabrics", opensm=True),
     "degraded_trees": Benchmark("engines.md#how-the-fat-tree-engine-works"),
     "instructions": Benchmark("../CONTRIBUTING.md#benchmarks"),
     "link_loss": Benchmark("reroute.md#measured", ("torus:4x4x4,cas=4",)),
     "message_sizes": Benchmark("engines.md#how-hyperx-works", quick=True),
     "nue_curve": Benchmark("nue.md#measured", quick=True, date="2026-11-20"),
-    "nue_seeds": Benchmark("nue.md#measured", files=True, date="2026-11-20"),
+    "nue_seeds": Benchmark("nue.md#measured", files=True, quick=True, date="2026-11-20"),
     "nue_tori": Benchmark("nue.md#measured", opensm=True, date="2026-11-20"),
     "port_groups": Benchmark("port-groups.md#measured"),
     "proof": Benchmark("proof.md#cost"),
