@@ -27,15 +27,15 @@ STYLE = """
 .net{background:#fff}
 .net path{fill:none;stroke:#5b6b7a;stroke-width:1.2}
 .net [class^=l],.net #marks path{vector-effect:non-scaling-stroke}
-.net .l0{stroke:#b9c2ca;stroke-width:.8;stroke-dasharray:1 3}
-.net .l1{stroke:#9db7d5;stroke-width:.9}
+.net .l0{stroke:#98a3ad;stroke-width:.8;stroke-dasharray:1 3}
+.net .l1{stroke:#7ea2c9;stroke-width:.9}
 .net .l2{stroke:#4f94cd;stroke-width:1.2}
 .net .l3{stroke:#7b52ab;stroke-width:1.6}
 .net .l4{stroke:#c2185b;stroke-width:2}
 .net.many .l1{stroke-width:.4}.net.many .l2{stroke-width:.5}.net.many .l3{stroke-width:.6}.net.many .l4{stroke-width:.7}
 .net .sample.sample{stroke-width:2.5}
 .net .l6{stroke:#d32f2f;stroke-width:2;stroke-dasharray:6 4}
-.net .l7{stroke:#b9c2ca;stroke-width:.8}
+.net .l7{stroke:#98a3ad;stroke-width:.8}
 .net .e{stroke:#a7b0b8;stroke-width:.8}
 .net .ca{stroke:#444;stroke-width:6;stroke-linecap:round}
 .net .r{stroke:#b5651d;stroke-width:8;stroke-linecap:round}
@@ -49,7 +49,7 @@ STYLE = """
 .net .key{text-anchor:start}
 @media (prefers-color-scheme:dark){
 .net{background:#15191e}
-.net .l0,.net .l7{stroke:#4a545e}.net .l1{stroke:#4d6a8a}.net .l2{stroke:#5ba3e0}.net .l3{stroke:#b48ae0}
+.net .l0,.net .l7{stroke:#6f7a85}.net .l1{stroke:#5f86b3}.net .l2{stroke:#5ba3e0}.net .l3{stroke:#b48ae0}
 .net .l4{stroke:#ff5c93}.net .l6{stroke:#ff6b6b}.net .e{stroke:#5a646e}.net .ca{stroke:#c5ccd3}
 .net .loop{stroke:#ffa040}.net .loop.under{stroke:#15191e}.net .arrow{fill:#ffa040}
 .net circle{fill:#274057;stroke:#9cc4ea}.net .gone{fill:#15191e;stroke:#ff6b6b}.net text{fill:#dde6ee;stroke:#15191e}}
