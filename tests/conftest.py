@@ -1,3 +1,4 @@
+import gc
 import signal
 from importlib.metadata import entry_points
 
@@ -10,11 +11,24 @@ _INSTALLED = any(entry.name == "ibnue_lab" for entry in entry_points(group="pyte
 pytest_plugins = [] if _INSTALLED else ["ibsim_fixtures.pytest_plugin"]
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collect the tests without a search for garbage, and never visit them in a later search."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_ignore_collect(collection_path, config):
-    """Leave out files without live tests if only live tests are selected: each process of a run would load them."""
-    if config.option.markexpr.startswith("lab ") and collection_path.match("test_*.py"):
-        return "mark.lab" not in collection_path.read_text() or None
-    return None
+    """Leave out files of which no test is selected, because each process of a run would load them."""
+    selected = config.option.markexpr
+    if not selected.startswith(("lab ", "not lab ")) or not collection_path.match("test_*.py"):
+        return None
+    text = collection_path.read_text()
+    return ("\npytestmark = pytest.mark.lab" in text if selected.startswith("not") else "mark.lab" not in text) or None
 
 
 @pytest.fixture
