@@ -17,6 +17,7 @@ from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.errors import InputWarning
 from routing.fabric import Fabric
+from routing.grids.miscabled import alternative_links, link_names, surplus_links
 from routing.tables import Routing
 
 VISITS = 400_000_000
@@ -102,6 +103,17 @@ ENGINE = DimensionOrder()
 
 
 def warn_of_miscabled(routes: GridRoutes) -> None:
-    """Issue a warning that names each link that fits no coordinates."""
-    for name in routes.coordinates.miscabled_names(routes.fabric):
+    """Issue a warning for each link that fits no coordinates, or that others lack."""
+    fabric, coordinates = routes.fabric, routes.coordinates
+    for name in link_names(fabric, coordinates.miscabled):
         warnings.warn(f"link {name} fits no coordinates: it may be miscabled", InputWarning, stacklevel=3)
+    for name in link_names(fabric, alternative_links(fabric, coordinates)):
+        warnings.warn(
+            f"link {name} may be miscabled instead: the coordinates fit as well if two switches exchange theirs",
+            InputWarning, stacklevel=3,
+        )  # fmt: skip
+    for name in link_names(fabric, surplus_links(fabric, coordinates)):
+        warnings.warn(
+            f"link {name} has more parallel links than usual, and other neighbours lack a link: it may be miscabled",
+            InputWarning, stacklevel=3,
+        )  # fmt: skip

@@ -17,9 +17,9 @@ from routing.fabric import NO_PORT, Fabric
 from routing.formats.torus_conf import read_torus_conf
 from routing.grids.coordinates import Coordinates, find_coordinates
 from routing.grids.detours import count_hops, next_switches
+from routing.grids.miscabled import facts
 from routing.grids.paths import NONE, GridPaths, grid_paths
 from routing.grids.seeded import seeded
-from routing.numerals import count_noun
 
 Rows = npt.NDArray[np.int64]
 
@@ -97,11 +97,7 @@ class GridRoutes:
         """Return what the provenance records: the coordinates, miscabled links, and the number of detours."""
         used = np.zeros(self.paths.regular.shape, bool)
         used[self.side, self.destinations.root] = True
-        found: dict[str, object] = {"coordinates": "; ".join(grid.text for grid in self.coordinates.grids[:4])}
-        if len(self.coordinates.grids) > 4:
-            found["coordinates"] = f"{found['coordinates']}; {count_noun(len(self.coordinates.grids) - 4, 'more part')}"
-        if len(self.coordinates.miscabled):
-            found["miscabled"] = self.coordinates.miscabled_names(self.fabric)
+        found = facts(self.fabric, self.coordinates)
         found["detours"] = int(np.count_nonzero(used & ~self.paths.regular))
         return found
 

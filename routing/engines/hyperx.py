@@ -26,6 +26,7 @@ from routing.fabric import Fabric
 from routing.grids.cliques import clique_trees
 from routing.grids.coordinates import Coordinates, Grid, Kind, NotAGrid, find_coordinates, links_axis
 from routing.grids.detours import add_detours, count_hops
+from routing.grids.miscabled import facts
 from routing.grids.paths import dimension_order
 from routing.tables import DATA_VLS, Routing, identity_sl2vl
 
@@ -199,10 +200,7 @@ class CliquePaths:
 
     def facts(self, pairs: int) -> dict[str, object]:
         """Return what the provenance records; ``pairs`` is the number of pairs of switches with a detour."""
-        found: dict[str, object] = {"coordinates": "; ".join(grid.text for grid in self.coordinates.grids[:4])}
-        if len(self.coordinates.miscabled):
-            found["miscabled"] = self.coordinates.miscabled_names(self.fabric)
-        return found | {"irregular_pairs": pairs}
+        return facts(self.fabric, self.coordinates) | {"irregular_pairs": pairs}
 
 
 def _check_rows(grid: Grid) -> None:

@@ -23,7 +23,9 @@ FEWEST_STARTS = 4
 AGREEING = 40
 """Number of attempts with equal cost after which the search ends, if links do not fit."""
 FIRST_ATTEMPTS = 5
-"""Number of attempts after which the search ends if no coordinates were found, or if too many links do not fit."""
+"""Least number of attempts after which the search ends if no coordinates were found, or too many links do not fit."""
+FIRST_VISITS = 3_000
+"""Number of links up to which these attempts go on in small fabrics, where one swapped cable misleads many starts."""
 BAD = 0.12
 """Share of links that do not fit the coordinates.  If the share is larger after the first attempts, the search ends."""
 MOST_RANDOM = 300
@@ -102,14 +104,6 @@ class Coordinates:
     grids: tuple[Grid, ...]
     miscabled: npt.NDArray[np.int64]
 
-    def miscabled_names(self, fabric: Fabric) -> list[str]:
-        """Return both ends of each miscabled link with their ports, such as ``s1/3 - s7/2``."""
-        names, ends, ports = fabric.labels, fabric.link_device, fabric.link_port
-        return [
-            " - ".join(f"{names[int(ends[link, side])]}/{int(ports[link, side])}" for side in (0, 1))
-            for link in self.miscabled.tolist()
-        ]
-
 
 def find_coordinates(fabric: Fabric) -> Coordinates:
     """Return the coordinates of the switches of a fabric.
@@ -137,7 +131,7 @@ def find_coordinates(fabric: Fabric) -> Coordinates:
     ]
     members = [np.flatnonzero(fabric.component == part) for part in range(int(fabric.component.max(initial=-1)) + 1)]
     grids = [_grid_of(near, part.tolist()) for part in sorted(members, key=lambda part: (-len(part), int(part[0])))]
-    return Coordinates(tuple(grids), _misfitting_links(fabric, grids))
+    return Coordinates(tuple(grids), misfitting_links(fabric, grids))
 
 
 def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
@@ -154,12 +148,13 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
     from_these = frames(near, component, starts, len(component) / LEAST_PRESENT)
     best: tuple[tuple[bool, int], Growth] | None = None
     seen = 0
+    first = max(FIRST_ATTEMPTS, FIRST_VISITS // max(links, 1))
     for attempt in range(starts + min(MOST_RANDOM, most) if from_these else 0):
         # Once every start has been tried, further attempts take doubtful positions at random. Random choices help where
         # many links are missing.
         chance = random.Random(attempt) if attempt >= starts else None
         grown = Growth.of(near, from_these[attempt % len(from_these)], chance)
-        if attempt >= FIRST_ATTEMPTS and (best is None or len(best[1].misfits()) > 2 + BAD * links):
+        if attempt >= first and (best is None or len(best[1].misfits()) > 2 + BAD * links):
             break
         if grown.has_failed:
             continue
@@ -264,7 +259,8 @@ def links_axis(grid: Grid, a: Columns, b: Columns) -> tuple[Columns, Columns]:
     return axis, step
 
 
-def _misfitting_links(fabric: Fabric, grids: Sequence[Grid]) -> npt.NDArray[np.int64]:
+def misfitting_links(fabric: Fabric, grids: Sequence[Grid]) -> npt.NDArray[np.int64]:
+    """Return the links (int64[M], rows of the fabric's cables) between switches that fit no coordinates."""
     channels = fabric.channels
     fits = np.zeros(len(channels), bool)
     for grid in grids:

@@ -1,0 +1,154 @@
+"""Report the coordinates of a fabric, and the links that may be miscabled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.fabric import Fabric
+from routing.grids.coordinates import Coordinates, Grid, Kind, links_axis, misfitting_links
+from routing.numerals import count_noun
+
+MOST_GRIDS = 4
+"""Maximum number of grids whose sizes are recorded."""
+
+MOST_ENDS = 8
+"""Maximum number of ends of miscabled links for which other explanations are searched."""
+
+Ints = npt.NDArray[np.int64]
+
+
+def link_names(fabric: Fabric, links: Ints) -> list[str]:
+    """Return both ends of each link with their ports, such as ``s1/3 - s7/2``."""
+    names, ends, ports = fabric.labels, fabric.link_device, fabric.link_port
+    return [
+        " - ".join(f"{names[int(ends[link, side])]}/{int(ports[link, side])}" for side in (0, 1))
+        for link in links.tolist()
+    ]
+
+
+def facts(fabric: Fabric, coordinates: Coordinates) -> dict[str, object]:
+    """Return what the provenance of tables records: the coordinates, and the names of miscabled and surplus links."""
+    grids = coordinates.grids
+    found: dict[str, object] = {"coordinates": "; ".join(grid.text for grid in grids[:MOST_GRIDS])}
+    if len(grids) > MOST_GRIDS:
+        found["coordinates"] = f"{found['coordinates']}; {count_noun(len(grids) - MOST_GRIDS, 'more part')}"
+    for key, links in (
+        ("miscabled", coordinates.miscabled),
+        ("miscabled_instead", alternative_links(fabric, coordinates)),
+        ("surplus", surplus_links(fabric, coordinates)),
+    ):
+        if len(links):
+            found[key] = link_names(fabric, links)
+    return found
+
+
+def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
+    """Return the links that would be miscabled if two switches exchanged their coordinates, where the coordinates
+    would fit as many links.
+
+    A swap of two cables can have two explanations.  Two switches of a torus that are not neighbours may share two
+    neighbours.  If both swap their third cables, the same cables result as if both had swapped their fourth cables.
+
+    Returns
+    -------
+    int64[M]
+        Rows of the fabric's cables, ascending, without those that fit no coordinates as they are.
+
+    Notes
+    -----
+    Only the ends of miscabled links are exchanged, and only if there are at most :data:`MOST_ENDS`.
+    Cost: O(C) array operations for each pair of ends, C channels.
+    """
+    ends = np.unique(fabric.link_device[coordinates.miscabled])
+    found: list[Ints] = [np.zeros(0, np.int64)]
+    for number, grid in enumerate(coordinates.grids):
+        inside = np.searchsorted(grid.switches, np.intersect1d(ends, grid.switches))
+        if not 0 < len(inside) <= MOST_ENDS:
+            continue
+        most = _fitting_pairs(fabric, coordinates)
+        for a, b in combinations(inside.tolist(), 2):
+            position = grid.position.copy()
+            position[[a, b]] = position[[b, a]]
+            grids = list(coordinates.grids)
+            grids[number] = replace(grid, position=position)
+            other = replace(coordinates, grids=tuple(grids), miscabled=misfitting_links(fabric, grids))
+            if _fitting_pairs(fabric, other) >= most:
+                found.append(other.miscabled)
+    return np.setdiff1d(np.concatenate(found), coordinates.miscabled)
+
+
+def _fitting_pairs(fabric: Fabric, coordinates: Coordinates) -> int:
+    """Return the number of pairs of neighbours that have a link."""
+    fits = np.setdiff1d(np.unique(fabric.channels.link), coordinates.miscabled)
+    return len(np.unique(np.sort(fabric.link_device[fits], axis=1), axis=0))
+
+
+def surplus_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
+    """Return the links of all bundles that have more links than usual, in grids where another bundle has fewer links.
+
+    A cable in the wrong port may by chance join two neighbours.  Such a cable fits the coordinates.
+
+    A bundle is all parallel links of two neighbours.  The usual number of links is the median over the bundles of the
+    same dimension.  A grid in which no bundle lacks a link is left out, because its large bundles are intended.
+
+    Returns
+    -------
+    int64[M]
+        Rows of the fabric's cables, ascending.
+
+    Notes
+    -----
+    Cost: O(C) array operations for C channels, and one set lookup for each pair of neighbours.
+    """
+    row = np.full(fabric.switches, -1)
+    found: list[Ints] = []
+    for grid in coordinates.grids:
+        row[:] = -1
+        row[grid.switches] = np.arange(len(grid.switches))
+        links, axis, bundle, size = _bundles(fabric, grid, row)
+        missing, surplus = False, np.zeros(len(links), bool)
+        for one in range(grid.dimensions):
+            along = axis == one
+            if not along.any():
+                continue
+            sizes = size[along][np.unique(bundle[along], return_index=True)[1]]
+            usual = int(np.median(sizes))
+            missing |= bool((sizes < usual).any()) or len(sizes) < _neighbours(grid, one)
+            surplus |= along & (size > usual)
+        if missing:
+            found.append(links[surplus])
+    return np.sort(np.concatenate(found)) if found else np.zeros(0, np.int64)
+
+
+def _bundles(fabric: Fabric, grid: Grid, row: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the links that fit a grid, the dimension and the bundle of each link, and the number of links in it.
+
+    ``row`` is the row of each switch in the grid, -1 for a switch outside of the grid.
+    """
+    channels = fabric.channels
+    inside = np.flatnonzero((row[channels.src] >= 0) & (channels.src < channels.dst) & (row[channels.dst] >= 0))
+    a, b = row[channels.src[inside]], row[channels.dst[inside]]
+    axis, _ = links_axis(grid, grid.position[a], grid.position[b])
+    fits = axis >= 0
+    _, bundle, size = np.unique(np.stack([a, b])[:, fits], axis=1, return_inverse=True, return_counts=True)
+    bundle = bundle.reshape(-1)
+    return channels.link[inside[fits]].astype(np.int64), axis[fits], bundle, size[bundle]
+
+
+def _neighbours(grid: Grid, axis: int) -> int:
+    """Return the number of pairs of present switches that are neighbours in a dimension."""
+    present = set(map(tuple, grid.position.tolist()))
+    size = grid.size[axis]
+    steps = range(1, size) if grid.kind[axis] is Kind.CLIQUE else (1,)
+    count = 0
+    for position in present:
+        here = position[axis]
+        for there in (here + step for step in steps):
+            if there >= size and grid.kind[axis] is not Kind.RING:
+                break
+            count += (*position[:axis], there % size, *position[axis + 1 :]) in present
+    return count
