@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 
 from routing.engines.base import LONGER_PATHS, Engine, EngineOptions, Offers, Promise, refuse_unsupported
-from routing.engines.effort import VISITS_PER_SECOND, is_moderate, visits_per_pass
+from routing.engines.effort import VISITS_PER_SECOND, visits_per_pass
 from routing.engines.orders import top_switches
 from routing.engines.provenance import provenance
 from routing.engines.registry import module_of
@@ -21,22 +21,37 @@ from routing.fabric import Fabric
 from routing.quality import all_to_all_share, bisection_share, channel_loads
 from routing.tables import Routing
 
-CANDIDATES = ("ftree", "updn", "dfsssp", "lash", "nue", "torus-2qos", "dragonfly", "slimfly", "mud", "smart", "segment")
-"""Names of the engines that are tried.  Of equally good engines, the first one in this list is taken."""
-ON_TURNS = ("mud", "smart", "segment")
-"""Engines that forbid some turns (CDG edges), and route over the allowed turns on one VL.  They are tried on fabrics of
-moderate size that are not trees.
+ALWAYS, MOST, MODERATE, SMALL = math.inf, 20.0, 0.1, 0.001
+"""Longest time of a refinement pass, in seconds, up to which a candidate is tried."""
+CANDIDATES = {
+    "ftree": ALWAYS, "updn": ALWAYS, "dfsssp": ALWAYS, "lash": MOST, "nue": MOST, "torus-2qos": MOST, "dragonfly": MOST,
+    "slimfly": MOST, "hyperx": MOST, "lash-tor": MOST, "disjoint": MODERATE, "mud": MODERATE, "smart": MODERATE,
+    "segment": MODERATE, "dnup": SMALL, "lturn": SMALL,
+}  # fmt: skip
+"""Names of the engines that are tried, with the longest time of a refinement pass up to which each engine is tried.
 
-With few VLs, their tables often carry more than those of the other engines.  The engines ``dnup`` and ``lturn`` are
-left out: in all fabrics of docs/engines.md, another engine carries more.
+Of equally good engines, the first one in this list is taken.  On a larger fabric an engine would take too long, or
+another engine of the list carries more.
 """
-GRIDS_ONLY = ("torus-2qos",)
-"""Engines that are tried only where the links show directions, as in a mesh, torus or HyperX."""
-QUICK = ("ftree", "updn", "dfsssp")
-"""Engines that are tried on the largest fabrics, where the other engines take minutes."""
-LARGE = 20
-"""Seconds that a refinement pass takes at least on a fabric that counts as large."""
-EQUAL = 0.01
+ON_TURNS = ("mud", "smart", "segment", "dnup", "lturn")
+"""Engines that forbid some turns (CDG edges) and route over the allowed turns on one VL.  They are not tried on trees.
+
+With few VLs, their tables often carry more than those of the other engines.
+"""
+GRIDS_ONLY = ("torus-2qos", "hyperx")
+"""Engines that are tried on small fabrics, and where the links show directions, as in a mesh, torus or HyperX.
+
+They refuse any other fabric, and the search for coordinates takes time.
+"""
+COUNTED_ON_TREES = 1.0
+"""Largest all-to-all share that counts on a tree.
+
+The last link down to a CA's leaf carries at least the traffic of this CA.  A share above 1 therefore depends on which
+links happen to serve a single CA, and not on the balance of the tables.
+"""
+INFINITE = 1e9
+"""All-to-all share that counts where no link between switches carries traffic."""
+EQUAL = 0.005
 """Fraction within which the throughput of two engines counts as equal."""
 
 
@@ -50,11 +65,11 @@ class Tried:
     bisection: float
 
     def throughput(self, others: Sequence[Tried]) -> float:
-        """Return the smaller of all-to-all share and bisection bandwidth, each relative to the largest value of all
+        """Return the product of all-to-all share and bisection bandwidth, each relative to the largest value of all
         candidates.
         """
         pairs = ((self.all_to_all, [o.all_to_all for o in others]), (self.bisection, [o.bisection for o in others]))
-        return min(own / max(every) if max(every) else 1.0 for own, every in pairs)
+        return math.prod(own / max(every) if max(every) else 1.0 for own, every in pairs)
 
 
 class Auto:
@@ -62,10 +77,10 @@ class Auto:
 
     Notes
     -----
-    The throughput is the smaller of all-to-all share and bisection bandwidth, each relative to the best engine.  Among
-    engines within a hundredth of the best, the engine that needs the fewest VLs is taken; among several, the first in
-    :data:`CANDIDATES`.  The provenance names the chosen engine as ``chosen``.  An engine that cannot route the fabric,
-    or does not support an option, is left out.
+    The throughput is the product of all-to-all share and bisection bandwidth, each relative to the best engine.  Among
+    engines within half a percent of the best, the engine that needs the fewest VLs is taken.  Of several such engines,
+    the first in :data:`CANDIDATES` is taken.  The provenance names the chosen engine as ``chosen``.  An engine that
+    cannot route the fabric, or does not support an option, is left out.
     """
 
     name = "auto"
@@ -117,13 +132,13 @@ def _engines(fabric: Fabric, options: EngineOptions) -> list[Engine]:
     seconds = visits_per_pass(fabric) / VISITS_PER_SECOND
     tree = bool(top_switches(fabric))
     left_out = set[str]()
-    if tree or directions(fabric) is None:
+    if tree or (seconds > SMALL and directions(fabric) is None):
         left_out.update(GRIDS_ONLY)
-    if tree or not is_moderate(fabric):
+    if tree:
         left_out.update(ON_TURNS)
     found = []
-    for name in QUICK if seconds > LARGE else CANDIDATES:
-        if name in left_out:
+    for name, longest in CANDIDATES.items():
+        if name in left_out or seconds > longest:
             continue
         engine: Engine = import_module(f"{__package__}.{module_of(name)}").ENGINE
         with contextlib.suppress(OptionError):
@@ -142,6 +157,6 @@ def _measured(engine: Engine, fabric: Fabric, options: EngineOptions) -> Tried:
             warnings.simplefilter("ignore", InputWarning)
         routing = engine.route(fabric, options)
     loads = channel_loads(fabric, routing, threads=options.threads)
-    share = all_to_all_share(fabric, loads)
+    share = min(all_to_all_share(fabric, loads), COUNTED_ON_TREES if top_switches(fabric) else INFINITE)
     bisection = bisection_share(fabric, routing, seed=options.seed, threads=options.threads)
-    return Tried(engine.name, routing, min(share, 1e9), 0.0 if math.isnan(bisection) else bisection)
+    return Tried(engine.name, routing, share, 0.0 if math.isnan(bisection) else bisection)

@@ -9,6 +9,7 @@ import pytest
 from routing.engines import ENGINES
 from routing.engines import auto as module
 from routing.engines.base import EngineOptions
+from routing.engines.orders import top_switches
 from routing.errors import InputWarning, NotEnoughVLs, OptionError, RoutingError
 from routing.faults import apply_faults, parse_fault
 from routing.publish import verify
@@ -20,11 +21,12 @@ KINDS = [("torus", ["4x3"], 2), ("kary-ntree", ["4", "2"], None), ("dragonfly", 
 
 
 def shares(fabric, routing):
-    return all_to_all_share(fabric, channel_loads(fabric, routing)), bisection_share(fabric, routing)
+    share = all_to_all_share(fabric, channel_loads(fabric, routing))
+    return min(share, 1.0) if top_switches(fabric) else share, bisection_share(fabric, routing)
 
 
 @pytest.mark.parametrize(("name", "arguments", "cas"), KINDS, ids=[kind[0] for kind in KINDS])
-def test_no_candidate_carries_more_than_a_hundredth_more(name, arguments, cas):
+def test_no_candidate_carries_more_than_half_a_percent_more(name, arguments, cas):
     fabric = generate(name, arguments, cas=cas)
     routing = AUTO.route(fabric, EngineOptions())
     assert verify(fabric, routing, AUTO).proof.certified
@@ -33,11 +35,11 @@ def test_no_candidate_carries_more_than_a_hundredth_more(name, arguments, cas):
         try:
             found[candidate] = shares(fabric, ENGINES[candidate].route(fabric, EngineOptions()))
         except RoutingError:  # noqa: PERF203
-            assert candidate in ("ftree", "torus-2qos", "dragonfly", "slimfly")
+            assert candidate in ("ftree", "torus-2qos", "dragonfly", "slimfly", "hyperx")
     most = [max(column) for column in zip(*found.values(), strict=True)]
-    own = min(share / best for share, best in zip(shares(fabric, routing), most, strict=True))
-    others = [min(share / best for share, best in zip(pair, most, strict=True)) for pair in found.values()]
-    assert own >= 0.99 * max(others)
+    own = math.prod(share / best for share, best in zip(shares(fabric, routing), most, strict=True))
+    others = [math.prod(share / best for share, best in zip(pair, most, strict=True)) for pair in found.values()]
+    assert own >= 0.995 * max(others)
     assert routing.provenance.options["chosen"] in found
 
 
@@ -52,14 +54,15 @@ def test_the_tables_are_those_of_the_chosen_engine():
 def test_options_leave_out_engines_that_do_not_support_them(monkeypatch):
     fabric = generate("torus", ["4x3"], cas=2)
     rooted = AUTO.route(fabric, EngineOptions(roots=("sw0.0",)))
-    assert "roots" in ENGINES[rooted.provenance.options["chosen"]].offers.options and rooted.provenance.options["roots"]
-    monkeypatch.setattr(module, "CANDIDATES", ("lash",))
+    found = rooted.provenance.options
+    assert "roots" in ENGINES[found["chosen"]].offers.options and "sw0.0" in str(found.get("roots", found.get("root")))
+    monkeypatch.setattr(module, "CANDIDATES", {"lash": module.MOST})
     with pytest.raises(OptionError, match="no engine supports these options"):
         AUTO.route(fabric, EngineOptions(roots=("sw0.0",)))
 
 
 def test_the_error_is_that_of_the_last_engine(monkeypatch):
-    monkeypatch.setattr(module, "CANDIDATES", ("lash",))
+    monkeypatch.setattr(module, "CANDIDATES", {"lash": module.MOST})
     with pytest.raises(NotEnoughVLs):
         AUTO.route(generate("ring", ["9"], cas=1), EngineOptions(vls=1))
 
@@ -67,7 +70,7 @@ def test_the_error_is_that_of_the_last_engine(monkeypatch):
 def test_engines_on_allowed_turns_are_tried_off_trees_of_moderate_size(monkeypatch):
     random, one = generate("random-regular", ["20", "4"], cas=2), EngineOptions(vls=1, effort=0.1, threads=1)
     with_turns = shares(random, AUTO.route(random, one))
-    monkeypatch.setattr(module, "is_moderate", lambda _: False)
+    monkeypatch.setattr(module, "visits_per_pass", lambda _: int(module.VISITS_PER_SECOND))  # a pass takes a second
     assert shares(random, AUTO.route(random, one))[0] < 0.97 * with_turns[0]
 
 
