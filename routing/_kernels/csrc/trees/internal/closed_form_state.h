@@ -59,8 +59,11 @@ int ibn_trees_closed_form_assign(cf_state *x);
 int ibn_trees_closed_form_search(cf_state *x, int32_t passes, uint8_t *may_miss);
 /* Copy the entries of all switches towards the first n LIDs of group g to `port`, uint8 [S, n]. */
 void ibn_trees_closed_form_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port);
-/* Fill missing entries with longer paths that are still legal. may_miss: [G], whether entries towards a group may be
- * missing.  Returns CF_OK or CF_NO_MEMORY. */
+/* Fill missing entries with longer paths, which lead up and then down in the switch order.
+ *
+ * may_miss: [G], whether entries towards each group may be missing.
+ *
+ * Returns CF_OK or CF_NO_MEMORY. */
 int ibn_trees_closed_form_fill(cf_state *x, const uint8_t *may_miss);
 
 #endif
