@@ -12,6 +12,7 @@ from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, r
 from routing.engines.destinations import Destinations
 from routing.engines.orders import VISITS_PER_SECOND, OrderSearch, central_switch, top_switches
 from routing.engines.roots import named_roots
+from routing.engines.tree_paths import routing_of_tree
 from routing.engines.uncounted import without_uncounted
 from routing.engines.updn import tables_in_orders
 from routing.engines.vl_assignment import vls_allowed
@@ -38,6 +39,8 @@ class DownUp:
       have an order: the switch farthest from the roots comes last, and every other switch has a neighbour after it.  So
       every pair has a path, and one VL is free of credit loops on every fabric.
     - Paths balance the load, with a small cost per hop.  If no root is named, several roots are tried.
+    - On a tree, if no root is named, the leaves are the roots: paths lead up and then down
+      (:mod:`routing.engines.tree_paths`).
 
     If several VLs are allowed, the destinations are spread over them, with one order.
     """
@@ -60,8 +63,10 @@ class DownUp:
         """
         refuse_unsupported(self, options)
         start = time.perf_counter()
-        destinations = Destinations.of(fabric)
         roots = named_roots(fabric, options)
+        if not roots and (tree := routing_of_tree(self, fabric, options)) is not None:
+            return tree
+        destinations = Destinations.of(fabric)
         candidates = [roots] if roots else _candidate_roots(fabric, options.seed)
         orders = [down_first(fabric, found) for found in candidates]
         visits = round(VISITS_PER_SECOND * options.effort)

@@ -16,6 +16,7 @@ from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, r
 from routing.engines.destinations import Destinations
 from routing.engines.orders import central_switch, top_switches
 from routing.engines.roots import named_roots
+from routing.engines.tree_paths import routing_of_tree
 from routing.engines.turn_rules import TurnGraph, TurnTrial
 from routing.engines.uncounted import without_uncounted
 from routing.fabric import Fabric
@@ -47,6 +48,8 @@ class LTurn:
       and down.  Here turns between directions that share a coordinate are allowed, and all other turns must follow an
       order of the directions.  All orders are tried, in several spanning trees, and the best balanced result counts.
     - Forbidden turns that close no cycle are allowed again.
+    - On a tree, if no root is named, paths lead up and then down by the levels of the tree
+      (:mod:`routing.engines.tree_paths`).
     - The published routing is adaptive.  Here each LID has one next hop at each switch.
     """
 
@@ -66,8 +69,11 @@ class LTurn:
         Cost: O(L S radix log C) per pass.  The trials visit a limited number of channels.
         """
         refuse_unsupported(self, options)
+        named = named_roots(fabric, options)
+        if not named and (tree := routing_of_tree(self, fabric, options)) is not None:
+            return tree
         start = time.perf_counter()
-        roots = named_roots(fabric, options) or _roots(fabric, options.seed)
+        roots = named or _roots(fabric, options.seed)
         rules = list(direction_orders())
         graph = TurnGraph.of_fabric(fabric)
         most = max(len(roots), 1) * TREES

@@ -16,6 +16,7 @@ from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, r
 from routing.engines.destinations import Destinations, inverse_capacity
 from routing.engines.orders import VISITS_PER_SECOND, OrderSearch, breadth_first, central_switch, top_switches
 from routing.engines.roots import named_roots
+from routing.engines.tree_paths import routing_of_tree
 from routing.engines.uncounted import without_uncounted
 from routing.engines.updn import tables_in_orders
 from routing.engines.vl_assignment import vls_allowed
@@ -46,6 +47,8 @@ class MultipleUpDown:
       with its root.  It is breadth first, or the next switch is always the one with the most links to switches before
       it (:mod:`routing.engines.orders`), whichever balances better.
     - Paths balance the load, with a small cost per hop.
+    - On a tree, if no root is named, all networks have the same order of the switches: the levels of the tree
+      (:mod:`routing.engines.tree_paths`).
 
     An SL per destination is safe for requests (``forward``).  With one VL there is one network.
     """
@@ -67,9 +70,12 @@ class MultipleUpDown:
         """
         refuse_unsupported(self, options)
         start = time.perf_counter()
+        named = named_roots(fabric, options)
+        if not named and (tree := routing_of_tree(self, fabric, options)) is not None:
+            return tree
         vls = vls_allowed(options)
         destinations = Destinations.of(fabric)
-        roots = _roots(fabric, named_roots(fabric, options), vls)
+        roots = _roots(fabric, named, vls)
         visits = round(VISITS_PER_SECOND * options.effort) // max(len(roots), 1)
         search = OrderSearch(fabric, destinations, visits, options.seed, options.threads)
         if not roots:

@@ -19,7 +19,7 @@ from routing.engines.nue_seeds import Seeds, by_order, by_region
 from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch, breadth_first, top_switches
 from routing.engines.provenance import provenance
 from routing.engines.smart import ENGINE as SMART
-from routing.engines.tree_paths import OBJECTIVE_REFUSAL, TreePaths, tree_paths
+from routing.engines.tree_paths import OBJECTIVE_REFUSAL, routing_of_tree
 from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.errors import NotEnoughVLs
@@ -101,9 +101,10 @@ class Nue:
         in seconds.
         """
         vls = vls_allowed(options)
-        paths = tree_paths(fabric, destinations, options) if options.partition is None else None
-        if paths is not None:
-            return self._of_tree(fabric, destinations, options, paths, start)
+        own = {"seeds": "tree", "escape_entries": 0, "escape_destinations": 0}
+        tree = routing_of_tree(self, fabric, options, **own) if options.partition is None else None
+        if tree is not None:
+            return tree
         layers = 1 if options.reversible else vls
         pairs, is_best = _mirrored(fabric, destinations, options, vls) if options.reversible else (None, False)
         if pairs is not None and is_best:
@@ -128,29 +129,6 @@ class Nue:
                 seeds=seeds.name,
                 escape_entries=int(trees.escaped.sum()),
                 escape_destinations=int(np.count_nonzero(_wholly_escaped(fabric, destinations, trees))),
-            ),
-        )
-
-    def _of_tree(
-        self, fabric: Fabric, destinations: Destinations, options: EngineOptions, paths: TreePaths, start: float
-    ) -> Routing:
-        """Return tables of a tree, whose destinations are spread over the VLs.  ``start`` is the time at which the run
-        began, in seconds.
-        """
-        vls = vls_allowed(options)
-        return Routing(
-            lft=paths.lft,
-            **vl_tables(round_robin_sls(destinations, len(fabric.lids), vls), vls, options),
-            vls_needed=1,
-            provenance=provenance(
-                self.name,
-                fabric,
-                options,
-                {"route": time.perf_counter() - start},
-                seeds="tree",
-                first_switches=[fabric.labels[int(paths.order.position.argmin())]],
-                escape_entries=0,
-                escape_destinations=0,
             ),
         )
 

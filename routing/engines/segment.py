@@ -11,6 +11,7 @@ import numpy.typing as npt
 from routing._kernels.balance import AllowedTurns
 from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations
+from routing.engines.tree_paths import routing_of_tree
 from routing.engines.turn_rules import TurnGraph, TurnTrial
 from routing.engines.uncounted import without_uncounted
 from routing.fabric import Fabric
@@ -44,6 +45,8 @@ class SegmentBased:
     - The published rules place the turns by hand or at fixed positions.  Here a local search moves the forbidden turns,
       and keeps a move if it balances a sample of the destinations better.
     - Forbidden turns that close no cycle are allowed again.
+    - On a tree, each switch forbids the turns between its links up.  Segments that begin at the top switches allow
+      this (:mod:`routing.engines.tree_paths`).
     - Paths balance the load, with a small cost per hop, instead of being the shortest that are allowed.
     """
 
@@ -59,6 +62,8 @@ class SegmentBased:
         Cost: O(S C) for each partition, O(L S radix log C) per pass.  The search visits a limited number of channels.
         """
         refuse_unsupported(self, options)
+        if (tree := routing_of_tree(self, fabric, options)) is not None:
+            return tree
         start = time.perf_counter()
         graph = TurnGraph.of_fabric(fabric)
         steps = graph.trials(STEPS, options.effort)

@@ -15,6 +15,7 @@ from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, r
 from routing.engines.destinations import Destinations, inverse_capacity
 from routing.engines.effort import refinement_passes
 from routing.engines.orders import central_switch, top_switches
+from routing.engines.tree_paths import routing_of_tree
 from routing.engines.turn_rules import TurnGraph, TurnTrial
 from routing.engines.uncounted import without_uncounted
 from routing.fabric import Fabric
@@ -50,6 +51,7 @@ class Smart:
     - A round costs O(T log T) with the searches for cycles for T turns, and one pass O(L S radix log C).  There are at
       most 24 rounds.
     - The turns of a breadth-first tree stay allowed, so that every pair keeps a path.
+    - On a tree, paths lead up and then down, and close no cycle (:mod:`routing.engines.tree_paths`).
     """
 
     name = "smart"
@@ -64,6 +66,8 @@ class Smart:
         Cost: O(rounds (T log T + L S radix log C)) for T turns, and the searches for cycles.
         """
         refuse_unsupported(self, options)
+        if (tree := routing_of_tree(self, fabric, options)) is not None:
+            return tree
         start = time.perf_counter()
         destinations = Destinations.of(fabric)
         rounds = max(2, TurnGraph.of_fabric(fabric).trials(ROUNDS, options.effort))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.closed_form import TreeGraph
-from routing.engines.base import EngineOptions
+from routing.engines.base import Engine, EngineOptions
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
+from routing.engines.provenance import provenance
+from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
 from routing.quality import channel_loads
+from routing.tables import Routing
 from routing.trees.closed_form import Leaves, NotATree, route_tree
 from routing.trees.descent import LEAST_SWEEPS, affordable_sweeps, ceilings, is_whole, tree_slots, tree_tables
 from routing.trees.levels import MOST_LONGER, TreeOrder, tree_order
@@ -127,6 +131,42 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
         if closed is not None and closed.is_shortest and closed.peak(inverse_rate) * LOWER_PEAK < peak:
             return _as_paths(fabric, closed, inverse_rate)
     return TreePaths(order, forwarding_tables(fabric, destinations, trees), trees.load)
+
+
+def routing_of_tree(engine: Engine, fabric: Fabric, options: EngineOptions, **found: object) -> Routing | None:
+    """Return the tables of a tree in one order of the switches; None if the fabric is not a tree.
+
+    The function is for engines whose rule allows paths up and then down.  The tables need one VL, and their
+    destinations are spread over all allowed VLs.
+
+    Parameters
+    ----------
+    engine
+        The engine that the provenance names.
+    fabric, options
+        The fabric, and the options of the engine.
+    found
+        Further values of the provenance.
+    """
+    start = time.perf_counter()
+    destinations = Destinations.of(fabric)
+    paths = tree_paths(fabric, destinations, options)
+    if paths is None:
+        return None
+    vls = vls_allowed(options)
+    return Routing(
+        lft=paths.lft,
+        **vl_tables(round_robin_sls(destinations, len(fabric.lids), vls), vls, options),
+        vls_needed=1,
+        provenance=provenance(
+            engine.name,
+            fabric,
+            options,
+            {"route": time.perf_counter() - start},
+            first_switches=[fabric.labels[int(paths.order.position.argmin())]],
+            **found,
+        ),
+    )
 
 
 def may_descend(fabric: Fabric, destinations: Destinations, options: EngineOptions) -> bool:
