@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.native import check, ffi, lib, point, pointer
-from routing.fabric import Fabric
+from routing.fabric import Channels, Fabric
 
 
 def check_orders(
@@ -43,17 +45,48 @@ def check_orders(
     Cost: O(hops) per packet.
     """
     channels = fabric.channels
-    kept = [np.ascontiguousarray(array) for array in (lft, sl2vl, order, *entries)]
+    lft, sl2vl, order = np.ascontiguousarray(lft), np.ascontiguousarray(sl2vl), np.ascontiguousarray(order)
+    switch, port, sls = (np.ascontiguousarray(array) for array in entries)
     fault = np.empty((len(entries[0]), 4), np.int32)
-    tables = ffi.new("certificate_tables *")
-    tables.lids, tables.channels, tables.vls = lft.shape[1], len(channels), len(order)
+    tables = _tables(channels, lft, order, threads)
     tables.ports = 0 if sl2vl.ndim == 1 else sl2vl.shape[1]
-    tables.threads = threads
-    point(tables, lft=kept[0], sl2vl=kept[1], order=kept[2])
-    point(tables, at_port=channels.at_port, dst=channels.dst, dst_port=channels.dst_port)
+    point(tables, sl2vl=sl2vl)
     check(
-        lib.ibn_cdg_check_certificate(
-            tables, len(fault), pointer(kept[3]), pointer(kept[4]), pointer(kept[5]), pointer(fault)
-        )
+        lib.ibn_cdg_check_certificate(tables, len(fault), pointer(switch), pointer(port), pointer(sls), pointer(fault))
     )
     return fault
+
+
+def next_hops_increase(
+    fabric: Fabric, lft: npt.NDArray[np.uint8], order: npt.NDArray[np.int32], *, threads: int
+) -> npt.NDArray[np.bool_]:
+    """Return bool[V], whether the channels of all next hops follow the topological order of each VL.
+
+    A next hop follows the order if the channel of a switch towards a LID comes before the channel of the next switch
+    towards this LID.  If all next hops follow the order of a VL, no packet that keeps this VL violates the order.
+
+    Parameters
+    ----------
+    fabric, lft
+        The fabric and its LFTs.
+    order
+        int32[V, C], position of each channel in the topological order of each VL.
+    threads
+        Worker threads.
+
+    Notes
+    -----
+    Cost: O(S L V), without the hops of the packets.
+    """
+    kept = np.ascontiguousarray(lft), np.ascontiguousarray(order)
+    bad = np.zeros((len(lft), len(order)), np.uint8)
+    check(lib.ibn_cdg_check_next_hops(_tables(fabric.channels, *kept, threads), len(lft), pointer(bad)))
+    return np.asarray(~bad.any(axis=0))
+
+
+def _tables(channels: Channels, lft: npt.NDArray[np.uint8], order: npt.NDArray[np.int32], threads: int) -> Any:
+    """Return the kernel's struct without SL2VL tables.  The caller keeps the arrays alive while the struct is used."""
+    tables = ffi.new("certificate_tables *")
+    tables.lids, tables.channels, tables.vls, tables.threads = lft.shape[1], len(channels), len(order), threads
+    point(tables, lft=lft, order=order, at_port=channels.at_port, dst=channels.dst, dst_port=channels.dst_port)
+    return tables

@@ -70,8 +70,8 @@ class LTurn:
         """
         refuse_unsupported(self, options)
         named = named_roots(fabric, options)
-        if not named and (tree := routing_of_tree(self, fabric, options)) is not None:
-            return tree
+        if not named and (on_tree := routing_of_tree(self, fabric, options)) is not None:
+            return on_tree
         start = time.perf_counter()
         roots = named or _roots(fabric, options.seed)
         rules = list(direction_orders())

@@ -7,6 +7,7 @@ from hypothesis import given
 from slow_proof import prove_slowly, routed, shortest_path_tables
 from strategies import random_fabric
 
+from routing._kernels.check_certificate import next_hops_increase
 from routing.cdg.certificate import Certificate, check_certificate
 from routing.deadlock.proof import prove
 from routing.errors import FalseCertificate, TableError
@@ -93,3 +94,20 @@ def test_certificate_of_another_fabric_is_refused(certified):
     fabric, routing, certificate = certified
     with pytest.raises(TableError, match="channels"):
         check_certificate(fabric, routing, Certificate(certificate.order[:, 1:], "forward"))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_next_hops_are_compared_with_the_order(seed):
+    """For each switch and LID, the channel out of the switch and the channel out of the next switch."""
+    fabric, rng = random_fabric(seed, switches=7, degree=2, cas=1), np.random.default_rng(seed)
+    lft = shortest_path_tables(fabric, rng, tree=True)
+    right = prove(fabric, Routing(lft, np.zeros(lft.shape[1], np.uint8), identity_sl2vl(1), 1, 1, Provenance("tree")))
+    order = np.stack([right.certificate.order[0], rng.permutation(len(fabric.channels))]).astype(np.int32)
+    expected, channels = [True, True], fabric.channels
+    for s, lid in np.ndindex(lft.shape):
+        here = channels.at_port[s, lft[s, lid]]
+        then = channels.at_port[channels.dst[here], lft[channels.dst[here], lid]] if here >= 0 else -1
+        for vl in range(2):
+            expected[vl] &= then < 0 or bool(order[vl, here] < order[vl, then])
+    assert next_hops_increase(fabric, lft, order, threads=2).tolist() == expected
+    assert expected[0]

@@ -48,6 +48,35 @@ static void walk_entry(void *context, int32_t n)
                 return;
 }
 
+typedef struct {
+    const certificate_tables *t;
+    uint8_t *bad;
+} next_hops_job;
+
+static void check_switch(void *context, int32_t s)
+{
+    const next_hops_job *j = context;
+    const certificate_tables *t = j->t;
+    uint8_t *bad = j->bad + (size_t)s * t->vls;
+    for (int32_t lid = 0; lid < t->lids; lid++) {
+        const int32_t channel = t->at_port[(size_t)s * 256 + t->lft[(size_t)s * t->lids + lid]];
+        if (channel < 0)
+            continue;
+        const int32_t next = t->dst[channel];
+        const int32_t then = t->at_port[(size_t)next * 256 + t->lft[(size_t)next * t->lids + lid]];
+        for (int32_t vl = 0; then >= 0 && vl < t->vls; vl++) {
+            const int32_t *place = t->order + (size_t)vl * t->channels;
+            bad[vl] |= place[channel] >= place[then];
+        }
+    }
+}
+
+int ibn_cdg_check_next_hops(const certificate_tables *tables, int32_t switches, uint8_t *bad)
+{
+    next_hops_job j = {tables, bad};
+    return ibn_core_parallel(tables->threads, switches, check_switch, &j);
+}
+
 int ibn_cdg_check_certificate(const certificate_tables *tables, int32_t entries, const int32_t *entry_switch,
                               const uint8_t *entry_port, const uint16_t *sls, int32_t *fault)
 {

@@ -31,4 +31,11 @@ typedef struct {
 int ibn_cdg_check_certificate(const certificate_tables *tables, int32_t entries, const int32_t *entry_switch,
                               const uint8_t *entry_port, const uint16_t *sls, int32_t *fault);
 
+/* Check for every switch and LID that the channel of the switch comes before the channel of the next switch.
+ *
+ * bad: uint8 [S, V], output, whether some LID violates the order of a VL at a switch.
+ *
+ * If no LID does so at any switch, no packet on the VL violates the order. */
+int ibn_cdg_check_next_hops(const certificate_tables *tables, int32_t switches, uint8_t *bad);
+
 #endif
