@@ -104,6 +104,19 @@ static bool prepare_replies(repair_state *job)
     return job->reply_vls;
 }
 
+/* List source and out-port of the channels into each switch.  Returns whether there was memory. */
+static bool prepare_into(repair_state *job)
+{
+    const repair_fabric *f = job->f;
+    job->into_src = malloc(((size_t)f->channels + 1) * sizeof *job->into_src);
+    job->into_port = malloc((size_t)f->channels + 1);
+    for (int32_t i = 0; job->into_src && job->into_port && i < f->channels; i++) {
+        job->into_src[i] = f->src[f->into[i]];
+        job->into_port[i] = f->port[f->into[i]];
+    }
+    return job->into_src && job->into_port;
+}
+
 bool ibn_repair_prepare(repair_state *job)
 {
     const repair_fabric *f = job->f;
@@ -141,7 +154,7 @@ bool ibn_repair_prepare(repair_state *job)
            && job->roots && job->members && job->last_displaced && job->can_help && job->given_up
            && job->no_monotone_path && job->new_vl && job->needs && job->deferred && job->kept && job->touched
            && job->taken && job->steps && job->added && job->spare && job->blocked_edges && job->changed_sls
-           && job->candidates && job->others && job->copied_column && prepare_replies(job);
+           && job->candidates && job->others && job->copied_column && prepare_replies(job) && prepare_into(job);
 }
 
 void ibn_repair_dispose(repair_state *job)
@@ -160,7 +173,8 @@ void ibn_repair_dispose(repair_state *job)
                    job->spare,          job->blocked_edges,
                    job->changed_sls,    job->candidates,
                    job->others,         job->copied_column,
-                   job->reply_vls,      job->load_changes};
+                   job->reply_vls,      job->load_changes,
+                   job->into_src,       job->into_port};
     for (int32_t lid = 0; job->copied_column && lid < job->f->lids; lid++)
         free(job->copied_column[lid]);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -137,10 +137,10 @@ void ibn_repair_collect_subtree(repair_state *job, int32_t root)
         if (!column && tail > LARGE_SUBTREE)
             column = copy_column(job);
         for (int32_t i = f->into_first[u]; !column && i < f->into_first[u + 1]; i++)
-            __builtin_prefetch(job->lft + (int64_t)f->src[f->into[i]] * f->lids + job->lid);
+            __builtin_prefetch(job->lft + (int64_t)job->into_src[i] * f->lids + job->lid);
         for (int32_t i = f->into_first[u]; i < f->into_first[u + 1]; i++) {
-            const int32_t e = f->into[i], y = f->src[e];
-            if (column ? column[y] != f->port[e] || !f->alive[e] : ibn_repair_next_channel(job, y) != e)
+            const int32_t y = job->into_src[i], e = f->into[i];
+            if (column ? column[y] != job->into_port[i] || !f->alive[e] : ibn_repair_next_channel(job, y) != e)
                 continue;
             job->through[tail] = e;
             job->queue[tail++] = y;

@@ -120,6 +120,8 @@ typedef struct {
     int32_t *touched;      /* [S] value of `column` when the switch's entry was last saved in `kept` */
     int32_t column;        /* serial number of the present attempt to repair an LFT column */
     cached_channel *taken; /* [S] cached next channel of each switch towards the current LID */
+    int32_t *into_src;  /* [C] in the order of f->into: the switch where the channel begins */
+    uint8_t *into_port; /* [C] in the order of f->into: the out-port of the channel */
     /* [L] copy of the LID's column of `lft` [S]; NULL: not copied.  The entries of a column are far apart in memory, so
      * a search through many of them needs a copy. */
     uint8_t **copied_column;
