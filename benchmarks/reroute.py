@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.usage import parser_of
+from routing.cli import fabric_argument
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -107,11 +108,17 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = parser_of("reroute", __doc__)
     parser.add_argument("--switches", action="store_true", help="that go with all that hangs on them, instead of links")
     parser.add_argument("number", nargs="?", type=int, default=24, help="of each fabric, 24 if not given; 0: all")
+    parser.add_argument("--fabric", help="generator with its arguments, instead of the fabrics of the table")
+    parser.add_argument("--engine", default="updn", help="for --fabric")
     asked = parser.parse_args(words)
+    what = "switch" if asked.switches else "link"
+    if asked.fabric:
+        report(asked.fabric, fabric_argument.read(asked.fabric), asked.engine, what, asked.number)
+        return
     for label, kind, size, cas, engines in CASES:
         fabric = generate(kind, size.split(","), **({"cas": cas} if cas else {}))
         for engine in engines:
-            report(label, fabric, engine, "switch" if asked.switches else "link", asked.number)
+            report(label, fabric, engine, what, asked.number)
 
 
 if __name__ == "__main__":
