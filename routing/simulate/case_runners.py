@@ -22,6 +22,7 @@ from routing.simulate.message_types import run_message_types
 from routing.simulate.network import Network
 from routing.simulate.packets import run_lock_times, run_packets, run_seeds, run_shifts
 from routing.simulate.pause_cases import run_pauses
+from routing.simulate.request_grant_cases import run_request_grant
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_fabric import scenario_fabric, scenario_routing
 from routing.simulate.scenario_setup import build_network_for, flows_of
@@ -189,6 +190,7 @@ CASE_RUNNERS: Mapping[str, CaseRunner] = {
     "shifts": run_shifts,
     "workload": run_workload,
     "adaptive": run_adaptive,
+    "request-grant": run_request_grant,
     "pauses": run_pauses,
     "graph": run_graph,
     "dependencies": run_dependencies,

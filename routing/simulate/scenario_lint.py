@@ -29,6 +29,7 @@ READ_BY: Mapping[str, set[str]] = {
     "shifts": _RUN | {"seed", "from"},
     "workload": (_RUN | _MECHANISMS | {"seed", "remedy", "workload"}) - {"without"},
     "adaptive": (_RUN | {"window", "seed", "from", "loads", "adaptive"}) - {"speedup"},
+    "request-grant": _ALWAYS | {"until", "from", "seed", "loads", "request_grant"},
     "pauses": _TABLES,
     "graph": _ALWAYS | {"graph"},
     "dependencies": _TABLES | {"tables"},
@@ -213,13 +214,14 @@ def _check_case(file: Toml, case: Table, number: int) -> None:
     if what == "dependencies" and case.get("tables") in ("new", "both"):
         _check_new_paths(file, case, *where, "tables")
     for key in ("load", "loads"):
-        if key in case and not _listens_to_load(file.table, case):
+        if key in case and what != "request-grant" and not _listens_to_load(file.table, case):
             raise _unused_load(file, *where, key)
     _check_words(file, case, "remedy", {case.get("remedy", {}).get("breaker", "none")}, BREAKER_KEYS, *where)
     _check_words(file, case, "change", {case.get("change", {}).get("how")}, CHANGE_KEYS, *where)
     _check_words(file, case, "workload", {case.get("workload", {}).get("collective", "a trace")}, WORKLOAD_KEYS, *where)
     schemes = set(case.get("adaptive", {}).get("schemes", []))
     _check_words(file, case, "adaptive", schemes, SCHEME_KEYS, *where)
+    _check_request_grant(file, case, *where)
     for key in ("inputs", "pauses"):
         if what == "adaptive" and key in case and "tables" not in schemes:
             raise _unused(file, *where, key, why='without "tables" among the schemes')
@@ -228,6 +230,18 @@ def _check_case(file: Toml, case: Table, number: int) -> None:
     for key in ("turns", "around", "one_way"):
         if key in case.get("graph", {}) and "grid" not in case["graph"]:
             raise _unused(file, *where, "graph", key, why="without a grid", remedy="give grid two sides")
+
+
+def _check_request_grant(file: Toml, case: Table, *where: str | int) -> None:
+    """Raise ParseError for a key of a case on requests and grants that has no effect because of another key."""
+    table = case.get("request_grant", {})
+    for key in ("over", "blocked"):
+        if key in table and not table.get("hotspots"):
+            raise _unused(file, *where, "request_grant", key, why="without hotspots", remedy="give hotspots a number")
+    if "shares" in table and "hotspots" in table:
+        raise _unused(file, *where, "request_grant", "hotspots", why="beside shares", remedy="leave one of the two out")
+    if "shares" in table and "loads" in case:
+        raise _unused(file, *where, "loads", why="beside shares", remedy="leave one of the two out")
 
 
 def _check_new_paths(file: Toml, case: Table, *where: str | int) -> None:

@@ -59,9 +59,12 @@ def packet_ticks(scenario: Scenario) -> int:
     return -(-int(size) // BLOCK)
 
 
-def measurement_window(scenario: Scenario, case: Case) -> tuple[int, int]:
-    """Return the period in which a simulation case measures: its first tick, and the tick at which the run ends."""
-    run, packet = scenario.tables["run"], packet_ticks(scenario)
+def measurement_window(scenario: Scenario, case: Case, packet: int | None = None) -> tuple[int, int]:
+    """Return the period in which a simulation case measures: its first tick, and the tick at which the run ends.
+
+    ``packet`` is the length of a packet time in ticks; None: that of the scenario.
+    """
+    run, packet = scenario.tables["run"], packet_ticks(scenario) if packet is None else packet
 
     def stated(key: str, usual: float) -> tuple[float, Where]:
         if key in case.table:

@@ -33,13 +33,14 @@ READ_OF: Mapping[str, Mapping[str, Collection[str]]] = {
     "tables": {},
     "graph": {},
     "message-types": {},
+    "request-grant": {"run": ("until", "from", "seed")},
 }  # fmt: skip
 """Keys of the tables ``timing``, ``run``, ``traffic`` and ``flow`` that have an effect, by kind of case (its ``what``).
 
 For the tables ``fabric`` and ``routing`` see :data:`BARE`.
 """
 
-BARE = {"graph", "message-types"}
+BARE = {"graph", "message-types", "request-grant"}
 """Kinds of cases (values of ``what``) that use neither a fabric nor routing tables."""
 BY_CASE = ("buffer", "wire", "until", "from", "seed", "load", "window", "speedup")
 """Keys that a simulation case can override.  The value in the case replaces the value in ``[timing]``, ``[run]``,

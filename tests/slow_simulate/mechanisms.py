@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from slow_simulate.kinds import INJECT, TIMER
+from slow_simulate.request_grant import RequestGrant
 
 
 class Mechanism:
@@ -156,7 +157,7 @@ class Congestion(Mechanism):
                 self.timer_at(self.sim.now + self.every, 0, 2)
 
 
-KNOWN = {"hold": Hold, "tasks": Tasks, "congestion": Congestion}
+KNOWN = {"hold": Hold, "tasks": Tasks, "congestion": Congestion, "request-grant": RequestGrant}
 
 
 class Mechanisms:

@@ -9,7 +9,12 @@ from routing.simulate.scenario import find_scenario, read_scenario, scenarios
 from routing.simulate.scenario_fabric import enough_vls, scenario_fabric
 from routing.simulate.scenario_schema import ORIGINS
 
-CASES = [(name, case.name) for name in scenarios() for case in find_scenario(name).cases]
+LONG = {"request-grant-figures"}
+CASES = [
+    pytest.param(name, case.name, marks=[pytest.mark.slow] * (name in LONG))
+    for name in scenarios()
+    for case in find_scenario(name).cases
+]
 
 
 @pytest.mark.parametrize(("name", "case"), CASES)

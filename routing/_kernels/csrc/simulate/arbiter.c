@@ -267,8 +267,6 @@ IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int pl
         sim->injected++;
         sim->injected_bytes += packet->bytes;
         ibn_simulate_flow_sent(&sim->flow[packet->flow], packet, sim->now);
-        if (sim->hooks & IBN_HOOK_SENT)
-            ibn_simulate_on_sent(sim, (int32_t)(packet - sim->packet));
         return;
     }
     sim->vc[packet->vc].held -= packet->blocks;
@@ -320,6 +318,9 @@ IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int pl
     if (from_source) {
         int32_t flow = packet->flow;
         sim->flow[flow].head = IBN_NONE;
+        /* A hook may make packets, after which `packet` may be invalid. */
+        if (sim->hooks & IBN_HOOK_SENT)
+            ibn_simulate_on_sent(sim, p);
         ibn_simulate_prepare(sim, flow);
     }
 }

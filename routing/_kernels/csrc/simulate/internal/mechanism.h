@@ -37,7 +37,7 @@ struct ibn_mechanism {
     int (*gate)(ibn_sim *sim, ibn_attached *self, int32_t flow);
     /* Hook: a flow has created a packet, which waits at the port of its CA. */
     void (*made)(ibn_sim *sim, ibn_attached *self, int32_t packet);
-    /* Hook: a packet begins to leave its source CA. */
+    /* Hook: a packet begins to leave its source CA.  The hook may queue another packet at the port of the CA. */
     void (*sent)(ibn_sim *sim, ibn_attached *self, int32_t packet);
     /* Hook: a packet has been queued at a switch for a VC.  The hook is called when all packets of the tick have been
      * queued.  The calls are in the order of VC and input. */

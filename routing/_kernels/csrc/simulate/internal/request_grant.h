@@ -1,0 +1,122 @@
+/* State of the mechanism `request-grant`: adapters at the edge of a switching fabric.
+ *
+ * Each CA of the simulation is an adapter with two ports.  It sends by the first and receives by the second.  The flow
+ * from adapter i to adapter o has the number i x adapters + o.  The packets of a flow wait in a virtual output queue
+ * (VOQ) at adapter i.  They cross the fabric in segments, which are the packets of the simulation. */
+#ifndef IBNUE_INTERNAL_SIM_REQUEST_GRANT_H
+#define IBNUE_INTERNAL_SIM_REQUEST_GRANT_H
+
+#include "simulate/internal/mechanism.h"
+
+enum { GRANT_ARRIVAL, GRANT_REQUEST, GRANT_GRANT, GRANT_IDLE_END, GRANT_DEPARTURE, GRANT_BLOCK, GRANT_UNBLOCK };
+/* Number of the lowest bit of a timer's value that belongs to its kind: GRANT_... */
+#define GRANT_KIND_BITS 28
+
+/* A packet of the external lines, from its arrival at an adapter until its departure from another one. */
+typedef struct {
+    int64_t born;     /* tick at which the last byte of the packet has reached its first adapter */
+    int32_t bytes,    /* size in bytes */
+        unsent,       /* bytes that are not in a segment yet */
+        underway,     /* segments in the fabric that carry bytes of the packet */
+        granted,      /* granted segments whose last byte belongs to the packet */
+        next;         /* next packet of the flow, or of the free list; IBN_NONE: none */
+    uint8_t unsolicited, /* 1: the last byte of an unsolicited segment belongs to the packet, else 0 */
+        request_end;     /* 1: a request ends with this packet, so a segment ends with it, too; else 0 */
+} grant_packet;
+
+/* A segment in the fabric. */
+typedef struct {
+    int32_t first,   /* first packet of which the segment carries bytes, IBN_NONE if it only carries control data */
+        count,       /* number of packets of which the segment carries bytes */
+        request,     /* segments that the sender requests for the flow of this segment */
+        grant,       /* segments that the sender grants to the flow in the opposite direction */
+        next;        /* next segment in the free list, or IBN_NONE */
+    uint8_t granted, /* 1: the segment has a grant, else 0 */
+        ack;         /* 1: the segment acknowledges an unsolicited segment of the opposite direction, else 0 */
+} grant_segment;
+
+/* State of the flow from one adapter to another.  IBN_NONE stands for "no packet". */
+typedef struct {
+    int32_t oldest,     /* first packet that has not departed */
+        newest,         /* last packet that has arrived */
+        sending,        /* packet with the first byte that is not in a segment yet */
+        asking,         /* first packet that has not been requested */
+        pending,        /* segments requested, but not granted as far as the sender knows */
+        granted,        /* grants that the sender has received and not used */
+        unacknowledged, /* unsolicited segments that have not been acknowledged */
+        requests,       /* segments requested and not granted, as the receiver knows */
+        grants_to_send, /* grants for the opposite direction that wait for a segment of this flow */
+        ack_to_send;    /* 1: an acknowledgement for the opposite direction waits for a segment of this flow, else 0 */
+    uint32_t path;      /* number of segments sent, which selects the path of the next one */
+    int64_t turn;       /* virtual time at which the receiver serves the flow next */
+} grant_flow;
+
+/* State of one adapter. */
+typedef struct {
+    int64_t draws,      /* random numbers drawn */
+        line_free,      /* tick from which on the external line out of the adapter is free */
+        idle_until,     /* tick from which on the adapter may grant again */
+        turn,           /* virtual time of the last grant */
+        offered,        /* packets that have arrived at other adapters for this one */
+        offered_bytes,  /* bytes of these packets */
+        departed,       /* packets that have departed */
+        departed_bytes, /* bytes of these packets */
+        delay,          /* ticks from arrival to departure, summed over the departed packets */
+        worst,          /* largest of these times */
+        held;           /* grants that the adapter holds for its VOQs */
+    double clock,       /* tick at which the next packet arrives, not rounded */
+        gap;            /* mean ticks between two bursts of arrivals */
+    int32_t burst,      /* packets that still arrive in the present burst */
+        target,         /* adapter to which they go */
+        size,           /* size of the next packet in bytes */
+        room,           /* free segments of the reassembly buffer */
+        fabric_room;    /* free segments of the fabric-output buffer in front of this adapter */
+} grant_adapter;
+
+/* State of the mechanism.  The wrapper sets the fields up to `blocked`, in this order. */
+typedef struct {
+    int64_t adapters,  /* number of adapters */
+        paths,         /* number of paths between two adapters, one by each LID of an adapter */
+        reserve,       /* 1: a grant reserves space in the fabric-output buffer, 0: grants have the rate of the output */
+        in_band,       /* 1: control data uses segments of the fabric, 0: it takes control_delay and no bandwidth */
+        control_delay, /* ticks from one adapter to another for control data out of band */
+        segment,       /* size of the largest segment in bytes */
+        control_bytes, /* size of a segment without data in bytes */
+        most,          /* largest number of segments that a flow may have requested */
+        reassembly,    /* size of a reassembly buffer in segments */
+        fabric_buffer, /* size of a fabric-output buffer in segments */
+        grant_cost,    /* ticks without a grant for each granted segment x 2^IBN_COST_BITS */
+        small,         /* size of a small packet in bytes */
+        large,         /* size of a large packet in bytes */
+        large_share,   /* fraction of large packets x 2^30 */
+        burst,         /* mean number of packets of a burst x 2^20 */
+        block_from,    /* tick from which on nothing departs from the blocked channels */
+        block_until,   /* tick at which the blocked channels continue */
+        blocked;       /* number of blocked channels */
+    int64_t *lid,      /* [adapters] first LID of each adapter */
+        *blocks,       /* [blocked] channels to block */
+        *load;         /* [adapters][adapters] sum of the loads to adapters 0 to o, by input */
+    grant_adapter *adapter;    /* [adapters] */
+    grant_flow *flow;          /* [adapters x adapters] */
+    uint64_t *asks;            /* [adapters][mask_words] bit set if an input has requests at an output */
+    int64_t mask_words;        /* words of such a mask */
+    grant_packet *packets;     /* [packets_made] packets, in use or free */
+    grant_segment *segments;   /* [segments_made] segments, in use or free */
+    int32_t packets_made, packet_free, segments_made, segment_free;
+} request_grant;
+
+#define GRANT_SETTINGS 18
+
+#pragma GCC visibility push(hidden)
+/* Functions of grant_packets.c: arrival of packets, segments, and reassembly. */
+int32_t ibn_grant_new_segment(ibn_sim *sim, request_grant *state);
+void ibn_grant_free_packet(request_grant *state, int32_t p);
+void ibn_grant_schedule_arrival(ibn_sim *sim, ibn_attached *self, int32_t i);
+int32_t ibn_grant_store_arrival(ibn_sim *sim, request_grant *state, int32_t i);
+int32_t ibn_grant_next_bytes(const request_grant *state, const grant_flow *flow);
+int32_t ibn_grant_fill(request_grant *state, grant_flow *flow, grant_segment *segment, int32_t bytes);
+int32_t ibn_grant_request(request_grant *state, grant_flow *flow);
+int32_t ibn_grant_take_complete(request_grant *state, grant_flow *flow);
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,191 @@
+"""Simulate congestion management by requests and grants between the adapters of a switching fabric.
+
+Source: Chrysos, Chen, Minkenberg, Kachris, Katevenis, "End-to-End Congestion Management for Non-Blocking, Multi-Stage
+Switching Fabrics using Commodity Switches", sections 2 and 3.  Differences: headers of segments take no bandwidth, and
+outputs select inputs by virtual times instead of the virtual intervals of a hardware scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import OptionError
+from routing.simulate.bounds import LONGEST, is_float_in, is_int_in
+from routing.simulate.clos import Clos
+from routing.simulate.mechanisms.base import Mechanism
+from routing.simulate.network import COST_BITS, Network
+from routing.simulate.traffic import Flow, Traffic
+
+if TYPE_CHECKING:
+    from routing.simulate.run import Simulation
+
+Ints = npt.NDArray[np.int64]
+
+LOAD_UNIT = 1 << 30
+BURST_UNIT = 1 << 20
+MOST_SEGMENT = 2048
+MOST_PACKET = 0xFFFF
+MOST_SEGMENTS = 1 << 20
+
+
+class AdapterCounts(NamedTuple):
+    """Counters of the adapters, int64[N] each.
+
+    Attributes
+    ----------
+    offered, offered_bytes
+        Packets, and their bytes, that have arrived at other adapters for this one.
+    departed, departed_bytes
+        Packets, and their bytes, that have departed from this adapter.
+    delay, worst
+        Ticks from arrival to departure: sum over the departed packets, and largest.
+    held
+        Grants that the adapter holds for its virtual output queues.
+    room, fabric_room
+        Free segments of the reassembly buffer, and of the buffer in front of this adapter.
+    """
+
+    offered: Ints
+    offered_bytes: Ints
+    departed: Ints
+    departed_bytes: Ints
+    delay: Ints
+    worst: Ints
+    held: Ints
+    room: Ints
+    fabric_room: Ints
+
+
+@dataclass(frozen=True)
+class RequestGrant(Mechanism):
+    """Settings of the adapters, which are the same for all of them, and the packets of the external lines.
+
+    The external lines carry one byte in each tick.
+
+    Attributes
+    ----------
+    clos
+        Network between the adapters.
+    loads
+        float64[N, N]: load from adapter i to adapter o, as a fraction of a line.
+    reserve
+        Whether a grant reserves space in the buffer of the last switch.
+    in_band
+        Whether control data takes bandwidth.  If not, it takes ``control_delay`` ticks, and nothing is unsolicited.
+    segment, control
+        Bytes of the largest segment, and of a segment without data.
+    grant
+        Largest number of segments that a flow may have requested (G).
+    reassembly, fabric_buffer
+        Size of a reassembly buffer and of the buffer of the last switch, in segments.
+    grant_rate
+        Rate of the grants of an output, relative to the external line.
+    small, large, large_share
+        Bytes of small and of large packets, and the fraction of large packets.
+    burst
+        Mean number of packets of a burst.  All packets of a burst have one destination and follow each other directly.
+    blocked, block_from, block_until
+        Adapters to which nothing departs from the last switch in some time, and the ticks at which it begins and ends.
+    """
+
+    name: ClassVar[str] = "request-grant"
+
+    clos: Clos
+    loads: npt.NDArray[np.float64]
+    reserve: bool = True
+    in_band: bool = True
+    control_delay: int = 1100
+    segment: int = 256
+    control: int = 20
+    grant: int = 50
+    reassembly: int = 2048
+    fabric_buffer: int = 240
+    grant_rate: float = 10.0
+    small: int = 40
+    large: int = 9000
+    large_share: float = 0.0
+    burst: float = 1.0
+    blocked: Sequence[int] = field(default=())
+    block_from: int = 0
+    block_until: int = 0
+
+    def traffic(self) -> Traffic:
+        """Return one flow from each adapter to each adapter.  The mechanism makes their packets."""
+        lids = [tuple(range(first, first + self.clos.paths)) for first in self.clos.first_lid.tolist()]
+        flows = (Flow(sender, lid, stop=0) for sender in self.clos.sender.tolist() for lid in lids)
+        return Traffic(tuple(flows), self.segment)
+
+    def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
+        """Return the settings in the order of the kernel, the LIDs, the blocked channels, and the loads.
+
+        Raises
+        ------
+        OptionError
+            A setting is out of range.
+        """
+        self._check()
+        count = len(self.clos.first_lid)
+        loads = np.floor(self.loads * LOAD_UNIT).astype(np.int64)
+        blocked = [int(self.clos.output_channel[adapter]) for adapter in self.blocked]
+        cost = round(self.segment / self.grant_rate * (1 << COST_BITS))
+        return [
+            count, self.clos.paths, int(self.reserve), int(self.in_band), self.control_delay, self.segment,
+            self.control, self.grant, self.reassembly, self.fabric_buffer, cost, self.small, self.large,
+            round(self.large_share * LOAD_UNIT), round(self.burst * BURST_UNIT), self.block_from, self.block_until,
+            len(blocked), *self.clos.first_lid.tolist(), *blocked, *loads.ravel().tolist(),
+        ]  # fmt: skip
+
+    def _check(self) -> None:
+        count = len(self.clos.first_lid)
+        for key, least, most in (
+            ("control_delay", 1, LONGEST), ("segment", 1, MOST_SEGMENT), ("control", 1, MOST_SEGMENT),
+            ("grant", 1, MOST_SEGMENTS), ("reassembly", 1, MOST_SEGMENTS), ("fabric_buffer", 1, MOST_SEGMENTS),
+            ("small", 1, MOST_PACKET), ("large", 1, MOST_PACKET), ("block_from", 0, LONGEST),
+            ("block_until", 0, LONGEST),
+        ):  # fmt: skip
+            if not is_int_in(getattr(self, key), least, most):
+                raise OptionError(
+                    f"{key} is {getattr(self, key)!r}", remedy=f"use a whole number from {least} to {most}"
+                )
+        for key, low, high in (("grant_rate", 1e-3, 1e3), ("large_share", 0, 1), ("burst", 1, 1e4)):
+            if not is_float_in(getattr(self, key), low, high):
+                raise OptionError(f"{key} is {getattr(self, key)!r}", remedy=f"use a number from {low:g} to {high:g}")
+        if self.loads.shape != (count, count) or not (self.loads >= 0).all() or self.loads.sum(axis=1).max() > 1 + 1e-9:
+            raise OptionError(
+                f"the loads of {count} adapters cannot be", remedy="use loads from 0 on, up to 1 for each input"
+            )
+        largest = self.large if self.large_share else self.small
+        needed = -(-largest // self.segment)
+        if self.grant < needed:
+            raise OptionError(
+                f"a packet of {largest} bytes is never requested", remedy=f"let grant be {needed} or more"
+            )
+        for key in ("reassembly", "fabric_buffer") if self.reserve else ("reassembly",):
+            if getattr(self, key) < self.grant:
+                raise OptionError(f"{key} has no room for a grant", remedy=f"use at least {self.grant} segments")
+        if not all(is_int_in(adapter, 0, count - 1) for adapter in self.blocked):
+            raise OptionError("a blocked adapter does not exist", remedy=f"use 0 to {count - 1}")
+
+    def counts(self, simulation: Simulation) -> AdapterCounts:
+        """Return the counters of all adapters."""
+        return AdapterCounts(*simulation.results_of(self).reshape(len(self.clos.first_lid), -1).T)
+
+
+def hotspot_loads(adapters: int, hot: Sequence[int], over: float, load: float) -> npt.NDArray[np.float64]:
+    """Return loads by which hotspots get ``over`` times the rate of a line, and other outputs ``load`` times.
+
+    Every input sends the same to each of them.
+    """
+    by_output = np.full(adapters, load)
+    by_output[list(hot)] = over
+    return np.tile(by_output / adapters, (adapters, 1))
+
+
+def unbalanced_loads(adapters: int, share: float, load: float = 1.0) -> npt.NDArray[np.float64]:
+    """Return loads of which each input sends a share to its own output, and the rest to all outputs alike."""
+    return load * (np.full((adapters, adapters), (1 - share) / adapters) + share * np.eye(adapters))
