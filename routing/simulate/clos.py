@@ -147,7 +147,7 @@ def _levels(adapters: int, radix: int) -> int:
         levels, size = levels + 1, size * radix
     if not is_int_in(radix, 2, 64) or size != adapters:
         raise OptionError(
-            f"there is no Clos network of {adapters} adapters with switches of {radix} ports",
+            f"no Clos network has {adapters} adapters and switches of {radix} ports",
             remedy="use a power of the number of ports, such as 64 adapters and 8 ports",
         )
     return levels

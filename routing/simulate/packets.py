@@ -19,7 +19,7 @@ from routing.simulate.events import describe
 from routing.simulate.mechanisms.registry import IN_CASES
 from routing.simulate.network import BLOCK
 from routing.simulate.options import Switching
-from routing.simulate.plan import Plan
+from routing.simulate.plan import Plan, with_case_mechanisms
 from routing.simulate.recorder import Recorder, by_name
 from routing.simulate.run import Simulation, simulate
 from routing.simulate.scenario import Case, Scenario
@@ -208,13 +208,14 @@ def _stated(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
 
 def run_packets(scenario: Scenario, case: Case) -> CaseOutput:
     """Simulate the packets of one simulation case, and return its figures, settings, time series and events."""
-    plan, mechanisms = plan_of(scenario, case), mechanisms_of(scenario, case)
+    mechanisms = mechanisms_of(scenario, case)
+    plan = with_case_mechanisms(plan_of(scenario, case), mechanisms)
     simulation = simulate(
         plan.network,
         plan.traffic,
         switching=switching_of(scenario, case),
         remedies=remedies_of(scenario, case),
-        mechanisms=(*plan.mechanisms, *mechanisms),
+        mechanisms=plan.mechanisms,
     )
     packet, run = packet_ticks(scenario), scenario.tables["run"]
     start, until = measurement_window(scenario, case)

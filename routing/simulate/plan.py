@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from routing.simulate.mechanisms.base import Mechanism
+from routing.simulate.mechanisms.base import CaseMechanism, Mechanism
 from routing.simulate.network import Network
 from routing.simulate.run import Simulation
 from routing.simulate.traffic import Traffic
@@ -64,3 +64,14 @@ class Plan:
     actions: tuple[Action, ...] = ()
     mechanisms: tuple[Mechanism, ...] = ()
     change: tuple[int, int] | None = None
+
+
+def with_case_mechanisms(plan: Plan, mechanisms: Sequence[CaseMechanism]) -> Plan:
+    """Return a plan with mechanisms of a case.  The flows that a mechanism adds have the name of its table."""
+    for mechanism in mechanisms:
+        traffic = mechanism.extended_traffic(plan.network, plan.traffic)
+        added = len(traffic.flows) - len(plan.traffic.flows)
+        if added:
+            owner = (*plan.owner, *[len(plan.names)] * added)
+            plan = replace(plan, traffic=traffic, owner=owner, names=(*plan.names, mechanism.table))
+    return replace(plan, mechanisms=(*plan.mechanisms, *mechanisms))

@@ -302,7 +302,10 @@ def build_network_for(
     """
     flows = flows_of(scenario, case) if flows is None else flows
     fabric = scenario_fabric(scenario)
-    network = build_network(fabric, scenario_routing(scenario, case, fabric, flows), timing_of(scenario, case, fabric))
+    routing = scenario_routing(scenario, case, fabric, flows)
+    # Replies may use an SL, and so a VL, that no request uses.
+    vls = routing.vls if "replies" in case.table else None
+    network = build_network(fabric, routing, timing_of(scenario, case, fabric), vls=vls)
     return network, traffic_of(scenario, case, network, flows)
 
 

@@ -1,6 +1,9 @@
 """Mechanisms in plain Python, and the hooks at which the slow simulator calls them."""
 
+from collections import defaultdict
+from copy import copy
 from dataclasses import replace
+from types import SimpleNamespace
 
 from slow_simulate.kinds import INJECT, TIMER
 from slow_simulate.request_grant import RequestGrant
@@ -13,6 +16,12 @@ class Mechanism:
         self.sim, self.index, self.numbers = sim, index, numbers
 
     def gate(self, flow):
+        return True
+
+    def room(self, packet, vc):
+        return 0
+
+    def arrives(self, packet):
         return True
 
     def made(self, packet):
@@ -157,7 +166,157 @@ class Congestion(Mechanism):
                 self.timer_at(self.sim.now + self.every, 0, 2)
 
 
-KNOWN = {"hold": Hold, "tasks": Tasks, "congestion": Congestion, "request-grant": RequestGrant}
+class Bubble(Mechanism):
+    def room(self, packet, vc):
+        blocks, rings = self.numbers[0], self.numbers[1:]
+        within = packet.vc is not None and rings[packet.vc] == rings[vc]
+        return blocks if rings[vc] >= 0 and not within else 0
+
+
+class InjectionLimit(Mechanism):
+    stops, asking = 0, None
+
+    def gate(self, flow):
+        if self.asking is not flow:
+            self.timer_at(self.sim.now + 1, flow.f)
+        return self.asking is flow
+
+    def timer(self, f, value):
+        net, sim, flow = self.sim.net, self.sim, self.sim.flows[f]
+        switch = net.dst[flow.channel]
+        held = sum(
+            sim.held[c * sim.vls + vl]
+            for c in range(sim.count) for vl in range(sim.vls)
+            if net.dst[c] == switch and net.src[c] < net.switches
+        )  # fmt: skip
+        if switch < net.switches and held >= self.numbers[0]:
+            self.stops += 1
+            self.timer_at(sim.now + self.numbers[1], f)
+            return
+        self.asking = flow
+        sim.prepare(flow)
+        self.asking = None
+
+
+class Retransmission(Mechanism):
+    def __init__(self, sim, index, numbers):
+        super().__init__(sim, index, numbers)
+        self.waiting, self.count, self.resent = {}, {}, 0
+
+    def made(self, packet):
+        f = packet.flow.f
+        packet.number = self.count.get(f, 0)
+        self.count[f] = packet.number + 1
+
+    def lost(self, packet):
+        f, due = packet.flow.f, self.sim.now + self.numbers[0]
+        self.waiting.setdefault(f, []).append((due, packet.number, copy(packet)))
+        self.timer_at(due, f)
+
+    def resend(self, f):
+        flow, waiting = self.sim.flows[f], sorted(self.waiting.get(f, []), key=lambda lost: lost[:2])
+        if waiting and waiting[0][0] <= self.sim.now and not flow.head:
+            *_, packet = waiting.pop(0)
+            self.waiting[f] = waiting
+            packet.ready = packet.tail = self.sim.now
+            packet.channel = packet.vc = None
+            packet.again = flow.head = True
+            self.resent += 1
+            self.sim.enqueue(packet, flow.channel, int(self.sim.net.ca_sl2vl[packet.sl]), flow.index)
+
+    def sent(self, packet):
+        self.resend(packet.flow.f)
+
+    def timer(self, f, value):
+        self.resend(f)
+
+
+class Replies(Mechanism):
+    def __init__(self, sim, index, numbers):
+        super().__init__(sim, index, numbers)
+        self.requests, self.bytes, self.sl, self.in_room, self.out_room, self.most = numbers[:6]
+        self.lids, self.outstanding, self.answered = numbers[6:], [0] * numbers[0], 0
+        self.into, self.out = defaultdict(list), defaultdict(list)
+        self.of_ca = {int(sim.net.src[flow.channel]): flow for flow in sim.flows[self.requests :]}
+        self.serving = set()
+
+    def gate(self, flow):
+        return not self.most or flow.f >= self.requests or self.outstanding[flow.f] < self.most
+
+    def made(self, packet):
+        packet.request = packet.flow.f
+        if packet.flow.f < self.requests:
+            self.outstanding[packet.flow.f] += 1
+
+    def arrives(self, packet):
+        ca, reply = int(self.sim.net.dst[packet.channel]), packet.flow.f >= self.requests
+        if not self.sim.hidden[packet.vc] and (reply or len(self.into[ca]) < self.in_room):
+            return True
+        self.sim.hidden[packet.vc].append(packet)
+        return False
+
+    def delivered(self, packet):
+        ca = int(self.sim.net.dst[packet.channel])
+        if packet.flow.f < self.requests:
+            self.into[ca].append(packet.request)
+        else:
+            self.answered += 1
+            self.timer_at(self.sim.now + 1, packet.request)
+        self.serve(ca)
+
+    def sent(self, packet):
+        if packet.flow.f >= self.requests:
+            ca = int(self.sim.net.src[packet.flow.channel])
+            if not packet.again:
+                self.out[ca].pop(0)
+            self.serve(ca)
+
+    def timer(self, f, value):
+        self.outstanding[f] -= 1
+        self.sim.prepare(self.sim.flows[f])
+
+    def serve(self, ca):
+        if ca in self.serving:
+            return
+        self.serving.add(ca)
+        while True:
+            while self.into[ca] and len(self.out[ca]) < self.out_room:
+                self.out[ca].append(self.into[ca].pop(0))
+            self.offer(ca)
+            fits = [
+                vc for vc, hidden in enumerate(self.sim.hidden)
+                if hidden and self.sim.net.dst[vc // self.sim.vls] == ca
+                and (hidden[0].flow.f >= self.requests or len(self.into[ca]) < self.in_room)
+            ]  # fmt: skip
+            if not fits:
+                break
+            self.sim.take_packet(self.sim.hidden[fits[0]].popleft())
+        self.serving.remove(ca)
+
+    def offer(self, ca):
+        flow = self.of_ca.get(ca)
+        if self.out[ca] and not flow.head:
+            flow.head, request = True, self.out[ca][0]
+            packet = SimpleNamespace(
+                bytes=self.bytes, blocks=-(-self.bytes // 64), last=True, born=self.sim.now, ready=self.sim.now,
+                tail=self.sim.now, entered=self.sim.now, flow=flow, channel=None, vc=None, lid=self.lids[request],
+                sl=self.sl, again=False,
+            )  # fmt: skip
+            self.sim.call("made", packet)
+            packet.request = request
+            self.sim.enqueue(packet, flow.channel, int(self.sim.net.ca_sl2vl[self.sl]), flow.index)
+
+
+KNOWN = {
+    "replies": Replies,
+    "retransmission": Retransmission,
+    "bubble": Bubble,
+    "injection-limit": InjectionLimit,
+    "hold": Hold,
+    "tasks": Tasks,
+    "congestion": Congestion,
+    "request-grant": RequestGrant,
+}
 
 
 class Mechanisms:
@@ -174,6 +333,9 @@ class Mechanisms:
     def passes(self, flow):
         flow.gated = not all(mechanism.gate(flow) for mechanism in self.attached)
         return not flow.gated
+
+    def room(self, packet, vc):
+        return max((mechanism.room(packet, vc) for mechanism in self.attached), default=0)
 
     def call(self, hook, *arguments):
         for mechanism in self.attached:

@@ -39,7 +39,9 @@ class Outputs:
         while (i := self.choose_input(vc, passed_over)) is not None:
             if not self.may_send(vc, self.queues[c, vl, i][0]):
                 return None
-            if self.free(c, i):
+            packet = self.queues[c, vl, i][0]
+            room = self.room(packet, vc)
+            if (not room or self.fccl[vc] - self.fctbs[vc] >= packet.blocks + room) and self.free(c, i):
                 return i
             passed_over.append(i)
         return None
@@ -113,6 +115,7 @@ class Outputs:
             packet.entered = self.now
             self.totals["injected"] += 1
             packet.flow.sent_packets += 1
+            packet.flow.head = False
             self.call("sent", packet)
         else:
             self.held[packet.vc] -= packet.blocks
@@ -129,5 +132,4 @@ class Outputs:
         else:
             self.at(packet.tail, DELIVER, id(packet), packet)
         if source:
-            packet.flow.head = False
             self.prepare(packet.flow)

@@ -64,6 +64,12 @@ class RequestGrant:
     def gate(self, flow):
         return True
 
+    def room(self, packet, vc):
+        return 0
+
+    def arrives(self, packet):
+        return True
+
     def draw(self, i):
         self.adapters[i].draws += 1
         return fraction(number(key_of(self.sim.opt.seed, 20, i), self.adapters[i].draws - 1))

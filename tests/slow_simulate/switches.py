@@ -86,8 +86,14 @@ class Switches:
             self.shown[vc] = self.forward(self.hidden[vc].popleft())
 
     def deliver(self, packet):
-        flow = packet.flow
         self.flying[packet.vc] -= packet.blocks
+        self.held[packet.vc] += packet.blocks
+        if all(mechanism.arrives(packet) for mechanism in self.attached):
+            self.take_packet(packet)
+
+    def take_packet(self, packet):
+        flow = packet.flow
+        self.held[packet.vc] -= packet.blocks
         if self.opt.xoff:
             self.fccl[packet.vc] += packet.blocks
         else:

@@ -63,6 +63,10 @@ class CaseMechanism(Mechanism):
     def from_table(cls, table: Mapping[str, Any], packet: int) -> CaseMechanism:
         """Return the mechanism with the settings of a table.  ``packet`` is the length of a packet time in ticks."""
 
+    def extended_traffic(self, network: Network, traffic: Traffic) -> Traffic:
+        """Return the traffic of a case with the flows that the mechanism adds at its end: none by default."""
+        return traffic
+
     @abstractmethod
     def figures(self, simulation: Simulation) -> dict[str, Any]:
         """Return the figures of a simulation that the mechanism adds to those of its case."""

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from routing.simulate.mechanisms.base import CaseMechanism
+from routing.simulate.mechanisms.bubble import Bubbles
 from routing.simulate.mechanisms.congestion import CongestionControl
+from routing.simulate.mechanisms.injection_limit import InjectionLimit
+from routing.simulate.mechanisms.replies import Replies
+from routing.simulate.mechanisms.retransmission import Retransmission
 
-IN_CASES: tuple[type[CaseMechanism], ...] = (CongestionControl,)
+IN_CASES: tuple[type[CaseMechanism], ...] = (CongestionControl, Bubbles, InjectionLimit, Replies, Retransmission)
 """Mechanisms with a table of their own in cases of a scenario file."""

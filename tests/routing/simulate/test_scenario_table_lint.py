@@ -24,6 +24,8 @@ CASES = {
     "adaptive": 'what = "adaptive"\nadaptive = { schemes = ["none"] }\nexpect = { deadlocked = [] }',
     "workload": 'what = "workload"\nengine = "updn"\nworkload = { collective = "ring-allreduce", bytes = 64 }'
     "\nexpect = { unfinished = 0 }",
+    "request-grant": 'what = "request-grant"\nrequest_grant = { scheme = "implicit", adapters = 4, radix = 2 }'
+    "\nexpect = { at_least_least = 0.0 }",
     "pauses": 'what = "pauses"\nexpect = { verdict = "free" }',
     "dependencies": 'what = "dependencies"\nexpect = { credit_loop = false }',
     "tables": 'what = "tables"\nexpect = { credit_loop = false }',

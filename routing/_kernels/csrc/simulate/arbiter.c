@@ -110,6 +110,13 @@ static int crossbar_allows(ibn_sim *sim, int32_t c, int32_t input)
     return 0;
 }
 
+/* Return whether a VC has the free blocks that mechanisms require for a packet. */
+static int mechanisms_allow(const ibn_sim *sim, int32_t p, int32_t l)
+{
+    return !(sim->hooks & IBN_HOOK_ROOM)
+           || sim->packet[p].blocks + ibn_simulate_room(sim, p, l) <= ibn_simulate_credits(&sim->vc[l]);
+}
+
 /* Choose the input that channel c serves on a VL.  Return IBN_NONE if there is no input, or if its packet needs more
  * credits than the VC has.
  *
@@ -132,7 +139,7 @@ static int32_t input_that_fits(ibn_sim *sim, int32_t c, int32_t vl)
         int32_t p = sim->queue[channel->queues + vl * channel->inputs + input].head;
         if (sim->packet[p].blocks > ibn_simulate_credits(vc))
             return IBN_NONE;
-        if (crossbar_allows(sim, c, input))
+        if (mechanisms_allow(sim, p, l) && crossbar_allows(sim, c, input))
             return input;
         if (!from.attempt++) {
             from.words = sim->words < IBN_PORT_WORDS ? sim->words : IBN_PORT_WORDS;
@@ -234,7 +241,7 @@ IBN_SPECIALIZED int32_t input_to_serve(ibn_sim *sim, int32_t c, const ibn_channe
                                        int plain)
 {
     const ibn_vc *vc = &sim->vc[l];
-    if (!plain && (!sim->in_turn || sim->options.speedup || vc->pass || vc->only != IBN_NONE))
+    if (!plain && (!sim->in_turn || sim->options.speedup || sim->hooks & IBN_HOOK_ROOM || vc->pass || vc->only != IBN_NONE))
         return input_that_fits(sim, c, vl);
     uint64_t ahead = vc->mask & (~0ull << vc->next_input);
     int32_t input = __builtin_ctzll(ahead ? ahead : vc->mask), p = ibn_simulate_queue(sim, channel, vl, input)->head;

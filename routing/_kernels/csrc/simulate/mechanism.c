@@ -24,7 +24,8 @@ static uint32_t hooks_of(const ibn_mechanism *kind)
 {
     return (kind->gate ? IBN_HOOK_GATE : 0) | (kind->made ? IBN_HOOK_MADE : 0) | (kind->sent ? IBN_HOOK_SENT : 0)
            | (kind->queued ? IBN_HOOK_QUEUED : 0) | (kind->delivered ? IBN_HOOK_DELIVERED : 0)
-           | (kind->lost ? IBN_HOOK_LOST : 0);
+           | (kind->lost ? IBN_HOOK_LOST : 0) | (kind->room ? IBN_HOOK_ROOM : 0)
+           | (kind->arrived ? IBN_HOOK_ARRIVED : 0);
 }
 
 /* Find the mechanisms that the options name, and set sim->hooks.  Return 1 if memory runs out or no mechanism has one
@@ -109,6 +110,37 @@ int ibn_simulate_gate(ibn_sim *sim, int32_t f)
 void ibn_simulate_on_made(ibn_sim *sim, int32_t p)
 {
     CALL(made, p);
+}
+
+/* Return the blocks that a VC's buffer must have free besides those of a packet: the largest answer of a mechanism. */
+int32_t ibn_simulate_room(const ibn_sim *sim, int32_t p, int32_t l)
+{
+    int32_t most = 0;
+    for (int32_t m = 0; m < sim->mechanisms; m++) {
+        const ibn_attached *self = &sim->attached[m];
+        int32_t blocks = self->kind->room ? self->kind->room(sim, self, p, l) : 0;
+        most = blocks > most ? blocks : most;
+    }
+    return most;
+}
+
+/* Return whether all mechanisms let a CA take a packet.  The first one that does not keeps the packet. */
+int ibn_simulate_on_arrived(ibn_sim *sim, int32_t p)
+{
+    for (int32_t m = 0; m < sim->mechanisms; m++)
+        if (sim->attached[m].kind->arrived && !sim->attached[m].kind->arrived(sim, &sim->attached[m], p))
+            return 0;
+    return 1;
+}
+
+/* Return the VC for which packets in the buffer of a CA's VC wait, or IBN_NONE. */
+int32_t ibn_simulate_waits_for(const ibn_sim *sim, int32_t l)
+{
+    int32_t found = IBN_NONE;
+    for (int32_t m = 0; m < sim->mechanisms && found == IBN_NONE; m++)
+        if (sim->attached[m].kind->waits_for)
+            found = sim->attached[m].kind->waits_for(sim, &sim->attached[m], l);
+    return found;
 }
 
 void ibn_simulate_on_sent(ibn_sim *sim, int32_t p)

@@ -1,6 +1,7 @@
 /* Read the results of a simulation: totals, counters, VCs, flows, packets, and the wait-for graph.  Also check that no
  * packets or credits were lost by mistake. */
 #include "simulate/internal/flow.h"
+#include "simulate/internal/mechanism.h"
 
 #include <string.h>
 
@@ -161,13 +162,15 @@ int64_t ibn_simulate_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
     return count;
 }
 
-/* Return whether a packet can be sent on VC `out` once all credits on the wire have arrived. */
-static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
+/* Return whether packet p can be sent on VC `out` once all credits on the wire have arrived. */
+static int could_go(const ibn_sim *sim, int32_t p, int32_t out)
 {
     const ibn_vc *vc = &sim->vc[out];
+    const ibn_packet *packet = &sim->packet[p];
+    int32_t room = sim->hooks & IBN_HOOK_ROOM ? ibn_simulate_room(sim, p, out) : 0;
     if (sim->options.xoff)
         return ibn_simulate_may_resume(sim, out) || vc->pass;
-    return packet->blocks <= ibn_simulate_credits(vc) + vc->returning + vc->pass;
+    return packet->blocks + room <= ibn_simulate_credits(vc) + vc->returning + vc->pass;
 }
 
 /* Write the wait-for graph, and return the number of its edges.  An edge from one VC to another means that packets in
@@ -180,6 +183,19 @@ int64_t ibn_simulate_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waite
     int64_t count = 0;
     for (int64_t l = 0; l < sim->vcs; l++)
         can_move[l] = !sim->channel[l / sim->vls].to_switch || sim->vc[l].held == 0 || sim->vc[l].flying > 0;
+    for (int32_t l = 0; l < sim->vcs && sim->hooks & IBN_HOOK_ARRIVED; l++) {
+        /* Packets that a mechanism has left in the buffer of a CA wait for a VC by which the CA sends. */
+        int32_t out = !can_move[l] || sim->channel[l / sim->vls].to_switch || !sim->vc[l].held
+                          ? IBN_NONE : ibn_simulate_waits_for(sim, l);
+        if (out == IBN_NONE)
+            continue;
+        can_move[l] = sim->vc[l].flying > 0;
+        if (count < most) {
+            waiter[count] = l;
+            awaited[count] = out;
+        }
+        count++;
+    }
     for (int32_t c = 0; c < sim->channels; c++) {
         const ibn_channel *channel = &sim->channel[c];
         for (int32_t q = channel->queues; q < channel->queues + channel->inputs * sim->vls; q++) {
@@ -188,7 +204,7 @@ int64_t ibn_simulate_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waite
                 continue;
             const ibn_packet *packet = &sim->packet[p];
             int32_t out = c * sim->vls + (q - channel->queues) / channel->inputs;
-            if (could_go(sim, packet, out)) {
+            if (could_go(sim, p, out)) {
                 can_move[packet->vc] = 1;
                 continue;
             }

@@ -102,18 +102,13 @@ void ibn_simulate_expose(ibn_sim *sim, int32_t l)
     }
 }
 
-/* Deliver a packet to its CA.
- *
- * The CA frees its buffer as soon as the tail of the packet has arrived.  The credits reach the switch after the delay
- * of the wire, like those of any channel.  With pauses there are no credits to return, and the buffer of a CA never
- * fills up. */
-static inline void deliver(ibn_sim *sim, int32_t p)
+/* Let a CA take a packet, whose buffer space it frees.  The credits reach the switch after the delay of the wire, like
+ * those of any channel.  With pauses there are no credits to return, and the buffer of a CA never fills up. */
+static inline void take(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
-    ibn_vc *vc = &sim->vc[packet->vc];
-    vc->flying -= packet->blocks;
     if (sim->options.xoff)
-        vc->fccl += (uint32_t)packet->blocks;
+        sim->vc[packet->vc].fccl += (uint32_t)packet->blocks;
     else
         ibn_simulate_give_back(sim, packet->channel, packet->vc, packet->blocks, sim->now, 0);
     if (sim->lid_device[packet->lid] != sim->far_end[packet->channel].device) {
@@ -131,6 +126,28 @@ static inline void deliver(ibn_sim *sim, int32_t p)
     if (sim->hooks & IBN_HOOK_DELIVERED)
         ibn_simulate_on_delivered(sim, p);
     ibn_simulate_free_packet(sim, p);
+}
+
+/* Let a CA take a packet that a mechanism has left in the buffer. */
+void ibn_simulate_take(ibn_sim *sim, int32_t p)
+{
+    sim->vc[sim->packet[p].vc].held -= sim->packet[p].blocks;
+    take(sim, p);
+}
+
+/* Deliver a packet to its CA, which takes it at once unless a mechanism leaves it in the buffer. */
+static inline void deliver(ibn_sim *sim, int32_t p)
+{
+    const ibn_packet *packet = &sim->packet[p];
+    ibn_vc *vc = &sim->vc[packet->vc];
+    vc->flying -= packet->blocks;
+    if (sim->hooks & IBN_HOOK_ARRIVED) {
+        vc->held += packet->blocks;
+        if (!ibn_simulate_on_arrived(sim, p))
+            return;
+        vc->held -= packet->blocks;
+    }
+    take(sim, p);
 }
 
 /* Handle a batch of events, each for a packet whose head can now be forwarded at a switch. */

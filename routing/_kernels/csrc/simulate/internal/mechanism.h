@@ -37,6 +37,15 @@ struct ibn_mechanism {
     int (*gate)(ibn_sim *sim, ibn_attached *self, int32_t flow);
     /* Hook: a flow has created a packet, which waits at the port of its CA. */
     void (*made)(ibn_sim *sim, ibn_attached *self, int32_t packet);
+    /* Hook: return the blocks that the buffer of a VC must have free besides those of a packet, so that the packet may be
+     * sent.  Arbitration calls the hook for the first packets of queues, any number of times. */
+    int32_t (*room)(const ibn_sim *sim, const ibn_attached *self, int32_t packet, int32_t vc);
+    /* Hook: return whether a CA takes a packet whose tail has arrived.  If not, the packet stays in the buffer of its VC,
+     * and the mechanism later calls ibn_simulate_take. */
+    int (*arrived)(ibn_sim *sim, ibn_attached *self, int32_t packet);
+    /* Hook: return the VC for which packets wait that `arrived` has left in the buffer of VC `vc`, or IBN_NONE if they
+     * can be taken without a further event. */
+    int32_t (*waits_for)(const ibn_sim *sim, const ibn_attached *self, int32_t vc);
     /* Hook: a packet begins to leave its source CA.  The hook may queue another packet at the port of the CA. */
     void (*sent)(ibn_sim *sim, ibn_attached *self, int32_t packet);
     /* Hook: a packet has been queued at a switch for a VC.  The hook is called when all packets of the tick have been
@@ -88,6 +97,10 @@ void ibn_simulate_detach(ibn_sim *sim);
 int ibn_simulate_more_tags(ibn_sim *sim);
 int ibn_simulate_gate(ibn_sim *sim, int32_t flow);
 void ibn_simulate_on_made(ibn_sim *sim, int32_t packet);
+int ibn_simulate_on_arrived(ibn_sim *sim, int32_t packet);
+int32_t ibn_simulate_waits_for(const ibn_sim *sim, int32_t vc);
+void ibn_simulate_take(ibn_sim *sim, int32_t packet);
+int32_t ibn_simulate_room(const ibn_sim *sim, int32_t packet, int32_t vc);
 void ibn_simulate_on_sent(ibn_sim *sim, int32_t packet);
 void ibn_simulate_on_queued(ibn_sim *sim, int32_t packet, int32_t vc);
 void ibn_simulate_on_delivered(ibn_sim *sim, int32_t packet);

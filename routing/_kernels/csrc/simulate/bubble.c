@@ -1,0 +1,41 @@
+/* Bubble flow control: a packet that enters a ring of VCs needs room for another packet behind it.
+ *
+ * So the buffers of a ring never fill completely, and its packets can always move (Pinkston, section 13.3.1).  A packet
+ * that continues in its ring needs room for itself only. */
+#include "simulate/internal/mechanism.h"
+
+#include <stdlib.h>
+
+typedef struct {
+    int32_t *ring;  /* [vcs] ring to which a VC belongs, -1: none */
+    int32_t blocks; /* blocks of the largest packet */
+} bubble;
+
+/* Read the size of the largest packet, and the ring of each VC. */
+static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)
+{
+    (void)count;
+    bubble *state = self->state;
+    state->blocks = (int32_t)numbers[0];
+    state->ring = malloc((size_t)(sim->vcs + 1) * sizeof *state->ring);
+    for (int64_t l = 0; state->ring && l < sim->vcs; l++)
+        state->ring[l] = (int32_t)numbers[l + 1];
+    return !state->ring;
+}
+
+static void detach(ibn_sim *sim, ibn_attached *self)
+{
+    (void)sim;
+    free(((bubble *)self->state)->ring);
+}
+
+static int32_t room(const ibn_sim *sim, const ibn_attached *self, int32_t p, int32_t l)
+{
+    const bubble *state = self->state;
+    int32_t from = sim->packet[p].vc, ring = state->ring[l];
+    return ring >= 0 && (from == IBN_NONE || state->ring[from] != ring) ? state->blocks : 0;
+}
+
+IBN_MECHANISM(bubble) = {
+    .name = "bubble", .bytes = sizeof(bubble), .attach = attach, .detach = detach, .room = room,
+};

@@ -1,0 +1,64 @@
+"""Simulate retransmission by CAs: a flow sends a lost packet again, as a reliable connection does.
+
+Together with a head-of-queue lifetime this is regressive recovery from deadlock.  Source: T. M. Pinkston, "Deadlock
+characterization and resolution in interconnection networks", section 13.3.1.  Differences: the CA knows of a loss
+without an acknowledgement, a timeout after it, and resends only the lost packet, any number of times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from routing.errors import OptionError
+from routing.simulate.bounds import LONGEST, is_int_in
+from routing.simulate.mechanisms.base import CaseMechanism
+from routing.simulate.network import Network
+from routing.simulate.scenario_key import TIME, Key
+from routing.simulate.traffic import Traffic
+
+if TYPE_CHECKING:
+    from routing.simulate.run import Simulation
+
+USUAL_TIMEOUT = 100.0
+"""Timeout in packet times, if a case does not state it."""
+
+
+@dataclass(frozen=True)
+class Retransmission(CaseMechanism):
+    """Retransmission of lost packets by all flows.
+
+    Attributes
+    ----------
+    timeout
+        Ticks from the loss of a packet until its flow may send it again.
+    """
+
+    name: ClassVar[str] = "retransmission"
+    table: ClassVar[str] = "retransmission"
+    keys: ClassVar[Mapping[str, Key]] = {"timeout": TIME}
+
+    timeout: int = 3200
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any], packet: int) -> Retransmission:
+        """Return retransmission with the settings of a table, whose times are in packet times."""
+        return cls(max(1, round(float(table.get("timeout", USUAL_TIMEOUT)) * packet)))
+
+    def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
+        """Return the timeout.
+
+        Raises
+        ------
+        OptionError
+            The timeout is out of range.
+        """
+        if not is_int_in(self.timeout, 1, LONGEST):
+            raise OptionError(f"timeout is {self.timeout!r}", remedy=f"use a whole number from 1 to {LONGEST}")
+        return [self.timeout]
+
+    def figures(self, simulation: Simulation) -> dict[str, Any]:
+        """Return the packets sent again, and the lost packets that still wait for it."""
+        resent, waiting = simulation.results_of(self).tolist()
+        return {"resent": resent, "not_resent": waiting}
