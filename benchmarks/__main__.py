@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks import measured_page, records
@@ -152,7 +152,9 @@ def run_all(names: Sequence[str], repeat: int = 1) -> dict[str, records.Record]:
             # With "-m", Python imports from the working directory first.  So the working directory has to be the folder
             # that contains the package ``benchmarks``.
             command = ["-m", f"benchmarks.{name}", *benchmark.arguments, *files]
-            found[name] = records.run(command, f"docs/{benchmark.page}", ROOT, repeat)
+            record = records.run(command, f"docs/{benchmark.page}", ROOT, repeat)
+            # The folder has another name in each run.
+            found[name] = replace(record, command=record.command.replace(f"{folder}/", ""))
     return found
 
 
