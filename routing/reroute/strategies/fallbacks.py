@@ -16,7 +16,7 @@ from routing.cdg.certificate import Certificate, Scope
 from routing.cdg.trace import trace_acyclic_cdg
 from routing.fabric import NO_PORT
 from routing.reroute.base_fabric import BaseNumbering
-from routing.reroute.budget import Budget
+from routing.reroute.budget import LARGEST_SMALL_TABLE, Budget
 from routing.reroute.context import RerouteContext
 from routing.reroute.strategies.columns import Progress, repair_columns
 from routing.reroute.translate import set_delivery_entries
@@ -65,6 +65,19 @@ def _by_source_helps(progress: Progress, certificate: Certificate, _: Budget) ->
     return by_lid and certificate.strength == "forward" and len(certificate.order) > 1
 
 
+def use_sls_by_source_first(context: RerouteContext, progress: Progress) -> Progress:
+    """Repair as :func:`use_sls_by_source` does, on large tables, where the other steps change more and take longer."""
+    return use_sls_by_source(context, progress)
+
+
+def _is_large(progress: Progress) -> bool:
+    return progress.tables.lft.size > LARGEST_SMALL_TABLE
+
+
+def _is_large_and_by_source_helps(progress: Progress, certificate: Certificate, budget: Budget) -> bool:
+    return _is_large(progress) and _by_source_helps(progress, certificate, budget)
+
+
 def prune_dependencies(context: RerouteContext, progress: Progress) -> Progress:
     """Repair the columns that failed, after removing unused CDG edges on the VLs of these columns.
 
@@ -84,7 +97,8 @@ def prune_by_source(context: RerouteContext, progress: Progress) -> Progress:
 
 
 def _may_rebuild_by_source(progress: Progress, certificate: Certificate, budget: Budget) -> bool:
-    return bool(progress.statistics.sls_by_source) and _may_rebuild(progress, certificate, budget)
+    is_by_source = bool(progress.statistics.sls_by_source) and not _is_large(progress)
+    return is_by_source and _may_rebuild(progress, certificate, budget)
 
 
 def trace_dependencies(context: RerouteContext, progress: Progress) -> Progress:
@@ -141,6 +155,7 @@ def _always(_: Progress, __: Certificate, ___: Budget) -> bool:
 
 
 FALLBACKS = (
+    Fallback(use_sls_by_source_first, when=_is_large_and_by_source_helps, keeps_part=True),
     Fallback(prune_dependencies, when=_may_rebuild, keeps_part=False),
     Fallback(trace_dependencies, when=_counts_switches, keeps_part=True),
     Fallback(use_sls_by_source, when=_by_source_helps, keeps_part=True),

@@ -66,8 +66,10 @@ def test_other_tables_without_a_strategy(name, monkeypatch):
 def test_every_row_of_the_tables_is_tested():
     # The second: test_reroute, with engines without a promise.  The third: test_balance.
     others = {"repair_tables", "repair_without_certificate", "move_further"}
-    # prune_by_source: test_last_resorts, with a LID that takes the paths of another.
-    assert {row.step.__name__ for row in fallbacks.FALLBACKS} == set(FALLBACKS) | {"prune_by_source"}
+    # The first: only on large tables (benchmarks.reroute).  The second: test_last_resorts, with a LID that takes the
+    # paths of another.
+    elsewhere = {"use_sls_by_source_first", "prune_by_source"}
+    assert {row.step.__name__ for row in fallbacks.FALLBACKS} == set(FALLBACKS) | elsewhere
     assert {row.strategy.__name__ for row in choose.STEPS} == set(STEPS) | others
 
 
