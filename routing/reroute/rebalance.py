@@ -41,7 +41,7 @@ discarded.
 """
 LEAST_GAIN = 0.01
 """Fraction by which the all-to-all rate must grow before entries move in a fabric without broken entries."""
-LEAST_WORK, MOST_WORK = 4_000_000, 20_000_000
+LEAST_WORK, MOST_WORK = 4_000_000, 100_000_000
 """Bounds of the work limit, in hops that the search follows.  On large tables the limit is at least a hop per entry."""
 WORK_FOR_ENTRY = 3000
 """Number of hops that the search may follow for each missing entry, up to :data:`MOST_WORK` in total."""
