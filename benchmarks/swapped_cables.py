@@ -51,9 +51,9 @@ class Tree:
     switches
         Number of switches.
     ends
-        int64[K, 2]: switches at the two ends of each cable.
+        int64[K, 2]: switches at the two ends of each of the K cables.
     home
-        int64[H]: leaf switch of each host.
+        int64[H]: leaf switch of each of the H hosts.
     """
 
     switches: int
@@ -67,7 +67,7 @@ class Tree:
         return cls(fabric.switches, fabric.link_device[inside].astype(np.int64), fabric.endport_switch.astype(np.int64))
 
     def after(self, swaps: Sequence[Swap]) -> Ints:
-        """Return the switches at the ends of each cable after the given swaps: int64[K, 2]."""
+        """Return the switches at the ends of the K cables after the given swaps: int64[K, 2]."""
         ends = self.ends.copy()
         for one, other, side in swaps:
             ends[one, 1], ends[other, side] = ends[other, side], ends[one, 1]

@@ -1,7 +1,8 @@
 """Define the interface for a routing engine in another package: the engine's interface, its options and the tables that
 it returns.
 
-An engine is a class with a name, a summary, a promise and a method ``route``.  A package registers it in the entry
+An engine is a class with a name, a summary, a promise (:class:`~routing.engines.base.Promise`: whether its tables are
+always free of credit loops) and a method ``route``.  A package registers it in the entry
 point group ``ibnue.engines``.  The names in ``__all__`` are stable.
 """
 

@@ -23,7 +23,9 @@ from routing.tables import Provenance, Routing, identity_sl2vl
 POLICIES = "policies"
 """Engine name of a request that asks for port values instead of tables."""
 _NAMED = 3
-"""Maximum number of parts of rules without effect that a line of the log names."""
+"""Largest number of mismatches that a line of the log describes.  A mismatch is a pattern or port number in a rule that
+matches no switch or port; further mismatches are only counted.
+"""
 REQUEST_MAGIC, ANSWER_MAGIC = 0x31716C7065756E69, 0x31616C7065756E69
 
 POLICY_REQUEST = np.dtype([("magic", "u8"), ("lids", "u4"), ("unused", "u4")])

@@ -61,8 +61,8 @@ class SwitchTables:
     lft
         uint8[S, L], out-port of each switch towards each LID.  In unknown blocks the values have no meaning.
     known
-        bool[S, B], whether the content of each block of 64 LIDs is known.  In known blocks ``lft`` equals the table in
-        the switch.
+        bool[S, B], whether the content of each of the B blocks of 64 LIDs is known.  In known blocks ``lft`` equals the
+        table in the switch.
     top
         uint16[S], the highest LID for which each switch forwards packets.
     served

@@ -69,12 +69,14 @@ class Edges:
         return self.count - NO_EDGES - GAP * len(self.first)
 
     def channels(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the first and the second channel of every edge, int64[T] each, in ascending order.  Cost: O(T)."""
+        """Return the first and the second channel of every edge, int64[N] each for the N possible edges, in ascending
+        order.  Cost: O(N).
+        """
         before = np.repeat(np.arange(len(self.first)), self.degree)
         return before, np.arange(len(before)) + np.repeat(self.after - self._offset(), self.degree)
 
     def numbers(self) -> npt.NDArray[np.int64]:
-        """Return the number of every edge, int64[T], in the order of :meth:`channels`.  Cost: O(T)."""
+        """Return the numbers of the N possible edges, int64[N], in the order of :meth:`channels`.  Cost: O(N)."""
         return np.arange(len(self)) + np.repeat(self.first - self._offset(), self.degree)
 
     def _offset(self) -> npt.NDArray[np.int64]:

@@ -125,13 +125,13 @@ class Fabric:
     switch_guid, switch_name, switch_ports, switch_lid
         uint64[S], str[S], uint8[S] (number of external ports), uint16[S] (0: no LID).
     terminal_guid, terminal_name, terminal_ports, terminal_kind
-        CAs and routers: uint64[T], str[T], uint8[T], uint8[T] (:class:`NodeKind`).
+        The T CAs and routers: uint64[T], str[T], uint8[T], uint8[T] (:class:`NodeKind`).
     endport_terminal, endport_port, endport_guid, endport_lid, endport_lmc
         The cabled ports of terminals, sorted by port GUID.  int32[E] (row of the terminal), uint8[E] (port number),
         uint64[E], uint16[E] (base LID, 0: none) and uint8[E].
     link_device, link_port, link_width, link_speed
-        The cables: int32[K, 2] (device numbers), uint8[K, 2], uint8[K] (link width), float64[K] (signalling rate of one
-        physical lane in Gb/s: 2.5, 5, 10, 14.0625, 25.78125, ...).
+        The K cables: int32[K, 2] (device numbers), uint8[K, 2], uint8[K] (link width), float64[K] (signalling rate of
+        one physical lane in Gb/s: 2.5, 5, 10, 14.0625, 25.78125, ...).
     port_classes
         Rules for the classes of end ports, and weights of the classes in traffic.
     """
@@ -186,7 +186,7 @@ class Fabric:
 
     @cached_property
     def link_capacity(self) -> npt.NDArray[np.float64]:
-        """Data rate of each link in Gb/s, float64[K].
+        """Data rate of each of the K links in Gb/s, float64[K].
 
         It is link width x signalling rate x coding, where coding is 8b/10b up to 10 Gb/s and 64b/66b above.
         """
@@ -302,7 +302,9 @@ class Fabric:
 
     @cached_property
     def aggregation_nodes(self) -> npt.NDArray[np.bool_]:
-        """bool[T], which CAs are aggregation nodes (SHARP) inside a switch, also if their switch is gone."""
+        """Which of the T CAs and routers, bool[T], are aggregation nodes (SHARP) inside a switch, also if their switch
+        is gone.
+        """
         inside = self.port_classes.of_devices(self.terminal_name, self.terminal_guid) == PortClass.AGGREGATION
         inside[self.endport_terminal[self.aggregation]] = True
         return np.asarray(inside)

@@ -81,7 +81,7 @@ class PortClasses:
         return replace(rules, recognised=self.recognised)
 
     def of_devices(self, names: Sequence[str], guids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
-        """Return uint8[T], the class of each CA or router by its name and node GUID."""
+        """Return uint8[T], the class of each of T CAs and routers by its name and node GUID."""
         found = np.array([detected(name) for name in names], np.uint8)
         _set(found, guids, self.recognised)
         for pattern, own in reversed(self.patterns):
@@ -98,7 +98,7 @@ class PortClasses:
         Parameters
         ----------
         by_device
-            uint8[T] from :meth:`of_devices`.
+            uint8[T], the class of each CA or router, from :meth:`of_devices`.
         terminal, guids
             int32[E], the device of each end port; uint64[E], the port GUIDs.
         """

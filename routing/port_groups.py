@@ -32,10 +32,10 @@ class PortGroups:
     rule
         Rule by which a switch treats a packet that has to wait.
     lids
-        int32[T], the LIDs, ascending.
+        int32[T], the T LIDs with port groups, ascending.
     member
-        uint8[T, (C + 7) // 8], the channels in groups of each LID, as bits: channel ``c`` is bit ``c % 8`` of byte
-        ``c // 8``.
+        uint8[T, (C + 7) // 8], the channels in the port groups of each LID, as bits: channel ``c`` is bit ``c % 8`` of
+        byte ``c // 8``.
     """
 
     fabric: Fabric
@@ -54,5 +54,5 @@ class PortGroups:
 
 
 def grouped_lids(fabric: Fabric) -> npt.NDArray[np.int32]:
-    """Return int32[T], the LIDs that switches deliver, ascending."""
+    """Return all LIDs that switches deliver, int32, ascending."""
     return np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)

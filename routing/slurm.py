@@ -46,10 +46,15 @@ class Switch:
 
 @dataclass(frozen=True)
 class Plane:
-    """Plane: trees in which each node occurs once.  A fabric has one plane, or several if nodes have ports in several
-    connected parts.
+    """Trees of Slurm in which each node occurs at most once.
 
-    The switches are in order from the leaves upwards, so that each switch comes after all switches that it names.
+    A fabric is one plane, unless some node has ports in several connected parts of the fabric.  Then each connected
+    part is a plane.
+
+    Attributes
+    ----------
+    switches
+        The switches of all trees.  Each switch comes after the switches below it.
     """
 
     switches: tuple[Switch, ...]

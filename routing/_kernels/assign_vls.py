@@ -15,7 +15,7 @@ NO_VL = 255
 
 @dataclass(frozen=True, eq=False)
 class PathGroups:
-    """Groups of paths.  All paths of a group use one VL.
+    """W paths in G groups.  All paths of a group use one VL.
 
     Attributes
     ----------

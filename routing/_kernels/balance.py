@@ -62,7 +62,8 @@ class AllowedTurns:
     Attributes
     ----------
     allowed
-        uint8[T], 1 for each allowed edge, in the order of :meth:`~routing.edges.Edges.channels`.
+        uint8[N] for the N possible CDG edges: 1 if the edge is allowed, else 0, in the order of
+        :meth:`~routing.edges.Edges.channels`.
     spanning
         int32[S], channel from each switch to its parent in a spanning tree of its connected part; -1 for the root.  All
         CDG edges between channels of the spanning trees, in both directions, must be allowed, except edges that lead

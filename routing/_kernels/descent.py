@@ -29,7 +29,7 @@ def updown_hops(
     position
         int32[S], position of each switch in the switch order; a channel leads up if it leads to a lower position.
     roots
-        int32[R], switches where the paths end.
+        int32[R], the R switches where the paths end.
 
     Returns
     -------
@@ -60,7 +60,7 @@ class TreeSlots:
     slots
         int32[S], number of slots above each switch, at least 1.
     stride
-        int32[S], number of consecutive destinations for which each switch uses one slot above it in the first sweep.
+        int32[S], number of consecutive destinations for which each switch uses one slot above it in the first pass.
     """
 
     position: npt.NDArray[np.int32]
@@ -85,10 +85,10 @@ class DescentCosts:
     least_peak
         Lower bound, for any tables, of the highest utilisation of the channels with the common ceiling.
     discount
-        float64[sweeps], for each sweep: the part (0 to 1) of the weight of two flows that counts only once if the flows
+        float64[sweeps], for each pass: the part (0 to 1) of the weight of two flows that counts only once if the flows
         share two channels in a row.
     price
-        float64[sweeps], for each sweep: cost of a unit of utilisation above a ceiling.
+        float64[sweeps], for each pass: cost of a unit of utilisation above a ceiling.
     """
 
     meet_source: npt.NDArray[np.float64]
@@ -126,15 +126,15 @@ def descend(
         The destinations; the field ``layer`` is not used.  Destinations with a share of 0 get trees that avoid the flow
         to other destinations.
     tree
-        The switch order, and the slots for the first sweep.
+        The switch order, and the slots for the first pass.
     order
-        int32[D], destinations in the order of the first sweep.
+        int32[D], destinations in the order of the first pass.
     costs
-        Weights, ceilings, and the costs of each sweep.
+        Weights, ceilings, and the costs of each pass.
     seed
         Seed of the random numbers by which destinations, and switches at equal distance, are shuffled.
     start
-        uint8[D, S], index of the channel that each switch takes in the first sweep, if the channel is on a shortest
+        uint8[D, S], index of the channel that each switch takes in the first pass, if the channel is on a shortest
         path. 255: the slots decide.  None: 255 everywhere.
 
     Returns
@@ -144,7 +144,7 @@ def descend(
 
     Notes
     -----
-    One thread.  Cost: O(D C) per sweep.  Memory: 2 D S bytes, C bytes per root, and 8 bytes per turn.
+    One thread.  Cost: O(D C) per pass.  Memory: 2 D S bytes, C bytes per root, and 8 bytes per turn.
     """
     switches, count = len(sources), len(targets.root)
     network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)

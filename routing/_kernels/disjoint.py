@@ -96,7 +96,7 @@ class TreeRequest:
 
 @dataclass(frozen=True, eq=False)
 class DisjointTrees:
-    """In-trees of all destinations.
+    """K in-trees of each destination.
 
     Attributes
     ----------
@@ -203,7 +203,7 @@ def disjoint_trees(request: TreeRequest) -> DisjointTrees:
 
     Notes
     -----
-    Cost: each sweep compares K paths for each of S^2 K subtrees and each of the switch's channels.  Memory: 5 S^2 K
+    Cost: each pass compares K paths for each of S^2 K subtrees and each of the switch's channels.  Memory: 5 S^2 K
     bytes.
     """
     switches, trees = len(request.weight), request.trees
@@ -228,8 +228,8 @@ def follow_first(
 ) -> npt.NDArray[np.uint8]:
     """Replace the paths between given switches in all trees by the paths between these switches in the first tree.
 
-    ``next_channel`` is uint8[S, K, S], the next channels by destination, tree and switch.  ``source`` and ``target``
-    (int32[pairs] each) hold the two switches of each pair.  The result is a new array of next channels.
+    ``next_channel`` is uint8[S, K, S], the next channels by destination, tree (of K) and switch.  ``source`` and
+    ``target`` (int32[pairs] each) hold the two switches of each pair.  The result is a new array of next channels.
     """
     struct, alive = _struct(request)
     changed = next_channel.copy()

@@ -90,9 +90,9 @@ def layering(
         bool[S]: marks switches; a path that begins or ends at a marked switch is a counted path.  Counted paths are
         assigned before all others.
     avoid
-        uint32[T], for each CDG edge, the layers, as bits, that must not use the edge in a preliminary assignment.  The
-        paths that remain are then assigned without this restriction.  The edges are in the order of
-        :meth:`~routing.edges.Edges.channels`.
+        uint32[N], for each of the N possible CDG edges: the layers, as bits, that must not use the edge in a
+        preliminary assignment.  The paths that remain are then assigned without this restriction.  The edges are in the
+        order of :meth:`~routing.edges.Edges.channels`.
     most
         Maximum number of layers, up to 32.
     have
@@ -147,8 +147,8 @@ class ChangingVls:
     sl
         uint8[S, S], SL of all paths between two switches, in both directions.
     turn_vl
-        uint8[K, T]: for each SL from ``vls`` on and each possible CDG edge, the VL of packets on the edge's second
-        channel; 255 if no path on the SL uses the edge.  The edges are in the order of
+        uint8[K, N]: for each of the K SLs from ``vls`` on and each of the N possible CDG edges, the VL of packets on
+        the edge's second channel; 255 if no path on the SL uses the edge.  The edges are in the order of
         :meth:`~routing.edges.Edges.channels`.  Paths on these SLs begin on VL 0.
     left, left_uncounted
         1 if a pair of switches with counted paths fits on no SL, in which case ``sl`` is not valid; else 0.  Number of
@@ -188,7 +188,7 @@ def changing_vls(
 
     Packets on the first ``vls`` SLs keep their VL.  Paths that fit on none of these SLs get one of the other SLs.
     Packets on such an SL move up to the next VL at each hop where a dependency on their present VL would close a cycle.
-    The trees do not change.  For the other parameters see :func:`layering`.
+    The trees do not change.  The other parameters have the meaning that the docstring of :func:`layering` states.
 
     Notes
     -----

@@ -34,15 +34,15 @@ def maximal_turns(
     channels: Graph, sequence: npt.NDArray[np.int32], *, order: npt.NDArray[np.int32] | None = None
 ) -> npt.NDArray[np.uint8]:
     """Select CDG edges one after the other.  An edge is left out if it closes a cycle with the edges selected before.
-    Returns uint8[T], 1 for each selected edge.
+    Returns uint8[M] for the M possible CDG edges: 1 if the edge is selected, else 0.
 
     Parameters
     ----------
     channels
         The channels of the fabric, or its bundles of parallel channels.
     sequence
-        int32[N], numbers of CDG edges in the order of :meth:`~routing.edges.Edges.channels`, each at most once.  Edges
-        that are not in ``sequence`` are not selected.
+        int32[N], numbers of N CDG edges in the order of :meth:`~routing.edges.Edges.channels`, each at most once.
+        Edges that are not in ``sequence`` are not selected.
     order
         int32[C], initial order of the channels, which most edges should follow.  The order changes only the run time.
 

@@ -92,7 +92,7 @@ def grow_port_groups(
     fabric, lft
         The fabric and its forwarding tables, uint8[S, L].
     lids
-        int32[T], the LIDs, each delivered by a switch.
+        int32[T], the T LIDs whose port groups are given or enlarged, each delivered by a switch.
     enter
         uint16[T, S], VLs, as bits, of the packets to each LID that enter the fabric at each switch.
     order

@@ -81,10 +81,10 @@ class OptionArrays:
     lifetime
         int64[devices]: longest time in ticks that a packet may stay in a switch, 0: no limit.
     vlarb
-        uint8[A, 260], VL arbitration tables: limit of high priority, number of entries of the high table, number of
-        entries of the low table, 0, and 64 pairs (VL, weight) of each table.
+        uint8[A, 260], A different VL arbitration tables: limit of high priority, number of entries of the high table,
+        number of entries of the low table, 0, and 64 pairs (VL, weight) of each table.
     mechanism_names, mechanism_counts, mechanism_numbers
-        uint8[M, 16], int64[M] and int64[...]: names of the mechanisms to be attached, padded with zeros; number of
+        uint8[M, 16], int64[M] and int64[...]: names of the M mechanisms to be attached, padded with zeros; number of
         settings of each mechanism; settings of all mechanisms, one mechanism after the other.
     """
 

@@ -53,7 +53,7 @@ class NetworkArrays:
     ca_sl2vl
         uint8[16]: VL that CAs assign to each SL.
     sl
-        uint8[R, L]: SL of a packet, by row and destination LID.  Each flow has the number of its row.
+        uint8[R, L]: SL of a packet, by row (of R rows) and destination LID.  Each flow has the number of its row.
     distance
         uint8[S, S]: hops between switches; uint8[0, 0] if no port has a Loop Breaker.
     lid_switch, lid_device
@@ -92,7 +92,7 @@ class TrafficArrays:
     lists
         int32[...]: destination LIDs of all flows; a flow refers to a range of this array.
     trace
-        int64[M, 3]: tick, LID and size in bytes of each message, for flows whose messages are given.
+        int64[M, 3]: tick, LID and size in bytes of each of M messages, for flows whose messages are given.
     """
 
     numbers: Ints

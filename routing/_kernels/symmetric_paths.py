@@ -122,7 +122,8 @@ def spread_over_parallel_links(
     Returns
     -------
     next_channel, load
-        uint8[D, S] and float64[C] as in :class:`routing._kernels.balance.Balanced`.
+        uint8[D, S], index of the chosen channel among the channels of the switch (255: none), and float64[C], flow on
+        each channel.
 
     Notes
     -----

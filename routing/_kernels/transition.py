@@ -34,7 +34,7 @@ def trace_mixed(
         Old and new LFT columns: uint8[K, S] each, out-port of each switch towards each of K LIDs.
     enter
         uint32[K, S], VLs, as bits, of the packets to each LID that enter at each switch.  Low half: requests, high
-        half: requests or replies, as in :class:`~routing._kernels.cdg.Trace`.
+        half: requests and replies together.
     dep
         uint32[edges], changed in place: the VLs, as bits, of the packets that may use each CDG edge are added.
     threads
@@ -78,10 +78,12 @@ def trace_mixed_vls(
 
     Parameters
     ----------
-    fabric, slots, next_channels
-        The fabric; for the others see :func:`trace_mixed`.
+    fabric, slots
+        The fabric, and the numbers of its CDG edges.
+    next_channels
+        Old and new LFT columns: uint8[K, S] each, out-port of each switch towards each of K LIDs.
     enter
-        uint16[K, N], the SLs, as bits, with which each port sends to each of the LIDs.
+        uint16[K, N], the SLs, as bits, with which each of N ports sends to each of the LIDs.
     dep
         uint16[edges, V], changed in place: for each CDG edge and each VL on its first channel, the VLs on its second
         channel are added, as bits.
@@ -142,8 +144,12 @@ def admit_mixed(
 
     Parameters
     ----------
-    fabric, slots, next_channels, enter
-        See :func:`trace_mixed`.
+    fabric, slots
+        The fabric, and the numbers of its CDG edges.
+    next_channels
+        Old and new LFT columns: uint8[K, S] each, out-port of each switch towards each of K LIDs.
+    enter
+        uint32[K, S], VLs, as bits, of the packets to each LID that enter at each switch.
     dependencies
         uint32[edges], VLs, as bits, on which each CDG edge is in use already.
     order
@@ -188,8 +194,10 @@ def write_rounds(slots: Slots, next_channels: tuple[Bytes, Bytes], *, outward: b
 
     Parameters
     ----------
-    slots, next_channels
-        See :func:`trace_mixed`.
+    slots
+        Numbers of the CDG edges of the fabric.
+    next_channels
+        Old and new LFT columns: uint8[K, S] each, out-port of each switch towards each of K LIDs.
     outward
         Whether every changed switch is written in a later round than all changed switches on its new path.
 

@@ -16,7 +16,7 @@ Masks = npt.NDArray[np.uint16]
 
 @dataclass(frozen=True, eq=False)
 class InjectionPoints:
-    """Points where packets enter the fabric: the switches, or each of their ports.
+    """N points where packets of M senders enter the fabric: the switches, or each of their ports.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class InjectionPoints:
         return InjectionPoints(self.switch, self.port, self.endport, self.lid[keep], before[self.first])
 
     def any_of(self, masks: Masks) -> Masks:
-        """Combine masks by LID (uint16[..., M], in the order of :attr:`lid`) to masks by injection point.
+        """Combine masks of the M LIDs (uint16[..., M], in the order of :attr:`lid`) to masks of the N injection points.
 
         Returns
         -------
@@ -117,14 +117,14 @@ def injected_traffic(
     bit
         uint16[16], the bit that stands for each SL: of the SL itself (``1 << sl``) or of its VL.
     columns
-        int64[K], the LIDs to which packets are sent.
+        int64[K], the K LIDs to which packets are sent.
     switch_pairs
         Whether switch-to-switch traffic is included.  If not, all LIDs must be those of switches.
 
     Returns
     -------
     requests, replies : uint16[K, N]
-        Bits of the SLs on which each injection point sends to each LID.
+        Bits of the SLs on which each of the N injection points sends to each LID.
 
     Notes
     -----

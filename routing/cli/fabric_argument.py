@@ -249,12 +249,13 @@ def separate_words(chosen: object, message: str) -> str | None:
 
 
 def generated(name: str, words: Sequence[str], guid2lid: Path | None, /, *, lmc: int = 0, **options: Any) -> Fabric:
-    """Return the fabric that a generator makes.  ``words`` are the generator's arguments.
+    """Return the fabric that the generator ``name`` makes from the arguments ``words``.
 
     Raises
     ------
     OptionError
-        The generator rejects its arguments, or a LID file is given, which cannot contain generated GUIDs.
+        The generator rejects its arguments, or ``guid2lid`` (a file with the LID of each GUID) is given, although it
+        cannot contain the GUIDs that the generator makes.
     """
     from routing.topologies import from_words
 

@@ -153,7 +153,7 @@ class Reader:
         switches : uint8[S, P, P, 16]
             VLs by switch, in-port (0: the switch itself), out-port and SL; 255 where a table was not read.
         terminals : uint8[T, 16]
-            VLs by row of the CA or router and SL; 255 where a table was not read.
+            VLs by row of the T CAs and routers, and by SL; 255 where a table was not read.
         """
         size = 1 + int(self.fabric.switch_ports.max(initial=0))
         tables = np.full((self.fabric.switches, size, size, 16), NO_PORT, np.uint8)

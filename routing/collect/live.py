@@ -325,7 +325,15 @@ def _write_csv(path: Path, title: str, records: Sequence[Mapping[str, Cell]], co
 def _service_levels(
     writer: _Writer, reader: Reader, lft: npt.NDArray[np.uint8], sa: Sa, request: Request
 ) -> npt.NDArray[np.uint8] | None:
-    """Query the SA for the SLs of all paths, and return the SLs.  Return None if the SLs are not queried."""
+    """Query the SA for the SLs of all paths, store them in the snapshot, and return them.
+
+    Returns
+    -------
+    uint8[S + E, L] or None
+        SLs by source (switches first, then end ports) and destination LID; 255: unknown.  None if the user left out
+        the SLs, if no subnet manager is known, if there are more paths than the user allows, or if the SA answered no
+        query.  The snapshot then has the reason instead of the SLs.
+    """
     fabric = reader.fabric
     wanted = wanted_paths(fabric, lft)
     count = int(wanted.sum())

@@ -62,7 +62,7 @@ class LostLids:
         Parameters
         ----------
         lids
-            int64[K], LIDs that no port has any more.
+            int64[K], the K LIDs that no port has any more.
         senders
             The injection points that send replies, with their LIDs.
         bit
@@ -71,7 +71,7 @@ class LostLids:
         Returns
         -------
         uint16[K, N]
-            Bits of the SLs of the replies from each injection point to each of ``lids``.
+            Bits of the SLs of the replies from each of the N injection points to each of ``lids``.
         """
         to, asked = senders.lid, self.known[senders.lid]
         masks = np.zeros((len(lids), len(to)), np.uint16)

@@ -92,12 +92,12 @@ class Mixture:
 
     @cached_property
     def changed(self) -> npt.NDArray[np.int64]:
-        """Return int64[K], LIDs for which some switch changes its entry, including LIDs that no port has any more."""
+        """Return the LIDs for which some switch changes its entry, int64, including LIDs that no port has any more."""
         return np.flatnonzero((self.before != self.after).any(axis=0))
 
     @cached_property
     def misdirected(self) -> npt.NDArray[np.int64]:
-        """Return int64[K], LIDs that no port has any more, but for which some entry still leads to another switch.
+        """Return the LIDs, int64, that no port has any more, but for which some entry still leads to another switch.
 
         A trace of the tables starts at LIDs with an owner, so it does not follow these entries.  Cost: O(S) for each
         LID without an owner.
@@ -153,7 +153,7 @@ class Mixture:
         return requests, replies
 
     def injected_vls(self, lids: npt.NDArray[np.int64], *, replies: bool) -> npt.NDArray[np.uint32]:
-        """Return uint32[K, S], mask of the VLs of packets that enter at each switch towards each of some LIDs.
+        """Return uint32[K, S], mask of the VLs of packets that enter at each switch towards each of K LIDs.
 
         Traffic from or to CAs and routers is included.  Packets must not change their VL along a path.  Cost: O(K S),
         or O(K L) for SLs by pair of LIDs.
@@ -181,7 +181,7 @@ class Mixture:
         return self.between(self.before, after)
 
     def columns(self, lids: npt.NDArray[np.int64]) -> tuple[Bytes, Bytes]:
-        """Return the old and the new LFT columns of some LIDs as rows, uint8[K, S] each."""
+        """Return the old and the new LFT columns of K LIDs as rows, uint8[K, S] each."""
         return np.ascontiguousarray(self.before[:, lids].T), np.ascontiguousarray(self.after[:, lids].T)
 
 
@@ -277,8 +277,9 @@ class MixedGraphs:
         return self._topological_order(dependencies, max(1, used))
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
-        """Return a shortest cycle of the dependencies of the mixed tables; there must be one.  For the arguments see
-        :meth:`order`.
+        """Return a shortest cycle of the dependencies of the mixed tables; there must be one.
+
+        The arguments select the traffic: whether replies, and whether switch-to-switch traffic, are included.
         """
         return self.graph(replies=replies, switch_pairs=switch_pairs).shortest_cycle(self._mixture.fabric)
 
@@ -304,7 +305,7 @@ class MixedGraphs:
     def admit(
         self, before: Bytes, after: Bytes, lids: npt.NDArray[np.int64], *, replies: bool
     ) -> npt.NDArray[np.bool_]:
-        """Return bool[K], the LIDs whose columns can change now without a cycle in the CDG of any VL.
+        """Return bool[K], whether the column of each of the K LIDs can change now without a cycle in the CDG of any VL.
 
         LIDs are checked one after the other.  A LID is admitted if its mixed entries close no cycle with other
         dependencies.  These are the dependencies of the mixed tables of this object, and those of LIDs admitted
@@ -338,7 +339,7 @@ class MixedGraphs:
         return topological_order(self._mixture.fabric.channels, dependencies, vls, threads=self._threads)
 
     def _enter(self, lids: npt.NDArray[np.int64], *, switch_pairs: bool) -> npt.NDArray[np.uint32]:
-        """Return uint32[K, S], the VLs of packets that enter at each switch towards each LID, as bits.
+        """Return uint32[K, S], the VLs of packets that enter at each switch towards each of K LIDs, as bits.
 
         The low 16 bits are for requests, the high 16 bits for requests and replies.
         """

@@ -26,7 +26,7 @@ class LidColumns:
     Attributes
     ----------
     lids
-        int64[K], the LIDs.
+        int64[K], the K LIDs.
     next_channels
         Old and new entries, uint8[K, S] each: the out-port of each switch towards each LID.
     enter
@@ -120,7 +120,7 @@ class MixedDependencies:
     def admit(
         self, columns: LidColumns, dependencies: Masks, order: Orders, rounds: Bytes | None = None
     ) -> npt.NDArray[np.bool_]:
-        """Return bool[K], the columns that can be written without a cycle in the CDG.
+        """Return bool[K], whether each of the K columns can be written without a cycle in the CDG.
 
         Columns are checked one after the other.  A column is admitted if its mixed entries close no cycle with
         ``dependencies`` and the columns admitted before.

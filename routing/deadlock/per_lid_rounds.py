@@ -60,7 +60,7 @@ class Changes:
 
     @cached_property
     def mixed_lids(self) -> npt.NDArray[np.int64]:
-        """Return int64[K], LIDs of which more than one entry changes.  Only for these LIDs can a path mix old and new
+        """Return the LIDs, int64, of which more than one entry changes.  Only for these LIDs can a path mix old and new
         entries.
 
         Entries that are only removed do not count.
@@ -130,7 +130,7 @@ def _rounds_without_drain(
     Returns
     -------
     rounds : uint8[K, S]
-        Round of each entry.
+        Round of each entry of the K columns.
     admitted : bool[K]
         LIDs for which these rounds are safe.
     """
@@ -169,12 +169,13 @@ def _rounds_with_drain(
 ) -> tuple[Bytes, Mask]:
     """Find rounds that wait until packets have left the fabric, so that only tables of adjacent rounds mix.
 
-    For the arguments see :func:`_rounds_without_drain`.
+    ``base`` (uint32[edges]) has the dependencies of the old and of the new tables, and ``order`` their topological
+    order.
 
     Returns
     -------
     rounds : uint8[K, S]
-        Round of each entry.
+        Round of each entry of the K columns.
     admitted : bool[K]
         LIDs for which these rounds are safe.
     """

@@ -137,7 +137,7 @@ def prove_port_groups(groups: PortGroups, proof: Proof, *, threads: int = 2) -> 
 
 
 def entering_vls(fabric: Fabric, routing: Routing, proof: Proof, lids: npt.NDArray[np.int32]) -> npt.NDArray[np.uint16]:
-    """Return uint16[T, S], VLs of the packets to each LID that enter at each switch, as bits.
+    """Return uint16[T, S], VLs of the packets to each of T LIDs that enter at each switch, as bits.
 
     The packets are those that the proof's certificate covers.  Packets that the tables do not deliver are left out.
 

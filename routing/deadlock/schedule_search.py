@@ -112,13 +112,13 @@ def _base(waiting: MixedDependencies, known: Cdg | None) -> Masks | None:
 
 
 def _followed(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
-    """Return int64[K], LIDs for which entries or SLs change, and LIDs that are gone."""
+    """Return the LIDs, int64, for which entries or SLs change, and the LIDs that are gone."""
     changed = np.union1d(mixture.changed, mixture.misdirected)
     return np.union1d(changed, _with_other_sls(mixture, replies=replies))
 
 
 def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
-    """Return int64[K], LIDs towards which packets change their SL."""
+    """Return the LIDs, int64, towards which packets change their SL."""
     if len(mixture.sl) == 1:
         return np.zeros(0, np.int64)
     there, (one, other) = mixture.fabric.lids.switch >= 0, mixture.sl

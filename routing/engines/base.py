@@ -53,7 +53,7 @@ def _texts(values: Iterable[object]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Options of a run.  An engine rejects an option that it does not support; it ignores none silently.
+    """Options of a run.  An engine rejects an option that it does not support; no option is ignored silently.
 
     Each field declares everything about one option.  The command line, the plugin's configuration, sweeps and the
     provenance derive from these declarations, see :data:`OPTIONS`.

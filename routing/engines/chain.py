@@ -117,7 +117,7 @@ class _Part:
     engine, routing
         The engine, and its tables, with a row for each switch of the part.
     switches, lids
-        int64[N] and int64[M], the switches of the part, and the LIDs that they deliver.
+        int64[N] and int64[M], the N switches of the part, and the M LIDs that they deliver.
     """
 
     engine: str

@@ -57,7 +57,7 @@ class Disjoint:
     ``reversible``, one VL allows the paths of all offsets between two switches, and every reply on the request's SL is
     safe.
 
-    Cost: for each sweep of the local search O(S C K^2) channels of paths, and O(S^2 K) bytes of memory.
+    Cost: for each pass of the local search O(S C K^2) channels of paths, and O(S^2 K) bytes of memory.
     """
 
     name = "disjoint"
@@ -207,7 +207,7 @@ def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np
 
 
 def _balance_sweeps(fabric: Fabric, options: EngineOptions) -> int:
-    """Return the number of sweeps that balance the first trees.  It is 0 if the objective is bisection."""
+    """Return the number of passes that balance the first trees.  It is 0 if the objective is bisection."""
     if options.objective is Objective.BISECTION:
         return 0
     visits = max(1, 3 * fabric.switches * len(fabric.channels))
@@ -215,7 +215,7 @@ def _balance_sweeps(fabric: Fabric, options: EngineOptions) -> int:
 
 
 def _sweeps(fabric: Fabric, trees: int, options: EngineOptions) -> int:
-    """Return the number of sweeps of the local search: the requested number, or the number that the effort allows."""
+    """Return the number of passes of the local search: the requested number, or the number that the effort allows."""
     if options.passes is not None:
         return options.passes
     visits = max(1, fabric.switches * len(fabric.channels) * trees * trees)

@@ -30,12 +30,12 @@ SPARE_VISITS = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Trees, with a VL for each path.
+    """K in-trees towards each destination switch, with a VL for each path.
 
     Attributes
     ----------
     next_channel
-        uint8[S, K, S], see :class:`routing._kernels.disjoint.DisjointTrees`.
+        uint8[S, K, S], by destination, tree and switch: index of the next channel among the channels of the switch.
     vl
         uint8[S, K, S], VL of the path by destination, tree and source.  It is symmetric in the switches: the path back
         in the same tree uses the same VL.
@@ -193,7 +193,7 @@ def _assign(
 
 
 def _forwarding_rows(request: TreeRequest, next_channel: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return uint8[S, S * K], the out-port of each switch by destination and tree; 255 if there is none."""
+    """Return uint8[S, S * K], the out-port of each switch by destination and one of K trees; 255 if there is none."""
     channels, switches = request.channels, len(request.weight)
     rows = np.full((switches, switches * request.trees), 255, np.uint8)
     for switch in range(switches):
@@ -205,7 +205,7 @@ def _forwarding_rows(request: TreeRequest, next_channel: npt.NDArray[np.uint8]) 
 
 
 def _by_pair(request: TreeRequest, groups: _Groups, vl: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return uint8[S, K, S], the VLs of groups (uint8[G]) by destination, tree and source; 0 for other paths."""
+    """Return uint8[S, K, S], the VLs of G groups (uint8[G]) by destination, tree (of K) and source; 0: other paths."""
     switches = len(request.weight)
     found = np.zeros((switches, request.trees, switches), np.uint8)
     known = np.where(vl == NO_VL, 0, vl).astype(np.uint8)

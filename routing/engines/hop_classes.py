@@ -194,7 +194,7 @@ class PairGroups:
     high, low
         int64[G], the two switches.
     first, source, lid
-        As in :class:`routing._kernels.assign_vls.PathGroups`.
+        The paths of group ``g`` are ``first[g]:first[g+1]``; first switch and destination LID of each path.
     counted
         Number of groups with end ports at either end.
     """

@@ -19,8 +19,8 @@ class LayerSeed:
     Attributes
     ----------
     avoid
-        uint32[T], for each possible CDG edge the layers that avoid the edge at first, as bits.  A layer avoids edges
-        that lead down and then up in its order of the switches.  None: no edge is avoided.
+        uint32[N], for each of the N possible CDG edges the layers that avoid the edge at first, as bits.  A layer
+        avoids edges that lead down and then up in its order of the switches.  None: no edge is avoided.
     order
         int32[layers, C], a topological order of all other CDG edges of each layer, or None.
     """

@@ -23,8 +23,9 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 LEFT_UP, RIGHT_UP, LEFT_DOWN, RIGHT_DOWN = range(4)
-"""Directions of a channel.  Left leads to a lower number in preorder.  Up leads to a lower level of the tree, or stays
-on the level.
+"""Directions of a channel in a spanning tree.  Left leads to a switch with a lower number in preorder.  Up leads to a
+switch with fewer hops to the root.  If both switches have equally many hops, a channel to the left leads up, and a
+channel to the right leads down.
 """
 
 PAIRS = ((LEFT_UP, RIGHT_UP), (LEFT_DOWN, RIGHT_DOWN), (LEFT_UP, LEFT_DOWN), (RIGHT_UP, RIGHT_DOWN))
@@ -39,10 +40,11 @@ class LTurn:
 
     Notes
     -----
-    After M. Koibuchi, A. Funahashi, A. Jouraku, H. Amano, "L-turn routing: an adaptive routing in irregular networks",
-    ICPP 2001.  A breadth-first spanning tree gives each switch two coordinates: its number in preorder (left, right)
-    and its level (up, down).  So each channel has one of four directions.  Turns between directions are forbidden such
-    that no cycle is left.  Turns are then spread over the fabric instead of gathering around the root.  Differences:
+    After M. Koibuchi, A. Funahashi, A. Jouraku, H. Amano, "L-turn routing: an adaptive routing in irregular
+    networks", ICPP 2001.  A breadth-first spanning tree gives each switch two coordinates: its number in preorder
+    (left, right) and its hops to the root (up, down).  So each channel has one of four directions.  Turns between
+    directions are forbidden such that no cycle is left.  Turns are then spread over the fabric instead of gathering
+    around the root.  Differences:
 
     - The published routing forbids one fixed set of turns between directions.  A cycle needs left and right, and up
       and down.  Here turns between directions that share a coordinate are allowed, and all other turns must follow an
@@ -174,9 +176,10 @@ def coordinates(
 
 
 def directions(graph: TurnGraph, number: npt.NDArray[np.int64], level: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return int64[N], the direction of each bundle.
+    """Return int64[N], the direction of each bundle (``LEFT_UP`` to ``RIGHT_DOWN``).
 
-    A channel within a level leads up if it leads to the left, so that no cycle leads up only or down only.
+    A channel between switches with equally many hops to the root leads up if it leads to the left.  So no cycle leads
+    up only or down only.
     """
     left = number[graph.dst] < number[graph.src]
     rise = level[graph.src] - level[graph.dst]
@@ -187,6 +190,6 @@ def directions(graph: TurnGraph, number: npt.NDArray[np.int64], level: npt.NDArr
 def _forbidden(
     graph: TurnGraph, direction: npt.NDArray[np.int64], rank: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Return float64[T], 1 for turns into a direction of a lower rank, which are forbidden, 0 for all other turns."""
+    """Return float64[N], by turn: 1 if it leads to a direction of a lower rank, so that it is forbidden, else 0."""
     before, after = graph.turns
     return (rank[direction[before]] > rank[direction[after]]).astype(np.float64)

@@ -254,12 +254,13 @@ class _Partition:
 
 
 def partition(graph: TurnGraph, start: int, rng: np.random.Generator, *, clustered: bool) -> Segments:
-    """Return a partition into segments, of which the first begins at switch ``start``.
+    """Return a partition of the links into segments, of which the first begins at switch ``start``.
 
-    A segment is the shortest path over new switches between two earlier switches, or back to its first switch.  It
-    begins with the new switch that has the most links to earlier ones (``clustered``), or else with the new neighbour
-    of the earliest switch.  A link between two earlier switches is a separate segment.  A link on no cycle is left out,
-    and the switch at its other end begins a separate part.  Cost: O(S^2 + S C) at most.
+    A switch is called old as soon as a segment has reached it.  At first, only ``start`` is old.  A segment is a
+    shortest path that leaves an old switch, visits only new switches, and ends at the same or another old switch.  Its
+    first new switch is the one with the most links to old switches (``clustered``), or else a new neighbour of the
+    switch that became old first, among those that have one.  A link between two old switches is a segment of its own.
+    A link on no cycle belongs to no segment, but the switch behind it becomes old, too.  Cost: O(S^2 + S C) at most.
     """
     switches = graph.fabric.switches
     state = _Partition(

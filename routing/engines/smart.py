@@ -124,7 +124,7 @@ class _Rounds:
         )
 
     def flow(self, trees: Balanced) -> npt.NDArray[np.float64]:
-        """Return float64[T], the flow over each turn between bundles.  Cost: O(D S hops)."""
+        """Return float64[N], the flow over each of the N turns between bundles.  Cost: O(D S hops)."""
         trial, graph = self.trial, self.trial.graph
         channels, targets = trial.fabric.channels, trial.sample
         total = np.zeros(len(graph.edges))

@@ -27,7 +27,7 @@ OBJECTIVE_REFUSAL = (
 """Problem and remedy in the error for an objective other than all-to-all."""
 
 MOST_VISITS = 600_000_000
-"""Number of allowed channels that the least number of sweeps of the descent may compare, at effort 1: about two
+"""Number of allowed channels that the least number of passes of the descent may compare, at effort 1: about two
 seconds.
 """
 TOLERANCE = 0.02
@@ -170,12 +170,12 @@ def routing_of_tree(engine: Engine, fabric: Fabric, options: EngineOptions, **fo
 
 
 def may_descend(fabric: Fabric, destinations: Destinations, options: EngineOptions) -> bool:
-    """Return whether the effort allows even the least number of sweeps of the descent."""
+    """Return whether the effort allows even the least number of passes of the descent."""
     return _least_visits(fabric, destinations) <= MOST_VISITS * options.effort
 
 
 def _least_visits(fabric: Fabric, destinations: Destinations) -> float:
-    """Return the number of channels that the fewest sweeps of the descent compare."""
+    """Return the number of channels that the fewest passes of the descent compare."""
     return LEAST_SWEEPS * len(destinations.lid) * len(fabric.channels) / 2
 
 
@@ -204,7 +204,7 @@ def channel_ceilings(
 ) -> npt.NDArray[np.float64]:
     """Return float64[C], the ceiling of each channel (:func:`routing.trees.descent.ceilings`).
 
-    For the arguments see :func:`excess_utilisation`.
+    The arguments are the fabric, its destinations, the level of each switch (int32[S]), and the options of the engine.
     """
     mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)
     inverse_rate, sources = inverse_capacity(fabric, options.link_weights), fabric.source_weight_at.astype(np.float64)

@@ -81,12 +81,12 @@ class TurnGraph:
 
     @cached_property
     def turns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """First and second bundle of each turn, int64[T] each."""
+        """First and second bundle of each of N turns, int64[N] each."""
         return self.edges.channels()
 
     @cached_property
     def useful(self) -> npt.NDArray[np.bool_]:
-        """Whether each turn leads to a third switch instead of back to the first one, bool[T]."""
+        """Whether each turn leads to a third switch instead of back to the first one, bool[N]."""
         before, after = self.turns
         return np.asarray(self.dst[after] != self.src[before])
 
@@ -129,7 +129,8 @@ class TurnGraph:
             int32[S], the bundle of each switch to its parent in a spanning tree, -1 for its root.  The turns of the
             tree are allowed first.
         priority
-            float64[T]: turns of lower values are allowed before others, and ties in the order of their numbers.
+            float64[N], one value for each turn: turns of lower values are allowed before others, and ties in the order
+            of their numbers.
         """
         before, after = self.turns
         in_tree = np.zeros(len(self.src), np.bool_)

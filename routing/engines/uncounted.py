@@ -32,7 +32,7 @@ class Uncounted:
     fabric
         The fabric without the end ports of these LIDs; its LID table has the same length.
     lid, model
-        int64[K]: the LIDs, and for each of them a LID that the same switch delivers.
+        int64[K] each: the K LIDs, and for each of them a LID that the same switch delivers.
     """
 
     fabric: Fabric

@@ -67,7 +67,7 @@ class Fault:
 
 
 def node_guids(fabric: Fabric) -> npt.NDArray[np.uint64]:
-    """Return the node GUID of every device, switches first: uint64[S + T]."""
+    """Return the node GUID of every device, uint64: first the switches, then the CAs and routers."""
     return np.concatenate([fabric.switch_guid, fabric.terminal_guid])
 
 

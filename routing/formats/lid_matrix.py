@@ -61,7 +61,7 @@ def of_routing(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.
     fabric
         Fabric with the LIDs of switches.
     lft, hops
-        uint8[S, L] each: the forwarding tables, and the number of hops as in :func:`routing.formats.fdbs.write`.
+        uint8[S, L] each: the forwarding tables, and the number of channels on each path (255: unknown).
 
     Notes
     -----

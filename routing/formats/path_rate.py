@@ -22,7 +22,7 @@ A *step* is an index into this array.  A larger step is a faster rate.
 
 
 def link_step(fabric: Fabric) -> npt.NDArray[np.int16]:
-    """Return the highest rate that each cable supports, as an index into :data:`SLOWEST_FIRST`, int16[K]."""
+    """Return int16[K], the highest rate that each of the K cables supports, as an index into :data:`SLOWEST_FIRST`."""
     speeds = np.array(sorted(_NOMINAL))
     nearest = speeds[np.argmin(np.abs(fabric.link_speed[:, None] - speeds), axis=1)] if fabric.links else speeds[:0]
     nominal = np.array([_NOMINAL[speed] for speed in nearest.tolist()]) * fabric.link_width

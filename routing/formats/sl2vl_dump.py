@@ -47,7 +47,7 @@ def write(
     sl2vl
         uint8[16] for all switches, or uint8[S, P, P, 16] by switch, in-port, out-port and SL.
     ca_sl2vl
-        The table of every CA and router, uint8[16], or uint8[T, 16] by row of the CA or router.  A table of 255 is
+        The table of every CA and router, uint8[16], or uint8[T, 16] by row of T CAs and routers.  A table of 255 is
         unknown, and left out.
     cabled_only
         Whether to leave out the tables of in-ports without a cable, which OpenSM writes as well.

@@ -303,10 +303,10 @@ class Growth:
             self._close_rings(at_end=False)
 
     def _close_rings(self, *, at_end: bool) -> None:
-        """Close the rings of a dimension if links between the ends of its rows show their length.
+        """Make a dimension one of rings if links join the first and the last switch of its rows.
 
-        If not ``at_end``, two such links are needed.  ``at_end``, when all switches have a position, half of the rows
-        must have such a link.
+        Two such links with the same distance between their ends determine the length of the rings.  If ``at_end`` (all
+        switches have a position), one link is enough, but half of the rows of this length must have such a link.
         """
         for (axis, length), votes in sorted(self._closing.items(), key=lambda item: (-item[1], item[0])):
             if self.length[axis] or length < SHORTEST_RING or (votes < 2 and not at_end):

@@ -345,7 +345,7 @@ def simulate_adaptive(
         Network from :func:`routing.simulate.network.build_network`.  Its ``vls`` is the number of VLs.  Only the escape
         paths use the tables of the network.
     traffic
-        Traffic as for :func:`routing.simulate.run.simulate`.
+        Flows, all of which must have reachable destinations.
     adaptive
         Options of adaptive routing, including the scheme that handles deadlock.
 

@@ -129,9 +129,9 @@ def guarded(task: Task, work: Callable[[], Result]) -> Result:
 
 @lru_cache(maxsize=16)
 def tables_before(fabric: Fabric, target: Target, seed: int) -> Published | None:
-    """Compute and prove the tables of the fault-free fabric.  None if the engine cannot route it.
+    """Compute and prove the tables of the fault-free fabric with the engine and the options of ``target``.
 
-    The last few results are cached, because many tasks share them.
+    Return None if the engine cannot route the fabric.  The last few results are cached, because many tasks share them.
     """
     try:
         routing = ENGINES[target.engine].route(fabric, target.engine_options(seed=seed))

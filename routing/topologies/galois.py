@@ -32,10 +32,10 @@ class GaloisField:
         return order > 1 and _root(order) != (0, 0)
 
     def _cycle(self, polynomial: tuple[int, ...]) -> list[int] | None:
-        """Return the powers of x modulo the polynomial x^n - ``polynomial`` if they are all nonzero elements, else
-        None.
+        """Return the powers of x modulo the polynomial x^n - ``polynomial``, from the power 0 on.
 
-        If they are, the polynomial is primitive, and the powers serve as a table for multiplication.
+        Return None unless every nonzero element of the field is one of these powers.  If so, the polynomial is
+        primitive, and the list of powers serves as a table for multiplication.
         """
         element, seen = [1] + [0] * (self._n - 1), []
         for _ in range(self.order - 1):

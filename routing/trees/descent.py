@@ -15,12 +15,12 @@ from routing.trees.closed_form import channel_indices
 from routing.trees.levels import TreeOrder
 
 FIRST_PRICE, LAST_PRICE = 0.03, 1.0
-"""Cost of a unit of utilisation above a ceiling, in the second and in the last sweep.  The unit is the whole flow of a
+"""Cost of a unit of utilisation above a ceiling, in the second and in the last pass.  The unit is the whole flow of a
 source.
 """
 DISCOUNT = 0.5
-"""Discount for pairs of flows that share two channels in a row, in every second sweep.  In the other sweeps the
-discount is 1, so such pairs count once.  With a discount of 1 in all sweeps, more pairs of flows share channels in the
+"""Discount for pairs of flows that share two channels in a row, in every second pass.  In the other passes the
+discount is 1, so such pairs count once.  With a discount of 1 in all passes, more pairs of flows share channels in the
 final tables.
 """
 THIN, MOST_THIN = 0.01, 0.06
@@ -43,13 +43,13 @@ SLOW, SLOW_WEIGHT = 0.6, 0.5
 of a slow flow in pairs of flows that share channels.
 """
 VISITS_PER_SECOND = 300_000_000
-"""Approximate number of channels that sweeps compare with each other per second of CPU time."""
+"""Approximate number of channels that passes compare with each other per second of CPU time."""
 LEAST_SWEEPS, MOST_SWEEPS = 3, 24
-"""Least and largest number of sweeps.  On trees without missing links, the second sweep changes nothing, and is the
+"""Least and largest number of passes.  On trees without missing links, the second pass changes nothing, and is the
 last one.
 """
 FEW_SWEEPS = 8
-"""Number of sweeps below which slots, or tables in closed form, are a better start on any tree."""
+"""Number of passes below which slots, or tables in closed form, are a better start on any tree."""
 MOST_TURNS = 1 << 28
 """Largest number of turns (pairs of a channel and the next one) for which the descent is used."""
 
@@ -84,7 +84,7 @@ def tree_tables(
     seed
         Random seed.
     start
-        uint8[S, L], tables from which a descent of fewer than :data:`FEW_SWEEPS` sweeps begins.  None: such a descent
+        uint8[S, L], tables from which a descent of fewer than :data:`FEW_SWEEPS` passes begins.  None: such a descent
         begins from slots (:func:`tree_slots`), which suits only trees without missing links.
 
     Notes
@@ -117,8 +117,11 @@ def tree_tables(
 
 
 def _schedule(sweeps: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return two arrays, float64[sweeps] each: the discount and the relative price of each sweep (see
-    :class:`~routing._kernels.descent.DescentCosts`).
+    """Return two costs for each pass over the destinations, float64[sweeps] each: the discount and the relative price.
+
+    The discount is the part (0 to 1) of the weight of two flows that counts only once if the flows share two channels
+    in a row.  The relative price is the cost of a unit of utilisation above a ceiling.  The unit is the whole flow of a
+    source.
     """
     price = np.zeros(sweeps)
     price[1:] = np.round(np.geomspace(FIRST_PRICE, LAST_PRICE, sweeps - 1), 6)
@@ -129,7 +132,7 @@ def _schedule(sweeps: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.floa
 
 
 def affordable_sweeps(fabric: Fabric, destinations: int, effort: float) -> int:
-    """Return the number of sweeps that an effort allows, at least LEAST_SWEEPS; 0 if the turns need too much memory.
+    """Return the number of passes that an effort allows, at least LEAST_SWEEPS; 0 if the turns need too much memory.
 
     Effort 1 is about a second for 1000 switches.
     """
@@ -241,9 +244,9 @@ def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:
 
 
 def _start(fabric: Fabric, order: TreeOrder, sweeps: int) -> TreeSlots:
-    """Return the slots with which the first sweep begins.
+    """Return the slots with which the first pass begins.
 
-    If links of the tree are missing, and there are enough sweeps, the first sweep begins without slots.
+    If links of the tree are missing, and there are enough passes, the first pass begins without slots.
     """
     tree = tree_slots(fabric, order)
     if sweeps < FEW_SWEEPS or is_whole(fabric, tree):

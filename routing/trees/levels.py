@@ -17,7 +17,9 @@ MOST_ACROSS = 0.1
 MOST_ABOVE = 0.25
 """Largest share of senders that may be at switches other than leaves in a tree."""
 LEAST_SHORTEST = 0.9
-"""Smallest share of pairs of senders in a tree whose path up and then down is a shortest path."""
+"""A fabric is treated as a tree only if at least this share of the flow between all pairs of senders has shortest paths
+that lead up and then down.
+"""
 MOST_ROOTS = 64
 """Number of breadth-first orders that are compared if all others have paths that are too long."""
 MOST_VISITS = 200_000_000

@@ -47,7 +47,10 @@ def step_back(context: RerouteContext, baseline: Published, most: int) -> Candid
 
 
 def _without_contradictions(context: RerouteContext, baseline: Published, most: int) -> Candidate | Refusal:
-    """Move paths off dependencies that contradict the topological order of the baseline tables."""
+    """Move paths off dependencies that contradict the topological order of the baseline tables.
+
+    Return the tables that result, or the reason why no path could be moved.  At most ``most`` entries may change.
+    """
     request, now = context.request, released(context)
     allowed = union_of_proven_dependencies(request.fabric, [baseline], threads=request.options.threads)
     if now is None or allowed is None:

@@ -15,7 +15,7 @@ typedef struct {
     int32_t targets;
     int32_t grown; /* number of targets whose port groups are enlarged; they are the first elements of `target` */
     int32_t vls;
-    int32_t row;               /* number of bytes in which a set of channels is stored */
+    int32_t row;               /* (C + 7) / 8: number of bytes in which a set of channels is stored */
     /* 1: a packet chooses one channel of its port group and waits for this channel alone. 0: a packet takes the first
      * channel of its port group that has room, and the channel of the tables is always one of them */
     int32_t commit;
@@ -33,12 +33,13 @@ typedef struct {
     const uint16_t *enter;
 } ibn_port_groups;
 
-/* Enlarge the port groups of targets, one target after the other.  A port group receives each channel that closes no
- * dependency cycle with the port groups so far.
+/* Enlarge the port groups of some LIDs (the targets), one LID after the other.  A port group is the set of channels by
+ * which a packet to a target may leave a switch.  It receives each further channel that closes no dependency cycle with
+ * the port groups so far.
  *
  * order: int32 [vls, C], a topological order of the tables' dependencies on each VL.
- * member: uint8 [targets, row], zeroed by the caller; receives for each target the set of all channels in its port
- * groups.
+ * member: uint8 [targets, (C + 7) / 8], zeroed by the caller; receives for each target the channels in its port groups,
+ * as bits: channel c is bit c % 8 of byte c / 8.
  *
  * Returns 0, or 1 if memory has run out. */
 int ibn_cdg_grow_port_groups(const ibn_port_groups *groups, const int32_t *order, uint8_t *member);
@@ -46,7 +47,8 @@ int ibn_cdg_grow_port_groups(const ibn_port_groups *groups, const int32_t *order
 /* Collect the dependencies of packets that follow port groups.  The function shares no code with the computation of the
  * port groups.
  *
- * member: uint8 [targets, row], for each target the set of all channels in its port groups.
+ * member: uint8 [targets, (C + 7) / 8], for each target the channels in its port groups, as bits: channel c is bit
+ * c % 8 of byte c / 8.
  * masks: uint16 [edges], zeroed by the caller; receives the VLs, as bits, on which each CDG edge is used.
  * counts: int64 [6], output, summed over targets and the switches where packets arrive: port groups; channels in port
  * groups; port groups of two channels or more; empty port groups; port groups without the channel of the tables;

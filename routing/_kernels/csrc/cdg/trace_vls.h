@@ -31,9 +31,9 @@ typedef struct {
  * dep: uint16 [2, slots, V], must be zero on entry, output.  Row 0 is for routes to CAs and routers, row 1 for routes
  * to switches.  An element is for one dependency and one VL on its first channel, and has the VLs on its second channel
  * as bits.
- * counts: int64 [5], output.  The first three are those of ibn_cdg_trace.  The fourth has the VLs in use, as bits.  The
- * fifth is the number of pairs (switch, LID) with a complete route on which packets of some sender at the switch are
- * dropped because of their SL.
+ * counts: int64 [5], output: undelivered pairs (switch, LID) of one connected part; undelivered pairs across two
+ * connected parts; pairs of either kind whose route ends in a forwarding loop; VLs in use, as bits; pairs (switch, LID)
+ * with a complete route on which packets of some sender at the switch are dropped because of their SL.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_cdg_trace_vls(const cdg_tables *tables, const cdg_vl_assignment *per_vl, uint8_t *hops, uint16_t *dep,

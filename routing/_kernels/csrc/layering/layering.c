@@ -23,8 +23,10 @@ static int64_t place_all(layering_job *job, int32_t vls, int avoid, int counted)
                               : ibn_layering_place_paths(job, vls, avoid, counted);
 }
 
-/* Place all units, unload the channels with the peak utilisation, and balance the load of the layers.  A unit is
- * explained in layering_job.h.  Returns nonzero if memory is exhausted. */
+/* Put each unit into a layer.  A unit is a path, or all paths between two switches in both directions if `mutual` is
+ * set in the request.  The units of counted paths come first.  Then next hops are moved off the channels with the peak
+ * utilisation, the other units follow, and the load of the layers is balanced.  Returns nonzero if memory is
+ * exhausted. */
 static int run(layering_job *job)
 {
     const ibn_path_set *paths = job->paths;

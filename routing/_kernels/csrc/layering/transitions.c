@@ -208,7 +208,9 @@ static void run(attempt *x, ibn_transition_counts *counts)
 /* Assign an SL to every pair of switches.  Both directions of a pair have one SL.
  *
  * sls: number of SLs; the packets on the first paths->most SLs keep their VL.
- * next, load: as for ibn_layering_assign, but not changed.
+ * next: uint8 [D, S], by target and switch, the index of the next channel among the switch's channels (255: none); not
+ * changed.
+ * load: double [C], flow on each channel; not changed.
  * sl: uint8 [S, S], output: SL of each pair of switches.
  * turn_vl: uint8 [sls - paths->most, CDG edges], output, for each SL whose packets may move to higher VLs.  It has the
  * VL on the second channel of each CDG edge, or 255 if no path on this SL uses the edge.

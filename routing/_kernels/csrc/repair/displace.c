@@ -94,8 +94,8 @@ static bool may_displace(repair_state *job, int32_t root, int32_t x)
     if (x == job->target || x == root || ibn_repair_entry(job, x) == NO_ROUTE
         || job->graph.visited > job->search_budget)
         return false;
-    /* While paths must follow the topological order, no cycle searches are made.  The limit of cycle searches then ends
-     * no trials, so the number of trials has a limit of its own. */
+    /* While paths must follow the topological order, no cycle searches are made.  So the limit of cycle searches does
+     * not end the trials, and the number of trials has a limit of its own. */
     if ((job->only_monotone && ++job->displacements > MOST_MONOTONE_TRIALS) || !displaces(job, root, x))
         return false;
     job->last_displaced[root] = x + 1;

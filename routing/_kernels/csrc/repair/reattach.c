@@ -65,8 +65,9 @@ static void mark_near(repair_state *job, int32_t count)
         job->candidates[i].near = job->candidates[i].hops <= least + MORE_HOPS;
 }
 
-/* List the paths by which switch u can reach the current LID in exactly `level` hops; 0: in any number of hops.  Longer
- * paths are left out, and *next receives the hops of the shortest of these.  Returns the number of listed paths. */
+/* List the paths by which switch u can reach the current LID in exactly `level` hops (0: in any number of hops).
+ * Longer paths are left out, and *next receives the hops of the shortest of these.
+ * Returns the number of listed paths. */
 int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32_t *next)
 {
     const repair_fabric *f = job->f;
@@ -127,7 +128,8 @@ void ibn_repair_attach_subtree(repair_state *job)
 }
 
 /* Give disconnected switch u the best path that closes no CDG cycle, and add the flow of its subtree to the path's
- * channels.  `level` and `next` are passed to ibn_repair_candidates.  Returns whether a path was found. */
+ * channels.  `level` is the number of hops of the path; 0: any number.  If longer paths exist, *next receives the hops of
+ * the shortest of these.  Returns whether a path was found. */
 bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t *next)
 {
     if (!job->on_trial)

@@ -80,8 +80,12 @@ int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, ui
 /* Move entries of complete LFTs off the channels with the highest utilisation (load times inverse capacity).
  * Afterwards, entries whose move turned out to be needless get their value in fabric->preferred again.
  *
- * lft, sl, dependencies, order, load: as for ibn_repair_columns.  An entry counts as changed if it differs from
- * fabric->preferred.  An entry never counts as changed where fabric->preferred is 255.
+ * lft: uint8 [S, L], changed in place.  An entry counts as changed if it differs from fabric->preferred.  An entry
+ * never counts as changed where fabric->preferred is 255.
+ * sl: uint8 [L] or [S, L], SL by LID, or by source switch and LID; changed in place.
+ * dependencies: uint16 [slots], VLs, as bits, on which each CDG edge may be used; the edges of new paths are added.
+ * order: int32 [V, C], position of each channel in a topological order of these CDG edges on each VL; updated.
+ * load: int64 [C], flow on each channel; updated.
  * written: uint8 [S], 1 for each row of `lft` that may differ from fabric->preferred; set to 1 for each row in which an
  * entry was set.
  * goal: utilisation up to which a channel is not relieved.

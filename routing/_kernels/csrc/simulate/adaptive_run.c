@@ -164,8 +164,8 @@ int ibn_simulate_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, 
         if (sim->handled != handled) {
             handled = sim->handled;
             last = sim->now;
-            /* No event was due during a full turn of the timing wheel, so the simulation continues at the tick of the
-             * next event. */
+            /* No event was due during a full revolution of the timing wheel, so the simulation continues at the tick of
+             * the next event. */
         } else if (sim->now - last >= AV_SLOTS) {
             last = sim->now = earliest(sim, until) - 1;
         }

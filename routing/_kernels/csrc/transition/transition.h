@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 /* A fabric whose tables are being replaced.  At any time, each switch may forward a packet by its old or by its new LFT
- * entry.  Channels, extended channels and slots are explained in cdg/trace.h. */
+ * entry.  Channels, the X extended channels and slots are explained in cdg/trace.h. */
 typedef struct {
     int32_t switches; /* S: number of switches */
     int32_t columns;  /* K: number of LIDs whose old and new entries are given */
@@ -33,7 +33,7 @@ typedef struct {
 } transition_vls;
 
 /* Collect the dependencies that packets can have while some switches use old and other switches use new entries.  The
- * packets keep their VL along a path.
+ * packets keep their VL along a path.  Entries towards K LIDs are given.
  *
  * enter: uint32 [K, S], VLs, as bits, of the packets to each LID that enter at each switch; all 32 bits may be used.
  * dep: uint32 [slots], changed in place: the VLs, as bits, of the packets that can have each dependency are added.
@@ -43,12 +43,12 @@ typedef struct {
 int ibn_transition_trace(const transition_tables *tables, const uint32_t *enter, uint32_t *dep, uint8_t *loops);
 
 /* Collect the dependencies that packets can have while some switches use old and other switches use new entries.  The
- * VL of a packet may change from hop to hop.
+ * VL of a packet may change from hop to hop.  Entries towards K LIDs are given, and packets enter at N ports.
  *
  * enter: uint16 [K, N], SLs, as bits, of the packets to each LID that enter at each port.
  * dep: uint16 [slots, V], changed in place.  For each dependency and each VL on its first channel, the VLs on its
  * second channel are added, as bits.
- * loops: uint8 [K], output, as for ibn_transition_trace.
+ * loops: uint8 [K], output: 1 if old and new entries for a LID can together form a forwarding loop, else 0.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_transition_trace_vls(const transition_tables *tables, const transition_vls *vls, const uint16_t *enter,
@@ -71,7 +71,7 @@ typedef struct {
  * admitted if its old and new entries, in any mixture, keep the CDG of every VL acyclic.  The CDG includes the
  * dependencies that exist already, and those of the columns that were admitted earlier.
  *
- * enter: uint32 [K, S], as for ibn_transition_trace.
+ * enter: uint32 [K, S], VLs, as bits, of the packets to each of K LIDs that enter at each switch.
  * round: uint8 [K, S], round from 1 on in which each changed entry is written, 0 for unchanged entries; NULL: entries
  * are written in any order.
  * admitted: uint8 [K], output: 1 for admitted columns, else 0.
@@ -86,6 +86,8 @@ int ibn_transition_admit(const transition_tables *tables, const transition_net *
  * paths from one such loop to another.  A changed switch of the core is written in a later round than all changed
  * switches of the core on its new path.  Any other changed switch is written no earlier than the changed switches on
  * its new path.
+ *
+ * K LFT columns are given.
  *
  * outward: nonzero: every changed switch is written in a later round than all changed switches on its new path.
  * round: uint8 [K, S], output: round from 1 on in which each changed entry is written, 0 for unchanged entries.

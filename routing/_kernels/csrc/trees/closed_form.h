@@ -24,7 +24,7 @@ typedef struct {
     const double *inverse_capacity;
     const double *sources; /* [S], number of end ports at each switch that send */
 } ibn_tree;
-/* LIDs, sorted by the switch that delivers them. */
+/* K LIDs, sorted by the switch that delivers them. */
 typedef struct {
     int32_t lids;         /* L, number of LIDs, which is the number of columns of the LFTs */
     int32_t groups;       /* G, number of LID groups; a group is all LIDs that one switch delivers */

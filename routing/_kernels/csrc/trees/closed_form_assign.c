@@ -17,7 +17,9 @@ typedef struct {
     double *reach;
     double *room;      /* [C] number of LIDs that the link of each channel up may still carry down */
     double *through;   /* [S] number of LIDs whose paths have been assigned to each switch so far */
-    int32_t *taken_by; /* [S] number of the end port that owns the LID last assigned to each switch, -1: none */
+    /* [S] by switch: number of the end port that owns the last LID whose path was assigned to the switch; -1: no LID
+     * has been assigned there yet */
+    int32_t *taken_by;
 } assign_t;
 
 /* Return whether channel c of switch v leads up to a useful top switch.  A top switch is useful if it has more than

@@ -16,15 +16,16 @@
 typedef struct {
     cf_state *x;
     int32_t *by_position; /* [S] switches, sorted by position in the switch order */
-    /* [parts, 2] column 0: number of filled entries; column 1: number of filled entries that are at leaves and lead to
+    /* [threads, 2] by thread: number of filled entries, and number of filled entries that are at leaves and lead to
      * LIDs at leaves */
     int64_t *counts;
-    const uint8_t *may_miss; /* [G] whether some entry towards the LIDs of a group may be missing */
-    int32_t most;            /* largest number of LIDs that one switch delivers */
-    uint8_t *block;          /* [parts, S, most] entries of all switches towards the LIDs of one group */
-    uint8_t *column;         /* [parts, S] entries of all switches towards one LID */
-    int32_t *queue;          /* [parts, S] switches from which some path to the present destination leads down only */
-    /* [parts, S] next channel of each switch on a path that leads down only, as an index among the switch's channels;
+    /* [G] for each LID group (all LIDs that one switch delivers): whether some entry towards its LIDs may be missing */
+    const uint8_t *may_miss;
+    int32_t most;    /* largest number of LIDs that one switch delivers */
+    uint8_t *block;  /* [threads, S, most] entries of all switches towards the LIDs of one LID group */
+    uint8_t *column; /* [threads, S] entries of all switches towards one LID */
+    int32_t *queue;  /* [threads, S] switches from which some path to the present destination leads down only */
+    /* [threads, S] next channel of each switch on a path that leads down only, as an index among the switch's channels;
      * CF_NONE: there is no such path */
     uint8_t *towards;
 } fill_t;
@@ -148,7 +149,7 @@ static void fill_lid(const fill_t *fill, int32_t part, int32_t t, int32_t k, uin
     }
 }
 
-/* Fill the missing entries towards the LIDs of a group, one LFT column after the other. */
+/* Fill the missing entries towards the LIDs of a LID group, one LFT column after the other. */
 static void fill_group(const fill_t *fill, int32_t part, int32_t g)
 {
     const cf_state *x = fill->x;

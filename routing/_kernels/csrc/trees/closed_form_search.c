@@ -37,7 +37,7 @@ typedef struct {
     /* [S, n] by switch v and LID: number of lower switches with an open entry towards the LID whose path might lead
      * through v, at most 255 */
     uint8_t *wanted;
-    uint8_t *may_miss;   /* [G] whether some entry towards a LID of the group stays without a path */
+    uint8_t *may_miss;   /* [G] by LID group: whether some entry towards a LID of the group stays without a path */
 } search_t;
 
 /* Return the number of LIDs with flow in a group, which are the first LIDs of the group. */

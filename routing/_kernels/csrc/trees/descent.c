@@ -9,12 +9,12 @@
  * tree of cheapest paths, for suitable costs of channels.  The cost of a channel is the weight of the other flows on
  * it, except the flows that continue by the same next channel.
  *
- * The first sweep routes all destinations in the order of their leaves.  Where no links are missing, successive
+ * The first pass routes all destinations in the order of their leaves.  Where no links are missing, successive
  * destinations take successive upper switches (D-mod-K), which is already the best choice.  Where links are missing,
- * the sweep can start with other tables.
+ * the pass can start with other tables.
  *
- * Each further sweep removes one destination after the other and routes it again, in random order.  Channels whose
- * utilisation is above their ceiling cost more from sweep to sweep, which balances all-to-all traffic. */
+ * Each further pass removes one destination after the other and routes it again, in random order.  Channels whose
+ * utilisation is above their ceiling cost more from pass to pass, which balances all-to-all traffic. */
 #include "trees/descent.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@
  * step, two rounds the long step, and so on. */
 #define STEP 0.998
 #define LONG_STEP 0.99
-/* Price of utilisation above a ceiling in the search for a lower peak, as a multiple of the price in the last sweep.
+/* Price of utilisation above a ceiling in the search for a lower peak, as a multiple of the price in the last pass.
  * It is higher than the cost of all flows that share channels. */
 #define PEAK_PRICE 30.0
 /* Two values count as equal if their relative difference is at most this value. */
@@ -285,8 +285,9 @@ static void sum_loads(descent_t *descent, const int32_t *order, int32_t count)
         ibn_trees_descent_move(descent, order[i], paths_of(descent, order[i]), 1.0, 1);
 }
 
-/* Run the sweeps, and end early if a sweep changes nothing and no channel is above the common ceiling.  Afterwards,
- * lower the highest utilisation.  Returns nonzero if memory is exhausted. */
+/* Compute the trees of all destinations, once in each pass.  End early if a pass changes nothing and no channel has a
+ * utilisation above the common ceiling, which is the lowest ceiling of all channels.  Afterwards, lower the highest
+ * utilisation.  Returns nonzero if memory is exhausted. */
 static int run_sweeps(descent_t *descent, int32_t *order, int32_t count)
 {
     const ibn_descent_options *options = descent->options;

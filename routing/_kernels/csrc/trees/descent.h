@@ -2,7 +2,7 @@
 #define IBNUE_DESCENT_H
 #include <stdint.h>
 #include "trees/balance.h"
-/* Options of the descent: switch order, weights of flows, ceilings of utilisation, and schedule of the sweeps. */
+/* Options of the descent: switch order, weights of flows, ceilings of utilisation, and schedule of the passes. */
 typedef struct {
     /* [S], position of each switch in a switch order; a channel leads up if it leads to a lower position */
     const int32_t *position;
@@ -12,10 +12,10 @@ typedef struct {
     /* [S], number of slots above each switch, which is the number of its possible next hops up; at least 1 */
     const int32_t *slots;
     const int32_t
-        /* [S], number of consecutive destinations for which each switch uses one slot above it in the first sweep */
+        /* [S], number of consecutive destinations for which each switch uses one slot above it in the first pass */
         *stride;
-    const int32_t *order; /* [D], the destinations in the order of the first sweep */
-    /* [D, S], index of the channel that each switch prefers in the first sweep; 255: the slot of the destination
+    const int32_t *order; /* [D], the destinations in the order of the first pass */
+    /* [D, S], index of the channel that each switch prefers in the first pass; 255: the slot of the destination
      * decides */
     const uint8_t *start;
     /* [S], weight of each source switch; the weight of two flows that share a channel is computed from it */
@@ -24,12 +24,12 @@ typedef struct {
     /* [C], ceiling of each channel: the highest utilisation that has no extra cost.  The lowest ceiling of all channels
      * is the common ceiling */
     const double *ceiling;
-    int32_t sweeps; /* number of sweeps; each sweep computes the trees of all destinations once */
+    int32_t sweeps; /* number of passes; each pass computes the trees of all destinations once */
     const double
         /* [sweeps], for two flows that share two channels in a row: the part (0 to 1) of their weight that counts only
          * once */
         *discount;
-    const double *price; /* [sweeps], cost of a unit of utilisation above a ceiling in each sweep */
+    const double *price; /* [sweeps], cost of a unit of utilisation above a ceiling in each pass */
     /* lower bound that no tables can beat, for the highest utilisation of the channels with the common ceiling */
     double least_peak;
     uint64_t seed; /* seed of the random generator, which shuffles destinations and switches */

@@ -37,8 +37,8 @@ enum { MISSING, FILLED, MOVED, VISITED, BY_PARTS, COUNTS };
 #define NEEDS_VL (-2) /* Value of new_vl: the switch's packets need another VL, which has not been found yet. */
 #define DEFERRED (-3) /* Value of new_vl: the switch was detached from its subtree and is repaired later. */
 
-/* The channel by which a switch sends towards the current LID, as a cached value.  It is valid only if `column` equals
- * repair_state.column. */
+/* The channel by which a switch sends towards the current LID, as a cached value.  `column` is the number of the
+ * attempt in which it was cached.  The value is valid only if repair_state.column still has this number. */
 typedef struct {
     int32_t column, channel;
 } cached_channel;
@@ -117,8 +117,9 @@ typedef struct {
     int32_t changed_sl_count; /* number of elements in `changed_sls` */
     saved_entry *kept;     /* [S] entries and SLs towards the current LID as they were before the repair of this LID */
     int32_t saved_count;   /* number of elements in `kept` */
-    int32_t *touched;      /* [S] value of `column` when the switch's entry was last saved in `kept` */
-    int32_t column;        /* serial number of the present attempt to repair an LFT column */
+    /* [S] by switch: number of the attempt (see `column`) in which the switch's entry was last saved in `kept` */
+    int32_t *touched;
+    int32_t column;        /* number of the present attempt to repair an LFT column, counted over all attempts */
     cached_channel *taken; /* [S] cached next channel of each switch towards the current LID */
     int32_t *into_src;  /* [C] in the order of f->into: the switch where the channel begins */
     uint8_t *into_port; /* [C] in the order of f->into: the out-port of the channel */

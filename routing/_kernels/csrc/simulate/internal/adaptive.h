@@ -34,8 +34,8 @@ enum {
 };
 enum { SPARE_FREE, SPARE_TAKEN, SPARE_READY, SPARE_LEAVING };
 
-/* number of slots of the timing wheel; an event that is due later than this number of ticks stays in its slot for
- * several turns */
+/* number of slots of the timing wheel; an event that is due later than this number of ticks stays in its slot until
+ * the wheel has come around several times */
 #define AV_SLOTS 4096
 
 /* An event that is due at a later tick of the simulation. */

@@ -54,14 +54,15 @@ int ibn_trees_closed_form_assign(cf_state *x);
 /* Choose the least loaded path for every entry that the closed form leaves open.
  *
  * passes: number of passes after the first one, in which the entries choose again.
- * may_miss: [G], output: whether some entry towards a LID with flow of the group has no path that leads up and then
- * down.  Returns CF_OK or CF_NO_MEMORY. */
+ * may_miss: uint8 [G], output, by LID group (all LIDs that one switch delivers): set to 1 if some entry towards a LID
+ * of the group with flow has no path that leads up and then down.  Returns CF_OK or CF_NO_MEMORY. */
 int ibn_trees_closed_form_search(cf_state *x, int32_t passes, uint8_t *may_miss);
 /* Copy the entries of all switches towards the first n LIDs of group g to `port`, uint8 [S, n]. */
 void ibn_trees_closed_form_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port);
 /* Fill missing entries with longer paths, which lead up and then down in the switch order.
  *
- * may_miss: [G], whether entries towards each group may be missing.
+ * may_miss: uint8 [G], by LID group (all LIDs that one switch delivers): whether entries towards its LIDs may be
+ * missing.
  *
  * Returns CF_OK or CF_NO_MEMORY. */
 int ibn_trees_closed_form_fill(cf_state *x, const uint8_t *may_miss);
