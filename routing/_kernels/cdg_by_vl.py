@@ -20,8 +20,12 @@ class VlTrace:
 
     Attributes
     ----------
-    hops, undelivered, split, looping
-        See :class:`routing._kernels.cdg.Trace`.
+    hops
+        uint8[S, L], hops between switches (254: 254 or more), 255 where the packet is not delivered.
+    undelivered, split
+        Number of undelivered pairs (switch, LID) within one connected part, and across two connected parts.
+    looping
+        Number of undelivered pairs (switch, LID) of either kind whose route ends in a forwarding loop.
     dep
         uint16[edges, V]: for each CDG edge and each VL on its first channel, the VLs, as bits, on its second channel.
     to_endports

@@ -57,7 +57,8 @@ class TreeRequest:
     allowed
         uint8[edges], switch orders, as bits, that allow each CDG edge.
     degree
-        uint8[orders, S, S], see :class:`Reach`.
+        uint8[orders, S, S], by switch order, destination and source: number of different first channels of the paths
+        that the order allows, at most 255.
     initial
         uint8[S, S], first trees, which have shortest paths, as the index of the next channel by destination and source.
         None: the kernel computes the first trees.

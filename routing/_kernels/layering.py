@@ -83,7 +83,8 @@ def layering(
     Parameters
     ----------
     channels, inverse_capacity, sources, root, share
-        As for :func:`routing._kernels.balance.balance`: float64[C], float64[S], int32[D], float64[D].
+        The channels; float64[C], inverse capacity of each channel; float64[S], flow that each switch sends to every LMC
+        group; int32[D], switch that delivers each destination; float64[D], part of the flow that goes to it.
     next_channel, load
         uint8[D, S], float64[C]: the trees, and the flow on each channel; the arrays are not changed.
     counted

@@ -114,7 +114,8 @@ def spread_over_parallel_links(
     Parameters
     ----------
     channels, inverse_capacity, sources, root, share
-        As for :func:`routing._kernels.balance.balance`.
+        The channels; float64[C], inverse capacity of each channel; float64[S], flow that each switch sends to every LMC
+        group; int32[D], switch that delivers each destination; float64[D], part of the flow that goes to it.
     bundles, hop
         The fabric with its bundles of parallel channels, and the trees towards switches (uint8[S, S]) as
         :func:`symmetric_paths` returns them.

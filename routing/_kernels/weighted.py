@@ -27,7 +27,8 @@ def weighted(
     Parameters
     ----------
     channels, inverse_capacity, sources, targets
-        As for :func:`routing._kernels.balance.balance`.
+        The channels; float64[C], inverse capacity of each channel; float64[S], flow that each switch sends to every LMC
+        group; and the destinations.
     first_weight
         Weight of every channel before any flow, in units of flow; above 0.
 

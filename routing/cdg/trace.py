@@ -78,7 +78,7 @@ def trace_cdg(
 
     Notes
     -----
-    Cost: as for :func:`routing.deadlock.proof.prove`.
+    Cost: O(S L + V edges).
     """
     slots = Slots.of(fabric)
     found = trace(fabric, routing, slots, vl_bit, threads=threads)
@@ -91,7 +91,8 @@ def trace_acyclic_cdg(
 ) -> AcyclicCdg | None:
     """Return the CDG of the traffic that a certificate covers, with a topological order; None if it has a cycle.
 
-    The order has as many VLs as the certificate.  For the other arguments see :func:`trace_cdg`.
+    The order has as many VLs as the certificate.  ``vl_bit`` (uint16[16]) is 1 << VL of each
+    SL, 0 for SLs to leave out.
     """
     found = trace_cdg(
         fabric,

@@ -114,7 +114,8 @@ def channels_needed(escape: Sequence[int], avoidance: Avoidance, usable: int = 1
     """Return the fewest virtual channels with which messages of every type may choose from ``usable`` channels at each
     hop.
 
-    For ``escape`` and ``avoidance`` see :func:`channel_budget`.
+    ``escape`` is the number of escape channels of each type.  With the avoidance ``strict``, the types share no
+    channels.  With ``wide``, they share all but escape channels.
 
     Raises
     ------

@@ -134,8 +134,9 @@ class Mixture:
     ) -> tuple[Masks, Masks]:
         """Return which SLs enter at each injection point towards some LIDs, as requests and as replies.
 
-        See :func:`~routing.cdg.injection.injected_traffic` for arguments and result.  Traffic to a LID that is gone or
-        unreachable has only SLs of the old tables: the subnet manager returns a new SL only for an existing path.
+        ``bit`` (uint16[16]) has the bit that stands for each SL.  The results are uint16[K, N] each: the bits for each
+        of K LIDs and N points.  Traffic to a LID that is gone or unreachable has only SLs of the old tables: the subnet
+        manager returns a new SL only for an existing path.
         """
         fabric = self.fabric
         target, where = fabric.lids.switch[lids], {"switch_pairs": switch_pairs}

@@ -57,9 +57,9 @@ def _turn(
 ) -> None:
     """Choose replacements for the channels of a bundle of parallel channels, by the rank of an end port at its switch.
 
-    ``bundle`` lists the bundle's channels, and ``first`` is the first channel of the switch.  For ``by_rate`` see
-    :func:`spread_over_bundles`.  The output ``turned`` is uint8[256, ranks]: by index of the given channel and by rank,
-    the index of the channel that replaces it.
+    ``bundle`` lists the bundle's channels, and ``first`` is the first channel of the switch.  With
+    ``by_rate``, a link may be replaced by a link of another rate.  The output ``turned`` is uint8[256, ranks]: by index
+    of the given channel and by rank, the index of the channel that replaces it.
     """
     channels = fabric.channels
     # The links of a bundle are numbered equally in both directions, so that paths in opposite directions share no link

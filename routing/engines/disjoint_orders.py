@@ -44,7 +44,8 @@ class VlOrders:
     position
         int32[orders, S], position of each switch in each order.
     degree
-        uint8[orders, S, S], see :class:`routing._kernels.disjoint.Reach`.
+        uint8[orders, S, S], by switch order, destination and source: number of different first channels of the paths
+        that the order allows, at most 255.
     """
 
     position: npt.NDArray[np.int32]

@@ -43,7 +43,7 @@ FAIR = 1.03
 
 
 class LashTor:
-    """Layered shortest paths with transitions between layers, and an SL per pair of switches.
+    """Shortest paths in layers, with an SL per pair of switches.  A path may change to the next layer at a switch.
 
     Notes
     -----
@@ -51,12 +51,12 @@ class LashTor:
     algorithm", ICPADS 2004.  Pairs of switches are placed as in LASH.  If a pair fits into no layer, its paths begin in
     the first layer.  They move up to the next layer where the next dependency would close a cycle.  Differences:
 
-    - A switch of InfiniBand knows in-port, out-port and SL of a packet, not its VL.  So the transitions belong to an
-      SL: SL2VL names one VL for each SL, in-port and out-port.  Pairs whose transitions agree share an SL, and the SLs
-      from the number of VLs to 15 are available.  In the published algorithm, switches know the VL of a packet.
+    - A switch of InfiniBand knows in-port, out-port and SL of a packet, not its VL.  So the changes of VL belong to
+      an SL: SL2VL names one VL for each SL, in-port and out-port.  Pairs whose changes of VL agree share an SL, and the
+      SLs from the number of VLs to 15 are available.  In the published algorithm, switches know the VL of a packet.
     - Both directions between two switches have one SL, and both are certified on (channel, VL).  So replies are safe.
     - The paths are those of :mod:`routing.engines.lash`, which balance the load.
-    - Transitions are used only where they save VLs, or where LASH needs more VLs than allowed.
+    - Paths change their VL only where that saves VLs, or where LASH needs more VLs than allowed.
     """
 
     name = "lash-tor"
@@ -107,8 +107,7 @@ ENGINE = LashTor()
 
 @dataclass(eq=False)
 class _Job:
-    """Search for SLs of all pairs of switches.  A path may change to a higher VL at a switch, which is called a
-    transition.
+    """Search for SLs of all pairs of switches.  A path may change to a higher VL at a switch.
 
     Attributes
     ----------
@@ -228,7 +227,7 @@ class _Job:
 def _sl2vl(fabric: Fabric, levels: ChangingVls, vls: int, first: int) -> npt.NDArray[np.uint8]:
     """Return uint8[S, P, P, 16], the VL of each SL by switch, in-port and out-port (see :class:`Routing`).
 
-    All VLs are shifted up by the first VL.  A path on an SL with transitions begins on that VL.
+    All VLs are shifted up by the first VL.  A path on an SL whose packets may change their VL begins on that VL.
     """
     ports = 1 + int(fabric.switch_ports.max(initial=0))
     row = identity_sl2vl(first + vls)

@@ -206,7 +206,7 @@ def bundle_in(archive: NpzReader) -> Bundle:
     Raises
     ------
     TableError
-        See :func:`read_bundle`.
+        The archive is not a bundle, has another version, or has a missing, unknown or invalid array.
     """
     path = archive.path
     checker = BundleChecker(path)

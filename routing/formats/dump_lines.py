@@ -118,7 +118,7 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     Raises
     ------
     ParseError, InputError, EnvironmentProblem
-        See :func:`read_pieces`.
+        A line is longer than 64 KiB.  The file is missing, is a folder, or cannot be read.
     """
     for piece in read_pieces(path):
         for line in range(len(piece.start)):

@@ -84,7 +84,7 @@ def read_guid_list(path: str | Path) -> tuple[int, ...]:
     Raises
     ------
     ParseError
-        See :func:`read_guid_lines`.
+        A line does not begin with a number, or the number is followed by neither white space nor a newline.
     """
     return tuple(line.guid for line in read_guid_lines(path))
 

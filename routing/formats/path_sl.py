@@ -227,7 +227,7 @@ def read_stated(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     Raises
     ------
     ParseError, TableError, InputError, EnvironmentProblem
-        See :func:`read`.
+        A line is invalid; a source does not fit the fabric; or the file is missing or unreadable.
     """
     if is_saquery(path):
         return read_saquery(path, fabric)

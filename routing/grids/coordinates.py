@@ -23,7 +23,9 @@ FEWEST_STARTS = 4
 AGREEING = 40
 """Number of attempts with equal cost after which the search ends, if links do not fit."""
 FIRST_ATTEMPTS = 5
-"""Least number of attempts after which the search ends if no coordinates were found, or too many links do not fit."""
+"""After at least this number of attempts, the search ends if no coordinates were found, or if too many links do not
+fit.
+"""
 FIRST_VISITS = 3_000
 """Number of links up to which these attempts go on in small fabrics, where one swapped cable misleads many starts."""
 BAD = 0.12

@@ -80,7 +80,7 @@ def suggest(
     fabric, routing
         The fabric and its tables.
     packet_bytes, burst_bytes
-        See :func:`~routing.policy.drain.drain_times`.
+        Size in bytes of the largest packet (MTU and headers), and number of bytes that each sender sends at once.
     breaker
         Whether to propose deadlock breakers on credit loops.
 

@@ -147,9 +147,10 @@ class Flows:
         return np.broadcast_to(np.arange(len(self.endports)), order.shape), order
 
     def shift_steps(self, seed: int, shifts: int | None) -> npt.NDArray[np.int64]:
-        """Return random distinct distances for :meth:`shifts`, in ascending order.
+        """Return random steps for cyclic shifts, int64, each at most once, in ascending order.
 
-        There are ``shifts`` distances, or every possible one if ``shifts`` is None.
+        A step is the number of positions from the sender of a shift to its receiver.  There are ``shifts`` steps, or
+        every possible one if ``shifts`` is None.
         """
         others = max(len(self.endports) - 1, 0)
         order = kernel.draw_orders(seed ^ _SHIFT_STREAM, 0, 1, others)[0].astype(np.int64) + 1

@@ -17,6 +17,7 @@ They cost at most a seventh of the time of a re-route.
 def bisection_rate(fabric: Fabric, routing: Routing, *, threads: int = 1) -> float:
     """Return the mean rate of a flow of :data:`BISECTIONS` random bisections, in Gb/s.
 
-    The result is NaN with fewer than two end ports.  See :func:`routing.quality.bisection_share`.
+    In each bisection, every end port of one random half sends to an end port of the other half.  The result is NaN
+    with fewer than two end ports.
     """
     return bisection_share(fabric, routing, bisections=BISECTIONS, threads=threads) * reference_rate(fabric)

@@ -169,7 +169,9 @@ def balance_repaired(
     Parameters
     ----------
     frame, traffic, translated, earlier, dependencies, now
-        See :func:`move_entries`.
+        The switch and channel numbers of the repair; SL and VL rules; tables without missing entries; the LFTs of the
+        previous tables in the same rows (uint8[S, L]); the CDG edges in use, with their order; and the load with the
+        utilisation to reach.
     repaired
         Number of entries that were missing, and that the repair changed.
     changes

@@ -85,7 +85,8 @@ class _VlSearch:
     changed
         bool[S, L], whether a path has changed, so that it needs a VL.
     fabric, routing, certificate, vl_bit, sl_of_vl, threads
-        As for :func:`reassign_sls`.
+        The fabric and its complete tables; the certificate of the earlier tables; 1 << VL of each SL (uint16[16]); an
+        SL for each VL of the certificate, 255 for a VL not to be used (uint8[V]); and the number of threads.
     """
 
     fabric: Fabric

@@ -120,10 +120,10 @@ class _Builder:
         return self.crossbars[-1]
 
     def network(self, size: int, unit: int, level: int) -> tuple[list[tuple[int, int]], list[int]]:
-        """Add a network for ``size`` adapters, and return its free ports: (crossbar, port) and output queues.
+        """Add a network for ``size`` adapters.  Return its free inputs as (crossbar, port), and its output queues.
 
-        ``unit`` is the number by which the adapter of the whole network is divided to get the one of this network.
-        ``level`` counts the networks around this one.
+        Within this network, a packet to adapter n of the whole network has the destination n // ``unit``.  ``level`` is
+        the number of larger networks that contain this network.
         """
         radix = self.radix
         if size == radix:

@@ -24,7 +24,7 @@ typedef struct {
     uint8_t *hops;
     int64_t *counts;
     /* queue: [S] switches whose packets are affected.
-     * seen: [S] value of `stamp` when each switch was last visited. */
+     * seen: [S] number of the last LFT column or search in which each switch was visited. */
     int32_t *queue, *seen;
     int32_t stamp; /* number of the present LFT column or search, for comparison with the elements of `seen` */
 } job_t;

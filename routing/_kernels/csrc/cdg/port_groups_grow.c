@@ -20,7 +20,7 @@ typedef struct {
     int32_t routed;      /* number of switches in `sorted` */
     int32_t *count;      /* [S + 1]: scratch of the sort */
     int32_t *stack;      /* [S]: switches to visit */
-    uint32_t *seen;      /* [S]: value of `stamp` when each switch was last visited */
+    uint32_t *seen;      /* [S]: number of the last search that visited each switch */
     uint32_t stamp;      /* number of the present search, for comparison with the elements of `seen` */
     uint16_t *flow;      /* [S]: VLs, as bits, of the packets to the current target that pass each switch */
     uint8_t *member;     /* [row]: set of all channels in port groups of the current target */

@@ -18,7 +18,7 @@ typedef struct {
     /* [C]: for each link, the paths that use the link; only paths from the current switch to the current LID group
      * count */
     path_set *users;
-    /* stamp: [C], for each link, the value of `now` when `users` of the link was last written.
+    /* stamp: [C], for each link, the number (see `now`) of the pair for which `users` was last written.
      * now: number of the current pair of a switch and a LID group. */
     uint32_t *stamp, now;
     path_set conflict[MOST_PATHS]; /* for each path, the set of all paths that share a link with it */

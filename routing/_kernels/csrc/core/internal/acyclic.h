@@ -30,7 +30,7 @@ typedef struct {
     int32_t vls;            /* number of VLs that have a topological order so far */
     int32_t *place[32];     /* for each VL an array [C]: position of each channel in the topological order of the VL */
     int32_t *stack, *other; /* [C]: scratch of the cycle searches, for channels to be visited */
-    /* seen: [C], value of `stamp` when each channel was last visited; stamp: number of the present search */
+    /* seen: [C], number of the last search that visited each channel; stamp: number of the present search */
     uint32_t *seen, stamp;
     /* key[0], key[1]: [C]; both: [2 C].  Scratch for channels with their positions, as (position << 32) | channel */
     int64_t *key[2], *both;

@@ -31,7 +31,7 @@ typedef struct {
     /* [S, S, K]: by destination, source and tree, the trees, as bits, in which the source's path to the destination
      * shares a link with its path in this tree */
     uint8_t *conflict;
-    uint32_t *stamp; /* [C]: by link, the value of `now` when `mark` of the link was last written */
+    uint32_t *stamp; /* [C]: by link, the number of the set of paths (`now`) for which `mark` was last written */
     uint8_t *mark;   /* [C]: by link, the trees, as bits, whose path in the current set of paths uses the link */
     /* [C]: by link into the current destination, whether the tree that is being computed keeps the first tree's branch
      * over the link */

@@ -51,7 +51,7 @@ typedef struct {
     load_account account;
     hop_t *hop;     /* [S] next hops of the tree that is being grown */
     int32_t *depth; /* [S] number of the wave in which each switch joined the tree; -1: the switch has not joined yet */
-    int64_t *seen;  /* [S] value of `stamp` when each switch was last visited */
+    int64_t *seen;  /* [S] number of the last search that visited each switch */
     int64_t stamp;  /* number of the present search, for comparison with the elements of `seen` */
     int32_t *mark, *stack; /* [C] scratch of the cycle searches, for channels to be visited */
     /* scratch of order_repair.h: forward and backward have room for C channels, both has room for 2 C channels */
