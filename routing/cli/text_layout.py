@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 PIPE_WIDTH = 200
 """Width in columns of a table that is not printed on a terminal."""
 GAP = 2
-"""Number of blanks between the columns of a table in which each row takes two lines."""
+"""Number of blanks between the columns of a table in which each row takes several lines."""
 
 
 def terminal_width() -> int | None:
@@ -51,7 +51,7 @@ def table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: in
     aligned right.
 
     A table that is wider than the terminal is folded between words.  If not even its longest words fit side by side,
-    each row takes two lines: its texts, and its numbers below.
+    each row takes several lines: its texts, and its numbers below.
     """
     if width is not None and _narrowest(columns, rows) > width and texts < len(columns):
         stacked = _stacked(columns, rows, texts, width)
@@ -88,26 +88,42 @@ def _folded(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, w
 
 
 def _stacked(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, width: int) -> list[str] | None:
-    """Return the lines of a table in which each row takes two lines, its texts and its numbers.
+    """Return the lines of a table in which the texts and the numbers of a row are on lines of their own.
 
-    Returns None if the numbers of a row do not fit side by side into ``width`` columns.
+    Numbers that do not fit side by side continue on a further line, and so do their heads.  Returns None if a single
+    number is wider than ``width`` columns.
     """
-    heads = [re.split(r"[ ]+", column) for column in columns[texts:]]
     wide = [
         max(_longest_word([columns[number]]), *(len(row[number]) for row in rows), 1)
         for number in range(texts, len(columns))
     ]
-    if GAP * len(wide) + sum(wide) > width:
+    if GAP + max(wide) > width:
         return None
+    groups = _side_by_side(wide, width)
 
-    def numbers(cells: Sequence[str]) -> str:
-        return "".join(f"{'':{GAP}}{cell:>{size}}" for cell, size in zip(cells, wide, strict=True)).rstrip()
+    def line(cells: Sequence[str], group: slice) -> str:
+        return "".join(f"{'':{GAP}}{cell:>{size}}" for cell, size in zip(cells, wide[group], strict=True)).rstrip()
 
-    height = max(map(len, heads))
     lines = ["", ", ".join(filter(None, columns[:texts]))]
-    lines += [numbers([([""] * (height - len(head)) + head)[part] for head in heads]) for part in range(height)]
-    lines.append(" " * GAP + "─" * (GAP * (len(wide) - 1) + sum(wide)))
+    for group in groups:
+        heads = [re.split(r"[ ]+", column) for column in columns[texts:][group]]
+        height = max(map(len, heads))
+        lines += [
+            line(words, group) for words in zip(*([""] * (height - len(head)) + head for head in heads), strict=True)
+        ]
+    lines.append(" " * GAP + "─" * (max(GAP * len(wide[group]) + sum(wide[group]) for group in groups) - GAP))
     for row in rows:
         lines += fit(", ".join(cell for cell in row[:texts] if cell), 4, width)
-        lines.append(numbers(row[texts:]))
+        lines += [line(row[texts:][group], group) for group in groups]
     return [*lines, ""]
+
+
+def _side_by_side(wide: Sequence[int], width: int) -> list[slice]:
+    """Divide columns of these widths into groups of neighbours that fit side by side into ``width`` columns."""
+    groups, first, used = [], 0, 0
+    for number, size in enumerate(wide):
+        if used + GAP + size > width:
+            groups.append(slice(first, number))
+            first, used = number, 0
+        used += GAP + size
+    return [*groups, slice(first, len(wide))]

@@ -9,7 +9,7 @@ class Oracle(Slow):
 
     def __init__(self, network, options, traffic, loop, *, detect, release, extra):
         super().__init__(network, options, traffic)
-        self.loop, self.detect, self.release_time, self.room = loop, detect, release, extra
+        self.loop, self.detect, self.release_time, self.added = loop, detect, release, extra
         self.releases = []
 
     def send(self, c, vl, i):
@@ -26,7 +26,7 @@ class Oracle(Slow):
         self.releases.append((self.now, [flow.got_packets for flow in self.flows]))
         for vl_in, vc in zip([*self.loop[-1:], *self.loop[:-1]], self.loop, strict=True):
             self.only[vc] = self.in_index[vl_in // self.vls]
-            self.extra[vl_in] = self.room
-            self.buffer[vl_in] += self.room
-            self.give_back(vl_in, self.room, self.now)
+            self.extra[vl_in] = self.added
+            self.buffer[vl_in] += self.added
+            self.give_back(vl_in, self.added, self.now)
             self.at(self.now + self.release_time, RULE_END, vc, vl_in)

@@ -24,7 +24,11 @@ from routing.topologies import generate
 
 ALIKE = re.compile(r"(?:twin|node)(?!s\b| \(0x[0-9a-f]{16}\))")
 """A device by its name alone, although others have that name."""
-ROUTE = {"loop": ("-e", "minhop"), "one": ("--root", "0x200000", "--vls", 1), "two": ("--root", "0x200002", "--vls", 1)}
+ROUTE = {
+    "loop": ("-e", "minhop"),
+    "one": ("-e", "updn", "--root", "0x200000", "--vls", 1),
+    "two": ("-e", "updn", "--root", "0x200002", "--vls", 1),
+}
 
 
 def twins(fabric):

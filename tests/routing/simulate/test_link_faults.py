@@ -173,21 +173,21 @@ def test_tables_around_a_fault_may_have_sls_by_source(tmp_path):
     (tmp_path / "mine.toml").write_text(
         """
 title = "t"
-fabric = { generator = "ring:5,cas=1" }
-routing = { engine = "updn", vls = 2 }
+fabric = { generator = "torus:3x3,cas=1" }
+routing = { engine = "segment", vls = 2 }
 traffic = { pattern = "all-to-all" }
 [[case]]
 name = "c"
-fault = [{ cable = ["sw1", "sw2"], at = 0, reroute = [0] }]
+fault = [{ cable = ["sw2.0", "sw2.2"], at = 0, reroute = [0] }]
 expect = { finished = true, dropped = 0 }
 """
     )
     scenario = read_scenario(tmp_path / "mine.toml")
     assert run_case(scenario, scenario.cases[0]).right
     plan = plan_of(scenario, scenario.cases[0])
-    fabric, engine, options = plan.network.fabric, ENGINES["updn"], EngineOptions(vls=2, threads=1)
+    fabric, engine, options = plan.network.fabric, ENGINES["segment"], EngineOptions(vls=2, threads=1)
     before = engine.route(fabric, options)
-    lost = {fabric.switch_name.index("sw1"), fabric.switch_name.index("sw2")}
+    lost = {fabric.switch_name.index("sw2.0"), fabric.switch_name.index("sw2.2")}
     link = [set(ends) for ends in fabric.link_device.tolist()].index(lost)
     published = Published(fabric, before, verify(fabric, before, engine, threads=1).proof)
     after = reroute(engine, options, published, fabric.without_links([link])).routing
