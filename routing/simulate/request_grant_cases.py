@@ -166,6 +166,7 @@ def run_request_grant(scenario: Scenario, case: Case) -> CaseOutput:
     - ``most_held``, ``fullest``: largest number of grants that an input held, and most segments in a queue of an
       output, at the points of the time series of the last load
     - ``phases``: delay and throughput before, during and after the time in which hotspots are blocked
+    - ``slowdown``: with the key ``compare``, the largest ratio of a delay to the delay at this load without hotspots
     """
     if "request_grant" not in case.table:
         raise scenario.error(f"case {case.name!r} has no table request_grant", *case.where)
@@ -186,6 +187,12 @@ def run_request_grant(scenario: Scenario, case: Case) -> CaseOutput:
             name: _simulate(adapters_of(scenario, case, loads, clos), seed, start, until, hot)
             for name, loads in matrices.items()
         }
+        calm = {
+            f"{load:g}": _simulate(
+                adapters_of(scenario, case, hotspot_loads(count, [], 1.0, load), clos), seed, start, until, 0
+            )
+            for load in (case.table.get("loads", [0.5]) if table.get("compare") else ())
+        }
     last = list(curves.values())[-1]
     held, _, queue = last.series.buffers.values()
     found = {
@@ -198,9 +205,16 @@ def run_request_grant(scenario: Scenario, case: Case) -> CaseOutput:
         "most_held": int(held.max()),
         "fullest": round(float(queue.max()), 1),
         "phases": last.phases,
+        "slowdown": _slowdown(curves, calm),
     }
     stated = {"request_grant": table, "stages": 1 + 2 * _spreading(clos), "paths": clos.paths, "seed": seed}
     return CaseOutput(found, stated, last.series)
+
+
+def _slowdown(curves: Mapping[str, _Curve], calm: Mapping[str, _Curve]) -> float | None:
+    """Return the largest ratio of a delay to the delay without hotspots (``calm``), or None if there is none."""
+    delays = [(curves[name].delay, curve.delay) for name, curve in calm.items()]
+    return max((round(delay / least, 3) for delay, least in delays if delay is not None and least), default=None)
 
 
 def _spreading(clos: Clos) -> int:

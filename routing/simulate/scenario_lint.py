@@ -235,7 +235,7 @@ def _check_case(file: Toml, case: Table, number: int) -> None:
 def _check_request_grant(file: Toml, case: Table, *where: str | int) -> None:
     """Raise ParseError for a key of a case on requests and grants that has no effect because of another key."""
     table = case.get("request_grant", {})
-    for key in ("over", "blocked"):
+    for key in ("over", "blocked", "compare"):
         if key in table and not table.get("hotspots"):
             raise _unused(file, *where, "request_grant", key, why="without hotspots", remedy="give hotspots a number")
     if "shares" in table and "hotspots" in table:

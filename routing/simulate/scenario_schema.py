@@ -89,7 +89,7 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "grant_rate": Key(NUMBER, least=0.001, most=1000), "input_buffer": BYTES, "output_buffer": BYTES,
         "reassembly": BYTES, "packets": Key(TEXT), "burst": Key(NUMBER, least=1, most=10**4),
         "hotspots": Key(INTEGER, least=0, most=255), "over": Key(NUMBER, least=0, most=255),
-        "shares": Key(LIST, item=Key(NUMBER, least=0, most=1)), "blocked": Key(LIST, item=TIME),
+        "shares": Key(LIST, item=Key(NUMBER, least=0, most=1)), "blocked": Key(LIST, item=TIME), "compare": Key(FLAG),
     },
     "workload": {
         "collective": Key(TEXT), "bytes": BYTES, "skew": Key(NUMBER, least=0, most=10), "trace": Key(TEXT),

@@ -92,6 +92,23 @@ def test_lemma_1_backlog_is_at_most_the_difference_of_round_trips(wires, grant, 
     assert adapters.counts(simulation).departed_bytes[0] > 0.8 * (7000 - 2000)
 
 
+@pytest.mark.parametrize("difference", [2, 4, 6])
+def test_the_bound_of_lemma_1_is_reached(difference):
+    """Fig. 3 of the paper: with round trips that differ by 4 segments the backlog reaches 4 segments."""
+    loads = np.zeros((8, 8))
+    loads[:, 0] = 0.9
+    clos = with_wires(build_clos(8, 8, ClosTiming(output_blocks=2000)), [1] * 4 + [1 + 40 * difference] * 4)
+    adapters = RequestGrant(clos, loads, False, False, 500, 40, 20, 8, 10_000, 1, 1.0, 40, 40, burst=4.0)
+    simulation = Simulation(clos.network, adapters.traffic(), SWITCHES, Remedies(), [adapters])
+    inside = clos.network.arrays.dst < clos.network.arrays.switches
+    most = 0
+    for tick in range(3000, 7000, 5):
+        simulation.run(tick)
+        most = max(most, int(simulation.virtual_channels().occupancy[inside].sum()))
+    # The segment that the output sends is no backlog.
+    assert most == difference + 1
+
+
 class Fluid:
     """Five stages of 2x2 switches for 8 lines, with output buffers that never stop a sender, in steps of one unit.
 
