@@ -26,7 +26,8 @@ myst_heading_anchors = 4
 myst_enable_extensions = ["html_image"]
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
-nb_execution_timeout = 60
+# Seconds of wall time for one cell.  Only a cell that never ends may reach this limit, also on a busy machine.
+nb_execution_timeout = 900
 html_theme = "furo"
 html_title = f"ibnue {version}"
 html_copy_source = False
