@@ -21,7 +21,7 @@ def describe_kind(fabric: Fabric) -> str:
     tops = top_switches(fabric)
     if tops:
         leaves = int(np.count_nonzero(fabric.senders_at))
-        return f"a tree: {len(tops)} top switches, {leaves} switches with end ports, {fabric.switches} switches"
+        return f"a tree: {len(tops)} top switches, {leaves} switches with end ports, {fabric.switches} switches in all"
     found = directions(fabric)
     if found is not None:
         return f"links in {int(found.max()) + 1} directions, as in a torus, mesh or HyperX"

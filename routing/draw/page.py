@@ -133,7 +133,10 @@ def _switch_table(picture: Picture) -> Table:
 
 
 def cable_table(picture: Picture) -> Table:
-    """Return a table of the cables between switches, with load, values of the colouring, and state."""
+    """Return a table of the cables between switches, with load, values of the colouring, and state.
+
+    The cable with the highest value comes first.  Cables without a value come last.
+    """
     cables, labels, colouring = picture.cables, picture.fabric.labels, picture.colouring
     load, use = cables.load, cables.use
     columns: tuple[str, ...] = ("switch", "port", "to switch", "to port", "Gb/s")
@@ -142,7 +145,9 @@ def cable_table(picture: Picture) -> Table:
     columns += ("state",)
     turned = {cable for cable, _ in picture.loop}
     rows = []
-    for row, ((a, b), (p, q)) in enumerate(zip(cables.ends.tolist(), cables.ports.tolist(), strict=True)):
+    values = np.zeros(len(cables)) if picture.values is None else np.nan_to_num(picture.values, nan=-1.0)
+    for row in np.argsort(-values, kind="stable").tolist():
+        (a, b), (p, q) = cables.ends[row].tolist(), cables.ports[row].tolist()
         cells: list[Cell] = [labels[a], p, labels[b], q, round(float(cables.rate[row]), 1)]
         if load is not None and use is not None:
             cells += [*(round(value, 2) for value in load[row].tolist()), round(100 * float(use[row]), 1)]

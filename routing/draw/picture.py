@@ -111,6 +111,21 @@ class Picture:
     colouring: Colouring | None = None
 
     @property
+    def busiest(self) -> tuple[int, int] | None:
+        """Row of the cable with the highest utilisation, and the direction of its higher load (0: from the first end).
+        None if no cable carries traffic.
+
+        Of several, the channel of the switch with the lowest row number is taken, and of its ports the lowest.
+        """
+        cables = self.cables
+        if cables.load is None or not cables.load.any():
+            return None
+        use = cables.load / cables.rate[:, None]
+        rows, directions = np.nonzero(use == use.max())
+        first = np.lexsort((cables.ports[rows, directions], cables.ends[rows, directions]))[0]
+        return int(rows[first]), int(directions[first])
+
+    @property
     def values(self) -> npt.NDArray[np.float64] | None:
         """Values by which cables are coloured, float64[N]; None if all cables have one colour."""
         return self.cables.use if self.colouring is None else self.colouring.values

@@ -22,6 +22,9 @@ TERMINALS_UP_TO = 400
 THIN_FROM = 1500
 """Number of cables above which lines are thin, so that the cables of other classes remain visible."""
 MARGIN = 40
+LETTER = 5.8
+"""Mean width of a letter of a switch's name."""
+MOST_LOADED = "most loaded channel"
 
 STYLE = """
 .net{background:#fff}
@@ -41,7 +44,9 @@ STYLE = """
 .net .r{stroke:#b5651d;stroke-width:8;stroke-linecap:round}
 .net .loop{stroke:#e65100;stroke-width:4}
 .net .loop.under{stroke:#fff;stroke-width:8}
-.net .arrow{fill:#e65100;stroke:none}
+.net .busy{stroke:#111;stroke-width:6}
+.net .arrow{fill:#e65100;stroke:none;pointer-events:none}
+.net .arrow.of-busy{fill:#111}
 .net circle{fill:#d8e8f6;stroke:#27527a;stroke-width:1.2}
 .net .gone{fill:#fff;stroke:#d32f2f;stroke-dasharray:2 2}
 .net text{font-family:sans-serif;font-size:10px;fill:#123;text-anchor:middle}
@@ -52,6 +57,7 @@ STYLE = """
 .net .l0,.net .l7{stroke:#6f7a85}.net .l1{stroke:#5f86b3}.net .l2{stroke:#5ba3e0}.net .l3{stroke:#b48ae0}
 .net .l4{stroke:#ff5c93}.net .l6{stroke:#ff6b6b}.net .e{stroke:#5a646e}.net .ca{stroke:#c5ccd3}
 .net .loop{stroke:#ffa040}.net .loop.under{stroke:#15191e}.net .arrow{fill:#ffa040}
+.net .busy{stroke:#fff}.net .arrow.of-busy{fill:#fff}
 .net circle{fill:#274057;stroke:#9cc4ea}.net .gone{fill:#15191e;stroke:#ff6b6b}.net text{fill:#dde6ee;stroke:#15191e}}
 @media print{.net{background:#fff}}
 """
@@ -66,7 +72,8 @@ def svg_text(picture: Picture, title: str, *, alone: bool = True) -> str:
     of its cables (:attr:`~routing.draw.picture.Picture.classes`).
     """
     drawing = _Drawing(picture)
-    body = [*drawing.links(), *drawing.terminals(), *drawing.loop(), *drawing.switches()]
+    lines = [*drawing.links(), *drawing.terminals(), *drawing.marked()]
+    body = [*lines, *drawing.switches(), *drawing.arrows()]
     key = list(drawing.legend())
     left, top, width, height = drawing.frame()
     size = f' width="{width}" height="{height}"' if alone else ""
@@ -96,6 +103,9 @@ class _Drawing:
         self.radius = 7 if picture.fabric.switches <= NAMED_UP_TO else 5
         if len(self.points):
             self.extent = [tuple(self.points.min(axis=0)), tuple(self.points.max(axis=0))]
+        self._lines_width = self.frame()[2]
+        self._middle_points = self._middles()
+        self._busiest = picture.busiest if picture.colouring is None else None
 
     def frame(self) -> tuple[int, int, int, int]:
         """Return left, top, width and height of the box around all elements drawn so far."""
@@ -126,7 +136,7 @@ class _Drawing:
 
     def _segments(self) -> list[str]:
         """Return the SVG path data of each cable between switches: a straight line, or a curve around other cables."""
-        middle = self._middles()
+        middle = self._middle_points
         (ax, ay), (bx, by) = (self.points[self.picture.cables.ends[:, end]].T for end in (0, 1))
         straight = (np.abs(middle[:, 0] - (ax + bx) / 2) < 0.5) & (np.abs(middle[:, 1] - (ay + by) / 2) < 0.5)
         if len(middle):
@@ -204,27 +214,46 @@ class _Drawing:
                 points[terminal] = (x + reach * math.cos(angle), y + reach * math.sin(angle))
         return points
 
-    def loop(self) -> Iterator[str]:
-        """Draw the channels of the credit loop, each with an arrow in its direction."""
-        if not self.picture.loop:
-            return
-        lines, arrows = [], []
-        middles = self._middles()
-        size = min(4.0, max(1.0, self.frame()[2] / 500))  # In large pictures, arrows have to be larger than switches.
-        for cable, direction in self.picture.loop:
-            ends = self.picture.cables.ends[cable].tolist()
-            a, b = self.points[ends[direction]], self.points[ends[1 - direction]]
-            control = 2 * middles[cable] - (a + b) / 2
-            lines.append(f"M{_pair(a)}Q{_pair(control)} {_pair(b)}")
-            at = 0.3025 * a + 0.495 * control + 0.2025 * b  # The tip starts at parameter 0.45 of the quadratic curve.
-            heading = (b - a) / max(float(np.hypot(*(b - a))), 1e-9)
-            side = np.array([-heading[1], heading[0]])
-            corners = (at + 7 * size * heading, *(at - 3 * size * heading + turn * size * side for turn in (4, -4)))
-            arrows.append("M" + "L".join(map(_pair, corners)) + "Z")
-        data = "".join(lines)
-        words = escape(_line(self.picture.loop_lines[0])) if self.picture.loop_lines else "credit loop"
-        yield f'<path class="loop under" d="{data}"/><path class="loop" d="{data}"><title>{words}</title></path>'
-        yield f'<path class="arrow" d="{"".join(arrows)}"/>'
+    def marked(self) -> Iterator[str]:
+        """Draw the most loaded channel, and the channels of the credit loop above it."""
+        data = "".join(self._curve(cable, direction) for cable, direction in self.picture.loop)
+        if data:
+            yield f'<path class="loop under" d="{data}"/>'
+        if self._busiest is not None:
+            yield f'<path class="busy" d="{self._curve(*self._busiest)}"><title>{MOST_LOADED}</title></path>'
+        if data:
+            words = escape(_line(self.picture.loop_lines[0])) if self.picture.loop_lines else "credit loop"
+            yield f'<path class="loop" d="{data}"><title>{words}</title></path>'
+
+    def arrows(self) -> Iterator[str]:
+        """Draw the directions of the most loaded channel and of the credit loop.  Arrows cover switches and names."""
+        if self._busiest is not None and self._busiest not in self.picture.loop:
+            yield f'<path class="arrow of-busy" d="{self._arrow(*self._busiest, 1.5)}"/>'
+        if self.picture.loop:
+            data = "".join(self._arrow(cable, direction) for cable, direction in self.picture.loop)
+            yield f'<path class="arrow" d="{data}"/>'
+
+    def _ends_and_control(self, cable: int, direction: int) -> tuple[Points, Points, Points]:
+        """Return both ends of a channel, and the control point of its quadratic curve."""
+        ends = self.picture.cables.ends[cable].tolist()
+        a, b = self.points[ends[direction]], self.points[ends[1 - direction]]
+        return a, b, 2 * self._middle_points[cable] - (a + b) / 2
+
+    def _curve(self, cable: int, direction: int) -> str:
+        """Return the SVG path data of a channel."""
+        a, b, control = self._ends_and_control(cable, direction)
+        return f"M{_pair(a)}Q{_pair(control)} {_pair(b)}"
+
+    def _arrow(self, cable: int, direction: int, scale: float = 1.0) -> str:
+        """Return the SVG path data of an arrow in the direction of a channel."""
+        # In large pictures, arrows have to be larger than switches.
+        size = scale * min(4.0, max(1.0, self._lines_width / 500))
+        a, b, control = self._ends_and_control(cable, direction)
+        at = 0.3025 * a + 0.495 * control + 0.2025 * b  # The tip starts at parameter 0.45 of the quadratic curve.
+        heading = (b - a) / max(float(np.hypot(*(b - a))), 1e-9)
+        side = np.array([-heading[1], heading[0]])
+        corners = (at + 7 * size * heading, *(at - 3 * size * heading + turn * size * side for turn in (4, -4)))
+        return "M" + "L".join(map(_pair, corners)) + "Z"
 
     def switches(self) -> Iterator[str]:
         """Draw the switches, each with its title.  Their names are drawn if there are few enough switches."""
@@ -249,9 +278,11 @@ class _Drawing:
         for row, (x, y) in enumerate(self.picture.layout.xy.tolist()):
             text = _line(system_name(fabric.switch_name[row]) or fabric.labels[row])
             shown = text if len(text) <= NAME else "…" + text[1 - NAME :]  # Names often differ only at the end.
-            near = np.abs(drawn - (x, y)) < (5.8 * len(shown), 12)
+            near = np.abs(drawn - (x, y)) < (LETTER * len(shown), 12)
             if not near.all(axis=1).any():
                 drawn = np.vstack([drawn, (x, y)])
+                half = LETTER * len(shown) / 2
+                self.extent += [(x - half, y), (x + half, y)]
                 yield f'<text x="{x}" y="{y - 11}">{escape(shown)}</text>'
 
     def legend(self) -> Iterator[str]:
@@ -286,6 +317,8 @@ class _Drawing:
         if found & set(range(1, 5)):
             yield "", f"{self.picture.values_title}:"
         yield from (meaning for number, meaning in meanings.items() if number in found)
+        if self._busiest is not None:
+            yield "busy", MOST_LOADED
         if self.picture.loop:
             yield "loop", "credit loop"
 

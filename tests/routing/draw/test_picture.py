@@ -13,8 +13,9 @@ import pytest
 from ibsim_fixtures.catalogue import FIXTURES
 from routing.deadlock.proof import prove
 from routing.draw import dot_text, page_text, picture_of, svg_text
-from routing.draw.fabric_report import effect_table, loss_picture
+from routing.draw.fabric_report import busiest_channel, effect_table, loss_picture
 from routing.draw.page import picture_tables
+from routing.draw.svg import LETTER
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import OptionError
@@ -34,6 +35,11 @@ def ring():
     fabric = generate("ring", ["6"])
     routing = ENGINES["minhop"].route(fabric, EngineOptions())
     return fabric, routing, prove(fabric, routing).credit_loop
+
+
+def drawn(picture):
+    """Return the elements of a picture, in the order in which they are drawn."""
+    return list(ET.fromstring(svg_text(picture, "t")))
 
 
 def embedded(page):
@@ -97,6 +103,37 @@ def test_a_credit_loop_is_drawn_along_its_channels(ring):
     assert ends == [(int(fabric.channels.src[t.channel]), int(fabric.channels.dst[t.channel])) for t in loop.turns]
     root = ET.fromstring(svg_text(picture, "t"))
     assert root.find(f".//{SVG}path[@class='arrow']").get("d").count("Z") == len(loop)
+
+
+def test_arrows_of_a_credit_loop_cover_switches_and_names(ring):
+    fabric, routing, loop = ring
+    kinds = [each.get("class") or each.tag.removeprefix(SVG) for each in drawn(picture_of(fabric, routing, loop=loop))]
+    assert kinds.index("arrow") > max(row for row, kind in enumerate(kinds) if kind in ("g", "text"))
+
+
+def test_the_most_loaded_channel_is_marked_with_its_direction():
+    fabric = generate("kary-ntree", ["2", "3"])
+    routing = ENGINES["ftree"].route(fabric, EngineOptions())
+    loads, channels = channel_loads(fabric, routing), fabric.channels
+    picture = picture_of(fabric, routing)
+    cable, direction = picture.busiest
+    row = channels.at_port[picture.cables.ends[cable, direction], picture.cables.ports[cable, direction]]
+    assert loads[row] == loads.max() > loads.mean()
+    named = f"{fabric.labels[channels.src[row]]} port {channels.port[row]} -> "
+    assert busiest_channel(fabric, loads).startswith(named)
+    (line,) = (each for each in drawn(picture) if each.get("class") == "busy")
+    begin, end = picture.layout.xy[channels.src[row]], picture.layout.xy[channels.dst[row]]
+    numbers = list(map(int, re.findall(r"-?\d+", line.get("d"))))
+    assert (numbers[:2], numbers[-2:]) == (begin.tolist(), end.tolist())
+    assert picture_of(fabric).busiest is None
+
+
+def test_whole_names_are_inside_of_the_picture():
+    fabric = replace(generate("ring", ["3"]), switch_name=tuple(f"a-long-name-{row}" for row in range(3)))
+    picture = picture_of(fabric)
+    left, _, width, _ = map(float, ET.fromstring(svg_text(picture, "t")).get("viewBox").split())
+    x, half = picture.layout.xy[:, 0], LETTER * len("a-long-name-0") / 2
+    assert left <= x.min() - half and x.max() + half <= left + width
 
 
 @pytest.mark.parametrize("words", [("ring", "6"), ("kary-ntree", "2", "3"), ("dragonfly", "4", "2", "2")])
@@ -172,6 +209,8 @@ def test_tables_of_a_picture_have_all_of_it(ring):
     assert [row[0] for row in switches.rows] == list(fabric.switch_name)
     assert len(cables.rows) == 6
     assert {row[-1] for row in cables.rows} == {"credit loop"}
+    shares = [row[cables.columns.index("% of the fullest")] for row in cables.rows]
+    assert shares == sorted(shares, reverse=True)
     assert [(row[0], row[2]) for row in endports.rows] == list(
         zip(fabric.endport_label, fabric.endport_lid.tolist(), strict=True)
     )
