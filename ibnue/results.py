@@ -109,7 +109,7 @@ class Result:
 class Fabric(fabrics.Fabric, Result):
     """A fabric: a :class:`routing.fabric.Fabric` with the methods of every result.
 
-    :func:`ibnue.load` and :func:`ibnue.generate` return it.  The table has all links.
+    :func:`ibnue.load` and :func:`ibnue.generate` return it.  As a table, it has one row for each link.
     """
 
     @classmethod
@@ -215,7 +215,7 @@ class Tables(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Check(Result):
-    """Verdict on tables.  The table has the channels of the credit loop.
+    """Verdict on routing tables.  As a table, it has one row for each channel of the credit loop.
 
     Attributes
     ----------
@@ -251,7 +251,7 @@ class Check(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Measures(Result):
-    """Quality figures of tables.  The table has all channels, the highest load first.
+    """Quality figures of routing tables.  As a table, it has one row for each channel, the highest load first.
 
     Attributes
     ----------
@@ -277,7 +277,7 @@ class Measures(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Faults(Result):
-    """Effects of fault scenarios.  The table has one row for each scenario, the most severe first.
+    """Effects of fault scenarios.  As a table, it has one row for each scenario, the most severe first.
 
     Attributes
     ----------
@@ -301,7 +301,7 @@ class Faults(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cabling(Result):
-    """Differences between a plan and a real fabric.  The table has one row for each finding.
+    """Differences between a plan and a real fabric.  As a table, it has one row for each difference.
 
     Attributes
     ----------
@@ -331,7 +331,7 @@ class Cabling(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TransitionPlan(Result):
-    """Verdict on the change from old to new tables.  The table has the LFT blocks of each round.
+    """Verdict on the change from old to new routing tables.  As a table, it has the LFT blocks of each round.
 
     Attributes
     ----------
@@ -366,7 +366,7 @@ class TransitionPlan(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulation(Result):
-    """Results of a scenario.  The table has one row for each case.
+    """Results of a scenario.  As a table, it has one row for each case.
 
     Attributes
     ----------
@@ -395,7 +395,9 @@ class Simulation(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Drawing(Result):
-    """Picture of a fabric and its tables.  A notebook shows the picture.  The table has the cables between switches.
+    """Picture of a fabric and its routing tables.  As a table, it has one row for each cable between switches.
+
+    A notebook shows the picture.
 
     Attributes
     ----------

@@ -129,7 +129,11 @@ class Callbacks:
         return PENDING if code == TOKEN and not lines[0] else code
 
     def policies(self, note: Any, room: int) -> int:
-        """Return TOKEN if the configuration names a file of port rules, else PENDING (``ibnue_host_policies``)."""
+        """Return whether the configuration names a file of port rules: TOKEN if so, else PENDING.
+
+        C code calls this function as ``ibnue_host_policies``.  An error message is written to ``note``, which has
+        ``room`` bytes.
+        """
         named: list[bool] = []
 
         def action() -> str:

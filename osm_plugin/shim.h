@@ -126,7 +126,7 @@ struct ibnue_rounds {
 
 /* A request with its answer: a subnet and the tables for it. */
 struct ibnue_tables {
-    uint8_t *bytes;                    /* [room], the request, then the parts of the answer; NULL: no request */
+    uint8_t *bytes;                    /* [room], the request, then the arrays of the answer; NULL: no request */
     size_t room;                       /* size of the buffer in bytes */
     int unfinished;                    /* whether some rounds of these tables may not have been written yet */
     uint64_t missing;                  /* number of pairs of a switch and an end port's LID that have no path */
@@ -146,7 +146,7 @@ struct ibnue_asked {
 
 /* The entries of the last proven tables that are still valid after the subnet has changed. */
 struct ibnue_remains {
-    uint8_t *bytes;             /* the parts of the answer, NULL: none */
+    uint8_t *bytes;             /* arrays of the answer that contained these tables, NULL: there is no such answer */
     struct ibnue_answer answer; /* the answer; its offsets refer to `bytes` */
     uint32_t dropped;           /* number of entries that are no longer valid */
     uint32_t moved;             /* number of end ports that are new or at another switch port than before */

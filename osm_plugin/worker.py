@@ -65,8 +65,9 @@ def warm(engines: Mapping[str, Engine]) -> None:
 
 
 def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog) -> None:
-    """Answer requests until OpenSM closes the socket.  After each answer, do the deferred work.
+    """Answer requests until OpenSM closes the socket.
 
+    Work that OpenSM does not wait for is done after each answer: checks of transitions, and garbage collection.
     ``link`` is the socket to OpenSM, and ``handler`` computes the answers.
     """
 

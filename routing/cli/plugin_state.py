@@ -66,7 +66,7 @@ def check(
 def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_json: bool) -> int:
     """Show the library, the OpenSM processes that have loaded it, and the age of the state file and the status file.
 
-    Exit status 0: the library fits.  1: the library does not fit.  2: there is no library.
+    Exit status 0: the library fits the installed OpenSM.  1: it does not.  2: there is no library.
     """
     from osm_plugin.config import read_config
     from osm_plugin.install import LIBRARY, installed_library, opensm_version

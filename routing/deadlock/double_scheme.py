@@ -290,11 +290,12 @@ class _Scheme:
         return replace(old, sl=sl[old.sl], sl2vl=self._sl2vl(old, old, new, shift))
 
     def _sls(self, new: Routing, apart: Routing) -> npt.NDArray[np.uint8]:
-        """Return an SL table for the steps in which only the first set of LIDs has its new routes.
+        """Return an SL table for the steps in which the first set of LIDs has its new routes, and the second set its
+        old routes.
 
-        The result holds the SLs of ``new`` for the first set of LIDs.  For the second set it holds the substitute SLs
-        of ``apart``, the old tables with substitute SLs.  If the old or the new SL table has rows for senders, the
-        result has such rows too.
+        For the first set, the result has the SLs of the new tables ``new``.  For the second set, it has the SLs of
+        ``apart``: the old tables with substitute SLs, by which packets on old routes use VLs without packets on new
+        routes.  If the old or the new SL table has one row for each sender, the result has such rows too.
         """
         sls = new.service_levels, apart.service_levels
         rows = max(each.rows for each in sls)

@@ -133,7 +133,7 @@ class Flows:
 
 @dataclass(frozen=True)
 class Iteration:
-    """Result of one iteration of the three stages: fair rates, flow rates, link capacities.
+    """Result of one iteration.  Its stage 1 computes fair rates, stage 2 pauses, and stage 3 capacities of links.
 
     Attributes
     ----------
@@ -161,8 +161,8 @@ class PauseAnalysis:
     ----------
     verdict
         "free": there is no cycle of pausing links, which a deadlock requires.  "settles": there is such a cycle, and
-        the rates settle above zero (exactly if the last iteration fits, else in the limit).  "deadlock": there is such
-        a cycle, and the rates sink towards zero.
+        the rates settle above zero.  The rates of the last iteration are exact if its ``fits`` is true, otherwise they
+        are close to the limit.  "deadlock": there is such a cycle, and the rates sink towards zero.
     iterations
         All iterations, in order.
     cycle
@@ -264,10 +264,10 @@ def _capacity(
 
 
 def _fair_rates(flows: Flows, capacity: tuple[Fraction, ...]) -> list[list[Fraction]]:
-    """Run stage 1: reduce rates to max-min fair shares at each bottleneck and downstream of it, until none is
-    overloaded.
+    """Return max-min fair rates: the rate of each flow on each link of its path (stage 1 of an iteration).
 
-    ``capacity`` is the capacity of each link.  Returns the rate of each flow on each link of its path.
+    At each overloaded link, the rates of its flows are reduced to fair shares, on this link and downstream of it.  This
+    is repeated until no link is overloaded.  ``capacity`` is the capacity of each link.
     """
     rates = [[flow.rate] * len(flow.links) for flow in flows.flows]
     waiting = [(users, _capacity(flows, capacity, link, users)) for link, users in flows.limits]
@@ -297,10 +297,12 @@ def max_min(demands: Sequence[Fraction], room: Fraction) -> list[Fraction]:
 
 
 def _pause(flows: Flows, fair: Sequence[Sequence[Fraction]], rates: Sequence[Fraction]) -> dict[int, Fraction]:
-    """Run stage 2: return the probability that each link pauses; links that never pause are left out.
+    """Return the share of time in which each link pauses; links that never pause are left out (stage 2 of an
+    iteration).
 
-    ``fair`` has the rates after stage 1 by flow and link, and ``rates`` the final rate of each flow.  Every link that
-    feeds a link i gets the largest probability that is computed for any feeder of i.
+    ``fair`` has the max-min fair rates from stage 1, by flow and index in its path.  ``rates`` has the rate of each
+    flow on its last link.  If several links feed a link i, each of them gets the largest share that is computed for
+    any of them.
     """
     position = [{link: at for at, link in enumerate(flow.links)} for flow in flows.flows]
     worst: dict[int, Fraction] = {}

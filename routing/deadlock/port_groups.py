@@ -40,7 +40,7 @@ class GroupProof:
     Attributes
     ----------
     trace
-        Counts of the groups, and their faults.
+        Number of the port groups and their ports, and the errors in port groups: missing ports, and loops of packets.
     cdg
         The dependencies of all packets with a topological order, which proves that no deadlock is possible; None if the
         dependencies have a cycle.

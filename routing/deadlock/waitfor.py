@@ -121,7 +121,10 @@ class WaitFor:
 
     @cached_property
     def component(self) -> npt.NDArray[np.int32]:
-        """Return int32[n], the number of the strongly connected component of each vertex.  Cost: O(n + N)."""
+        """Return int32[n], the number of the strongly connected component of each of the n vertices.
+
+        Cost: O(n + N) for N edges.
+        """
         return np.asarray(self.graph.connected_components(mode="strong").membership, np.int32)
 
     @cached_property
@@ -187,7 +190,7 @@ class WaitFor:
     def reach(self, vertex: int) -> tuple[int, ...]:
         """Return the vertices, ascending, that a vertex waits for directly or through other vertices.
 
-        The vertex itself is included only if it is on a cycle.  Cost: O(n + N).
+        The vertex itself is included only if it is on a cycle.  Cost: O(n + N) for n vertices and N edges.
 
         Raises
         ------

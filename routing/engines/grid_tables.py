@@ -41,7 +41,8 @@ class GridRoutes:
     paths
         Paths between switches.
     side
-        int64[D], which of the two sets of paths each destination uses.
+        int64[D], 0 or 1: which of the two sets of paths in ``paths`` each destination uses.  The sets differ in the
+        side of a ring that paths use to a destination half a ring away.
     """
 
     fabric: Fabric

@@ -151,9 +151,9 @@ class _Job:
         return best
 
     def search(self, vls: int, limit: float) -> tuple[PathSet, ChangingVls] | None:
-        """Search for paths that fit into ``vls`` VLs, with their SLs; None if none are found.
+        """Return the first set of paths that fits into ``vls`` VLs, with its SLs; None if no set fits.
 
-        Paths whose highest utilisation exceeds ``limit`` are left out.
+        A set of paths that loads some channel to a utilisation above ``limit`` is not considered.
         """
         for paths in self.paths:
             if paths.max_utilisation > limit:

@@ -305,7 +305,10 @@ class _Job:
         return search.for_layers(self.layer, self.layers)
 
     def up_down(self, position: npt.NDArray[np.int32]) -> Seeds:
-        """Return seeds that begin with Up*/Down* trees in the given orders of the switches (int32[layers, S])."""
+        """Return start values of the layers (seeds) whose first trees are Up*/Down* trees.
+
+        ``position`` (int32[layers, S]) has the order of the switches in each layer, for the up/down rule.
+        """
         trees = balance(
             *self.inputs(),
             position=position,

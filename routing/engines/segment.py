@@ -126,7 +126,8 @@ class Segments:
         before, after = graph.turns
         when = np.full(len(graph.src), -1, np.int64)
         dropped = np.zeros(len(graph.src), np.bool_)
-        # `closed_at` is the switch at which a segment of a single link forbids its turns.
+        # A segment of a single link forbids, at one end of the link, the turns between this link and earlier links.
+        # `closed_at` has the switch at this end for each channel of such a link, and -1 for other channels.
         closed_at = np.full(len(graph.src), -1, np.int64)
         forbidden = np.zeros(len(before), np.bool_)
         start = np.cumsum(graph.edges.degree, dtype=np.int64) - graph.edges.degree

@@ -48,11 +48,12 @@ class Rings:
 
     @classmethod
     def of(cls, fabric: Fabric, rank: npt.NDArray[np.int32]) -> Rings | None:
-        """Return the coordinates of the switches on the rings, given the rank of each channel's direction.  None if all
-        rings are too short to need cuts.
+        """Return the coordinates of the switches on the rings of a torus; None if all rings are so short that shortest
+        paths close no cycle of dependencies.
 
-        Switches that are connected without the channels of a direction have the same position in this direction.  So
-        missing links change nothing as long as other links connect these switches.  Cost: O(C) for each direction.
+        ``rank`` (int32[C]) has the number of the direction of each channel: paths use direction 0 first.  Switches that
+        are connected without the channels of a direction have the same position in this direction.  So missing links
+        change nothing as long as other links connect these switches.  Cost: O(C) for each direction.
         """
         channels, found, length = fabric.channels, [], []
         for one in range(int(rank.max()) + 1):

@@ -175,7 +175,7 @@ def may_descend(fabric: Fabric, destinations: Destinations, options: EngineOptio
 
 
 def _least_visits(fabric: Fabric, destinations: Destinations) -> float:
-    """Return the number of channels that the fewest passes of the descent compare."""
+    """Return the number of channels that the descent compares if it makes only ``LEAST_SWEEPS`` passes."""
     return LEAST_SWEEPS * len(destinations.lid) * len(fabric.channels) / 2
 
 

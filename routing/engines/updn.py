@@ -89,7 +89,7 @@ class UpDown:
             **vl_tables(sl, vls, options),
             vls_needed=max(
                 len(np.unique(position, axis=0)), 1
-            ),  # One order needs only one VL, even if destinations are spread over several VLs.
+            ),  # With one order, one VL would be enough against credit loops.  More VLs only spread the load.
             provenance=provenance(self.name, fabric, options, seconds, **first),
         )
 

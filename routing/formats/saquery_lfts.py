@@ -68,7 +68,10 @@ class _Reader:
         self._blocks: dict[int, dict[int, int]] = {}
 
     def take(self, record: str, line: int) -> None:
-        """Read one record, of which ``text`` is the part after the head.
+        """Read one record, which has the LFT entries of a switch for 64 LIDs.
+
+        ``record`` is the text of the record after its first line, which is equal in all records.  ``line`` is the
+        number of this first line in the file.
 
         Raises
         ------

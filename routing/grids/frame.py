@@ -16,12 +16,12 @@ FRUITLESS = 20
 
 @dataclass(frozen=True)
 class Frame:
-    """Dimensions at a switch (the origin), as its neighbours show them.
+    """Frame: a switch (the origin of coordinates) and its neighbours, sorted into dimensions.
 
     Attributes
     ----------
     origin
-        The switch.
+        The switch that gets coordinate 0 in all dimensions.
     cliques
         Neighbours in each dimension whose switches are all linked to each other.
     opposite

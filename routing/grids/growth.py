@@ -82,7 +82,8 @@ class Growth:
     def of(cls, near: Neighbours, frame: Frame, chance: random.Random | None = None) -> Growth:
         """Return the coordinates of all switches that are connected to the origin of a frame.
 
-        ``near`` has the neighbours of each switch.  ``chance`` is a source of random choices, or None.
+        ``near`` has the neighbours of each switch.  ``frame`` has the origin, which is a switch, and its neighbours
+        sorted into dimensions.  ``chance`` is a source of random choices, or None.
         """
         count, cliques = frame.dimensions, len(frame.cliques)
         made = cls(near, [axis < cliques for axis in range(count)], [0] * count, labels=[1] * count, chance=chance)

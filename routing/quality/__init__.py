@@ -166,7 +166,7 @@ def measure(
     bisections, permutations
         Number of random bisections and permutations.
     shifts
-        Number of cyclic shifts, drawn at random; None: all N - 1.
+        Number of cyclic shifts, drawn at random; None: all N - 1 shifts of N counted end ports.
     stretches
         Whether to compare the paths with shortest paths.
     threads
@@ -181,7 +181,7 @@ def measure(
 
     Notes
     -----
-    O(S L) for the loads and O(patterns x N x hops) for the shares.
+    O(S L) for the loads, and O(patterns x N x hops) for the shares of N counted end ports in random patterns.
     """
     if min(bisections, permutations, shifts or 0) < 0:
         raise OptionError("the number of traffic patterns is negative", remedy="use 0 to leave a figure out")

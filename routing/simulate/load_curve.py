@@ -3,8 +3,8 @@
 A run is cut into batches of equal length.  The rule MSER finds the batches of the warm-up (White, "An effective
 truncation heuristic for bias reduction in simulation output", Simulation 69, 1997).  Of all truncation points in the
 first half, it takes the one with the smallest standard error of the remaining batches.  If the best point is the last
-allowed point, the run continues.  If this happens in every part of a run, the network does not settle at the given
-load.
+allowed point, the run is continued, up to a largest number of times.  If the best point is still the last allowed point
+at the end, the network does not settle at the given load.
 """
 
 from __future__ import annotations

@@ -97,9 +97,10 @@ def _xgft(name: str, children: Sequence[int], parents: Sequence[int], options: T
 def _pairs(level: int, children: Sequence[int], parents: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
     """Yield the links between ``level`` and the level above it.
 
-    Each link is (lower node, index of the parent, upper node, index of the child).  The number of a node within its
-    level has two parts.  These are the position of its subtree among all subtrees of that height, and the position of
-    the node among the roots of this subtree.
+    Each link is (lower node, index of the parent among the parents of the lower node, upper node, index of the child
+    among the children of the upper node).  Nodes of a level that have the same nodes below them form a group.  The
+    number of a node within its level combines the position of its group among all groups of this level, and the
+    position of the node in its group.
     """
     copies, above = math.prod(parents[:level]), math.prod(children[level + 1 :])
     for subtree in range(above):

@@ -93,10 +93,11 @@ def released(context: RerouteContext, progress: Progress | None = None) -> Progr
 
 
 def _goal(context: RerouteContext, progress: Progress) -> int:
-    """Return the utilisation of the most loaded channel that a search should reach.
+    """Return the goal of a search: the utilisation of the most loaded channel at which the search ends.
 
-    The goal is a lower bound from the links of a single switch if the tables in force are the baseline tables, if there
-    is no baseline, or if the dependencies of the baseline are released.  Otherwise it comes from the baseline tables.
+    The goal is the cut bound of single switches if the tables in force are the baseline tables, if there is no
+    baseline, or if the repair no longer reserves the dependencies of the baseline tables.  Otherwise the goal is the
+    utilisation that the baseline tables have.
     """
     baseline = context.request.baseline
     own = baseline is None or baseline.routing is context.request.before.routing

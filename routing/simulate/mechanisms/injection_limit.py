@@ -2,7 +2,7 @@
 
 Source: T. M. Pinkston, "Deadlock characterization and resolution in interconnection networks", section 13.3.1.  Such
 a limit makes deadlocks rare, but does not exclude them.  Differences: the limit counts the packets in the buffers of
-the switch, where switches of the source count busy virtual channels.
+the switch, whereas Pinkston's text counts busy virtual channels of the switch.
 """
 
 from __future__ import annotations

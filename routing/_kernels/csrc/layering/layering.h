@@ -45,10 +45,11 @@ typedef struct {
 typedef struct {
     int32_t needed; /* number of layers that are needed for the counted paths (`counted` in ibn_path_set) */
     int32_t used;   /* number of layers over which the paths are spread in the end */
-    /* number of counted paths that fit into no layer; if `mutual` is set, number of such pairs of switches */
+    /* number of counted paths that fit into no layer; if `mutual` is set, number of pairs of switches with counted
+     * paths that fit into no layer */
     int64_t left;
-    /* number of other paths (not counted paths) that fit into no layer; if `mutual` is set, number of such pairs of
-     * switches */
+    /* number of paths that are not counted paths and fit into no layer; if `mutual` is set, number of pairs of switches
+     * with such paths */
     int64_t left_uncounted;
     int64_t rechosen; /* number of paths that got another first hop */
     int64_t unloaded; /* number of next hops that were moved off the channels with the peak utilisation */

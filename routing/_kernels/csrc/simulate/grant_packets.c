@@ -87,8 +87,8 @@ static void begin_burst(const ibn_sim *sim, request_grant *state, grant_adapter 
     adapter->clock += -log(1.0 - draw(sim, adapter, i)) * adapter->gap;
 }
 
-/* Schedule the next arrival at an adapter.  A packet arrives when its last byte has come in by the external line, which
- * carries a byte in each tick. */
+/* Schedule the next arrival of a packet at adapter i.  The adapter gets packets from outside of the simulated network
+ * by an external line, which carries a byte in each tick.  A packet arrives with its last byte. */
 void ibn_grant_schedule_arrival(ibn_sim *sim, ibn_attached *self, int32_t i)
 {
     request_grant *state = self->state;

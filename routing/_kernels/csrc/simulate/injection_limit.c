@@ -6,7 +6,7 @@
 #include "simulate/internal/mechanism.h"
 
 typedef struct {
-    int64_t most,    /* blocks in the buffers of a switch from which on its CAs make no packet */
+    int64_t most,    /* limit in blocks: if the buffers of a switch hold so many or more, its CAs make no packet */
         period,      /* ticks after which a flow tries again */
         stops;       /* number of times that a flow was stopped */
     int32_t asking;  /* flow that may make a packet in this call, else IBN_NONE */

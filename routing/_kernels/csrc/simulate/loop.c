@@ -55,7 +55,8 @@ void ibn_simulate_draw(ibn_sim *sim, int32_t l, int32_t round)
     watch->sends = 0;
     watch->own = (uint32_t)number % (UINT32_MAX - 1);
     if (sim->breaker[l / sim->vls] == BREAKER_LOOP && !sim->options.no_alternative && !can_reroute(sim, l))
-        /* With this identifier, the VC passes on the identifiers that it receives, but is never elected. */
+        /* The smallest identifier wins the election of the master.  A VC with the largest possible identifier passes on
+         * the identifiers of other VCs, but never becomes the master. */
         watch->own = UINT32_MAX;
     watch->spuid = watch->own;
 }
@@ -85,9 +86,10 @@ static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     return stuck;
 }
 
-/* Act as the master of a loop.  The identifier of VC l has returned to its switch over VC vc_in.
+/* Let VC l act as the master of a loop, after its identifier has come back to its switch over VC vc_in.
  *
- * The flows from vc_in to VC l move to other paths.  Packets of this input may be sent without credits. */
+ * The flows from the channel of vc_in to VC l move to other paths.  Packets that have come over this channel may leave
+ * over VC l without credits. */
 static void be_master(ibn_sim *sim, int32_t vc_in, int32_t l)
 {
     int32_t c = l / sim->vls, input = sim->channel[vc_in / sim->vls].in_index;

@@ -130,7 +130,8 @@ static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value
     }
 }
 
-/* Handle all events of one kind below EV_LATER, in any order. */
+/* Handle the events of one kind that are due in this tick, in any order.  The kind is one of those before EV_LATER in
+ * the enum, whose events may be handled in any order.  `place` is the index after the last event (see sim->event). */
 static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, int kind, int32_t place)
 {
     for (; place; place = ibn_simulate_batch_before(sim, place)) {
@@ -148,7 +149,8 @@ static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, i
     }
 }
 
-/* Handle all events of one kind from EV_LATER on, sorted by subject and value. */
+/* Handle the events of one kind that are due in this tick, sorted by subject and value.  The kind is EV_LATER or one of
+ * those after it in the enum. */
 static void handle_laters(ibn_sim *sim, int kind, int32_t place)
 {
     int32_t count = ibn_simulate_gather(sim, place);

@@ -34,7 +34,8 @@ typedef struct {
     const int32_t *owner; /* [K], number of the end port that owns each LID; -1: the LID belongs to a switch */
     const int32_t *digit; /* [K], number of each LID's end port, counted over all leaves (D in the formula D-mod-K) */
     const uint8_t *port;  /* [K], port by which the switch delivers each LID */
-    /* [K], part of the flow to an end port that goes to each of its LIDs; 0: hardly any traffic goes there */
+    /* [K], part of the flow to an end port that goes to each of its LIDs; 0: a LID of a switch, whose traffic is
+     * neglected */
     const double *share;
 } ibn_tree_lids;
 /* Order the switches of a tree topology.  Every path that leads up and then down in the levels also leads up and then

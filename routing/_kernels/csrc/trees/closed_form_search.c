@@ -190,7 +190,8 @@ static inline double flow_of(const search_t *s, int32_t v, int32_t i)
     return s->x->tree->sources[v] * s->x->lids->share[s->x->lids->first[s->group] + i];
 }
 
-/* Count the open entries of switch v in `wanted` of each switch directly above v. */
+/* For each switch u directly above switch v and each LID of the present group: add 1 to the element of `wanted` for u
+ * and the LID if the entry of v towards the LID is open. */
 static void count_open(search_t *s, int32_t v)
 {
     const ibn_tree *tree = s->x->tree;

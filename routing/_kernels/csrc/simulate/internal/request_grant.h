@@ -58,11 +58,11 @@ typedef struct {
         idle_until,     /* tick from which on the adapter may grant again */
         turn,           /* virtual time of the last grant */
         offered,        /* packets that have arrived at other adapters for this one */
-        offered_bytes,  /* bytes of these packets */
+        offered_bytes,  /* bytes of the packets in `offered` */
         departed,       /* packets that have departed */
-        departed_bytes, /* bytes of these packets */
+        departed_bytes, /* bytes of the packets in `departed` */
         delay,          /* ticks from arrival to departure, summed over the departed packets */
-        worst,          /* largest of these times */
+        worst,          /* largest number of ticks from arrival to departure of a packet */
         held;           /* grants that the adapter holds for its VOQs */
     double clock,       /* tick at which the next packet arrives, not rounded */
         gap;            /* mean ticks between two bursts of arrivals */
@@ -77,7 +77,8 @@ typedef struct {
 typedef struct {
     int64_t adapters,  /* number of adapters */
         paths,         /* number of paths between two adapters, one by each LID of an adapter */
-        reserve,       /* 1: a grant reserves space in the fabric-output buffer, 0: grants have the rate of the output */
+        /* 1: a grant reserves space in the fabric-output buffer, 0: grants have the rate of the output */
+        reserve,
         in_band,       /* 1: control data uses segments of the fabric, 0: it takes control_delay and no bandwidth */
         control_delay, /* ticks from one adapter to another for control data out of band */
         segment,       /* size of the largest segment in bytes */
@@ -94,12 +95,12 @@ typedef struct {
         block_until,   /* tick at which the blocked channels continue */
         blocked;       /* number of blocked channels */
     int64_t *lid,      /* [adapters] first LID of each adapter */
-        *blocks,       /* [blocked] channels to block */
+        *blocks,       /* [blocked] channels from which no packet departs from tick block_from to tick block_until */
         *load;         /* [adapters][adapters] sum of the loads to adapters 0 to o, by input */
     grant_adapter *adapter;    /* [adapters] */
     grant_flow *flow;          /* [adapters x adapters] */
     uint64_t *asks;            /* [adapters][mask_words] bit set if an input has requests at an output */
-    int64_t mask_words;        /* words of such a mask */
+    int64_t mask_words;        /* 64-bit words of a mask with one bit for each adapter */
     grant_packet *packets;     /* [packets_made] packets, in use or free */
     grant_segment *segments;   /* [segments_made] segments, in use or free */
     int32_t packets_made, packet_free, segments_made, segment_free;

@@ -358,7 +358,8 @@ struct ibn_sim {
         *sl2vl,          /* [16] or [switches][in-port][out-port][16] VL that switches assign to each SL */
         *ca_sl2vl,       /* [16] VL that CAs assign to each SL */
         *sl,             /* [sl_rows][lids] SL of a packet, by the row of its flow and by its destination LID */
-        *distance;       /* [switches][switches] hops between switches; empty if no port has a Loop Breaker */
+        /* [switches][switches] hops between switches; empty if no port uses the breaker Loop Breaker */
+        *distance;
     int32_t *lid_switch, /* [lids] switch that delivers each LID, or -1 */
         *lid_device;     /* [lids] device that owns each LID, or -1 */
     int64_t sl_rows;     /* number of rows of `sl` */
@@ -398,7 +399,7 @@ struct ibn_sim {
      * link: its subject is the previous batch, or 0. */
     ibn_event *event;     /* [batches_made][IBN_BATCH] batches of events, and unused batches */
     int32_t batches_made, /* number of batches for which memory is allocated */
-        batch_free;       /* first unused batch, or 0 */
+        batch_free;       /* index of the first unused batch in `event`, in batches; 0: all batches are in use */
     /* [slots][IBN_SLOT] by tick and kind of event: index in `event` at which the next event is stored. 0: there is no
      * batch.  Another multiple of IBN_BATCH: the last batch is full */
     int32_t *slot;
