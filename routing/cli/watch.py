@@ -15,12 +15,13 @@ from routing.cli import fabric_argument, proof_report
 from routing.cli.command import FINDING
 from routing.cli.output import channel_object, echo_lines, fabric_object, json_option, print_json, print_rows, spinner
 from routing.cli.param_types import Number
-from routing.errors import EnvironmentProblem
+from routing.errors import EnvironmentProblem, TableError
 from routing.numerals import count_noun
 
 if TYPE_CHECKING:
     from routing.counters import CounterDeltas
     from routing.deadlock.counter_diagnosis import SuspectTurns
+    from routing.deadlock.loop_breaking import LoopBreak
     from routing.fabric import Fabric
 
 
@@ -38,6 +39,11 @@ if TYPE_CHECKING:
 @click.option(
     "--all", "everywhere", is_flag=True, help="Watch all channels between switches, not only those on credit loops."
 )
+@click.option(
+    "--propose", is_flag=True, help="Name the fewest LFT entries whose change removes the loop with most suspects."
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR",
+              help="With --propose: folder for the changed tables, written if they have no credit loop.")  # fmt: skip
 @fabric_argument.name_map_option
 @json_option
 def watch(
@@ -49,6 +55,8 @@ def watch(
     once: bool,
     reset: bool,
     everywhere: bool,
+    propose: bool,
+    output: Path | None,
     as_json: bool,
 ) -> int:
     """Read the counters of FABRIC with perfquery.  Name the credit loop of TABLES on which the counters suggest a
@@ -61,9 +69,12 @@ def watch(
     if once and (rounds is not None or reset):
         other = "--rounds" if rounds is not None else "--reset"
         raise click.UsageError(f"--once cannot be combined with {other}", click.get_current_context())
+    if output is not None and not propose:
+        raise click.UsageError("--output needs --propose", click.get_current_context())
     import numpy as np
 
     from routing.deadlock.counter_diagnosis import SuspectTurns, suspect_loops
+    from routing.deadlock.loop_breaking import break_loop
     from routing.deadlock.verdict import worst_case
     from routing.policy import loop_channels
 
@@ -85,12 +96,39 @@ def watch(
             show(subnet, number, len(watched), added, suspects)
         if report.loops and rounds is None:
             break
+    found = break_loop(subnet, routing, report.loops[0].loop) if propose and report.loops else None
+    if propose and report.loops and not as_json:
+        echo_lines(*(["no change of a few LFT entries removes the loop"] if found is None else found.describe(subnet)))
+    if output is not None and found is not None:
+        write(output, subnet, found)
     if as_json:
         shown = {"fabric": fabric_object(subnet, fabric), **as_object(subnet, report, unclassified.tolist())}
+        shown["proposal"] = None if found is None else found.as_object(subnet)
         print_json("ibnue-watch/1", {**shown, "assumed": proof_report.assumed(note)})
     elif not len(watched):
         echo_lines("these tables have no credit loop, so there is nothing to watch (--all: everything)")
     return FINDING if report.loops else 0
+
+
+def write(output: Path, fabric: Fabric, found: LoopBreak) -> None:
+    """Write the changed tables into a folder.
+
+    Raises
+    ------
+    TableError
+        The changed tables still have a credit loop.
+    """
+    from routing.formats.atomic import make_parents
+    from routing.formats.table_files import write_tables
+    from routing.publish import Demand, Shortfall, admit
+
+    tables = admit(fabric, found.routing, found.proof, Demand("forward"))
+    if isinstance(tables, Shortfall):
+        raise TableError(
+            f"the changed tables have {tables.value}", remedy="route the fabric with an engine without credit loops"
+        )
+    make_parents(output)
+    write_tables(output, tables.fabric, tables.routing, tables.proof)
 
 
 def rounds_of(

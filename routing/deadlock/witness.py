@@ -209,6 +209,33 @@ def _find_traffic(
     raise LookupError(f"no traffic takes the turn {here} to {following}")
 
 
+def lids_of_dependency(
+    fabric: Fabric, routing: Routing, here: tuple[int, int], following: tuple[int, int]
+) -> list[int]:
+    """Return the LIDs to which requests use the virtual channel ``here`` and then ``following``, ascending.
+
+    The sender or the receiver of such a request is a CA or router.
+    """
+    return [
+        lid for lid in _lids_by_ports(fabric, routing, here, following, endports=1)
+        if any(True for _ in _traffic_to(fabric, routing, lid, here, following, reply=False, endports=1))
+    ]  # fmt: skip
+
+
+def _lids_by_ports(
+    fabric: Fabric, routing: Routing, here: tuple[int, int], following: tuple[int, int], *, endports: int
+) -> list[int]:
+    """Return the LIDs whose LFT entries lead from the channel of ``here`` to that of ``following``."""
+    channels, lids = fabric.channels, fabric.lids
+    first, second = here[0], following[0]
+    rows = channels.src[first], channels.src[second]
+    takes = (routing.lft[rows[0]] == channels.port[first]) & (routing.lft[rows[1]] == channels.port[second])
+    takes &= lids.switch >= 0
+    ours = takes & (lids.endport >= 0) if endports == 2 else takes
+    found: list[int] = np.flatnonzero(ours).tolist()
+    return found
+
+
 def _candidates(
     fabric: Fabric,
     routing: Routing,
@@ -223,25 +250,36 @@ def _candidates(
     At least ``endports`` (0, 1 or 2) of the sender and the receiver are CAs or routers.  The packets are requests, or
     replies if ``reply``.
     """
-    channels, lids = fabric.channels, fabric.lids
-    first, second = here[0], following[0]
-    rows = channels.src[first], channels.src[second]
-    takes = (routing.lft[rows[0]] == channels.port[first]) & (routing.lft[rows[1]] == channels.port[second])
-    takes &= lids.switch >= 0
-    ours = takes & (lids.endport >= 0) if endports == 2 else takes
-    for lid in np.flatnonzero(ours).tolist():
-        able = _able(fabric, routing, lid, here[1], reply=reply)
-        for switch in senders_using(fabric, routing, lid, int(rows[0])) if able.any() else ():
-            for sender in senders_at(fabric, switch) if able[switch] else ():
-                if int(sender.port > 0) + int(lids.endport[lid] >= 0) < endports:
+    for lid in _lids_by_ports(fabric, routing, here, following, endports=endports):
+        yield from _traffic_to(fabric, routing, lid, here, following, reply=reply, endports=endports)
+
+
+def _traffic_to(
+    fabric: Fabric,
+    routing: Routing,
+    lid: int,
+    here: tuple[int, int],
+    following: tuple[int, int],
+    *,
+    reply: bool,
+    endports: int,
+) -> Iterator[Traffic]:
+    """Yield traffic to one LID that uses the virtual channel ``here`` and then ``following``.
+
+    The other arguments are those of :func:`_candidates`.
+    """
+    lids, first = fabric.lids, int(fabric.channels.src[here[0]])
+    able = _able(fabric, routing, lid, here[1], reply=reply)
+    for switch in senders_using(fabric, routing, lid, first) if able.any() else ():
+        for sender in senders_at(fabric, switch) if able[switch] else ():
+            if int(sender.port > 0) + int(lids.endport[lid] >= 0) < endports:
+                continue
+            for sl in _levels(fabric, routing, sender, lid, reply=reply):
+                if routing.sl_to_vl.uniform and int(routing.sl2vl[sl]) != here[1]:
                     continue
-                for sl in _levels(fabric, routing, sender, lid, reply=reply):
-                    if routing.sl_to_vl.uniform and int(routing.sl2vl[sl]) != here[1]:
-                        continue
-                    path = walk(fabric, routing, sender, sl, lid)
-                    if (here, following) in zip(path, chain(path[1:], path[-1:]), strict=True):
-                        name = lid_name(fabric, lid)
-                        yield Traffic(sender.name, sender.lid, name, lid, sl, reply)
+                path = walk(fabric, routing, sender, sl, lid)
+                if (here, following) in zip(path, chain(path[1:], path[-1:]), strict=True):
+                    yield Traffic(sender.name, sender.lid, lid_name(fabric, lid), lid, sl, reply)
 
 
 def _able(fabric: Fabric, routing: Routing, lid: int, vl: int, *, reply: bool) -> npt.NDArray[np.bool_]:

@@ -30,9 +30,13 @@ from routing.simulate.scenario_setup import (
     timing_of,
     traffic_of,
 )
+from routing.simulate.sm_watch import SmWatch
 from routing.simulate.table_changes import NEW_TABLES, plan_table_change
 from routing.simulate.traffic import FOREVER, Flow
 from routing.tables import Routing
+
+MOST_READINGS = 10_000
+"""Largest number of times that the subnet manager of a case reads the counters."""
 
 FlowTables = Sequence[Mapping[str, Any]]
 
@@ -68,6 +72,8 @@ def plan_of(scenario: Scenario, case: Case) -> Plan:
     """
     flows = flows_of(scenario, case)
     names = [str(flow["name"]) for flow in flows]
+    if "watch" in case.table:
+        return _watched(scenario, case)
     if any(key in case.table.get("change", {}) for key in NEW_TABLES):
         return plan_table_change(scenario, case, flows)
     if "change" in case.table and "fault" in case.table:
@@ -80,6 +86,22 @@ def plan_of(scenario: Scenario, case: Case) -> Plan:
         names = [names_of[flow.source] for flow in traffic.flows]
     actions = tuple(Action(tick, do) for tick, do in link_actions(scenario, case, network))
     return Plan(with_room(case, network), traffic, tuple(range(len(names))), tuple(names), actions)
+
+
+def _watched(scenario: Scenario, case: Case) -> Plan:
+    """Return the run of a case whose subnet manager reads the counters in every period, and breaks credit loops."""
+    table = {key: value for key, value in case.table.items() if key != "watch"}
+    if "change" in table or "fault" in table:
+        problem = f"case {case.name!r} has a watch beside a change or a fault"
+        raise scenario.error(problem, *case.where, "watch", remedy="make two cases of it")
+    plan = plan_of(scenario, replace(case, table=table))
+    every = round(float(case.table["watch"]["every"]) * packet_ticks(scenario))
+    _, end = measurement_window(scenario, case)
+    if end > MOST_READINGS * every:
+        problem = f"case {case.name!r} reads counters {end // every} times"
+        raise scenario.error(problem, *case.where, "watch", "every", remedy=f"let it be {MOST_READINGS} at most")
+    watch = SmWatch(plan.network.routing)
+    return replace(plan, actions=tuple(Action(tick, watch) for tick in range(0, end, every)), watch=watch)
 
 
 def _tables(routing: Routing) -> Do:

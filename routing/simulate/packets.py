@@ -202,7 +202,7 @@ def _stated(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
     }
     if made_by(scenario.tables["routing"], case.table) == "tables":
         stated |= tables_stated(simulation.network.routing)
-    parts = ("change", "fault", *(kind.table for kind in IN_CASES))
+    parts = ("change", "fault", "watch", *(kind.table for kind in IN_CASES))
     return stated | {part: case.table[part] for part in parts if part in case.table}
 
 
@@ -231,6 +231,8 @@ def run_packets(scenario: Scenario, case: Case) -> CaseOutput:
     found = _of_flows(simulation, plan, early, until - start) | _of_switches(simulation)
     found |= _over_time(recorder, start / packet) | {"links_used": _links_used(simulation, sent)}
     found |= _of_change(recorder, start)
+    if plan.watch is not None:
+        found |= plan.watch.figures(packet)
     for mechanism in mechanisms:
         found |= mechanism.figures(simulation)
     events = tuple((round(tick / packet, 2), text) for tick, text in describe(simulation, MOST_EVENTS))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from routing.simulate.mechanisms.base import CaseMechanism, Mechanism
 from routing.simulate.network import Network
 from routing.simulate.run import Simulation
+from routing.simulate.sm_watch import SmWatch
 from routing.simulate.traffic import Traffic
 
 Do = Callable[[Simulation], None]
@@ -55,6 +56,8 @@ class Plan:
         Mechanisms to attach to the simulation.
     change
         Ticks of the first and the last write of a change of tables.  None: the run has no change of tables.
+    watch
+        Subnet manager that is among the actions.  None: there is none.
     """
 
     network: Network
@@ -64,6 +67,7 @@ class Plan:
     actions: tuple[Action, ...] = ()
     mechanisms: tuple[Mechanism, ...] = ()
     change: tuple[int, int] | None = None
+    watch: SmWatch | None = None
 
 
 def with_case_mechanisms(plan: Plan, mechanisms: Sequence[CaseMechanism]) -> Plan:

@@ -23,7 +23,7 @@ _TABLES = _ALWAYS | {"without", "engine", "vls", "routing"}
 _RUN = _TABLES | {"arbitration", "inputs", "buffer", "wire", "pauses", "until", "speedup"}
 _MECHANISMS = {mechanism.table for mechanism in IN_CASES}
 READ_BY: Mapping[str, set[str]] = {
-    PACKETS: _RUN | _MECHANISMS | {"load", "window", "seed", "from", "remedy", "change", "fault"},
+    PACKETS: _RUN | _MECHANISMS | {"load", "window", "seed", "from", "remedy", "change", "fault", "watch"},
     "lock-times": (_RUN | {"load", "window", "seed", "remedy", "buffers"}) - {"buffer"},
     "seeds": _RUN | {"load", "window", "remedy", "seeds"},
     "shifts": _RUN | {"seed", "from"},

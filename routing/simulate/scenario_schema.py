@@ -15,6 +15,7 @@ from routing.simulate.scenario_key import (
     INTEGER,
     LIST,
     LOAD,
+    LONGEST,
     NAMES,
     NEEDED_ROOM,
     NEEDED_TIME,
@@ -72,6 +73,7 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "engine": Key(TEXT), "vls": VLS, "remedy": Key(TABLE), "expect": Key(TABLE, True),
         "from": TIME, "buffers": Key(LIST, item=ROOM), "seeds": Key(INTEGER, least=0, most=10**6), "graph": Key(TABLE),
         "tables": Key(TEXT), "change": Key(TABLE), "wire": WIRE, "pauses": Key(TABLE), "fault": Key(LIST),
+        "watch": Key(TABLE),
         "chain": Key(TABLE), "adaptive": Key(TABLE), "loads": Key(LIST, item=LOAD),
         "window": WINDOW, "routing": Key(TABLE), "workload": Key(TABLE), "request_grant": Key(TABLE),
         **{mechanism.table: Key(TABLE) for mechanism in IN_CASES},
@@ -97,6 +99,7 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
     **{mechanism.table: mechanism.keys for mechanism in IN_CASES},
     "pauses": {"xoff": NEEDED_ROOM, "xon": NEEDED_ROOM},
     "fault": {"cable": Key(LIST, True), "at": NEEDED_TIME, "until": TIME, "reroute": Key(LIST, item=TIME)},
+    "watch": {"every": Key(NUMBER, True, 1, LONGEST)},
     "graph": {
         "dependencies": Key(LIST), "movable": NAMES, "grid": Key(LIST), "around": Key(FLAG), "one_way": Key(FLAG),
         "turns": NAMES,

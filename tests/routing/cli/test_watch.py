@@ -124,6 +124,31 @@ def test_a_loop_in_any_round_counts(monkeypatch, tmp_path, rounds, status):
     assert [sum(loop["suspected"]) for loop in json.loads(done.stdout)["credit_loops"]] == [1] * status
 
 
+@pytest.mark.parametrize(("size", "certified", "status"), [(4, True, 1), (5, False, 2)])
+def test_a_proposal_is_written_if_it_has_no_loop(monkeypatch, tmp_path, size, certified, status):
+    """The counters are made up.  One change removes the loop of four, and one of the two loops of five."""
+    run, loop, out = CliRunner().invoke, str(tmp_path / "loop"), tmp_path / "out"
+    assert run(main, ["route", f"ring:{size}", "-e", "minhop", "-o", loop]).exit_code == 1
+    every = np.arange(2 * size, dtype=np.int32)
+    dropped = CounterDeltas(every, *np.ones((3, 2 * size), np.int64), np.zeros((3, 2 * size), bool))
+    watch = importlib.import_module("routing.cli.watch")
+    monkeypatch.setattr(watch, "rounds_of", lambda *_, **__: [dropped])
+    command = ["watch", f"ring:{size}", loop, "--once", "--propose"]
+    done = run(main, [*command, "--json"])
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["proposal"]["loop_free"] is certified
+    done = run(main, [*command, "-o", str(out)])
+    assert done.exit_code == status, done.output
+    assert ("the tables then have no credit loop (proven)" in done.output) is certified
+    assert out.exists() is certified
+    if certified:
+        checked = run(main, ["check", f"ring:{size}", str(out), "--json"])
+        assert checked.exit_code == 0, checked.output
+    refused = run(main, ["watch", f"ring:{size}", loop, "-o", str(out)])
+    assert refused.exit_code == 2
+    assert "--output needs --propose" in refused.output
+
+
 @pytest.mark.lab
 def test_full_counters_are_reported_and_emptied(watched, tmp_path):
     """Words sent have 64 bits, so that a full counter of 32 is not a standstill; ticks of waiting have not."""

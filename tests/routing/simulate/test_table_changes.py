@@ -144,3 +144,22 @@ def test_tables_of_different_shapes_are_aligned():
 )
 def test_wrong_changes_are_refused(tmp_path, old, new, expected):
     refusal(tmp_path, FILE.replace(old, new), expected)
+
+
+WATCHED = FILE.replace(
+    'change = { how = "one by one", at = 100, every = 10, engine = "nue", vls = 1 }', "watch = { every = 50 }"
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("every = 50", "every = 0.5", "every"),
+        ("every = 50", "often = 50", "there is no 'often'"),
+        ("until = 300", "until = 10000000", "reads counters 200000 times .*let it be 10000 at most"),
+        ("watch =", 'fault = [{ cable = ["sw0", "sw1"], at = 9 }]\nwatch =', "a watch beside a change or a fault"),
+    ],
+)
+def test_watches_that_cannot_be_are_refused(tmp_path, old, new, message):
+    assert old in WATCHED
+    refusal(tmp_path, WATCHED.replace(old, new), message)
