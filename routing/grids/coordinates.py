@@ -30,6 +30,8 @@ FIRST_VISITS = 3_000
 """Number of links up to which these attempts go on in small fabrics, where one swapped cable misleads many starts."""
 BAD = 0.12
 """Share of links that do not fit the coordinates.  If the share is larger after the first attempts, the search ends."""
+IMPLAUSIBLE_ATTEMPTS = 40
+"""Number of attempts after which the search ends, if it found no plausible coordinates."""
 MOST_RANDOM = 300
 """Maximum number of attempts with random choices, which follow the attempts without."""
 GOOD = 0.25
@@ -148,6 +150,7 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
     most = max(FEWEST_STARTS, VISITS // max(links, 1))
     starts = min(STARTS, most)
     from_these = frames(near, component, starts, len(component) / LEAST_PRESENT)
+    starts = len(from_these)
     best: tuple[tuple[bool, int], Growth] | None = None
     seen = 0
     first = max(FIRST_ATTEMPTS, FIRST_VISITS // max(links, 1))
@@ -157,6 +160,8 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
         chance = random.Random(attempt) if attempt >= starts else None
         grown = Growth.of(near, from_these[attempt % len(from_these)], chance)
         if attempt >= first and (best is None or len(best[1].misfits()) > 2 + BAD * links):
+            break
+        if attempt >= IMPLAUSIBLE_ATTEMPTS and (best is None or best[0][0]):
             break
         if grown.has_failed:
             continue
