@@ -21,6 +21,12 @@ from routing.formats.text import read_text
 from routing.policy import read_policy
 
 PLUGIN = "ibnue"
+OPENSM_CONF = Path("/etc/opensm/opensm.conf")
+"""The file that OpenSM reads if no other one is named."""
+CREATE_CONF = f"'opensm -c {OPENSM_CONF}' writes one with OpenSM's defaults"
+"""How to get :data:`OPENSM_CONF`, which Debian does not install."""
+UNSET = "(null)"
+"""Value of options without a value in the opensm.conf that OpenSM writes."""
 BUILTIN = ("minhop", "updn", "dnup", "file", "ftree", "lash", "dor", "torus-2QoS", "nue", "dfsssp", "sssp")
 _READERS: dict[str, Callable[[Path], Any]] = {
     "root_guid_file": read_guid_list,
@@ -108,7 +114,7 @@ def _class_values(config: PluginConfig, path: Path) -> Iterator[Finding]:
 def _opensm_conf(config: PluginConfig, path: Path | None, conf_path: Path) -> Iterator[Finding]:
     text = read_text(conf_path)
     lines = [line.strip().partition(" ") for line in text.splitlines() if line.strip() and line.strip()[0] != "#"]
-    answer = {key: value.strip() for key, _, value in lines}
+    answer = {key: value.strip() for key, _, value in lines if value.strip() != UNSET}
     if PLUGIN not in answer.get("event_plugin_name", "").replace(",", " ").split():
         yield Finding(True, f"{conf_path}: event_plugin_name does not name {PLUGIN} (event_plugin_name {PLUGIN})")
     yield from _options_line(answer.get("event_plugin_options", ""), path, conf_path)
@@ -128,7 +134,7 @@ def _opensm_conf(config: PluginConfig, path: Path | None, conf_path: Path) -> It
 
 def _options_line(options: str, path: Path | None, conf_path: Path) -> Iterator[Finding]:
     try:
-        named = config_path("" if options == "(null)" else options)
+        named = config_path(options)
     except InputError as problem:
         yield Finding(True, f"{conf_path}: {problem}")
         return

@@ -96,6 +96,7 @@ def tables_argument(command: Command) -> Command:
     def default(ctx: click.Context, _: click.Parameter, path: Path | None) -> Path:
         found = path or tables_beside(ctx.params.get("fabric"))
         if found is None:
+            require_fabric(ctx.params.get("fabric"))
             raise click.UsageError(
                 "TABLES is missing: only a snapshot of `ibnue collect` is both FABRIC and TABLES", ctx
             )
@@ -298,6 +299,25 @@ def named(fabric: Fabric) -> Fabric:
     return fabric
 
 
+def require_fabric(text: str | None) -> None:
+    """Check that the argument FABRIC names a file, a folder, a generator or standard input, if it is given at all.
+
+    Raises
+    ------
+    InputError
+        FABRIC names nothing.
+    """
+    from routing.formats.text import STANDARD_INPUT
+    from routing.topologies import TOPOLOGIES
+
+    if text is None or text == STANDARD_INPUT or Path(text).exists() or generator_of(text) is not None:
+        return
+    name, colon, _ = text.partition(":")
+    near = difflib.get_close_matches(name, TOPOLOGIES, 1)
+    hint = f"did you mean {near[0]}:...?" if near and colon else "a generator is written like torus:4x4x4,cas=1"
+    raise InputError("no such file or generator", path=text, remedy=hint)
+
+
 def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:
     """Return the fabric that the argument FABRIC names.  ``-`` means standard input.
 
@@ -309,17 +329,10 @@ def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:
     InputError
         FABRIC is neither a file nor a generator, or the reader or the generator rejects it.
     """
-    from routing.formats.text import STANDARD_INPUT
-    from routing.topologies import TOPOLOGIES
-
     made = generator_of(text)
     if made is not None:
         return generated(*made, guid2lid, lmc=lmc)
-    if text != STANDARD_INPUT and not Path(text).exists():
-        name, colon, _ = text.partition(":")
-        near = difflib.get_close_matches(name, TOPOLOGIES, 1)
-        hint = f"did you mean {near[0]}:...?" if near and colon else "a generator is written like torus:4x4x4,cas=1"
-        raise InputError("no such file or generator", path=text, remedy=hint)
+    require_fabric(text)
     from routing.formats.fabric_files import read_fabric
 
     return named(read_fabric(Path(text), lmc=lmc, guid2lid=guid2lid))

@@ -55,6 +55,7 @@ def install(
     the library belongs to a Debian package, the command builds nothing, and only prints the lines.
     """
     from osm_plugin.bundle_engine import plugin_engines
+    from osm_plugin.check_conf import CREATE_CONF, OPENSM_CONF
     from osm_plugin.install import install as build
     from osm_plugin.install import second_engine
 
@@ -73,6 +74,8 @@ def install(
     click.echo(f"{built.library} is built for {built.opensm_version}. Write into opensm.conf:\n")
     for line in built.conf_lines:
         click.echo(f"    {line}")
+    if not OPENSM_CONF.is_file():
+        echo_lines("", f"There is no {OPENSM_CONF}: {CREATE_CONF}.")
     second = second_engine(engine_name)
     echo_lines(
         "",

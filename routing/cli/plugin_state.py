@@ -35,13 +35,14 @@ def check(
 
     Exit status 0: nothing is wrong.  1: OpenSM or the plugin would reject something.  2: a file cannot be read.
     """
-    from osm_plugin.check_conf import Finding, as_table, check_configuration
+    from osm_plugin.check_conf import CREATE_CONF, OPENSM_CONF, Finding, as_table, check_configuration
     from osm_plugin.install import installed_library, opensm_version
     from osm_plugin.installed import inspect
 
-    usual = Path("/etc/opensm/opensm.conf")
-    conf = opensm_conf or (usual if usual.is_file() else None)
+    conf = opensm_conf or (OPENSM_CONF if OPENSM_CONF.is_file() else None)
     findings = check_configuration(file, conf)
+    if conf is None:
+        findings.append(Finding(False, f"{OPENSM_CONF} does not exist, so no opensm.conf is checked ({CREATE_CONF})"))
     try:
         there = inspect(installed_library(prefix, libdir), opensm_version(prefix))
         findings += [Finding(True, f"{there.library}: {problem}") for problem in there.problems]

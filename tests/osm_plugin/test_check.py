@@ -33,6 +33,21 @@ def test_a_pair_that_fits(files):
     assert check_configuration(*files) == []
 
 
+def test_options_without_a_value_are_not_set(files):
+    files[1].write_text("routing_engine (null)\nevent_plugin_name (null)\nevent_plugin_options (null)\n")
+    assert [text.partition(": ")[2].partition(" (")[0] for text in wrong(files)] == [
+        "event_plugin_name does not name ibnue",
+        f"{files[0]} is not named",
+        "routing_engine names no engine of the plugin",
+    ]
+
+
+def test_a_missing_opensm_conf_is_named_with_the_command_that_writes_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("osm_plugin.check_conf.OPENSM_CONF", tmp_path / "opensm.conf")
+    done = CliRunner().invoke(plugin, ["check", "--libdir", str(tmp_path)])
+    assert f"note   {tmp_path / 'opensm.conf'} does not exist, so no opensm.conf is checked ('opensm -c" in done.output
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

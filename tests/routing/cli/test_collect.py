@@ -92,6 +92,7 @@ def test_two_snapshots_are_compared_without_naming_their_fabrics(snapshot):
 
 def test_without_a_folder_tables_have_to_be_named(dumps):
     assert_refused(run("check", dumps / "opensm-subnet.lst"), "TABLES is missing", "ibnue collect")
+    assert_refused(run("check", dumps / "none"), "none: no such file or generator")
 
 
 def test_the_manifest_fits_its_schema(snapshot):
