@@ -23,7 +23,7 @@ int32_t ibn_simulate_down_at(const ibn_sim *sim, int32_t device, int port)
     return IBN_NONE;
 }
 
-/* Return whether an event has to be removed because channel c goes down.  If the event concerns a packet on channel c,
+/* Return whether an event is cancelled because channel c goes down.  If the event concerns a packet on channel c,
  * count the packet as lost. */
 static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
 {
@@ -40,8 +40,8 @@ static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
     return 1;
 }
 
-/* Remove from slot s of the timing wheel the events of one kind that end because channel c goes down.  The slot is
- * emptied, and all other events are added to it again. */
+/* Remove from slot s of the timing wheel the events of one kind that are cancelled because channel c goes down.  The
+ * slot is emptied, and all other events are added to it again. */
 static void clear_slot(ibn_sim *sim, int32_t s, int kind, int32_t c)
 {
     int32_t place = sim->slot[s * IBN_SLOT + kind];
@@ -57,7 +57,7 @@ static void clear_slot(ibn_sim *sim, int32_t s, int kind, int32_t c)
     }
 }
 
-/* Remove from the heap the events that end because channel c goes down.  The heap is rebuilt in place. */
+/* Remove from the heap the events that are cancelled because channel c goes down.  The heap is rebuilt in place. */
 static void clear_heap(ibn_sim *sim, int32_t c)
 {
     int32_t count = sim->heap_size;
@@ -104,8 +104,7 @@ static void take_down(ibn_sim *sim, int32_t c)
     *port_of(sim, c) = IBN_NONE;
     sim->channel[c].busy = IBN_NEVER;
     sim->channel[c].called =
-        /* The field pretends that an EV_FREE event is pending, so that no such event is scheduled while the channel is
-         * down. */
+        /* With `called` at 1, no EV_FREE event is scheduled for the channel while it is down. */
         1;
 }
 

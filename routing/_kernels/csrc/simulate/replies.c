@@ -1,9 +1,9 @@
 /* Endpoints that answer each request with a reply, from queues of limited size.
  *
  * A CA stores requests in an input queue.  It takes a request from there when its output queue has room for the reply.
- * A request that finds the input queue full stays in the buffer of its VC, and so do all packets behind it.  Replies are
- * taken at once.  If replies share the VL of requests, requests and replies can wait for each other in a cycle:
- * a message-dependent deadlock (Pinkston, section 13.3.2).
+ * A request that finds the input queue full stays in the buffer of its VC, and so do all packets behind it.  Replies
+ * are taken at once.  If replies share the VL of requests, requests and replies can wait for each other in a cycle: a
+ * message-dependent deadlock (Pinkston, section 13.3.2).
  *
  * The first `requests` flows send requests.  Each further flow sends the replies of one CA. */
 #include "simulate/internal/flow.h"
@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-/* A queue of messages: the flow of the request to which each belongs. */
+/* A queue of messages (requests or replies).  Each element is the flow of the request to which the message belongs. */
 typedef struct {
     int32_t *flow, /* [room] ring buffer of flows */
         room,      /* largest number of messages */
@@ -138,7 +138,7 @@ static void offer_reply(ibn_sim *sim, ibn_attached *self, endpoint *one)
     ibn_simulate_enqueue(sim, p, flow->channel, sim->ca_sl2vl[packet->sl], flow->index, 0);
 }
 
-/* Take the first packet that waits in the buffer of one of a CA's VCs.  Return whether there is one that can be taken. */
+/* Take the first packet that waits in the buffer of one of a CA's VCs.  Return whether a packet was taken. */
 static int take_waiting(ibn_sim *sim, const replies *state, int32_t device)
 {
     const endpoint *one = &state->endpoint[device];
@@ -203,7 +203,7 @@ static void delivered(ibn_sim *sim, ibn_attached *self, int32_t p)
     serve(sim, self, device);
 }
 
-/* A reply has left its CA. */
+/* Hook: a packet begins to leave its CA.  If the packet is a reply, remove the reply from the output queue. */
 static void sent(ibn_sim *sim, ibn_attached *self, int32_t p)
 {
     replies *state = self->state;
@@ -219,7 +219,7 @@ static void sent(ibn_sim *sim, ibn_attached *self, int32_t p)
     serve(sim, self, device);
 }
 
-/* A flow has received a reply. */
+/* Hook: a reply to flow f has arrived, so that the flow may send a further request. */
 static void timer(ibn_sim *sim, ibn_attached *self, int32_t f, int32_t value)
 {
     (void)value;
@@ -227,7 +227,8 @@ static void timer(ibn_sim *sim, ibn_attached *self, int32_t f, int32_t value)
     ibn_simulate_prepare(sim, f);
 }
 
-/* Packets of a CA's VC wait until the CA's first reply can be sent. */
+/* Hook: return the VC for which packets in the buffer of CA's VC l wait.  They wait until the CA can send its first
+ * reply. */
 static int32_t waits_for(const ibn_sim *sim, const ibn_attached *self, int32_t l)
 {
     const replies *state = self->state;

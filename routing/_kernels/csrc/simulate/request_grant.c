@@ -3,9 +3,9 @@
  *
  * An adapter requests segments from the output adapter of a flow, and sends a segment for each grant.  The output
  * adapter grants all segments that a flow has requested at once, if its reassembly buffer has room for the largest
- * request.  Then it grants nothing for a while (implicit rate regulation), or it also reserves room in the buffer of the
- * last switch (reserve-fabric-buffers).  Each segment takes the next path of its flow.  In band, requests, grants and
- * acknowledgements travel with segments, or in small segments of their own, and a flow without grants may send one
+ * request.  Then it grants nothing for a while (implicit rate regulation), or it also reserves room in the buffer of
+ * the last switch (reserve-fabric-buffers).  Each segment takes the next path of its flow.  In band, requests, grants
+ * and acknowledgements travel with segments, or in small segments of their own, and a flow without grants may send one
  * unsolicited segment.  Numbers in brackets are sections of the source.
  *
  * In one tick, an adapter receives at most one segment, and this segment changes the state of this adapter only.  So
@@ -22,14 +22,15 @@ static void timer_at(ibn_sim *sim, ibn_attached *self, int64_t time, int32_t sub
     ibn_simulate_timer(sim, self, time > sim->now ? time : sim->now + 1, subject, kind << GRANT_KIND_BITS | value);
 }
 
-/* Return the flow in the opposite direction. */
+/* Return the flow from the output of flow f to its input. */
 static int32_t opposite(const request_grant *state, int32_t f)
 {
     int32_t adapters = (int32_t)state->adapters;
     return f % adapters * adapters + f / adapters;
 }
 
-/* Return whether the next segment of a flow carries data: it has a grant, or may be unsolicited [3.2]. */
+/* Return whether the next segment of a flow carries data.  For this, the flow needs a grant, or permission for an
+ * unsolicited segment (section 3.2 of the source). */
 static int may_send_data(const request_grant *state, const grant_flow *flow)
 {
     return flow->granted > 0
@@ -97,7 +98,7 @@ static int32_t input_to_grant(const request_grant *state, int32_t o)
     return best;
 }
 
-/* Let an output grant a request, if its buffers have room for the largest request [3.3]. */
+/* Let output o grant a request, if its buffers have room for the largest request (section 3.3 of the source). */
 static void arbitrate(ibn_sim *sim, ibn_attached *self, int32_t o)
 {
     request_grant *state = self->state;
@@ -141,7 +142,7 @@ static void receive_request(ibn_sim *sim, ibn_attached *self, int32_t f, int32_t
     arbitrate(sim, self, o);
 }
 
-/* Request segments out of band. */
+/* Send the request of flow f to its output without using a segment (out of band). */
 static void request_out_of_band(ibn_sim *sim, ibn_attached *self, int32_t f)
 {
     request_grant *state = self->state;
@@ -150,7 +151,7 @@ static void request_out_of_band(ibn_sim *sim, ibn_attached *self, int32_t f)
         timer_at(sim, self, sim->now + state->control_delay, f, GRANT_REQUEST, segments);
 }
 
-/* A segment begins to leave its adapter: fill it with data and control data, and select its path. */
+/* Hook: a segment begins to leave its adapter.  Fill the segment with data and control data, and select its path. */
 static void sent(ibn_sim *sim, ibn_attached *self, int32_t p)
 {
     request_grant *state = self->state;
@@ -205,7 +206,7 @@ static void depart(ibn_sim *sim, ibn_attached *self, int32_t f, int32_t p)
     arbitrate(sim, self, o);
 }
 
-/* A segment has reached its adapter: reassemble its packets, and read its control data. */
+/* Hook: a segment has reached its adapter.  Reassemble the packets of the segment, and read its control data. */
 static void delivered(ibn_sim *sim, ibn_attached *self, int32_t p)
 {
     request_grant *state = self->state;

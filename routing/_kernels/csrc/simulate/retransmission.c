@@ -1,16 +1,16 @@
 /* Retransmission by CAs, as by a reliable connection: a flow sends a lost packet again, some time after its loss.
  *
- * Together with HOQLife this is regressive recovery from deadlock.  Only lost packets are sent again (selective repeat);
- * connections of InfiniBand also send all packets after the lost one again.  Lost packets of a flow come before its new
- * packets, in the order of their timeouts, and of their numbers if these are equal.  The number of a packet is its tag.
- */
+ * Together with HOQLife this is regressive recovery from deadlock.  Only lost packets are sent again (selective
+ * repeat); connections of InfiniBand also send all packets after the lost one again.  Lost packets of a flow come
+ * before its new packets, in the order of their timeouts, and of their numbers if these are equal.  The number of a
+ * packet is its tag. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/mechanism.h"
 #include "simulate/internal/queue.h"
 
 #include <stdlib.h>
 
-#define MOST_MECHANISMS 8 /* largest number of mechanisms beside this one, including it */
+#define MOST_MECHANISMS 8 /* largest number of mechanisms of a simulation, including this one */
 
 /* A lost packet. */
 typedef struct {
@@ -137,7 +137,7 @@ static void timer(ibn_sim *sim, ibn_attached *self, int32_t f, int32_t value)
     resend(sim, self, f);
 }
 
-/* Return the number of packets sent again, and of lost packets that wait for it. */
+/* Write two numbers: packets sent again, and lost packets that wait to be sent again. */
 static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
 {
     const retransmission *state = self->state;

@@ -27,8 +27,8 @@ static int64_t next_tick(const ibn_sim *sim)
     return heap;
 }
 
-/* Send a flow control packet from every receiver.  It returns the credits of the blocks that have become free since the
- * previous flow control packet. */
+/* Send a flow control packet from every receiver.  The flow control packet returns the credits of the blocks that have
+ * become free since the previous flow control packet. */
 static void fcp(ibn_sim *sim)
 {
     for (int64_t l = 0; l < sim->vcs; l++) {

@@ -102,7 +102,7 @@ void ibn_simulate_expose(ibn_sim *sim, int32_t l)
     }
 }
 
-/* Let a CA take a packet, whose buffer space it frees.  The credits reach the switch after the delay of the wire, like
+/* Let a CA take packet p out of its buffer.  The credits reach the switch after the delay of the wire, like
  * those of any channel.  With pauses there are no credits to return, and the buffer of a CA never fills up. */
 static inline void take(ibn_sim *sim, int32_t p)
 {

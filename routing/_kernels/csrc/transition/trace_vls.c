@@ -64,8 +64,8 @@ static void enter(worker *w, int32_t column)
 }
 
 /* Pass packets from extended channel x on to a channel of the next switch v, and record the dependency between both
- * channels.  `then` is 0 for the channel of the old entry of v, and 1 for that of the new entry.  Returns whether the
- * second channel received packets on a VL that is new there. */
+ * channels.  `then` is 0 for the channel of the old entry of v, and 1 for the channel of the new entry.  Returns
+ * whether the second channel received packets on a VL that is new there. */
 static bool take(worker *w, int32_t x, const uint16_t *from, int32_t v, int then)
 {
     const transition_tables *t = w->j->t;

@@ -1,8 +1,10 @@
 /* State of the mechanism `request-grant`: adapters at the edge of a switching fabric.
  *
  * Each CA of the simulation is an adapter with two ports.  It sends by the first and receives by the second.  The flow
- * from adapter i to adapter o has the number i x adapters + o.  The packets of a flow wait in a virtual output queue
- * (VOQ) at adapter i.  They cross the fabric in segments, which are the packets of the simulation. */
+ * from adapter i to adapter o has the number i x adapters + o.  Adapter i is the input of this flow, and adapter o its
+ * output.  The packets of a flow wait in a virtual output queue (VOQ) at adapter i.  They cross the fabric in segments,
+ * which are the packets of the simulation.  An unsolicited segment is sent without a grant.  The virtual time of a flow
+ * decides when the output grants its next request. */
 #ifndef IBNUE_INTERNAL_SIM_REQUEST_GRANT_H
 #define IBNUE_INTERNAL_SIM_REQUEST_GRANT_H
 
@@ -19,7 +21,7 @@ typedef struct {
         unsent,       /* bytes that are not in a segment yet */
         underway,     /* segments in the fabric that carry bytes of the packet */
         granted,      /* granted segments whose last byte belongs to the packet */
-        next;         /* next packet of the flow, or of the free list; IBN_NONE: none */
+        next;         /* next packet of the flow, or next unused packet; IBN_NONE: none */
     uint8_t unsolicited, /* 1: the last byte of an unsolicited segment belongs to the packet, else 0 */
         request_end;     /* 1: a request ends with this packet, so a segment ends with it, too; else 0 */
 } grant_packet;
@@ -55,14 +57,14 @@ typedef struct {
 typedef struct {
     int64_t draws,      /* random numbers drawn */
         line_free,      /* tick from which on the external line out of the adapter is free */
-        idle_until,     /* tick from which on the adapter may grant again */
+        idle_until,     /* tick from which on the adapter may grant the next request */
         turn,           /* virtual time of the last grant */
         offered,        /* packets that have arrived at other adapters for this one */
         offered_bytes,  /* bytes of the packets in `offered` */
-        departed,       /* packets that have departed */
+        departed,       /* packets that have left this adapter by its external line */
         departed_bytes, /* bytes of the packets in `departed` */
-        delay,          /* ticks from arrival to departure, summed over the departed packets */
-        worst,          /* largest number of ticks from arrival to departure of a packet */
+        delay,          /* sum over the packets in `departed`: ticks from arrival at the first adapter to departure */
+        worst,          /* largest number of ticks from arrival to departure of a packet in `departed` */
         held;           /* grants that the adapter holds for its VOQs */
     double clock,       /* tick at which the next packet arrives, not rounded */
         gap;            /* mean ticks between two bursts of arrivals */
@@ -96,10 +98,10 @@ typedef struct {
         blocked;       /* number of blocked channels */
     int64_t *lid,      /* [adapters] first LID of each adapter */
         *blocks,       /* [blocked] channels from which no packet departs from tick block_from to tick block_until */
-        *load;         /* [adapters][adapters] sum of the loads to adapters 0 to o, by input */
+        *load;         /* [adapters][adapters] by input and output o: sum of the input's loads to adapters 0 to o */
     grant_adapter *adapter;    /* [adapters] */
     grant_flow *flow;          /* [adapters x adapters] */
-    uint64_t *asks;            /* [adapters][mask_words] bit set if an input has requests at an output */
+    uint64_t *asks;            /* [adapters][mask_words] by output: bit i is set if input i has requests there */
     int64_t mask_words;        /* 64-bit words of a mask with one bit for each adapter */
     grant_packet *packets;     /* [packets_made] packets, in use or free */
     grant_segment *segments;   /* [segments_made] segments, in use or free */
