@@ -123,7 +123,7 @@ class MixedDependencies:
         """Return bool[K], whether each of the K columns can be written without a cycle in the CDG.
 
         Columns are checked one after the other.  A column is admitted if its mixed entries close no cycle with
-        ``dependencies`` and the columns admitted before.
+        ``dependencies`` and with the dependencies of columns that were admitted before.
 
         Parameters
         ----------

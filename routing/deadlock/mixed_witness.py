@@ -35,7 +35,7 @@ class MixedTurn:
         Tables with the entry that sends the traffic over the channel, at the switch where the channel begins.
     following
         Tables with the entry that sends the traffic to the loop's next channel, at the switch where ``turn``'s channel
-    ends.
+        ends.
     """
 
     turn: Turn

@@ -297,12 +297,11 @@ def max_min(demands: Sequence[Fraction], room: Fraction) -> list[Fraction]:
 
 
 def _pause(flows: Flows, fair: Sequence[Sequence[Fraction]], rates: Sequence[Fraction]) -> dict[int, Fraction]:
-    """Return the share of time in which each link pauses; links that never pause are left out (stage 2 of an
-    iteration).
+    """Return the probability that each link pauses (stage 2 of an iteration); links that never pause are left out.
 
     ``fair`` has the max-min fair rates from stage 1, by flow and index in its path.  ``rates`` has the rate of each
-    flow on its last link.  If several links feed a link i, each of them gets the largest share that is computed for
-    any of them.
+    flow on its last link.  If several links feed a link i, each of them gets the largest probability that is computed
+    for any of them.
     """
     position = [{link: at for at, link in enumerate(flow.links)} for flow in flows.flows]
     worst: dict[int, Fraction] = {}

@@ -4,12 +4,11 @@ A switch with adaptive routing may send a packet by any port of a group, which b
 A group has the port of the forwarding table, and further ports that lead nearer.  Two rules cover what switches do:
 
 - ``Rule.COMMIT``: the switch chooses a port once, and the packet may have to wait for this port.  There is no deadlock
-if the
-  dependencies of all choices together are acyclic (W. J. Dally, C. L. Seitz, IEEE Trans. Computers C-36, 1987).
+  if the dependencies of all choices together are acyclic (W. J. Dally, C. L. Seitz, IEEE Trans. Computers C-36, 1987).
 - ``Rule.ESCAPE``: a packet that waits takes whichever port of its group has room first.  The table's ports are then the
   escape paths of J. Duato (IEEE Trans. Parallel and Distributed Systems 4, 1993).  A buffer of InfiniBand takes whole
-  packets, so that a packet waits from one buffer only.  So there is no deadlock if these
-  dependencies are acyclic: from every channel that a packet may have taken to the table's next channel.
+  packets, so that a packet waits from one buffer only.  A packet then depends on the table's next channel, from every
+  channel that it may have taken.  There is no deadlock if these dependencies are acyclic.
 
 The published theory lets an escape packet change its VL.  In InfiniBand the SL of a packet fixes its VL, so adaptive
 packets and escape packets share their VLs here.

@@ -36,8 +36,8 @@ class Verdict:
         ``loops`` is "unknown", the check of the tables with assumed values, which then proves nothing.
     any_sl
         Whether ``proof`` assumes that all packets share one VL, because SLs or SL2VL tables are unknown.  A certificate
-        of
-    such a proof is valid for any SLs and SL2VL tables. possible_loop
+        of such a proof is valid for any SLs and SL2VL tables.
+    possible_loop
         If ``loops`` is "unknown", a credit loop that may exist.
     assumed
         If ``loops`` is "unknown", the assumed value of each unknown item; else empty.

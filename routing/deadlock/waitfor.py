@@ -146,7 +146,7 @@ class WaitFor:
     def knots(self) -> tuple[Knot, ...]:
         """Return all knots, sorted by their first member, including knots with a member that can still move.
 
-        Cost: O(n + N).
+        Cost: O(n + N) for n vertices and N edges.
         """
         leaving = self.component[self.waiter] != self.component[self.awaited]
         closed = self._holding.copy()
@@ -168,7 +168,7 @@ class WaitFor:
         """Return bool[n], vertices that will never move.  These are the members of deadlocked knots, and vertices that
         wait only for vertices that will never move.
 
-        Cost: O(n + N).
+        Cost: O(n + N) for n vertices and N edges.
         """
         n = len(self)
         waits = np.bincount(self.waiter, minlength=n) > 0

@@ -64,7 +64,9 @@ class HopClasses:
 
     @cached_property
     def irregular(self) -> npt.NDArray[np.bool_]:
-        """Pairs of switches with an irregular path (see the module) in either direction, bool[S, S].
+        """Pairs of switches with an irregular path in either direction, bool[S, S].
+
+        A path is irregular if it does not have the order of links that the module's docstring requires.
 
         Cost: O(D S) for D destination switches.
         """
@@ -283,7 +285,7 @@ class _Assignment:
     Attributes
     ----------
     classes, copies, vls
-        Number of hop classes, of SLs with changing VLs, and of VLs.
+        Number of hop classes, of SLs whose packets change their VL, and of VLs.
     groups, vl
         The irregular paths, and the VL of each group, uint8[G].
     """

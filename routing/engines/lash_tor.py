@@ -140,7 +140,7 @@ class _Job:
         """Search for the paths that need the fewest VLs.  Return the paths, their SLs and the number of VLs; None if
         more than ``most`` VLs are needed.
 
-        Paths whose highest utilisation exceeds ``limit`` are left out.
+        A set of paths that loads some channel to a utilisation above ``limit`` is not considered.
         """
         best = None
         for vls in range(most, 1, -1):

@@ -1,5 +1,5 @@
 """MUD: Up*/Down* over several virtual networks (VLs), each with its own root.  The destination determines the
-network.
+virtual network.
 """
 
 from __future__ import annotations

@@ -39,7 +39,8 @@ class Rings:
         int64[ranks, S], position of each switch on the ring of a direction, in cyclic order.  In a direction without
         rings, the number of the slice: the component that remains without the channels of the direction.
     length
-        int64[ranks], length of the rings of a direction; 0 if there are none, or if they are too short to need cuts.
+        int64[ranks], length of the rings of a direction.  It is 0 if there are no rings, or if the rings are so short
+        that shortest paths along them close no cycle.
     """
 
     rank: npt.NDArray[np.int32]
@@ -67,7 +68,7 @@ class Rings:
 
     @property
     def layers(self) -> int:
-        """Number of layers that always suffices if no link is missing."""
+        """Number of layers into which the paths of all pairs of switches fit if no link is missing."""
         return 1 << int(np.count_nonzero(self.length))
 
     def hops(self, fabric: Fabric, bundles: LinkBundles) -> npt.NDArray[np.uint8]:

@@ -127,8 +127,10 @@ def _shortest(network: Network) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.i
 
 
 def _grouped_ports(network: Network) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """List the channels of the port groups of the network's tables, by switch and LID. The result has the form of
-    :func:`_shortest`'s result.
+    """List the channels of the port groups of the network's tables, by switch and LID.
+
+    Returns ``first`` (int32[S L + 1]) and ``channel`` (int32).  The channels of switch x for a LID are
+    ``channel[first[i]:first[i + 1]]``, with i = x L + LID.
 
     The switches of the simulation let a waiting packet take any port of its group (``Rule.ESCAPE``).
 

@@ -72,7 +72,7 @@ class Result:
 
     @property
     def right(self) -> bool:
-        """Return whether all figures agree with the expectations of the simulation case."""
+        """Return whether all figures of the result agree with the expected figures of the simulation case."""
         return not self.wrong
 
 

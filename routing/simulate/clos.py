@@ -72,7 +72,7 @@ class Clos:
     output_channel
         int64[N]: channel from the last output queue to each adapter.
     output_queue
-        int64[N]: channel whose input buffer is that output queue.
+        int64[N]: channel whose input buffer is the output queue before each adapter.
     paths
         Number of paths between two adapters.
     """

@@ -39,11 +39,12 @@ class _Curve:
     delay
         Mean delay of packets to other outputs than the hotspots, in times of a small packet.
     throughput, hot
-        Throughput of these outputs and of the hotspots, as fractions of a line.
+        Throughput of the outputs that are not hotspots, and of the hotspots, as fractions of a line.
     carried
         Throughput as a fraction of the load.
     phases
-        Delay and throughput before, during and after the block; empty without one.
+        Delay and throughput before, during and after the time in which hotspots are blocked.  Empty if they are never
+        blocked.
     series
         Time series of the simulation.
     """

@@ -179,7 +179,7 @@ class RequestGrant(Mechanism):
 def hotspot_loads(adapters: int, hot: Sequence[int], over: float, load: float) -> npt.NDArray[np.float64]:
     """Return loads by which hotspots get ``over`` times the rate of a line, and other outputs ``load`` times.
 
-    Every input sends the same to each of them.
+    Every input sends equal loads to all hotspots, and equal loads to all other outputs.
     """
     by_output = np.full(adapters, load)
     by_output[list(hot)] = over
@@ -187,5 +187,9 @@ def hotspot_loads(adapters: int, hot: Sequence[int], over: float, load: float) -
 
 
 def unbalanced_loads(adapters: int, share: float, load: float = 1.0) -> npt.NDArray[np.float64]:
-    """Return loads of which each input sends a share to its own output, and the rest to all outputs alike."""
+    """Return loads of unbalanced traffic, float64[N, N].
+
+    Each input sends the fraction ``share`` of its load ``load`` to the output with its own number, and the rest to all
+    outputs alike.
+    """
     return load * (np.full((adapters, adapters), (1 - share) / adapters) + share * np.eye(adapters))

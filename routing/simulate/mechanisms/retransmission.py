@@ -60,6 +60,6 @@ class Retransmission(CaseMechanism):
         return [self.timeout]
 
     def figures(self, simulation: Simulation) -> dict[str, Any]:
-        """Return the packets sent again, and the lost packets that still wait for it."""
+        """Return the number of packets sent again, and the number of lost packets that were not sent again yet."""
         resent, waiting = simulation.results_of(self).tolist()
         return {"resent": resent, "not_resent": waiting}
