@@ -7,12 +7,12 @@ contradict the previous ones.  They are accepted only if rounds exist in which t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
-from routing._kernels.repair import Rebalanced
+from routing.cdg.acyclic import AcyclicCdg
 from routing.deadlock.schedule_search import find_schedule
 from routing.engines.roots import roots_left
 from routing.errors import OptionError, RoutingError
@@ -21,6 +21,7 @@ from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.baseline import is_same
 from routing.reroute.blocked_moves import BlockedMoves
 from routing.reroute.budget import LARGEST_SMALL_TABLE
+from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import Request, RerouteContext
 from routing.reroute.flow import flow_towards
 from routing.reroute.installed import installed
@@ -30,15 +31,16 @@ from routing.reroute.rebalance import (
     FURTHER_GAIN,
     FURTHER_TOLERANCE,
     MOST_OF_TABLE,
-    Utilisation,
     fullest,
-    move_entries,
     peak_in,
 )
+from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies.balance import goal_of
 from routing.reroute.strategies.columns import Progress
+from routing.reroute.strategies.fewer_entries import change_fewer, changes_too_many
 from routing.reroute.strategies.quiet import LARGEST_LOSS, released
 from routing.reroute.strategies.return_to_baseline import is_safe_change
+from routing.reroute.strategies.search_state import State, peak_of
 from routing.reroute.translate import translate_tables
 from routing.reroute.vacate import TablesInUse, vacate
 from routing.reroute.values import Rerouted, Stability
@@ -53,67 +55,60 @@ many entries as the fault broke.
 """
 
 
-@dataclass(frozen=True, eq=False)
-class State:
-    """Tables after some searches for moves, with their load and the goal of the searches."""
-
-    progress: Progress
-    load: npt.NDArray[np.int64]
-    goal: int
-    most: int
-
-    @property
-    def peak(self) -> int:
-        """Return the highest utilisation, as load times the kernel's inverse capacity."""
-        return peak_of(self.load, self.progress.numbering)
-
-    @property
-    def now(self) -> Utilisation:
-        """Return the load, and the utilisation to reach."""
-        return Utilisation(self.load, self.goal)
-
-    def gains(self, load: npt.NDArray[np.int64]) -> bool:
-        """Return whether another load (int64[C]) has a highest utilisation that is lower by at least half a percent."""
-        return peak_of(load, self.progress.numbering) <= (1 - FURTHER_GAIN) * self.peak
-
-
-def peak_of(load: npt.NDArray[np.int64], numbering: BaseNumbering) -> int:
-    """Return the highest utilisation of a channel, as load times the kernel's inverse capacity."""
-    return int((load * numbering.repair_fabric.inverse_capacity).max(initial=0))
-
-
 def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
-    """Return tables that lose less capacity than repaired tables, or the repaired tables if they lose little.
+    """Return tables that lose less capacity or change fewer entries than repaired tables.  If the repaired tables lose
+    and change little, return them.
 
     The highest utilisation of tables from scratch shows how much loss the fault makes necessary.  Such tables are
     computed if the utilisation of the repaired tables is more than 2 % above the goal of the search for balance.  The
     higher one of this goal and the utilisation from scratch is the new goal.  If the repaired tables are more than 2 %
-    above the new goal, entries move in several searches, until the utilisation is 1 % above the new goal.
+    above the new goal, entries move in several searches, until the utilisation is 1 % above the new goal.  If more than
+    3.5 entries have changed for each missing one, a further search changes fewer.
 
     Notes
     -----
-    Cost: O(S L) if the loss is small.  Otherwise a route from scratch.  If entries move, there are up to
-    :data:`SEARCHES` searches, each with a trace of the tables and at most four million hops.  Each search may try
-    :data:`TRIALS` sets of dependencies, with two further traces and searches for each set.
+    Cost: O(S L) if the loss is small and few entries have changed.  If the loss is not small, a route from scratch.  If
+    entries move, there are up to :data:`SEARCHES` searches, each with a trace of the tables and at most four million
+    hops.  Each search may try :data:`TRIALS` sets of dependencies, with two further traces and searches for each set.
     """
     request, found = context.request, repaired.found
     numbering, threads = BaseNumbering.of(request.fabric, [request.fabric]), request.options.threads
     load = flow_towards(request.fabric, found.routing, threads=threads)
-    goal = goal_of(context, numbering)
-    if peak_of(load, numbering) <= goal * (1 + ENOUGH[1]):
-        return repaired
-    fresh, fresh_peak = _from_scratch(request, numbering)
-    was = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
-    repaired = replace(repaired, found=replace(found, fresh_kept=was / fresh_peak if fresh_peak else None, fresh=fresh))
-    goal = max(goal, fresh_peak)
+    goal, peak = goal_of(context, numbering), peak_of(load, numbering)
+    if peak > goal * (1 + ENOUGH[1]):
+        fresh, fresh_peak = _from_scratch(request, numbering)
+        was = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
+        found = replace(found, fresh_kept=was / fresh_peak if fresh_peak else None, fresh=fresh)
+        repaired, goal = replace(repaired, found=found), max(goal, fresh_peak)
     most = max(found.broken // 2, min(FEW_ENTRIES, found.routing.lft.size // MOST_OF_TABLE))
     start = State(_progress(context, repaired, numbering), load, goal, most)
-    if start.peak <= goal * (1 + ENOUGH[1]):
-        return repaired
-    end = _searched(context, start)
-    if end.peak >= start.peak:
-        return repaired
-    return _accepted(context, repaired, end, 100 * (was / goal - was / start.peak), was / end.peak)
+    for end in _better(context, start, repaired):
+        outcome = _accepted(context, repaired, start, end)
+        if outcome is not None:
+            return outcome
+    return repaired
+
+
+def _better(context: RerouteContext, start: State, repaired: Candidate) -> Iterator[State]:
+    """Yield states that are better than that of the repaired tables, and the best one first.
+
+    The caller takes the first state that is safe to write.
+    """
+    missing = max(repaired.found.broken, repaired.missing)
+
+    def fewer(state: State, *, retrace: bool) -> Iterator[State]:
+        changed = count_changed(state.progress.tables.lft, context.request.translated.earlier)
+        if changes_too_many(changed - repaired.restored, missing):
+            less = change_fewer(context, state, missing, retrace=retrace)
+            if count_changed(less.progress.tables.lft, context.request.translated.earlier) < changed:
+                yield less
+
+    if start.peak > start.goal * (1 + ENOUGH[1]):
+        end = _searched(context, start)
+        if end.peak < start.peak:
+            yield from fewer(end, retrace=True)
+            yield end
+    yield from fewer(start, retrace=False)
 
 
 def may_move_further(context: RerouteContext, found: Rerouted) -> bool:
@@ -134,17 +129,27 @@ def may_move_further(context: RerouteContext, found: Rerouted) -> bool:
 
 
 def _progress(context: RerouteContext, repaired: Candidate, numbering: BaseNumbering) -> Progress:
-    """Return the repaired tables as the state from which entries move."""
+    """Return the repaired tables as the state from which entries move, with the dependencies that a repair may use."""
     return Progress(
         tables=repaired.found.routing,
         failed=np.zeros(0, np.intp),
         numbering=numbering,
-        dependencies=context.dependencies,
+        dependencies=_reserved(context.request, repaired.found),
         certificate=context.certificate,
         missing=repaired.missing,
         splits=repaired.splits,
         statistics=repaired.found.statistics,
     )
+
+
+def _reserved(request: Request, repaired: Rerouted) -> AcyclicCdg:
+    """Return the dependencies of the previous and the repaired tables, and those of the baseline tables if they fit."""
+    dependencies, baseline = repaired.proof.cdg, request.baseline
+    assert dependencies is not None
+    if baseline is None or baseline.proof.cdg is None:
+        return dependencies
+    union = dependencies | baseline.proof.cdg.onto(request.fabric)
+    return union.sorted(len(dependencies.order), threads=request.options.threads) or dependencies
 
 
 def _from_scratch(request: Request, numbering: BaseNumbering) -> tuple[Routing | None, int]:
@@ -164,34 +169,15 @@ def _searched(context: RerouteContext, state: State) -> State:
         if in_use is None or state.peak <= state.goal * (1 + FURTHER_TOLERANCE):
             break
         state = replace(state, progress=in_use)
-        tables, found = _moved(context, state)
+        tables, found = state.moved(context, budget=state.most, tolerance=FURTHER_TOLERANCE)
         if state.gains(found.load):
-            after: State | None = _with(state, tables, found.load)
+            after: State | None = state.after(tables, found.load)
         else:
             after = _vacated(context, state)
         if after is None:
             break
         state = after
     return state
-
-
-def _with(state: State, tables: Routing, load: npt.NDArray[np.int64]) -> State:
-    return replace(state, progress=replace(state.progress, tables=tables), load=load)
-
-
-def _moved(context: RerouteContext, state: State) -> tuple[Routing, Rebalanced]:
-    """Move entries off the most loaded channels, within the dependencies that the tables use."""
-    progress = state.progress
-    return move_entries(
-        progress.numbering,
-        context.service_levels(progress.numbering, progress.certificate, progress.tables),
-        progress.tables,
-        context.request.translated.earlier,
-        dependencies=progress.dependencies,
-        now=state.now,
-        budget=state.most,
-        tolerance=FURTHER_TOLERANCE,
-    )
 
 
 def _vacated(context: RerouteContext, state: State) -> State | None:
@@ -210,41 +196,49 @@ def _vacated(context: RerouteContext, state: State) -> State | None:
         in_use = released(context, replace(progress, tables=made[0]))
         if in_use is None:
             continue
-        tables, found = _moved(context, replace(state, progress=in_use, load=made[1]))
-        after = _with(state, tables, found.load)
+        vacated = replace(state, progress=in_use, load=made[1])
+        tables, found = vacated.moved(context, budget=state.most, tolerance=FURTHER_TOLERANCE)
+        after = vacated.after(tables, found.load)
         best = after if best is None or after.peak < best.peak else best
         if best.peak < (1 - 2 * FURTHER_GAIN) * state.peak:
             break
     return best if best is not None and state.gains(best.load) else None
 
 
-def _accepted(context: RerouteContext, repaired: Candidate, end: State, points: float, kept: float) -> Candidate:
-    """Return the tables after the searches with their proof, or the repaired tables if the new ones are not safe to
-    write.
+def _accepted(context: RerouteContext, repaired: Candidate, start: State, end: State) -> Candidate | None:
+    """Return the tables of the state ``end`` with their proof; None if they are not safe to write.
 
-    Parameters
-    ----------
-    context, repaired, end
-        The data of the re-route, the repaired tables, and the state after the searches.
-    points
-        Percentage points of the all-to-all rate that the repaired tables lose beyond the loss of the best known tables.
-    kept
-        All-to-all rate after the searches, as a fraction of the rate before the fault.
+    ``start`` is the state of the repaired tables.
     """
-    before = repaired.found
-    moved = int(np.count_nonzero(end.progress.tables.lft != before.routing.lft))
-    statistics = replace(before.statistics, moved_further=moved)
+    before, request = repaired.found, context.request
+    was = peak_in(end.progress.numbering, fullest(request.before.fabric.channels, request.before.load))
+    statistics, why = _explained(context, before, start, end, was)
     how = "rebalanced" if before.how == "unchanged" else before.how
     progress = replace(end.progress, statistics=statistics, leaves_baseline=False)
-    outcome = verify(context, progress, how, kept)
-    if isinstance(outcome, Refusal):
-        return repaired
-    if not _is_safe_enough(context.request, outcome.found, before):
-        return repaired
-    alone = f"the repair alone loses {points:.1f} points more of the all-to-all rate than necessary"
-    reason = f"{before.reason}; {count_noun(moved, 'entry')} moved further, because {alone}"
-    found = replace(outcome.found, reason=reason, fresh_kept=before.fresh_kept, fresh=before.fresh)
+    outcome = verify(context, progress, how, was / end.peak)
+    if isinstance(outcome, Refusal) or not _is_safe_enough(request, outcome.found, before):
+        return None
+    found = replace(outcome.found, reason=f"{before.reason}; {why}", fresh_kept=before.fresh_kept, fresh=before.fresh)
     return replace(outcome, found=found)
+
+
+def _explained(
+    context: RerouteContext, before: Rerouted, start: State, end: State, was: int
+) -> tuple[RerouteStatistics, str]:
+    """Return the statistics of the tables of ``end``, and why they replace the repaired tables.
+
+    ``before`` and ``start`` are the repaired tables and their state.  ``was`` is the highest utilisation of the tables
+    before the fault.
+    """
+    statistics, lft = before.statistics, end.progress.tables.lft
+    if end.peak < start.peak:
+        moved = int(np.count_nonzero(lft != before.routing.lft))
+        points = 100 * (was / start.goal - was / start.peak)
+        alone = f"the repair alone loses {points:.1f} points more of the all-to-all rate than necessary"
+        return replace(statistics, moved_further=moved), f"{count_noun(moved, 'entry')} moved further, because {alone}"
+    saved = before.changed - count_changed(lft, context.request.translated.earlier)
+    moved = max(0, (statistics.moved_for_balance or 0) - saved)
+    return replace(statistics, moved_for_balance=moved), f"a longer search changed {count_noun(saved, 'entry')} less"
 
 
 def _is_safe_enough(request: Request, found: Rerouted, repaired: Rerouted) -> bool:

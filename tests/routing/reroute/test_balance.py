@@ -181,3 +181,26 @@ def test_no_further_entries_move_if_only_the_repair_has_safe_rounds(monkeypatch)
     assert alone.statistics.moved_further is None
     assert alone.kept < found.kept - 0.2
     assert alone.fresh_kept == found.fresh_kept
+
+
+@pytest.mark.parametrize(("name", "link", "most"), [("dfsssp", 14, 0.6), ("updn", 164, 0.8)])
+def test_fewer_entries_change_at_a_loss_that_is_hardly_higher(name, link, most, monkeypatch):
+    """The local search moves entries in many steps, and later steps make earlier ones needless."""
+    fabric, engine, options = generate("torus", ["4x4x4"], cas=4), ENGINES[name], replace(OPTIONS, effort=1.0)
+    before = published(fabric, name, options)
+    less = fabric.without_links([link])
+    found = reroute(engine, options, before, less, baseline=before)
+    fresh = reroute(engine, options, before, less, stability=Stability.FRESH)
+    monkeypatch.setattr(further_moves, "changes_too_many", lambda *_: False)
+    longer = reroute(engine, options, before, less, baseline=before)
+    assert longer.changed > 3.5 * longer.broken
+    assert found.changed < most * longer.changed
+    assert found.kept == pytest.approx(
+        fullest_by_walking(fabric, before.routing.lft) / fullest_by_walking(less, found.routing.lft)
+    )
+    assert found.kept >= min(1, fresh.kept) - 0.02
+    check_certificate(less, found.routing, found.proof.certificate, threads=1)
+    change = installed(before.routing, fabric, found.routing, less)
+    assert find_schedule(less, change.old, change.new, replies=found.proof.strength == "reversible") is not None
+    back = reroute(engine, options, Published(less, found.routing, found.proof), fabric, baseline=before)
+    assert np.array_equal(back.routing.lft, before.routing.lft)

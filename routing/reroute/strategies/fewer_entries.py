@@ -1,0 +1,83 @@
+"""Change fewer entries of re-routed tables, where their balance needs more changes than the limit of a re-route.
+
+The local search for balance is greedy, so later moves often make earlier moves needless.  The search here gives up a
+part of the balance, so that many entries return to their previous value.  Then entries move again, until the balance is
+as good as before.  The result is kept if fewer entries have changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from routing.reroute.changed_entries import count_changed
+from routing.reroute.context import RerouteContext
+from routing.reroute.rebalance import ENOUGH, FURTHER_TOLERANCE
+from routing.reroute.strategies.quiet import released
+from routing.reroute.strategies.search_state import State
+
+MOST_CHANGES, FEW_CHANGES = 3.5, 3.0
+"""Changed entries for each missing entry: above the first number, the search begins; at the second, it ends."""
+ROUNDS = 16
+"""Largest number of rounds.  Further rounds hardly find anything."""
+LEAST_EXCESS, EXCESS_SPAN, EXCESS_STEP = 0.02, 0.38, 0.618
+"""The utilisation that a round permits while entries return exceeds the one to reach by a fraction between 0.02 and
+0.40.  A step of 0.618 of this span from round to round spreads these fractions evenly.
+"""
+
+
+def changes_too_many(changed: int, missing: int) -> bool:
+    """Return whether tables with ``changed`` changed entries should change fewer, after ``missing`` were missing."""
+    return missing > 0 and changed > MOST_CHANGES * missing
+
+
+def change_fewer(context: RerouteContext, state: State, missing: int, *, retrace: bool) -> State:
+    """Return a state in which fewer entries differ from the tables before the fault.
+
+    Parameters
+    ----------
+    context, state
+        The data of the re-route, and the tables with the dependencies that moves may use.
+    missing
+        Number of entries that were missing before the repair.
+    retrace
+        Whether moves respect only the dependencies that the tables use, instead of those in ``state``.
+
+    Notes
+    -----
+    The highest utilisation may rise to 2 % above the goal, but not above its present value if this value is more.
+    Cost: up to :data:`ROUNDS` rounds, each with three searches of at most four million hops, and three traces of the
+    tables with ``retrace``.
+    """
+    accepted = max(state.peak, int(state.goal * (1 + ENOUGH[1])))
+    reached = max(state.peak, int(state.goal * (1 + FURTHER_TOLERANCE)))
+    best = _searched(context, state, accepted, 0, retrace)
+    for number in range(ROUNDS):
+        had = _changed(context, best)
+        if had <= FEW_CHANGES * missing:
+            break
+        excess = LEAST_EXCESS + EXCESS_SPAN * (EXCESS_STEP * number % 1)
+        loose = _searched(context, best, int(reached * (1 + excess)), 0, retrace)
+        tight = _searched(context, loose, reached, had - _changed(context, loose) - 1, retrace)
+        after = _searched(context, tight, accepted, 0, retrace)
+        if after.peak <= accepted and _changed(context, after) < had:
+            best = after
+    return best
+
+
+def _changed(context: RerouteContext, state: State) -> int:
+    return count_changed(state.progress.tables.lft, context.request.translated.earlier)
+
+
+def _searched(context: RerouteContext, state: State, goal: int, budget: int, retrace: bool) -> State:
+    """Move at most ``budget`` further entries to reach the utilisation ``goal``, and return needless moves.
+
+    With the budget 0, entries only return to their previous value, unless the utilisation exceeds the goal.
+    """
+    in_use = released(context, state.progress) if retrace else state.progress
+    if in_use is None:
+        return state
+    start = replace(state, progress=in_use, goal=goal)
+    tables, found = start.moved(context, budget=max(0, budget), tolerance=0)
+    dependencies = in_use.dependencies.grown(found.masks, found.order)
+    progress = replace(in_use, tables=tables, dependencies=dependencies)
+    return replace(state, progress=progress, load=found.load)

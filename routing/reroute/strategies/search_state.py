@@ -1,0 +1,91 @@
+"""State of the searches that move entries after a repair: tables, their dependencies, their load and the goal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.repair import Rebalanced
+from routing.reroute.base_fabric import BaseNumbering
+from routing.reroute.context import RerouteContext
+from routing.reroute.rebalance import FURTHER_GAIN, Utilisation, move_entries
+from routing.reroute.strategies.columns import Progress
+from routing.tables import Routing
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Tables after some searches for moves.
+
+    Attributes
+    ----------
+    progress
+        The tables, and the CDG edges that moves may use.
+    load
+        int64[C], flow on each channel.
+    goal
+        Utilisation of the most loaded channel that the searches should reach, as load times inverse capacity.
+    most
+        Maximum number of entries that one search may move.
+    """
+
+    progress: Progress
+    load: npt.NDArray[np.int64]
+    goal: int
+    most: int
+
+    @property
+    def peak(self) -> int:
+        """Return the highest utilisation, as load times the kernel's inverse capacity."""
+        return peak_of(self.load, self.progress.numbering)
+
+    @property
+    def now(self) -> Utilisation:
+        """Return the load, and the utilisation to reach."""
+        return Utilisation(self.load, self.goal)
+
+    def gains(self, load: npt.NDArray[np.int64]) -> bool:
+        """Return whether another load (int64[C]) has a highest utilisation that is lower by at least half a percent."""
+        return peak_of(load, self.progress.numbering) <= (1 - FURTHER_GAIN) * self.peak
+
+    def after(self, tables: Routing, load: npt.NDArray[np.int64]) -> State:
+        """Return the state with other tables, and their load (int64[C])."""
+        return replace(self, progress=replace(self.progress, tables=tables), load=load)
+
+    def moved(self, context: RerouteContext, *, budget: int, tolerance: float) -> tuple[Routing, Rebalanced]:
+        """Move entries off the most loaded channels, within the dependencies of this state.
+
+        Parameters
+        ----------
+        context
+            The data of the re-route.
+        budget
+            Maximum number of entries that become different from the tables before the fault.
+        tolerance
+            Fraction by which the highest utilisation may exceed the goal.
+
+        Returns
+        -------
+        tables : Routing
+            The tables with the moved entries.
+        found : Rebalanced
+            Result of the kernel.
+        """
+        progress = self.progress
+        return move_entries(
+            progress.numbering,
+            context.service_levels(progress.numbering, progress.certificate, progress.tables),
+            progress.tables,
+            context.request.translated.earlier,
+            dependencies=progress.dependencies,
+            now=self.now,
+            budget=budget,
+            tolerance=tolerance,
+        )
+
+
+def peak_of(load: npt.NDArray[np.int64], numbering: BaseNumbering) -> int:
+    """Return the highest utilisation of a channel, as load times the kernel's inverse capacity."""
+    return int((load * numbering.repair_fabric.inverse_capacity).max(initial=0))
