@@ -124,9 +124,7 @@ def verdict(proof: Proof) -> str:
 def our_row(fabric: Fabric, spec: Spec, *, seed: int) -> Row:
     """Route a fabric with an engine of ibnue, prove the tables and measure them.
 
-    ``seed`` is the seed of the random traffic patterns.
-
-    ``spec`` names the engine and its options.
+    ``spec`` names the engine and its options, and ``seed`` is the seed of the random traffic patterns.
     """
     name = f"ibnue {spec.name}"
     start = time.perf_counter()

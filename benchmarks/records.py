@@ -29,7 +29,7 @@ class Record:
     command, page
         The command, and the page of docs/ that shows its figures.
     date, machine, commit
-        When, where and of which commit the run was.
+        Date of the run; processor type, system and Python version of the machine; and the commit that was run.
     seconds, exit_status
         Wall time and exit status of the run.
     output

@@ -72,7 +72,7 @@ def measure(net: Path, engine: str, plugin: Plugin | None, faults: Sequence[Faul
     plugin
         Plugin with the engine; None for an engine of OpenSM.
     faults
-        Loss of a cable, each of which is applied alone.
+        Losses of cables.  Each loss is applied alone.
     vls
         Number of data VLs that OpenSM may use.
     """

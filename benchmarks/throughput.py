@@ -99,7 +99,7 @@ def one_exchange(fabric: Fabric, routing: Routing, speedup: int) -> tuple[float 
         done = totals["delivered"] / (cas * (cas - 1))
         word = "deadlock" if stop.reason is StopReason.STANDSTILL else stop.reason.name.lower()
         return None, f"{word} after {done:.0%}"
-    slowest = fabric.link_capacity[fabric.endport_link].min() / 8  # in bytes per nanosecond
+    slowest = fabric.link_capacity[fabric.endport_link].min() / 8  # rate of the slowest link of a CA, in bytes per ns
     return float(totals["delivered_bytes"] / (stop.time * cas * slowest)), ""
 
 

@@ -154,8 +154,6 @@ def finished_sweep(events: list[Event], after: int, *, any_start: bool = False) 
 
     A sweep that began earlier may have missed the latest changes of the fabric.
 
-
-
     Parameters
     ----------
     events

@@ -126,8 +126,9 @@ class _Drawing:
             yield f'<text x="{x}" y="{under}">{escape(label)}</text>'
 
     def _bow(self, a: int, b: int) -> float:
-        """Return how far the middle of a link must move aside so that the link crosses no switch.  0 if it crosses no
-        switch already.
+        """Return the distance by which the middle of a link must move aside, so that the link crosses no switch.
+
+        The distance is 0 if the straight line between switches ``a`` and ``b`` crosses no switch.
         """
         (ax, ay), (bx, by) = self.places[a], self.places[b]
         length = math.hypot(bx - ax, by - ay)

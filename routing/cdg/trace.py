@@ -78,7 +78,7 @@ def trace_cdg(
 
     Notes
     -----
-    Cost: O(S L + V edges).
+    Cost: O(S L + V N) for N possible CDG edges and V VLs.
     """
     slots = Slots.of(fabric)
     found = trace(fabric, routing, slots, vl_bit, threads=threads)

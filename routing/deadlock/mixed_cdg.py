@@ -100,7 +100,7 @@ class MixedDependencies:
         This method does not trace columns of LIDs that no port has.  If such columns can cause dependencies
         (:attr:`Mixture.misdirected`), ``lids`` must contain their LIDs.
 
-        Cost: O(S L + V edges).
+        Cost: O(S L + V N) for N possible CDG edges and V VLs.
         """
         lft, fabric, plain = self.mixture.before.copy(), self.mixture.fabric, self.mixture.plain()
         lft[:, lids] = NO_PORT

@@ -111,8 +111,9 @@ def prove(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool =
 
     Notes
     -----
-    Cost: O(S L + V edges) time; a 1000-switch fabric takes tens of milliseconds.  Only if there is a credit loop, a
-    search for a shortest one follows, and a second pass over the routes to switches without switch-to-switch traffic.
+    Cost: O(S L + V N) time for N possible CDG edges and V VLs; a 1000-switch fabric takes tens of milliseconds.  Only
+    if there is a credit loop, a search for a shortest one follows, and a second pass over the routes to switches
+    without switch-to-switch traffic.
     """
     start = time.perf_counter()
     routing.check_shapes(fabric)

@@ -115,7 +115,8 @@ class Picture:
         """Row of the cable with the highest utilisation, and the direction of its higher load (0: from the first end).
         None if no cable carries traffic.
 
-        Of several, the channel of the switch with the lowest row number is taken, and of its ports the lowest.
+        If several channels have the highest utilisation, the channel of the switch with the lowest row number is taken.
+        If this switch has several such channels, the one with the lowest port number is taken.
         """
         cables = self.cables
         if cables.load is None or not cables.load.any():

@@ -65,8 +65,8 @@ def parse_ibdm_topo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     Warns
     -----
     InputWarning
-        The number of links with an unknown rate, the number of switches inside of a chassis, and that kinds are guessed
-        for devices without a device ID.
+        There are links with an unknown rate or switches inside a chassis, whose number the warning states.  Or there
+        are devices without a device ID, whose kind is guessed.
     """
     lines = list(_lines(text, path))
     switch_types, single = _switch_types(lines), _single_cables(lines)

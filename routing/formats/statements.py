@@ -63,7 +63,8 @@ class PortStatements:
         Warns
         -----
         InputWarning
-            The number of links for which neither end states a rate.  These links get the most frequent rate.
+            There are links for which neither end states a rate.  The warning states their number.  These links get the
+            most frequent rate.
         """
         usual: tuple[int, float] | None = None
         guessed = 0

@@ -20,7 +20,8 @@ typedef struct {
     int32_t lmc_groups;             /* F, number of LMC groups, one for each end port */
     const int32_t *lmc_group_first; /* [F + 1], first destination of each LMC group */
     const int32_t *root;            /* [D], switch that delivers each destination */
-    /* [D], part of the flow to an end port that goes to each of its LIDs; 0: hardly any traffic goes there */
+    /* [D], part of the flow to an end port that goes to each of its LIDs; 0: a LID of a switch, whose traffic is
+     * neglected */
     const double *share;
     /* [D], row of `position` with the switch order for each destination; used only by the up/down rule */
     const int32_t *layer;

@@ -21,7 +21,7 @@ static int delivers(const struct ibn_routes *routes, int32_t lid)
     return at >= 0 && routes->lft[(size_t)at * routes->lids + lid] == routes->lid_port[lid];
 }
 
-/* ---- slices: parts of the items of a job, each with its own scratch memory ---- */
+/* A slice is a part of the items of a job, with its own scratch memory. */
 
 struct slices {
     void (*work)(void *job, int32_t from, int32_t to, void *own);
@@ -52,7 +52,7 @@ static size_t padded(size_t bytes)
     return (bytes + 127) & ~(size_t)63;
 }
 
-/* ---- all-to-all traffic ---- */
+/* The functions from here on compute loads of all-to-all traffic. */
 
 struct all_to_all {
     const struct ibn_routes *routes;
@@ -230,7 +230,7 @@ int ibn_trees_load_all_to_all(const struct ibn_routes *routes, const int64_t *li
     return code;
 }
 
-/* ---- shares of the flows of a traffic pattern ---- */
+/* The functions from here on compute shares of the flows of a traffic pattern. */
 
 struct flow_shares {
     const struct ibn_routes *routes;
@@ -329,7 +329,7 @@ int ibn_trees_load_shares(const struct ibn_routes *routes, const double *capacit
     return code;
 }
 
-/* ---- random permutations ---- */
+/* The functions from here on draw random permutations. */
 
 /* SplitMix64 generator (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014). */
 static uint64_t mixed(uint64_t z)
