@@ -17,6 +17,7 @@ from routing.errors import BrokenPromise, FalseCertificate, InputError, RoutingE
 from routing.simulate.adaptive_cases import run_adaptive
 from routing.simulate.case_output import CaseOutput, Series, tables_stated
 from routing.simulate.changes import both_directions
+from routing.simulate.detection_cases import run_detection
 from routing.simulate.graphs import run_graph
 from routing.simulate.message_types import run_message_types
 from routing.simulate.network import Network
@@ -189,6 +190,7 @@ CASE_RUNNERS: Mapping[str, CaseRunner] = {
     "seeds": run_seeds,
     "shifts": run_shifts,
     "workload": run_workload,
+    "detection": run_detection,
     "adaptive": run_adaptive,
     "request-grant": run_request_grant,
     "pauses": run_pauses,

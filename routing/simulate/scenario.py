@@ -211,6 +211,7 @@ def _case(file: Toml, row: Mapping[str, Any], origin: str | None, *where: str | 
         "workload",
         "request_grant",
         "watch",
+        "detection",
         *mechanisms,
     ):
         if part in row:

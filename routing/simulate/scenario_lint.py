@@ -26,6 +26,7 @@ READ_BY: Mapping[str, set[str]] = {
     PACKETS: _RUN | _MECHANISMS | {"load", "window", "seed", "from", "remedy", "change", "fault", "watch"},
     "lock-times": (_RUN | {"load", "window", "seed", "remedy", "buffers"}) - {"buffer"},
     "seeds": _RUN | {"load", "window", "remedy", "seeds"},
+    "detection": _RUN | {"load", "window", "seed", "remedy", "detection"},
     "shifts": _RUN | {"seed", "from"},
     "workload": (_RUN | _MECHANISMS | {"seed", "remedy", "workload"}) - {"without"},
     "adaptive": (_RUN | {"window", "seed", "from", "loads", "adaptive"}) - {"speedup"},

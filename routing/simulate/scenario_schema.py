@@ -73,7 +73,7 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "engine": Key(TEXT), "vls": VLS, "remedy": Key(TABLE), "expect": Key(TABLE, True),
         "from": TIME, "buffers": Key(LIST, item=ROOM), "seeds": Key(INTEGER, least=0, most=10**6), "graph": Key(TABLE),
         "tables": Key(TEXT), "change": Key(TABLE), "wire": WIRE, "pauses": Key(TABLE), "fault": Key(LIST),
-        "watch": Key(TABLE),
+        "watch": Key(TABLE), "detection": Key(TABLE),
         "chain": Key(TABLE), "adaptive": Key(TABLE), "loads": Key(LIST, item=LOAD),
         "window": WINDOW, "routing": Key(TABLE), "workload": Key(TABLE), "request_grant": Key(TABLE),
         **{mechanism.table: Key(TABLE) for mechanism in IN_CASES},
@@ -100,6 +100,10 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
     "pauses": {"xoff": NEEDED_ROOM, "xon": NEEDED_ROOM},
     "fault": {"cable": Key(LIST, True), "at": NEEDED_TIME, "until": TIME, "reroute": Key(LIST, item=TIME)},
     "watch": {"every": Key(NUMBER, True, 1, LONGEST)},
+    "detection": {
+        "timeouts": Key(LIST, True, item=Key(NUMBER, least=0, most=LONGEST)),
+        "every": Key(NUMBER, least=0.01, most=LONGEST),
+    },
     "graph": {
         "dependencies": Key(LIST), "movable": NAMES, "grid": Key(LIST), "around": Key(FLAG), "one_way": Key(FLAG),
         "turns": NAMES,

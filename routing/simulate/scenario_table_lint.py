@@ -23,6 +23,9 @@ READ_OF: Mapping[str, Mapping[str, Collection[str]]] = {
         "timing": _TIMING - {"buffer"}, "run": ("until", "seed", "speedup"), "traffic": _TRAFFIC, "flow": _SENT,
     },
     "seeds": {"timing": _TIMING, "run": ("until", "speedup"), "traffic": _TRAFFIC, "flow": _SENT},
+    "detection": {
+        "timing": _TIMING, "run": ("until", "seed", "speedup"), "traffic": _TRAFFIC, "flow": _SENT,
+    },
     "workload": {"timing": _TIMING, "run": ("until", "seed", "speedup")},
     "shifts": {"timing": _TIMING, "run": ("until", "from", "seed", "speedup")},
     "adaptive": {

@@ -33,7 +33,7 @@ VALUES = {
     "retransmission": "{ timeout = 9 }", "request_grant": '{ scheme = "implicit" }',
     "workload": '{ collective = "ring-allreduce", bytes = 64 }',
     "pauses": "{ xoff = 4, xon = 2 }", "without": '["f0"]', "engine": '"updn"', "vls": "2", "window": "7",
-    "speedup": "2", "watch": "{ every = 100 }",
+    "speedup": "2", "watch": "{ every = 100 }", "detection": "{ timeouts = [5] }",
     "routing": '{ tables = "none" }',
 }  # fmt: skip
 

@@ -21,6 +21,7 @@ CASES = {
     "lock-times": 'what = "lock-times"\nbuffers = [4, 8]\nexpect = { locked = 0 }',
     "seeds": 'what = "seeds"\nseeds = 2\nexpect = { runs = 2 }',
     "shifts": 'what = "shifts"\nengine = "updn"\nexpect = { shifts = 1 }',
+    "detection": 'what = "detection"\ndetection = { timeouts = [5] }\nexpect = { stuck = 0 }',
     "adaptive": 'what = "adaptive"\nadaptive = { schemes = ["none"] }\nexpect = { deadlocked = [] }',
     "workload": 'what = "workload"\nengine = "updn"\nworkload = { collective = "ring-allreduce", bytes = 64 }'
     "\nexpect = { unfinished = 0 }",

@@ -1,0 +1,180 @@
+"""Run cases of a scenario file that compare the detection of deadlock by time with exact knots.
+
+A virtual channel is *suspected* if packets have been queued for it without a break for the timeout, and none was sent
+in this time.  It is *stuck* if packets wait for room in its buffer, which belongs to a knot in which no packet can move
+or waits for such a knot (:attr:`routing.deadlock.waitfor.WaitFor.stuck`).  Both are read in every period.
+
+Source: Pinkston, Deadlock characterization and resolution in interconnection networks, 13.3.2, and Shpiner and others,
+Unlocking Credit Loop Deadlocks, section 3, whose rule the breakers use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.simulate.case_output import CaseOutput, tables_stated
+from routing.simulate.changes import plan_of
+from routing.simulate.run import Simulation, simulate
+from routing.simulate.scenario import Case, Scenario
+from routing.simulate.scenario_setup import measurement_window, packet_ticks, remedies_of, switching_of
+
+Flags = npt.NDArray[np.bool_]
+Ticks = npt.NDArray[np.int64]
+MOST_READINGS = 100_000
+
+
+@dataclass(eq=False)
+class Detector:
+    """Detection with one timeout, beside the exact state.
+
+    Attributes
+    ----------
+    timeout
+        Ticks without progress after which a virtual channel is suspected.
+    suspected
+        bool[N]: whether each virtual channel was suspected at the last reading.
+    found
+        bool[N]: whether a stuck virtual channel was suspected at a reading since it is stuck.
+    alarms, false_alarms
+        Number of times that a virtual channel became suspected, and how often it was not stuck then.
+    detected, missed
+        Number of times that a stuck virtual channel was suspected for the first time, and that it went on without
+        having been suspected.
+    delays
+        Sum of the ticks from the reading at which a virtual channel was stuck first until it was suspected.
+    """
+
+    timeout: int
+    suspected: Flags
+    found: Flags
+    alarms: int = 0
+    false_alarms: int = 0
+    detected: int = 0
+    missed: int = 0
+    delays: int = 0
+
+    def read(self, idle: Flags, stuck: Flags, freed: Flags, stuck_for: Ticks) -> None:
+        """Account for one reading.
+
+        Parameters
+        ----------
+        idle
+            bool[N]: whether the virtual channel makes no progress for the timeout.
+        stuck, freed
+            bool[N]: whether it is stuck, and whether it was stuck at the last reading and goes on now.
+        stuck_for
+            int64[N]: ticks since the reading at which the virtual channel was stuck first.
+        """
+        risen = idle & ~self.suspected
+        self.alarms += int(risen.sum())
+        self.false_alarms += int((risen & ~stuck).sum())
+        self.missed += int((freed & ~self.found).sum())
+        self.found &= stuck
+        hit = stuck & idle & ~self.found
+        self.detected += int(hit.sum())
+        self.delays += int(stuck_for[hit].sum())
+        self.found |= hit
+        self.suspected = idle
+
+
+@dataclass(eq=False)
+class Readings:
+    """Readings of a simulation, for several detectors.
+
+    Attributes
+    ----------
+    detectors
+        One detector for each timeout.
+    waiting_since, stuck_since
+        int64[N]: tick of the reading since which packets have been queued for each virtual channel, and since which it
+        has been stuck; -1: not at the last reading.
+    episodes
+        Number of times that a virtual channel became stuck.
+    """
+
+    detectors: list[Detector]
+    waiting_since: Ticks
+    stuck_since: Ticks
+    episodes: int = field(default=0)
+
+    @classmethod
+    def of(cls, timeouts: list[int], count: int) -> Readings:
+        """Return readings of ``count`` virtual channels, before the first one."""
+        none = np.zeros(count, bool)
+        detectors = [Detector(timeout, none.copy(), none.copy()) for timeout in timeouts]
+        return cls(detectors, np.full(count, -1, np.int64), np.full(count, -1, np.int64))
+
+    def read(self, simulation: Simulation, watched: Flags) -> None:
+        """Read the state of the simulation.  ``watched`` (bool[N]) marks the virtual channels of switches."""
+        vcs, now = simulation.virtual_channels(), simulation.now
+        waiting = watched & (vcs.waiting.ravel() > 0)
+        self.waiting_since = np.where(waiting, np.where(self.waiting_since < 0, now, self.waiting_since), -1)
+        graph = simulation.wait_graph()
+        # A buffer that will never move may still have room, so that packets for it go on until it is full.
+        full = np.zeros(len(waiting), bool)
+        full[graph.awaited] = True
+        stuck = waiting & full & graph.stuck
+        before = self.stuck_since >= 0
+        self.episodes += int((stuck & ~before).sum())
+        self.stuck_since = np.where(stuck, np.where(before, self.stuck_since, now), -1)
+        progress = np.maximum(self.waiting_since, vcs.sent.ravel())
+        for detector in self.detectors:
+            idle = waiting & (now - progress >= detector.timeout)
+            detector.read(idle, stuck, before & ~stuck, now - self.stuck_since)
+
+
+def run_detection(scenario: Scenario, case: Case) -> CaseOutput:
+    """Simulate the packets of a case, and compare detectors with several timeouts with the exact knots.
+
+    The figures of the result are:
+
+    - ``stuck``: number of times that a virtual channel of a switch became part of a deadlock, or came to wait for one
+    - ``alarms``, ``false_alarms``: by timeout, how often one became suspected, and how often it was not stuck then
+    - ``detected``, ``missed``: by timeout, how many of the ``stuck`` ones were suspected, and how many went on before
+    - ``delay``: by timeout, mean time until a stuck one was suspected, in packet times
+    - ``outcome``: deadlock if one is stuck at the end, else progress
+    """
+    if "detection" not in case.table:
+        raise scenario.error(f"case {case.name!r} has no table detection", *case.where)
+    table, packet = case.table["detection"], packet_ticks(scenario)
+    plan = plan_of(scenario, case)
+    simulation = simulate(
+        plan.network, plan.traffic, switching=switching_of(scenario, case), remedies=remedies_of(scenario, case)
+    )
+    _, until = measurement_window(scenario, case)
+    every, timeouts = max(1, round(table.get("every", 1) * packet)), table["timeouts"]
+    if until > MOST_READINGS * every:
+        problem, remedy = f"case {case.name!r} reads {until // every} times", f"let it be {MOST_READINGS} at most"
+        raise scenario.error(problem, *case.where, "detection", remedy=remedy)
+    arrays = plan.network.arrays
+    readings = Readings.of([round(time * packet) for time in timeouts], len(arrays.src) * plan.network.vls)
+    watched = np.repeat(arrays.src < arrays.switches, plan.network.vls)
+    for tick in range(every, until + 1, every):
+        simulation.run(tick)
+        readings.read(simulation, watched)
+    by_timeout = {f"{time:g}": detector for time, detector in zip(timeouts, readings.detectors, strict=True)}
+    found: dict[str, Any] = {
+        "stuck": readings.episodes,
+        **{
+            name: {time: getattr(detector, name) for time, detector in by_timeout.items()}
+            for name in ("alarms", "false_alarms", "detected", "missed")
+        },
+        "delay": {
+            time: round(detector.delays / detector.detected / packet, 2) if detector.detected else None
+            for time, detector in by_timeout.items()
+        },
+        "outcome": "deadlock" if bool((readings.stuck_since >= 0).any()) else "progress",
+    }
+    switching = simulation.switching
+    stated = {
+        "arbitration": switching.arbitration.name.lower().replace("_", "-"),
+        "buffer": f"{plan.network.timing.buffer} blocks",
+        "seed": switching.seed,
+        "remedy": case.table.get("remedy", {}) or "none",
+        **tables_stated(plan.network.routing),
+    }
+    return CaseOutput(found, stated)
