@@ -130,7 +130,7 @@ def remove(library: Path, *, force: bool = False) -> None:
         plugin or of a Debian package, and a running OpenSM that has loaded the library.
     """
     if not library.is_file():
-        raise EnvironmentProblem(f"{library} does not exist")
+        raise EnvironmentProblem(f"{library} does not exist (there is nothing to remove, or --libdir names its folder)")
     if not force:
         read_build_info(library)
         package = debian_package(library)

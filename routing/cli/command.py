@@ -8,6 +8,7 @@ command into one line on standard error and an exit status.  So commands need no
 from __future__ import annotations
 
 import difflib
+import errno
 import importlib
 import itertools
 import json
@@ -136,8 +137,14 @@ def vls_complaint(error: Any) -> Complaint:
 
 
 def system_complaint(error: Any) -> Complaint:
-    """Return the report of an OSError: the file, if it is known, and the reason."""
+    """Return the report of an OSError: the file, if it is known, and the reason.
+
+    Every writer of files reports its own errors.  So if no space is left for an unknown file, that file is standard
+    output.
+    """
     file = None if error.filename is None else os.fsdecode(error.filename)
+    if file is None and error.errno == errno.ENOSPC:
+        return Complaint("cannot be written: no space left", "standard output", remedy="free space, or write elsewhere")
     return Complaint(error.strerror or str(error), file)
 
 
@@ -349,6 +356,9 @@ class CommandGroup(click.Group):
             except BrokenPipeError:
                 discard_stdout()
                 status = OUTPUT_CLOSED
+            except OSError:  # Standard output takes no JSON.  The error has been printed on standard error.
+                discard_stdout()
+                status = WRONG_USE
         sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -305,11 +305,13 @@ def require_fabric(text: str | None) -> None:
     Raises
     ------
     InputError
-        FABRIC names nothing.
+        FABRIC names nothing, or is empty.
     """
     from routing.formats.text import STANDARD_INPUT
     from routing.topologies import TOPOLOGIES
 
+    if text == "":
+        raise OptionError("FABRIC is empty", remedy="name a file, or a generator such as torus:4x4x4")
     if text is None or text == STANDARD_INPUT or Path(text).exists() or generator_of(text) is not None:
         return
     name, colon, _ = text.partition(":")

@@ -42,6 +42,8 @@ def slurm(
     from routing.formats.atomic import write_text_atomically
     from routing.slurm import conf_text, slurm_planes, yaml_text
 
+    if output is not None and (output.suffix in (".yaml", ".yml")) > as_yaml:
+        raise OptionError(f"{output}: topology.conf is not YAML", remedy="add --yaml, or name another file")
     if as_yaml and plane is not None:
         raise OptionError("--yaml has all planes", remedy="leave --plane out")
     with spinner(f"reading {fabric}"):

@@ -327,7 +327,7 @@ def facts(baseline: Baseline, effects: Sequence[Effect], tables: Path | None) ->
     yield "bridges", names(link_names(before.fabric, links)) or "none"
     yield "cut switches", names([before.fabric.labels[row] for row in switches]) or "none"
     if not effects:
-        yield "scenarios", "none: the fabric has nothing of this kind that could break"
+        yield "scenarios", "none: no faults were asked for, or the fabric has no parts of this kind"
         return
     yield "connected", f"after {sum(effect.connected for effect in effects)} of {count_noun(total, 'scenario')}"
     yield "certified", f"after {sum(effect.certified for effect in effects)} of {count_noun(total, 'scenario')}"

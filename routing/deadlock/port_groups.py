@@ -85,7 +85,9 @@ def compute_port_groups(fabric: Fabric, routing: Routing, proof: Proof, rule: Ru
     """
     if proof.certificate is None or proof.cdg is None:
         _uniform_row(routing)
-        raise RoutingError("the tables have a credit loop, so that no group can be proven")
+        raise RoutingError(
+            "the tables have a credit loop, so no port group can be proven (ibnue route computes others)"
+        )
     lids = grouped_lids(fabric)
     endport = fabric.lids.endport[lids] >= 0
     order = _by_turns(fabric, lids[endport])

@@ -154,9 +154,9 @@ def _refuse_foreign(target: Path, marker: str, known: Collection[str]) -> None:
     if foreign or (names and marker not in names):
         example = foreign[0] if foreign else min(names)
         raise InputError(
-            f"the folder has files that were not written by this program, such as {example!r}",
+            f"the folder has files that this command does not write, such as {example!r}",
             path=target,
-            remedy="name a folder that is new, is empty, or has only tables of ibnue",
+            remedy="name a folder that is new, is empty, or was written by this command",
         )
 
 

@@ -157,7 +157,7 @@ def read_scenario(path: Path) -> Scenario:
     """
     file = Toml.read(path)
     document = file.table
-    check_table(file, document, "", "the file")
+    check_table(file, document, "", "the scenario")
     tables = {name: document.get(name, {}) for name in ("fabric", "routing", "timing", "traffic", "run")}
     for name, table in tables.items():
         if name != "traffic" or table:

@@ -174,7 +174,7 @@ def check_table(file: Toml, table: Mapping[str, Any], kind: str, message: str, *
         check_value(file, value, known[name], f"{message}: {name}", *where, name)
     for name, key in known.items():
         if key.needed and name not in table:
-            raise file.error(f"{message}: {name} is missing", *where)
+            raise file.error(f"{message}: {name} is missing", *where, remedy=f"write {name} = ...")
 
 
 def check_value(file: Toml, value: object, key: Key, message: str, *where: str | int) -> None:

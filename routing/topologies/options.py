@@ -72,7 +72,7 @@ class TopologyOptions:
         for option in ("cas", "redundancy", "width", "lmc", "seed", "aggregation"):
             value = getattr(self, option)
             if not (type(value) is int or (option == "cas" and value is None)):
-                raise OptionError(f"{option} is {value!r}", remedy=f"{option} is a whole number")
+                raise OptionError(f"{option} is {value!r}, not a whole number", remedy=f"write it like {option}=1")
         if isinstance(self.speed, bool) or not isinstance(self.speed, (int, float, str)):
             raise OptionError(f"speed is {self.speed!r}", remedy=f"choose one of {', '.join(SPEED_OF)}")
         if not (self.name is None or isinstance(self.name, str)):

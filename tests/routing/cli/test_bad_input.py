@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -157,12 +159,37 @@ def test_nan_is_no_number(monkeypatch, folder, option, words):
         ("simulate --list --trace", "--list runs nothing"),
         ("simulate --list --case a", "--list runs nothing"),
         ("fabric --list torus", "give either 'torus' or --list"),
+        ("fabric torus:3x3,cas=1e9", "cas is 1000000000.0, not a whole number (write it like cas=1)"),
+        ("slurm torus:3x3 -o topology.yaml", "topology.yaml: topology.conf is not YAML (add --yaml"),
+        ("simulate text", "text:1: is not TOML"),
+        ("simulate nothing", "nothing: the scenario: title is missing (write title = ...)"),
+        ("route torus:3x3 -o folder/of-others", "of-others: the folder has files that this command does not write"),
     ],
 )
 def test_what_cannot_be_served_is_refused(monkeypatch, folder, words, why):
     if not (folder / "pipe").exists():
         os.mkfifo(folder / "pipe")
+    (folder / "nothing").touch()
+    (folder / "folder" / "of-others").mkdir(exist_ok=True)
+    (folder / "folder" / "of-others" / "notes.txt").touch()
     assert why in refused(monkeypatch, folder, *words.split())
+
+
+@pytest.mark.parametrize("command", ["fabric", "check", "draw"])
+def test_an_empty_fabric_argument_is_refused(monkeypatch, folder, command):
+    more = ["-o", "x.svg"] if command == "draw" else []
+    assert "FABRIC is empty" in refused(monkeypatch, folder, command, "", *more)
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_full_standard_output_is_reported(folder, more):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "routing.cli", "fabric", FABRIC, *more],
+            check=False, stdout=full, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "ibnue: standard output: cannot be written: no space left (free space, or write elsewhere)\n"
 
 
 @pytest.mark.parametrize("rate", ["1e-999999999", "-1", "0", "1/0", "1.5", "nan", "1" * 5000])

@@ -64,7 +64,7 @@ def test_a_folder_of_others_is_left_alone(tmp_path, inside):
     for name in inside:
         (tmp_path / "x" / name).write_text("theirs")
     with (
-        pytest.raises(InputError, match="not written by this program"),
+        pytest.raises(InputError, match="this command does not write"),
         atomic_directory(tmp_path / "x", marker="m", known={"m", "a"}),
     ):
         pytest.fail("must not be entered")
