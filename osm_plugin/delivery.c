@@ -12,7 +12,7 @@ struct tables {
     const struct view *view; /* the request with its indexes */
     const uint8_t *lft, *hops; /* [switches][lids] lft: LFTs of the answer; hops: hop counts of the answer */
     const int32_t *next;       /* [switches][PORTS], row of the switch at the other end of each port's cable, or -1 */
-    uint32_t switches, lids; /* dimensions of the arrays */
+    uint32_t switches, lids; /* dimensions of the arrays `lft` and `hops` */
 };
 
 /* Return whether a switch delivers a LID: to the end port that is cabled to it, or to its own port 0. */

@@ -268,7 +268,7 @@ def _serve(link: socket.socket) -> None:
 def _main(descriptor: int, parent: int) -> int:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() == parent:
-        with suppress(OSError):  # The worker has ended.
+        with suppress(OSError):  # The connection breaks when the worker has ended.
             _serve(socket.socket(fileno=descriptor))
     return 0
 

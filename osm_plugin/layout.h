@@ -57,7 +57,7 @@ struct ibnue_device {
 /* A cabled port of a CA or router.  End ports are sorted by device, then by port. */
 struct ibnue_endport {
     uint64_t guid;   /* port GUID in host order */
-    uint32_t device; /* index of the device */
+    uint32_t device; /* index of the port's device */
     uint16_t lid;    /* base LID, 0 if the port has none */
     uint8_t port;    /* number of the port */
     uint8_t lmc; /* LMC of the port */
@@ -124,8 +124,8 @@ struct ibnue_classes {
 /* A write of an LFT entry in a later round than the first.  If an entry changes twice, it occurs twice, the later round
  * first. */
 struct ibnue_deferred {
-    uint32_t row;  /* row of the switch */
-    uint16_t lid; /* LID of the entry */
+    uint32_t row;  /* row of the switch that has the LFT entry */
+    uint16_t lid; /* LID of the LFT entry */
     uint8_t round; /* round in which the entry is written, from 2 on */
     uint8_t port;  /* port of the entry until that round, 255: no port */
 };

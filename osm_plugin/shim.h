@@ -80,7 +80,7 @@ struct ibnue_place {
 /* A slot of the hash table that maps the address of a node to its index in a request. */
 struct ibnue_entry {
     const osm_node_t *node; /* the node, NULL: the slot is empty */
-    uint32_t device;        /* index into ibnue_walk.place */
+    uint32_t device;        /* index of the node in ibnue_walk.place */
 };
 
 /* The subnet's nodes in the order of a request.  Valid while OpenSM's lock is held. */
@@ -167,7 +167,7 @@ struct ibnue_status {
         uint64_t count;        /* number of lines in the log */
     } code[IBNUE_CODES]; /* [IBNUE_CODES], the error codes and their counts; the first `codes` elements are in use */
     unsigned codes;      /* number of entries of `code` in use */
-    char error[2 * IBNUE_WHY + 512]; /* the last error line */
+    char error[2 * IBNUE_WHY + 512]; /* text of the last error line in OpenSM's log */
     atomic_flag busy;                /* spin lock of `code`, `codes` and `error` */
 };
 
@@ -201,7 +201,7 @@ struct ibnue_unsettled {
 
 /* The thread that waits for a worker between two sweeps. */
 struct ibnue_watch {
-    pthread_t thread;      /* handle of the thread */
+    pthread_t thread;      /* handle of the thread that waits for the worker */
     pthread_mutex_t lock;  /* protects the fields below as stated */
     pthread_cond_t change; /* signalled when `wanted` or `ending` is set */
     int runs;              /* whether the thread was started */

@@ -11,8 +11,8 @@
 
 /* The other end of a cable. */
 struct peer {
-    uint32_t device; /* index of the device, GONE: there is no cable */
-    uint8_t port; /* number of the port */
+    uint32_t device; /* index of the device at the other end, GONE: there is no cable */
+    uint8_t port; /* number of the device's port at the other end */
 };
 
 /* The indexes of a request.  Pointers to const point into the request itself.  The view owns all other arrays. */

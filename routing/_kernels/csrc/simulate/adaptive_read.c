@@ -78,7 +78,7 @@ void ibn_simulate_adaptive_flows(const ibn_adaptive *sim, int64_t *rows)
 
 /* Edges of the wait-for graph that have been found so far. */
 typedef struct {
-    int64_t count,   /* number of edges found */
+    int64_t count,   /* number of edges found so far */
         most;        /* number of edges that fit into the arrays `waiter` and `awaited` */
     int32_t *waiter, /* [most] vertex where each edge begins: the vertex that waits */
         *awaited;    /* [most] vertex where each edge ends: the vertex that is waited for */

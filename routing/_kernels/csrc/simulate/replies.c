@@ -15,12 +15,12 @@
 /* A queue of messages (requests or replies).  Each element is the flow of the request to which the message belongs. */
 typedef struct {
     int32_t *flow, /* [room] ring buffer of flows */
-        room,      /* largest number of messages */
+        room,      /* largest number of messages in the queue */
         first,     /* position of the first message */
-        count;     /* number of messages */
+        count;     /* number of messages in the queue */
 } message_queue;
 
-/* State of a CA. */
+/* State of a CA that answers requests with replies. */
 typedef struct {
     message_queue in,  /* requests that have been taken from the network */
         out;           /* replies that have not left the CA */

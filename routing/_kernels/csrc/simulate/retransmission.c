@@ -12,9 +12,9 @@
 
 #define MOST_MECHANISMS 8 /* largest number of mechanisms of a simulation, including this one */
 
-/* A lost packet. */
+/* A lost packet that its flow has to send again. */
 typedef struct {
-    ibn_packet packet; /* copy of the packet */
+    ibn_packet packet; /* copy of the packet as it was lost */
     int32_t tag[MOST_MECHANISMS]; /* tag of the packet in each mechanism that keeps tags */
     int64_t due;       /* tick from which on the flow may send it again */
     int32_t next;      /* next lost packet of the flow, or of the free list; IBN_NONE: none */
@@ -22,7 +22,7 @@ typedef struct {
 
 typedef struct {
     int64_t timeout;   /* ticks from a loss until the packet may be sent again */
-    int64_t resent;    /* packets sent again */
+    int64_t resent;    /* number of lost packets that were sent again */
     int32_t *first;    /* [flows] first lost packet that a flow has to send again, or IBN_NONE */
     int32_t *made;     /* [flows] packets made by a flow */
     lost_packet *lost; /* [room] lost packets, in use or free */

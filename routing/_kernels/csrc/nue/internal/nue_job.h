@@ -38,7 +38,7 @@ typedef struct {
     /* target_layer: [D] number of each destination's layer.
      * escaped: [D] number of switches that use the escape tree towards each destination. */
     int32_t *target_layer, *escaped;
-    layer_t *layer; /* [layers] the layers */
+    layer_t *layer; /* [layers] state of each layer (VL) */
     int64_t slots;  /* number of possible dependencies, which is the number of slots of each layer */
 } nue_t;
 

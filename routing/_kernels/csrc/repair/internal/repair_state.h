@@ -69,12 +69,12 @@ typedef struct {
 /* A change of a channel's load, recorded so that it can be undone. */
 typedef struct {
     int32_t channel;
-    int64_t flow; /* flow that was added */
+    int64_t flow; /* flow that was added to the load of the channel */
 } load_change;
 
 /* A switch with its earlier LFT entry and SL towards the current LID, saved so that they can be restored. */
 typedef struct {
-    int32_t at;           /* at: the switch */
+    int32_t at;           /* row of the switch whose LFT entry and SL are saved */
     uint8_t entry, level; /* entry: out-port; level: SL towards the current LID */
 } saved_entry;
 

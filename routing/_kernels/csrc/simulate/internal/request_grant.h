@@ -17,7 +17,7 @@ enum { GRANT_ARRIVAL, GRANT_REQUEST, GRANT_GRANT, GRANT_IDLE_END, GRANT_DEPARTUR
 /* A packet of the external lines, from its arrival at an adapter until its departure from another one. */
 typedef struct {
     int64_t born;     /* tick at which the last byte of the packet has reached its first adapter */
-    int32_t bytes,    /* size in bytes */
+    int32_t bytes,    /* size of the packet in bytes */
         unsent,       /* bytes that are not in a segment yet */
         underway,     /* segments in the fabric that carry bytes of the packet */
         granted,      /* granted segments whose last byte belongs to the packet */
@@ -55,7 +55,7 @@ typedef struct {
 
 /* State of one adapter. */
 typedef struct {
-    int64_t draws,      /* random numbers drawn */
+    int64_t draws,      /* number of random numbers that the adapter has drawn */
         line_free,      /* tick from which on the external line out of the adapter is free */
         idle_until,     /* tick from which on the adapter may grant the next request */
         turn,           /* virtual time of the last grant */
@@ -95,12 +95,12 @@ typedef struct {
         burst,         /* mean number of packets of a burst x 2^20 */
         block_from,    /* tick from which on nothing departs from the blocked channels */
         block_until,   /* tick at which the blocked channels continue */
-        blocked;       /* number of blocked channels */
+        blocked;       /* number of channels from which no packet departs for some time, see `blocks` */
     int64_t *lid,      /* [adapters] first LID of each adapter */
         *blocks,       /* [blocked] channels from which no packet departs from tick block_from to tick block_until */
         *load;         /* [adapters][adapters] by input and output o: sum of the input's loads to adapters 0 to o */
     grant_adapter *adapter;    /* [adapters] */
-    grant_flow *flow;          /* [adapters x adapters] */
+    grant_flow *flow;          /* [adapters x adapters] state of the flow from each adapter to each adapter */
     uint64_t *asks;            /* [adapters][mask_words] by output: bit i is set if input i has requests there */
     int64_t mask_words;        /* 64-bit words of a mask with one bit for each adapter */
     grant_packet *packets;     /* [packets_made] packets, in use or free */

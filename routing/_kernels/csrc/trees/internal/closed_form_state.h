@@ -18,7 +18,7 @@ typedef struct {
     int64_t *counts;
     int32_t tops;        /* T, number of top switches */
     int32_t *top_number; /* [S] number of each switch among the top switches, -1: not a top switch */
-    int32_t *top_switch; /* [T] the top switches */
+    int32_t *top_switch; /* [T] row of each top switch */
     /* [T] rank of each top switch: its number among all top switches above one given lower switch (see the function
      * rank in closed_form.c) */
     int32_t *top_rank;
