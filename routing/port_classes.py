@@ -82,7 +82,9 @@ class PortClasses:
 
     def of_devices(self, names: Sequence[str], guids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
         """Return uint8[T], the class of each of T CAs and routers by its name and node GUID."""
-        found = np.array([detected(name) for name in names], np.uint8)
+        found = np.full(len(names), PortClass.COMPUTE, np.uint8)
+        for rule in reversed(DETECTIONS):
+            found[np.array([rule.description in name for name in names], np.bool_)] = rule.port_class
         _set(found, guids, self.recognised)
         for pattern, own in reversed(self.patterns):
             fits = re.compile(fnmatch.translate(pattern)).match

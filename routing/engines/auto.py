@@ -16,17 +16,18 @@ from routing.engines.orders import top_switches
 from routing.engines.provenance import provenance
 from routing.engines.registry import module_of
 from routing.engines.torus_dimensions import directions
+from routing.engines.vl_assignment import vls_allowed
 from routing.errors import InputWarning, OptionError, RoutingError
 from routing.fabric import Fabric
 from routing.quality import all_to_all_share, bisection_share, channel_loads
 from routing.tables import Routing
 
-ALWAYS, MOST, MODERATE, SMALL = math.inf, 20.0, 0.1, 0.001
+ALWAYS, MOST, MODERATE, TINY = math.inf, 20.0, 0.1, 0.0001
 """Longest time of a refinement pass, in seconds, up to which a candidate is tried."""
 CANDIDATES = {
     "ftree": ALWAYS, "updn": ALWAYS, "dfsssp": ALWAYS, "lash": MOST, "nue": MOST, "torus-2qos": MOST, "dragonfly": MOST,
-    "slimfly": MOST, "hyperx": MOST, "lash-tor": MOST, "disjoint": MODERATE, "mud": MODERATE, "smart": MODERATE,
-    "segment": MODERATE, "dnup": SMALL, "lturn": SMALL,
+    "slimfly": MOST, "hyperx": MOST, "lash-tor": MOST, "disjoint": MODERATE, "mud": TINY, "smart": TINY,
+    "segment": TINY, "dnup": TINY, "lturn": TINY,
 }  # fmt: skip
 """Names of the engines that are tried, with the longest time of a refinement pass up to which each engine is tried.
 
@@ -34,10 +35,12 @@ Of equally good engines, the first one in this list is taken.  On a larger fabri
 another engine of the list carries more.
 """
 ON_TURNS = ("mud", "smart", "segment", "dnup", "lturn")
-"""Engines that forbid some turns (CDG edges) and route over the allowed turns on one VL.  They are not tried on trees.
+"""Engines that forbid some turns (CDG edges) and route over the allowed turns.  They are not tried on trees.
 
-With few VLs, their tables often carry more than those of the other engines.
+With several VLs, their tables carry more than those of the other engines only on some fabrics of up to 24 switches.
 """
+ON_ONE_VL = {"mud": MODERATE, "smart": MODERATE}
+"""Engines on allowed turns that often carry the most with one VL, with the longest times that apply then."""
 GRIDS_ONLY = ("torus-2qos", "hyperx")
 """Engines that are tried on small fabrics, and where the links show directions, as in a mesh, torus or HyperX.
 
@@ -132,12 +135,13 @@ def _engines(fabric: Fabric, options: EngineOptions) -> list[Engine]:
     seconds = visits_per_pass(fabric) / VISITS_PER_SECOND
     tree = bool(top_switches(fabric))
     left_out = set[str]()
-    if tree or (seconds > SMALL and directions(fabric) is None):
+    if tree or (seconds > TINY and directions(fabric) is None):
         left_out.update(GRIDS_ONLY)
     if tree:
         left_out.update(ON_TURNS)
     found = []
-    for name, longest in CANDIDATES.items():
+    limits = CANDIDATES | (ON_ONE_VL if vls_allowed(options) == 1 else {})
+    for name, longest in limits.items():
         if name in left_out or seconds > longest:
             continue
         engine: Engine = import_module(f"{__package__}.{module_of(name)}").ENGINE

@@ -63,6 +63,7 @@ def test_options_leave_out_engines_that_do_not_support_them(monkeypatch):
 
 def test_the_error_is_that_of_the_last_engine(monkeypatch):
     monkeypatch.setattr(module, "CANDIDATES", {"lash": module.MOST})
+    monkeypatch.setattr(module, "ON_ONE_VL", {})
     with pytest.raises(NotEnoughVLs):
         AUTO.route(generate("ring", ["9"], cas=1), EngineOptions(vls=1))
 

@@ -194,7 +194,7 @@ SWAPPED = {
 
 @pytest.mark.slow
 def test_two_thousand_random_cases():
-    """On ladders with a tenth of the links missing, coordinates are ambiguous, and the search may miss them."""
+    """The search fails on one grid: a mesh without a tenth of its switches."""
     failed = 0
     for seed in range(2000):
         rng = random.Random(seed)
@@ -204,4 +204,4 @@ def test_two_thousand_random_cases():
             failed += not (len(found.miscabled) == 0 and links_fit(fabric, found))
         except NotAGrid:
             failed += 1
-    assert failed <= 6
+    assert failed <= 1
