@@ -131,3 +131,14 @@ adaptive = { schemes = ["tables", "escape", "bubble"] }
 expect = { deadlocked = [] }
 """
 """Text of a scenario with one case of adaptive routing."""
+
+
+def incast(senders, **how):
+    """CAs at one switch that all send to the last CA, packets of 4 blocks and ticks of one."""
+    names = [f"c{n}" for n in range(senders + 1)]
+    fabric = literal_fabric("star", ["s"], [], dict.fromkeys(names, "s"))
+    paths = [(name, "s", names[-1]) for name in names[:-1]]
+    network = build_network(fabric, tables_from_paths(fabric, paths), Timing(1.0, 1, 0, 1.0, 64))
+    target = lid_of(fabric, names[-1])
+    flows = tuple(Flow(endport_of(fabric, name), (target,), bytes=256, **how) for name in names[:-1])
+    return network, Traffic(flows, 256)

@@ -166,6 +166,88 @@ class Congestion(Mechanism):
                 self.timer_at(self.sim.now + self.every, 0, 2)
 
 
+class Qcn(Mechanism):
+    FULL = 1 << 20
+
+    def __init__(self, sim, index, numbers):
+        super().__init__(sim, index, numbers)
+        self.equilibrium, self.weight, self.sample, self.notice, self.cycle, self.every, self.step, self.least = numbers
+        self.samples, self.left, self.old = 0, {}, {}
+        self.flows = defaultdict(
+            lambda: SimpleNamespace(
+                rate=self.FULL, target=self.FULL, free_at=0, due=None, bytes=0, by_bytes=0, by_time=0, notified=0,
+                lowest=self.FULL, waits=False,
+            )
+        )  # fmt: skip
+
+    def queued(self, packet, vc):
+        c, vl = divmod(vc, self.sim.vls)
+        self.left[vc] = self.left.get(vc, self.sample) - 1
+        if self.left[vc] > 0:
+            return
+        waiting = sum(len(self.sim.queues[c, vl, i]) for i in range(self.sim.inputs[c]))
+        most = self.equilibrium * (2 * self.weight + 1)
+        feedback = waiting - self.equilibrium + self.weight * (waiting - self.old.get(vc, 0))
+        feedback = min(max(feedback, 0), most) * 63 // most
+        self.old[vc], self.left[vc] = waiting, self.sample * 63 // (63 + 9 * feedback)
+        self.samples += 1
+        if feedback:
+            self.timer_at(self.sim.now + self.notice, packet.flow.f, 1 + feedback)
+
+    def restart(self, f, flow):
+        flow.due = self.sim.now + self.every if flow.rate < self.FULL else None
+        if flow.due is not None:
+            self.timer_at(flow.due, f, 1)
+
+    def rise(self, flow):
+        cycles = sorted((flow.by_bytes, flow.by_time))
+        if cycles[0] > 5:
+            flow.target += self.step * (cycles[0] - 5)
+        elif cycles[1] > 5:
+            flow.target += self.step
+        flow.target = min(flow.target, self.FULL)
+        flow.rate = (flow.rate + flow.target) // 2
+        if flow.target == self.FULL and self.FULL - flow.rate < self.FULL // 1024:
+            flow.rate = self.FULL
+
+    def sent(self, packet):
+        flow = self.flows[packet.flow.f]
+        length = packet.bytes * int(self.sim.net.cost[packet.flow.channel]) >> 20
+        if flow.rate < self.FULL:
+            flow.free_at = self.sim.now - (-length * self.FULL // flow.rate)
+            flow.bytes += packet.bytes
+            if flow.bytes >= self.cycle:
+                flow.bytes -= self.cycle
+                flow.by_bytes += 1
+                self.rise(flow)
+
+    def gate(self, flow):
+        limited = self.flows[flow.f]
+        if limited.free_at <= self.sim.now:
+            return True
+        if not limited.waits:
+            limited.waits = True
+            self.timer_at(limited.free_at, flow.f, 0)
+        return False
+
+    def timer(self, f, value):
+        flow = self.flows[f]
+        if value == 0:
+            flow.waits = False
+            self.sim.prepare(self.sim.flows[f])
+        elif value > 1:
+            flow.target = flow.rate
+            flow.rate = max(flow.rate - (flow.rate * (value - 1) // 128), self.least)
+            flow.lowest = min(flow.lowest, flow.rate)
+            flow.notified += 1
+            flow.bytes = flow.by_bytes = flow.by_time = 0
+            self.restart(f, flow)
+        elif flow.due == self.sim.now:
+            flow.by_time += 1
+            self.rise(flow)
+            self.restart(f, flow)
+
+
 class Bubble(Mechanism):
     def room(self, packet, vc):
         blocks, rings = self.numbers[0], self.numbers[1:]
@@ -315,6 +397,7 @@ KNOWN = {
     "hold": Hold,
     "tasks": Tasks,
     "congestion": Congestion,
+    "qcn": Qcn,
     "request-grant": RequestGrant,
 }
 

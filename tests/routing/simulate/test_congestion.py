@@ -8,15 +8,14 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from sim_cases import incast
 from sim_random import any_behaviour, any_flow, any_network
 from slow_compare import assert_equal, slow_twin
 
 from routing.errors import OptionError
-from routing.simulate.handmade import endport_of, lid_of, literal_fabric, tables_from_paths
 from routing.simulate.mechanisms.congestion import CongestionControl
-from routing.simulate.network import Timing, build_network
 from routing.simulate.run import Simulation, simulate
-from routing.simulate.traffic import Flow, Traffic
+from routing.simulate.traffic import Traffic
 
 
 def any_control(rng):
@@ -47,17 +46,6 @@ def test_any_congestion_control_beside_the_slow_twin(seed):
         assert rows[::3] == [twin.becns.get(f, 0) for f in flows]
         assert rows[1::3] == [twin.ccti.get(f, 0) for f in flows]
         assert rows[2::3] == [twin.highest.get(f, 0) for f in flows]
-
-
-def incast(senders, **how):
-    """CAs at one switch that all send to the last CA, packets of 4 blocks and ticks of one."""
-    names = [f"c{n}" for n in range(senders + 1)]
-    fabric = literal_fabric("star", ["s"], [], dict.fromkeys(names, "s"))
-    paths = [(name, "s", names[-1]) for name in names[:-1]]
-    network = build_network(fabric, tables_from_paths(fabric, paths), Timing(1.0, 1, 0, 1.0, 64))
-    target = lid_of(fabric, names[-1])
-    flows = tuple(Flow(endport_of(fabric, name), (target,), bytes=256, **how) for name in names[:-1])
-    return network, Traffic(flows, 256)
 
 
 def test_one_sender_is_never_marked_and_not_slowed():

@@ -28,7 +28,7 @@ VALUES = {
     "chain": "{ channels = 3, escape = [1] }", "adaptive": '{ schemes = ["none"] }', "load": "0.5", "seed": "2",
     "from": "1", "until": "9", "remedy": "{ hoq = 100 }", "change": '{ how = "at once", at = 10 }', "wire": "2",
     "fault": '[{ cable = ["a", "b"], at = 10 }]', "arbitration": '"random"', "inputs": '"fifo"', "buffer": "9",
-    "congestion": "{ threshold = 2 }", "bubble": "{ }", "injection_limit": "{ packets = 2 }",
+    "congestion": "{ threshold = 2 }", "qcn": "{ sample = 2 }", "bubble": "{ }", "injection_limit": "{ packets = 2 }",
     "replies": "{ input = 2 }",
     "retransmission": "{ timeout = 9 }", "request_grant": '{ scheme = "implicit" }',
     "workload": '{ collective = "ring-allreduce", bytes = 64 }',

@@ -1,0 +1,107 @@
+"""Simulate quantized congestion notification (QCN): switches sample queues, and senders limit their rates.
+
+Source: IEEE 802.1Qau.  Differences: a flow has a rate of its own, a notification takes a fixed time and no bandwidth,
+intervals between samples have no random part, and queues and samples are counted in packets.  InfiniBand has no such
+mechanism; it is the reactive comparator of request-grant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from routing.errors import OptionError
+from routing.simulate.bounds import LONGEST, is_float_in, is_int_in
+from routing.simulate.mechanisms.base import CaseMechanism
+from routing.simulate.network import BLOCK, Network
+from routing.simulate.scenario_key import INTEGER, NUMBER, TIME, Key
+from routing.simulate.traffic import Traffic
+
+if TYPE_CHECKING:
+    from routing.simulate.run import Simulation
+
+FULL = 1 << 20
+"""Rate of a link in the kernel."""
+MOST_PACKETS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Qcn(CaseMechanism):
+    """Settings of QCN, which are the same for all switches and senders.
+
+    Attributes
+    ----------
+    equilibrium
+        Number of packets queued for a virtual channel that is neither too high nor too low.
+    weight
+        Weight of the change of the queue since the last sample.
+    sample
+        Packets between two samples of a queue.  A congested queue is sampled up to ten times as often.
+    notice
+        Ticks from a sample until the sender reacts.
+    cycle
+        Bytes that a flow sends in a cycle of its byte counter.
+    timer
+        Ticks of a cycle of the timer of a flow.
+    increase
+        Step by which the target rate rises after five cycles, as a fraction of the link.
+    least
+        Lowest rate, as a fraction of the link.
+    """
+
+    name: ClassVar[str] = "qcn"
+    table: ClassVar[str] = "qcn"
+    keys: ClassVar[Mapping[str, Key]] = {
+        "equilibrium": Key(INTEGER, least=1, most=MOST_PACKETS), "weight": Key(INTEGER, least=0, most=100),
+        "sample": Key(INTEGER, least=1, most=MOST_PACKETS), "notice": TIME,
+        "cycle": Key(INTEGER, least=1, most=MOST_PACKETS), "timer": TIME,
+        "increase": Key(NUMBER, least=0, most=1), "least": Key(NUMBER, least=1e-5, most=1),
+    }  # fmt: skip
+
+    equilibrium: int = 4
+    weight: int = 2
+    sample: int = 10
+    notice: int = 32
+    cycle: int = 100 * 2048
+    timer: int = 3200
+    increase: float = 0.005
+    least: float = 0.001
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any], packet: int) -> Qcn:
+        """Return QCN with the settings of a table, whose times are in packet times and whose cycle is in packets."""
+        times = {
+            key: max(1, round(float(table.get(key, usual)) * packet)) for key, usual in (("notice", 1), ("timer", 100))
+        }
+        return cls(**{**table, **times, "cycle": int(table.get("cycle", 100)) * packet * BLOCK})
+
+    def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
+        """Return the settings in the order of the kernel.
+
+        Raises
+        ------
+        OptionError
+            A setting is out of range.
+        """
+        for key, least, most in (
+            ("equilibrium", 1, MOST_PACKETS), ("weight", 0, 100), ("sample", 1, MOST_PACKETS), ("notice", 1, LONGEST),
+            ("cycle", 1, LONGEST), ("timer", 1, LONGEST),
+        ):  # fmt: skip
+            if not is_int_in(getattr(self, key), least, most):
+                raise OptionError(
+                    f"{key} is {getattr(self, key)!r}", remedy=f"use a whole number from {least} to {most}"
+                )
+        for name, low in (("increase", 0.0), ("least", 1e-5)):
+            if not is_float_in(getattr(self, name), low, 1):
+                raise OptionError(f"{name} is {getattr(self, name)!r}", remedy=f"use a number from {low:g} to 1")
+        return [
+            self.equilibrium, self.weight, self.sample, self.notice, self.cycle, self.timer,
+            round(self.increase * FULL), max(1, round(self.least * FULL)),
+        ]  # fmt: skip
+
+    def figures(self, simulation: Simulation) -> dict[str, Any]:
+        """Return the numbers of samples and notifications, and the lowest rate of a flow as a fraction of the link."""
+        samples, *flows = simulation.results_of(self).tolist()
+        lowest = min(flows[2::3], default=FULL) / FULL
+        return {"samples": samples, "notifications": sum(flows[::3]), "lowest_rate": round(lowest, 4)}
