@@ -78,7 +78,7 @@ class HopClasses:
             channel, to, first = _columns(channels, row)
             fits_after = to == root  # A path may end after an advancing link.
             last = first & (to == root)
-            fits_after = fits_after | (first & last[to])  # A path may also continue with one more link.
+            fits_after = fits_after | (first & last[to])  # One more link may follow the advancing link.
             own = self.advancing[channel] & first
             direct = own & fits_after | last
             fine = direct | (first & ~self.advancing[channel] & (own & fits_after)[to])

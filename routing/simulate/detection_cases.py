@@ -1,8 +1,9 @@
 """Run cases of a scenario file that compare the detection of deadlock by time with exact knots.
 
 A virtual channel is *suspected* if packets have been queued for it without a break for the timeout, and none was sent
-in this time.  It is *stuck* if packets wait for room in its buffer, which belongs to a knot in which no packet can move
-or waits for such a knot (:attr:`routing.deadlock.waitfor.WaitFor.stuck`).  Both are read in every period.
+in this time.  A virtual channel is *stuck* if packets wait for room in its buffer, and this buffer belongs to a knot in
+which no packet can move, or waits for such a knot (:attr:`routing.deadlock.waitfor.WaitFor.stuck`).  A reading in every
+period records which virtual channels are suspected, and which are stuck.
 
 Source: Pinkston, Deadlock characterization and resolution in interconnection networks, 13.3.2, and Shpiner and others,
 Unlocking Credit Loop Deadlocks, section 3, whose rule the breakers use.
@@ -29,7 +30,7 @@ MOST_READINGS = 100_000
 
 @dataclass(eq=False)
 class Detector:
-    """Detection with one timeout, beside the exact state.
+    """Detection of deadlock with one timeout, compared with the exact state.
 
     Attributes
     ----------
@@ -38,12 +39,13 @@ class Detector:
     suspected
         bool[N]: whether each virtual channel was suspected at the last reading.
     found
-        bool[N]: whether a stuck virtual channel was suspected at a reading since it is stuck.
+        bool[N]: whether each virtual channel is stuck, and has been suspected at a reading since it became stuck.
     alarms, false_alarms
-        Number of times that a virtual channel became suspected, and how often it was not stuck then.
+        Number of times that a virtual channel became suspected, and number of these times at which the virtual channel
+        was not stuck.
     detected, missed
-        Number of times that a stuck virtual channel was suspected for the first time, and that it went on without
-        having been suspected.
+        Number of times that a stuck virtual channel was suspected for the first time, and number of times that a stuck
+        virtual channel was freed before it was suspected.
     delays
         Sum of the ticks from the reading at which a virtual channel was stuck first until it was suspected.
     """
@@ -58,14 +60,14 @@ class Detector:
     delays: int = 0
 
     def read(self, idle: Flags, stuck: Flags, freed: Flags, stuck_for: Ticks) -> None:
-        """Account for one reading.
+        """Add the state of the virtual channels at one reading to the counts.
 
         Parameters
         ----------
         idle
-            bool[N]: whether the virtual channel makes no progress for the timeout.
+            bool[N]: whether each virtual channel has made no progress for the timeout.
         stuck, freed
-            bool[N]: whether it is stuck, and whether it was stuck at the last reading and goes on now.
+            bool[N]: whether each virtual channel is stuck, and whether it was stuck at the last reading and is not now.
         stuck_for
             int64[N]: ticks since the reading at which the virtual channel was stuck first.
         """
@@ -133,10 +135,12 @@ def run_detection(scenario: Scenario, case: Case) -> CaseOutput:
     The figures of the result are:
 
     - ``stuck``: number of times that a virtual channel of a switch became part of a deadlock, or came to wait for one
-    - ``alarms``, ``false_alarms``: by timeout, how often one became suspected, and how often it was not stuck then
-    - ``detected``, ``missed``: by timeout, how many of the ``stuck`` ones were suspected, and how many went on before
-    - ``delay``: by timeout, mean time until a stuck one was suspected, in packet times
-    - ``outcome``: deadlock if one is stuck at the end, else progress
+    - ``alarms``, ``false_alarms``: by timeout, number of times that a virtual channel became suspected, and number of
+      these times at which the virtual channel was not stuck
+    - ``detected``, ``missed``: by timeout, number of stuck virtual channels that were suspected, and that were freed
+      before
+    - ``delay``: by timeout, mean time until a stuck virtual channel was suspected, in packet times
+    - ``outcome``: deadlock if a virtual channel is stuck at the end, else progress
     """
     if "detection" not in case.table:
         raise scenario.error(f"case {case.name!r} has no table detection", *case.where)

@@ -1,4 +1,4 @@
-"""Change fewer entries of re-routed tables, where their balance needs more changes than the limit of a re-route.
+"""Change fewer entries of re-routed tables, if the search for their balance has changed more entries than it should.
 
 The local search for balance is greedy, so later moves often make earlier moves needless.  The search here gives up a
 part of the balance, so that many entries return to their previous value.  Then entries move again, until the balance is
@@ -26,7 +26,7 @@ LEAST_EXCESS, EXCESS_SPAN, EXCESS_STEP = 0.02, 0.38, 0.618
 
 
 def changes_too_many(changed: int, missing: int) -> bool:
-    """Return whether tables with ``changed`` changed entries should change fewer, after ``missing`` were missing."""
+    """Return whether re-routed tables should change fewer entries, for these numbers of changed and missing entries."""
     return missing > 0 and changed > MOST_CHANGES * missing
 
 

@@ -227,7 +227,7 @@ static void timer(ibn_sim *sim, ibn_attached *self, int32_t f, int32_t value)
     ibn_simulate_prepare(sim, f);
 }
 
-/* Hook: return the VC for which packets in the buffer of CA's VC l wait.  They wait until the CA can send its first
+/* Hook: return the VC for which packets in the buffer of a CA's VC l wait.  They wait until the CA can send its first
  * reply. */
 static int32_t waits_for(const ibn_sim *sim, const ibn_attached *self, int32_t l)
 {
