@@ -36,7 +36,9 @@ RULES = {
 @click.option("--groups", "given", type=click.Path(path_type=Path), metavar="FILE",
               help="Check the port groups in FILE instead of computing some.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the port groups.")
-@click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
+@click.option(
+    "--threads", type=click.IntRange(1, 256), metavar="N", default=2, show_default=True, help="Worker threads."
+)
 @json_option
 def adaptive(
     *,
@@ -51,6 +53,9 @@ def adaptive(
     as_json: bool,
 ) -> int:
     """Compute port groups by which switches may route adaptively, and prove that packets cannot deadlock.
+
+    \b
+    ibnue adaptive fabric.net tables -o groups.txt
 
     TABLES are proven tables of FABRIC.  A group has the port of the tables, and further ports that lead nearer.  Exit
     status 1 if packets that follow the groups can deadlock, circulate, or find no port.

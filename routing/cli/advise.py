@@ -42,8 +42,12 @@ CLASS_COLUMNS = ("engine", "class", "end ports", "all-to-all", "bisection", "per
               help="Number of links between switches whose loss is tried with each engine.")  # fmt: skip
 @click.option("--budget", type=Number(0, 1e6, min_open=True), metavar="SECONDS",
               help="Estimated CPU seconds for all engines together; sets their effort.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Random seed.")
-@click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), metavar="N", default=1, show_default=True, help="Random seed."
+)
+@click.option(
+    "--threads", type=click.IntRange(1, 256), metavar="N", default=2, show_default=True, help="Worker threads."
+)
 @report_options
 @json_option
 def advise(

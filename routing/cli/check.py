@@ -40,9 +40,11 @@ PORT_VLS = (1, 2, 4, 8, 15)
                    " a port has enough VLs to give each type its own copy of the tables.")  # fmt: skip
 @click.option("--multicast", type=click.Path(path_type=Path), metavar="FILE",
               help="Multicast tables (OpenSM's opensm.mcfdbs), to be checked together with TABLES.")  # fmt: skip
-@click.option("--multicast-sl", type=click.IntRange(0, 15), default=0, show_default=True,
+@click.option("--multicast-sl", type=click.IntRange(0, 15), metavar="N", default=0, show_default=True,
               help="Service level of the multicast groups.")  # fmt: skip
-@click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
+@click.option(
+    "--threads", type=click.IntRange(1, 256), metavar="N", default=2, show_default=True, help="Worker threads."
+)
 @report_options
 @json_option
 def check(
@@ -60,9 +62,15 @@ def check(
 ) -> int:
     """Check whether TABLES are complete and free of credit loops on FABRIC, and name a loop if there is one.
 
-    TABLES is a bundle, a folder that ibnue wrote, a folder with OpenSM's dump files, or a dump of LFTs.  Exit status 1:
-    the tables are incomplete or have a credit loop, the stored certificate is not valid, or no port has enough VLs for
-    --message-types.  Exit status 3: unknown service levels or SL2VL tables decide the question.
+    \b
+    ibnue check ibnetdiscover.txt dump_fts.txt --sl saquery-PR.txt
+    ibnue check ibnetdiscover.txt tables
+    ibnue check snapshot
+
+    TABLES is a bundle, a folder that ibnue wrote, a folder with OpenSM's dump files, or a dump of LFTs.  If FABRIC is a
+    snapshot of ibnue collect, TABLES may be left out.  Exit status 1: the tables are incomplete or have a credit loop,
+    the stored certificate is not valid, or no port has enough VLs for --message-types.  Exit status 3: unknown service
+    levels or SL2VL tables decide the question.
     """
     from routing.deadlock.verdict import decide
 

@@ -41,6 +41,10 @@ def collect(
 ) -> int:
     """Collect what a proof needs from a live fabric: topology, LFTs, SL2VL, VL arbitration, path SLs, counters.
 
+    \b
+    ibnue collect -o snapshot && ibnue check snapshot
+    ibnue collect --from /var/log -o snapshot
+
     The command only reads: no query changes the fabric.  Run it as root on a host with an active InfiniBand port.
     Every command takes the folder SNAPSHOT as FABRIC, and as TABLES; `ibnue check SNAPSHOT` uses it for both.  The
     report names the parts that could not be collected; these parts stay unknown.

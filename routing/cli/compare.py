@@ -31,6 +31,9 @@ MOST_LINES = 40
 def compare(*, plan: str, real: str, everything: bool, as_json: bool) -> int:
     """Compare the fabric REAL with the fabric PLAN: swapped, missing and extra cables, renamed and replaced devices.
 
+    \b
+    ibnue compare plan.csv ibnetdiscover.txt
+
     PLAN and REAL are fabrics: files of any format, or generators.  Devices are matched by GUID and by name.  Exit
     status 1 if devices or cables differ.
     """

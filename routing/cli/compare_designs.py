@@ -39,8 +39,12 @@ PRICE = Number(0, 1e12)
               help="Price of a cable to a CA.")  # fmt: skip
 @click.option("--links", type=click.IntRange(0), default=8, show_default=True, metavar="N",
               help="Number of links between switches whose loss is tried in each design.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Random seed.")
-@click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), metavar="N", default=1, show_default=True, help="Random seed."
+)
+@click.option(
+    "--threads", type=click.IntRange(1, 256), metavar="N", default=2, show_default=True, help="Worker threads."
+)
 @fabric_argument.name_map_option
 @report_options
 @json_option

@@ -29,6 +29,7 @@ NAMED_SWITCHES = 10
 @click.option(
     "--lmc",
     type=click.IntRange(0, 7),
+    metavar="N",
     default=0,
     show_default=True,
     help="LMC for ports without LIDs in the file: each gets 2^LMC LIDs.",
@@ -44,6 +45,10 @@ def diff(
 ) -> int:
     """Report the differences between the tables A and B: entries and service levels.  With the fabric, also paths and
     load.
+
+    \b
+    ibnue diff before after
+    ibnue diff tables dump_fts.txt --fabric ibnetdiscover.txt
 
     A and B are bundles, folders that ibnue wrote, or snapshots; with --fabric also dump files.  Switches and LIDs are
     matched by GUID.  Exit status 1 if anything differs.

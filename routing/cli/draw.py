@@ -29,7 +29,9 @@ SUFFIXES = (".html", ".svg", ".dot")
               help="Output file: .html (page with search and tables), .svg (picture) or .dot (Graphviz).")  # fmt: skip
 @click.option("--size", type=click.IntRange(1, 100), default=1, show_default=True, metavar="MB",
               help="Maximum size of a page; paths that do not fit are left out.")  # fmt: skip
-@click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
+@click.option(
+    "--threads", type=click.IntRange(1, 256), metavar="N", default=2, show_default=True, help="Worker threads."
+)
 @json_option
 def draw(
     *,

@@ -41,15 +41,16 @@ def _options() -> list[Option]:
 
 
 def _click_option(option: Option) -> Callable[[Command], Command]:
+    kind = _click_type(option)
     return click.option(
         option.flag or "--" + option.name.replace("_", "-"),
         option.name,
-        type=_click_type(option),
+        type=kind,
         is_flag=option.types == (bool,),
         multiple=option.types == (list,),
         default=plain(option.default),
         show_default=option.default is not False,
-        metavar=option.metavar,
+        metavar=option.metavar or ("N" if isinstance(kind, click.IntRange) else None),
         help=option.help,
     )
 

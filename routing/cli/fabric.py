@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @click.option(
     "--lmc",
     type=click.IntRange(0, 7),
+    metavar="N",
     default=0,
     show_default=True,
     help="LMC for ports without LIDs in the file: each gets 2^LMC LIDs.",

@@ -83,6 +83,7 @@ def fabric_argument(command: Command) -> Command:
     command = click.option(
         "--lmc",
         type=click.IntRange(0, 7),
+        metavar="N",
         default=0,
         show_default=True,
         help="LMC for ports without LIDs in the file: each gets 2^LMC LIDs.",

@@ -64,7 +64,9 @@ UNUSED_WITH = {
               help="File of rules for packet lifetimes of ports, which the plugin sets after every sweep.")  # fmt: skip
 @click.option("--soak", "soak_length", metavar="LENGTH",
               help="Break and restore random parts of the fabric, for some events or a time: 100, 8h.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Random seed of --soak.")
+@click.option(
+    "--seed", type=click.IntRange(0), metavar="N", default=1, show_default=True, help="Random seed of --soak."
+)
 @click.option("--ledger", type=click.Path(path_type=Path), metavar="FILE",
               help="File for the results of --soak: a line with a JSON object for each event.")  # fmt: skip
 @fabric_argument.name_map_option
@@ -85,6 +87,10 @@ def lab(
 ) -> int:
     """Run OpenSM with the plugin on FABRIC, which ibsim simulates.  Pull cables, and read the tables back from the
     switches.
+
+    \b
+    ibnue lab torus:4x4x4 -e updn --do 'unlink sw0.0.0 3'
+    ibnue lab ibnetdiscover.txt -e nue --soak 20
 
     After every action, ibnue reads the tables back from the switches and proves them.  Actions come from standard
     input, one per line, or from --do:

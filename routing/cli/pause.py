@@ -57,6 +57,10 @@ def pause(
     """Find the links of FABRIC that must pause if the given flows use the paths of TABLES.  Report whether their rates
     sink to zero.
 
+    \b
+    ibnue pause fabric.net tables --shift 1
+    ibnue pause fabric.net tables --flows flows.txt
+
     This is a fluid analysis in exact fractions.  It models rates, but no buffers and no packets.  Exit status 1 if
     there is a cycle of pause-regulated links with rates that sink towards zero.
     """

@@ -30,9 +30,16 @@ if TYPE_CHECKING:
 @click.option("--patterns", type=click.IntRange(0, 100_000), default=100, show_default=True, metavar="N",
               help="Number of random bisections, shifts and permutations to average over.")  # fmt: skip
 @click.option(
-    "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Random seed of the patterns."
+    "--seed",
+    type=click.IntRange(0, 2**31 - 1),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Random seed of the patterns.",
 )
-@click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
+@click.option(
+    "--threads", type=click.IntRange(1, 256), metavar="N", default=2, show_default=True, help="Worker threads."
+)
 @report_options
 @json_option
 def quality(
@@ -48,6 +55,10 @@ def quality(
     as_json: bool,
 ) -> int:
     """Measure TABLES on FABRIC: hops, load of the channels, rates of traffic patterns.
+
+    \b
+    ibnue quality ibnetdiscover.txt tables
+    ibnue quality torus:4x4x4 tables --links 3
 
     TABLES is a bundle, a folder that ibnue wrote, or a folder with OpenSM's dump files.
     """

@@ -51,6 +51,11 @@ def simulate(
 ) -> int:  # fmt: skip
     """Simulate a SCENARIO packet by packet.  SCENARIO is the name of a scenario of ibnue, or a TOML file.
 
+    \b
+    ibnue simulate --list
+    ibnue simulate one-vl-ring
+    ibnue simulate torus:4x4 --sweep -e nue -e updn --loads 0.2,0.5
+
     Exit status 1 if a result differs from what the scenario expects.
 
     With --sweep, SCENARIO is a fabric instead: a file, or a generator such as torus:8x8,cas=1.  Its CAs send at several

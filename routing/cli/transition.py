@@ -36,11 +36,13 @@ if TYPE_CHECKING:
               help="Write the rounds, or the steps of the Double Scheme, as JSON.")  # fmt: skip
 @click.option("--require", type=click.Choice(["forward", "reversible"]), default="forward", show_default=True,
               help="Traffic that has to be safe: forward means requests, reversible also replies.")  # fmt: skip
-@click.option("--rounds", type=click.IntRange(0), default=64, show_default=True,
+@click.option("--rounds", type=click.IntRange(0), metavar="N", default=64, show_default=True,
               help="Maximum number of rounds of a safe order; 0: do not search for one.")  # fmt: skip
-@click.option("--max-vls", type=click.IntRange(1, 15), default=8, show_default=True,
+@click.option("--max-vls", type=click.IntRange(1, 15), metavar="N", default=8, show_default=True,
               help="Number of data VLs of every port, for the Double Scheme.")  # fmt: skip
-@click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
+@click.option(
+    "--threads", type=click.IntRange(1, 256), metavar="N", default=2, show_default=True, help="Worker threads."
+)
 @json_option
 def transition(
     *,
@@ -58,6 +60,10 @@ def transition(
     as_json: bool,
 ) -> int:
     """Check whether the tables OLD can be replaced by NEW on FABRIC while traffic runs, and in which order.
+
+    \b
+    ibnue transition fabric.net before after
+    ibnue transition broken.net tables after --old-fabric fabric.net --plan plan.json
 
     OLD and NEW are bundles, folders that ibnue wrote, or folders with OpenSM's dump files.  While switches are written
     one by one, a packet may meet old and new entries on one path.  The proof includes every such mixture.  Exit status

@@ -62,6 +62,9 @@ def watch(
     """Read the counters of FABRIC with perfquery.  Name the credit loop of TABLES on which the counters suggest a
     deadlock.
 
+    \b
+    ibnue watch ibnetdiscover.txt dump_fts.txt --interval 10
+
     A channel is suspected if it drops packets at the head of its queue, or if it waits and sends almost nothing.
     FABRIC must have the LIDs that the switches have now, as the output of ibnetdiscover has.  Exit status 1 if
     suspected channels were on a credit loop in any round.

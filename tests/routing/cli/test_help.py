@@ -3,6 +3,8 @@
 import pytest
 from command_runs import run
 
+from routing.cli.command import COMMANDS
+
 
 @pytest.mark.parametrize("group", [(), ("plugin",), ("policy",)])
 def test_a_group_alone_prints_its_help(group):
@@ -10,6 +12,13 @@ def test_a_group_alone_prints_its_help(group):
     assert result.exit_code == 2
     assert result.output.startswith("Usage: ibnue")
     assert "Commands:" in result.output
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"plugin", "policy"}))
+def test_the_help_of_a_command_begins_with_an_example(command):
+    text = run(command, "--help").output
+    assert f"\n  ibnue {command} " in text.partition("Options:")[0]
+    assert "INTEGER RANGE" not in text
 
 
 @pytest.mark.parametrize(
