@@ -10,6 +10,8 @@ from routing.advise.candidates import Candidate
 
 EQUAL = 0.01
 """Fraction within which the throughput of two candidates counts as equal."""
+FAST = 1.0
+"""CPU seconds of an engine up to which the CPU time has no influence."""
 REPLIES = 0.05
 """Fraction of throughput that a certificate for replies is worth."""
 
@@ -28,7 +30,8 @@ def recommend(candidates: Sequence[Candidate]) -> Recommendation | None:
     The throughput of a candidate is the smaller of its all-to-all share and its bisection bandwidth, each relative to
     the best candidate.  Among candidates within a hundredth of the best throughput, the following criteria decide, in
     this order: a certificate that covers replies, fewer VLs needed, a smaller loss of the worst link, fewer entries
-    changed, less CPU time.  CPU time is rounded to a factor of two, as it differs from run to run.
+    changed, less CPU time, the order of the candidates.  CPU time is rounded to a factor of two, because CPU time
+    differs from run to run.  CPU times up to :data:`FAST` count as equal.
 
     If the certificate of the chosen candidate does not cover replies, candidates with such a certificate are compared
     in the same manner.  The best of these is recommended if its throughput is within :data:`REPLIES` of the best.
@@ -73,11 +76,11 @@ def _finite(share: float) -> float:
     return 0.0 if math.isnan(share) else min(share, 1e9)
 
 
-def _rank(candidate: Candidate) -> tuple[bool, int, float, int, int, str]:
+def _rank(candidate: Candidate) -> tuple[bool, int, float, int, int]:
     loss = 0.0 if candidate.worst_loss is None else round(candidate.worst_loss, 2)
-    octave = round(math.log2(max(candidate.seconds, 0.01)))
+    octave = round(math.log2(max(candidate.seconds, FAST)))
     vls = candidate.routing.vls_needed
-    return not candidate.reversible, vls, loss, candidate.changed or 0, octave, candidate.engine
+    return not candidate.reversible, vls, loss, candidate.changed or 0, octave
 
 
 def _reason(chosen: Candidate, others: Sequence[Candidate], candidates: Sequence[Candidate]) -> str:

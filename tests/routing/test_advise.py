@@ -56,7 +56,7 @@ def figures(candidate, name, a2a, bisection, *, vls=1, strength="reversible", lo
         ({"vls": 1, "loss": 0.5}, {"vls": 2, "loss": 0.1}),
         ({"loss": 0.1}, {"loss": 0.2}),
         ({"changed": 3}, {"changed": 4}),
-        ({"seconds": 0.1}, {"seconds": 1.0}),
+        ({"seconds": 1.0}, {"seconds": 10.0}),
         ({"a2a": 0.896, "vls": 1}, {"a2a": 0.9, "vls": 4}),
     ],
 )
@@ -65,6 +65,11 @@ def test_what_decides_between_two_candidates(candidate, better, worse):
     pair = [figures(candidate, "good", **{**usual, **better}), figures(candidate, "bad", **{**usual, **worse})]
     for order in (pair, pair[::-1]):
         assert recommend(order).candidate.engine == "good"
+
+
+def test_the_first_of_equal_candidates_is_recommended_at_any_fraction_of_a_second(candidate):
+    pair = [figures(candidate, name, 0.9, 0.9, seconds=seconds) for name, seconds in (("updn", 0.9), ("dfsssp", 0.1))]
+    assert recommend(pair).candidate.engine == "updn"
 
 
 @pytest.mark.parametrize(("share", "engine", "words"), [
