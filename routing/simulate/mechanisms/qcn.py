@@ -1,8 +1,8 @@
 """Simulate quantized congestion notification (QCN): switches sample queues, and senders limit their rates.
 
-Source: IEEE 802.1Qau.  Differences: a flow has a rate of its own, a notification takes a fixed time and no bandwidth,
-intervals between samples have no random part, and queues and samples are counted in packets.  InfiniBand has no such
-mechanism; it is the reactive comparator of request-grant.
+Source: IEEE 802.1Qau.  Differences: each flow has a separate rate, a notification takes a fixed time and no bandwidth,
+intervals between samples have no random part, and queues and samples are counted in packets.  InfiniBand does not have
+QCN.  The simulation compares QCN, which reacts to congestion, with requests and grants, which avoid congestion.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Qcn(CaseMechanism):
     Attributes
     ----------
     equilibrium
-        Number of packets queued for a virtual channel that is neither too high nor too low.
+        Number of packets queued for a virtual channel in equilibrium; with more packets the feedback rises.
     weight
-        Weight of the change of the queue since the last sample.
+        Weight in the feedback of the change of the queue length since the last sample.
     sample
         Packets between two samples of a queue.  A congested queue is sampled up to ten times as often.
     notice

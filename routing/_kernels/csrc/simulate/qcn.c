@@ -1,15 +1,18 @@
 /* Quantized congestion notification (QCN, IEEE 802.1Qau): switches sample queues, and senders limit their rates.
  *
- * A congestion point is the queue of packets for one VC of a switch.  It samples one of `sample` packets, more often
- * when it is congested.  The feedback of a sample is (q - q_eq) + weight x (q - q_old), for queue lengths q now, q_old
- * at the last sample and q_eq in equilibrium.  If the feedback is positive, the sender of the sampled packet gets a
+ * A congestion point is the queue of packets for one VC of a switch.  A congestion point samples one of `sample`
+ * packets, and samples more often when the queue is long.  The feedback of a sample is
+ * (q - q_eq) + weight x (q - q_old), where q is the queue length now, q_old the queue length at the last sample, and
+ * q_eq the queue length in equilibrium.  If the feedback is positive, the sender of the sampled packet gets a
  * notification with the feedback in 6 bits.
  *
- * A notification lowers the rate of the flow by up to 63/128.  A byte counter and a timer raise it again.  In fast
- * recovery they halve the distance to the target, which is the rate before the notification.  After STAGES cycles of
- * one of them the target rises by `increase`, and after as many of both by further steps.
+ * A notification lowers the rate of the flow by up to 63/128.  The byte counter and the timer of the flow raise the
+ * rate again, at the end of each of their cycles.  In fast recovery (the first STAGES cycles) the distance to the
+ * target rate is halved.  The target is the rate before the notification.  After STAGES cycles of the counter or of the
+ * timer the target rises by `increase`, and after STAGES cycles of both by further steps.
  *
- * Notifications arrive after a fixed time, and take no bandwidth.  Rates are fractions of the link, x 2^RATE_BITS. */
+ * Notifications arrive after a fixed time, and take no bandwidth.  Rates are fractions of the link's rate,
+ * multiplied by 2^RATE_BITS. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/mechanism.h"
 
@@ -17,12 +20,14 @@
 
 #define RATE_BITS 20
 #define FULL (1LL << RATE_BITS)
-#define STAGES 5      /* cycles of fast recovery */
+#define STAGES 5      /* number of cycles of fast recovery, in which a flow returns to its rate before a notification */
 #define MOST 63       /* largest feedback in a notification */
 #define GAIN_BITS 7   /* a feedback of 1 lowers the rate by 1 / 2^GAIN_BITS */
 #define TIMER_RETRY 0
-#define TIMER_CYCLE 1 /* the value of this timer is followed by the values of notifications, TIMER_CYCLE + feedback */
+/* event of a flow's timer; the event of a notification has the value TIMER_CYCLE + feedback */
+#define TIMER_CYCLE 1
 
+/* The rate of one flow, and the state of its recovery after a notification. */
 typedef struct {
     int64_t rate,    /* present rate of the flow */
         target,      /* rate to which the flow recovers */
@@ -33,26 +38,28 @@ typedef struct {
         lowest;      /* lowest rate that the flow has had so far */
     int32_t by_bytes, /* cycles of the byte counter since the last notification */
         by_time,     /* cycles of the timer since the last notification */
-        waits;       /* 1: a timer will let the flow try again, else 0 */
+        waits;       /* 1: a timer will let the flow create its next packet, else 0 */
 } limiter;
 
+/* A congestion point: the samples of the queue for one VC. */
 typedef struct {
-    int64_t left, /* packets until the next sample */
-        old;      /* packets that were queued at the last sample */
+    int64_t left, /* number of packets until the next sample */
+        old;      /* number of packets that were queued at the last sample */
 } point;
 
+/* Settings and state of QCN in one simulation. */
 typedef struct {
     int64_t equilibrium, /* number of queued packets in equilibrium */
-        weight,          /* weight of the change of the queue */
+        weight,          /* weight of the change of the queue length in the feedback */
         sample,          /* packets between two samples of an uncongested queue */
         notice,          /* ticks from a sample until the sender receives its notification */
-        bytes,           /* bytes of a cycle of the byte counter */
-        timer,           /* ticks of a cycle of the timer */
-        increase,        /* step of the target rate */
-        least;           /* lowest rate */
-    limiter *limiters;   /* [flows] rate of each flow */
+        bytes,           /* bytes that a flow sends in a cycle of its byte counter */
+        timer,           /* ticks of a cycle of a flow's timer */
+        increase,        /* step by which the target rate rises */
+        least;           /* lowest rate that a flow may have */
+    limiter *limiters;   /* [flows] rate limit of each flow */
     point *points;       /* [vcs] congestion point of each VC */
-    int64_t samples;     /* number of samples */
+    int64_t samples;     /* number of samples of all queues so far */
 } qcn;
 
 static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)
@@ -82,7 +89,8 @@ static void detach(ibn_sim *sim, ibn_attached *self)
     free(state->points);
 }
 
-/* Sample the queue of a VC, if it is time.  Notify the sender of the sampled packet if the feedback is positive. */
+/* Hook: sample the queue of a VC if the number of packets until the next sample has passed.  Notify the sender of the
+ * sampled packet if the feedback is positive. */
 static void queued(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t l)
 {
     qcn *state = self->state;
@@ -93,13 +101,13 @@ static void queued(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t l)
     int64_t feedback = now - state->equilibrium + state->weight * (now - at->old);
     feedback = feedback < 0 ? 0 : feedback > most ? MOST : feedback * MOST / most;
     at->old = now;
-    at->left = state->sample * MOST / (MOST + 9 * feedback); /* up to ten times as often */
+    at->left = state->sample * MOST / (MOST + 9 * feedback); /* samples follow up to ten times as often */
     state->samples++;
     if (feedback)
         ibn_simulate_timer(sim, self, sim->now + state->notice, sim->packet[p].flow, TIMER_CYCLE + (int32_t)feedback);
 }
 
-/* Start a new cycle of the timer of flow f, if its rate is limited. */
+/* Start a new cycle of the timer of flow f, if the rate of the flow is limited. */
 static void restart(ibn_sim *sim, ibn_attached *self, int32_t f)
 {
     qcn *state = self->state;
@@ -123,8 +131,8 @@ static void lower(ibn_sim *sim, ibn_attached *self, int32_t f, int64_t feedback)
     restart(sim, self, f);
 }
 
-/* Raise the rate of a flow, because a cycle of its byte counter or timer has ended.  A rate next to that of the link
- * ends the limit. */
+/* Raise the rate of a flow, because a cycle of its byte counter or timer has ended.  If the rate is close to that of
+ * the link, the rate is no longer limited. */
 static void raise(const qcn *state, limiter *one)
 {
     int32_t both = one->by_bytes < one->by_time ? one->by_bytes : one->by_time;
@@ -138,7 +146,7 @@ static void raise(const qcn *state, limiter *one)
         one->rate = FULL;
 }
 
-/* Delay the next packet of a flow, and count the bytes of its cycle. */
+/* Hook: delay the next packet of the flow that has sent a packet, and count the bytes of its byte counter's cycle. */
 static void sent(ibn_sim *sim, ibn_attached *self, int32_t p)
 {
     qcn *state = self->state;
@@ -183,7 +191,7 @@ static void timer(ibn_sim *sim, ibn_attached *self, int32_t f, int32_t value)
     }
 }
 
-/* Write the number of samples, followed by three numbers for each flow: notifications, present and lowest rate. */
+/* Write the number of samples, followed by three numbers for each flow: notifications, present rate and lowest rate. */
 static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
 {
     const qcn *state = self->state;
