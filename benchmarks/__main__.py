@@ -24,6 +24,8 @@ STORED = Path(__file__).with_name("figures.json")
 TABLE_FABRICS = (("torus", "4x4x4"), ("kary-ntree", "4,3"), ("dragonfly", "4,2,2"), ("kautz", "3,3"))
 """Fabrics that some benchmarks read from files, as pairs of a generator and its arguments."""
 
+IDLE = "compares seconds of wall time, which are true only on an idle machine"
+
 
 @dataclass(frozen=True)
 class Benchmark:
@@ -43,6 +45,8 @@ class Benchmark:
         Whether the program runs OpenSM's engines, too.
     date
         Date of the figures on the page.
+    unrecorded
+        Reason why there is no stored record, for docs/measured.md; an empty text if nothing prevents a record.
     """
 
     page: str
@@ -51,19 +55,22 @@ class Benchmark:
     quick: bool = False
     opensm: bool = False
     date: str = "2026-11-25"
+    unrecorded: str = ""
 
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "accumulated": Benchmark("reroute.md#measured", ("torus:4x4x4,cas=4",)),
     "adaptive": Benchmark("simulation.md#adaptive-routing", quick=True, date="2026-11-22"),
-    "comparison": Benchmark("comparison.md#reference-fabrics", opensm=True),
+    "comparison": Benchmark(
+        "comparison.md#reference-fabrics", opensm=True, unrecorded="its record is `docs/comparison.json`"
+    ),
     "degraded_trees": Benchmark("engines.md#how-the-fat-tree-engine-works"),
     "instructions": Benchmark("../CONTRIBUTING.md#benchmarks"),
     "link_loss": Benchmark("reroute.md#measured", ("torus:4x4x4,cas=4",)),
     "message_sizes": Benchmark("engines.md#how-hyperx-works", quick=True),
     "nue_curve": Benchmark("nue.md#measured", quick=True, date="2026-11-20"),
     "nue_seeds": Benchmark("nue.md#measured", files=True, quick=True, date="2026-11-20"),
-    "nue_tori": Benchmark("nue.md#measured", opensm=True, date="2026-11-20"),
+    "nue_tori": Benchmark("nue.md#measured", opensm=True, date="2026-11-20", unrecorded=IDLE),
     "port_groups": Benchmark("port-groups.md#measured"),
     "proof": Benchmark("proof.md#cost"),
     "quality_table": Benchmark("engines.md#measured", files=True, opensm=True, date="2026-11-20"),
@@ -75,10 +82,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "rounds": Benchmark("reroute.md#limits", ("0",)),
     "simulate": Benchmark("simulation.md#results", quick=True),
     "swapped_cables": Benchmark("simulation.md#comparison-with-figures-from-other-sources", date="2026-11-22"),
-    "sweep_scale": Benchmark("sweeps.md#results", date="2026-11-23"),
-    "sweep_seconds": Benchmark("engines.md#in-a-sweep-of-opensm", opensm=True, date="2026-11-20"),
+    "sweep_scale": Benchmark("sweeps.md#results", date="2026-11-23", unrecorded=IDLE),
+    "sweep_seconds": Benchmark("engines.md#in-a-sweep-of-opensm", opensm=True, date="2026-11-20", unrecorded=IDLE),
     "throughput": Benchmark("throughput.md#results", opensm=True, date="2026-11-24"),
-    "whatif": Benchmark("faults.md#speed", date="2026-11-20"),
+    "whatif": Benchmark("faults.md#speed", date="2026-11-28"),
 }
 
 
@@ -134,11 +141,12 @@ def main(words: Sequence[str] | None = None) -> int:
     return 1 if any(record.exit_status for record in found.values()) else 0
 
 
-def places() -> dict[str, tuple[str, bool, str]]:
-    """Return a triple for each benchmark: the page and heading of its figures, as the target of a Markdown link from
-    docs/; whether it also runs OpenSM; and the date of the figures on the page.
-    """
-    return {name: (each.page, each.opensm, each.date) for name, each in BENCHMARKS.items()}
+def places() -> dict[str, measured_page.Place]:
+    """Return the place of the figures of each benchmark."""
+    return {
+        name: measured_page.Place(each.page, each.opensm, each.date, each.unrecorded)
+        for name, each in BENCHMARKS.items()
+    }
 
 
 def run_all(names: Sequence[str], repeat: int = 1) -> dict[str, records.Record]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks.plots import write_plots
 from benchmarks.records import Record
+from routing.numerals import count_noun
 
 ROOT = Path(__file__).parents[1]
 PAGE, PLOTS = ROOT / "docs" / "measured.md", ROOT / "docs" / "figures"
@@ -28,6 +29,28 @@ All figures are from one kind of machine: a virtual machine with two x86-64 core
 3.3.23. Other programs ran on the same cores, so seconds are upper bounds. Counts, shares and VLs are the same on every
 machine.
 """
+
+
+@dataclass(frozen=True)
+class Place:
+    """Place of the figures of a benchmark.
+
+    Attributes
+    ----------
+    link
+        Page with the figures, and the heading above them, as the target of a Markdown link from docs/.
+    opensm
+        Whether the benchmark also runs OpenSM.
+    date
+        Date of the figures on the page.
+    unrecorded
+        Reason why the benchmark has no stored record; an empty text if nothing prevents a record.
+    """
+
+    link: str
+    opensm: bool
+    date: str
+    unrecorded: str
 
 
 @dataclass(frozen=True)
@@ -128,14 +151,13 @@ OTHERS = (
 """All tables of figures that come from commands of ibnue."""
 
 
-def page(benchmarks: Mapping[str, tuple[str, bool, str]], stored: Mapping[str, Record], drawn: list[str]) -> str:
+def page(benchmarks: Mapping[str, Place], stored: Mapping[str, Record], drawn: list[str]) -> str:
     """Return the text of docs/measured.md.
 
     Parameters
     ----------
     benchmarks
-        A triple for each benchmark: the page and heading of its figures, as the target of a Markdown link from docs/;
-        whether the benchmark also runs OpenSM; and the date of the figures on the page.
+        Place of the figures of each benchmark.
     stored
         Stored records, with the names of their benchmarks as keys.
     drawn
@@ -144,19 +166,28 @@ def page(benchmarks: Mapping[str, tuple[str, bool, str]], stored: Mapping[str, R
     return "\n".join([HEAD, *_benchmarks(benchmarks, stored), *_others(), *_plots(drawn), ""])
 
 
-def _benchmarks(benchmarks: Mapping[str, tuple[str, bool, str]], stored: Mapping[str, Record]) -> Iterator[str]:
+def _benchmarks(benchmarks: Mapping[str, Place], stored: Mapping[str, Record]) -> Iterator[str]:
     yield "## Benchmarks"
     yield ""
     yield "A benchmark with a commit has a record in `benchmarks/figures.json`."
     yield ""
     yield "| benchmark | page | command | beside OpenSM | date | commit |"
     yield "|---|---|---|---|---|---|"
-    for name, (place, opensm, date) in benchmarks.items():
+    for name, place in benchmarks.items():
         record = stored.get(name)
-        link = f"[{place.partition('#')[0].removeprefix('../')}]({place})"
-        when = (record.date, f"`{record.commit}`") if record else (date, "")
-        beside = "yes" if opensm else ""
+        link = f"[{place.link.partition('#')[0].removeprefix('../')}]({place.link})"
+        when = (record.date, f"`{record.commit}`") if record else (place.date, "")
+        beside = "yes" if place.opensm else ""
         yield f"| {title_of(name)} | {link} | `python -m benchmarks {name}` | {beside} | {when[0]} | {when[1]} |"
+    missing = {name: place.unrecorded for name, place in benchmarks.items() if name not in stored}
+    if missing:
+        yield ""
+        of = count_noun(len(benchmarks), "benchmark")
+        yield f"{len(missing)} of the {of} have no record. The table above has the date of their figures."
+        yield ""
+        yield "| benchmark | reason |"
+        yield "|---|---|"
+        yield from (f"| `{name}` | {reason or 'not run with `--store` yet'} |" for name, reason in missing.items())
 
 
 def _others() -> Iterator[str]:
@@ -186,7 +217,7 @@ def title_of(name: str) -> str:
     return re.split(r"\. +(?=[A-Z])", sentence)[0].rstrip(".").replace("|", "/")
 
 
-def write(benchmarks: Mapping[str, tuple[str, bool, str]], stored: dict[str, Record]) -> None:
+def write(benchmarks: Mapping[str, Place], stored: dict[str, Record]) -> None:
     """Write docs/measured.md, and the plots that it shows into docs/figures."""
     drawn = write_plots(PLOTS, stored, {})
     PAGE.write_text(page(benchmarks, stored, drawn), encoding="utf-8")

@@ -298,7 +298,7 @@
         ring(start.at);
         const steps = path.map((row, number) => data.names[row] + (number < ports.length ? ` port ${ports[number]}` : ""));
         const listed = steps.length > LISTED ? [...steps.slice(0, LISTED), "..."] : steps;
-        said.push(ends ? `${path.length - 1} hops: ${listed.join(" → ")}` : `The path ends without arriving: ${listed.join(" → ")}`);
+        said.push(ends ? `${path.length - 1} ${path.length === 2 ? "hop" : "hops"}: ${listed.join(" → ")}` : `The path ends without arriving: ${listed.join(" → ")}`);
       }
     }
     answer.textContent = said.join("\n");

@@ -91,6 +91,20 @@ def test_a_search_shows_the_path_of_the_tables(tmp_path):
     assert counts == {number: slow.count(number) for number in set(slow)}
 
 
+ONE_HOP = """
+  byId("to").value = "sw1.0"; byId("from").value = "sw0.0";
+  byId("search").requestSubmit();
+  await until(() => answer.textContent.includes("→"));
+  found.path = answer.textContent.split("\\n").pop();
+"""
+
+
+def test_a_path_of_one_hop_has_a_hop(tmp_path):
+    fabric = generate("mesh", ["2x1"])
+    page = page_text("t", picture=picture_of(fabric, ENGINES["updn"].route(fabric, EngineOptions())))
+    assert re.fullmatch(r"1 hop: \S+ port \d+ → \S+", browse(page, ONE_HOP, tmp_path)["path"])
+
+
 TABLES = """
   for (const box of document.querySelectorAll("#tables details")) box.open = true;
   await until(() => document.querySelectorAll("#tables table").length === 4);
