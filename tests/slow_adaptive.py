@@ -12,7 +12,7 @@ from slow_numbers import key_of, number
 from slow_simulate.kinds import INJECT
 from slow_simulate.sources import Sources
 
-NONE, ESCAPE, TOKEN, BUBBLE, GROUPS = range(5)
+NONE, ESCAPE, TOKEN, BUBBLE, GROUPS, RELAY = range(6)
 
 
 class SlowAdaptive(Sources):
@@ -44,7 +44,7 @@ class SlowAdaptive(Sources):
         self.spare_state = ["free"] * network.switches
         self.holder = None
         self.totals = dict.fromkeys(
-            ("injected", "delivered", "hops", "escapes", "seized", "pings", "loops", "bubbles"), 0
+            ("injected", "delivered", "hops", "escapes", "seized", "pings", "loops", "bubbles", "relayed"), 0
         )
         self.flows = [self.make_flow(f) for f in range(len(traffic.numbers))]
         for flow in self.flows:
@@ -55,6 +55,9 @@ class SlowAdaptive(Sources):
             self.later(0, (0, 0, 0), self.token, 0)
         if options.scheme == BUBBLE:
             self.later(0, (3, 0, 0), self.sample)
+        self.relays, self.marked_for_relay = defaultdict(deque), {}
+        if options.scheme == RELAY:
+            self.later(0, (3, 0, 0), self.mark_relays)
 
     # Methods for events. The events of one tick are handled in random order, and after these the late events in sorted
     # order.
@@ -117,6 +120,10 @@ class SlowAdaptive(Sources):
             self.vc[packet.vc].flying -= packet.blocks
             self.vc[packet.vc].returning += packet.blocks
             self.soon[self.now + self.wire[packet.channel]].append((self.credit, packet.vc, packet.blocks))
+        if self.opt.scheme == RELAY and packet.channel != self.opt.lid_channel[packet.lid]:
+            self.relays[self.dst[packet.channel]].append(packet)
+            self.totals["relayed"] += 1
+            return
         flow.got_packets += 1
         flow.got_bytes += packet.bytes
         flow.latency += self.now - packet.born
@@ -203,7 +210,20 @@ class SlowAdaptive(Sources):
             at, sl = self.escape(packet, vc, switch)
             if self.fits(at, packet):
                 return at, sl
+        may_relay = self.opt.scheme == RELAY and self.destination_switch(packet) != switch
+        if may_relay and vc is not None and self.marked_for_relay.get(vc) is packet:
+            for c in self.channels:
+                at = [at for at in self.vcs_of(c) if self.fits(at, packet)]
+                if self.src[c] == switch and self.dst[c] >= self.net.switches and at:
+                    return max(at, key=lambda one: (self.vc[one].credits, -one)), None
         return None
+
+    def mark_relays(self):
+        for vc in range(len(self.vc)):
+            c = vc // self.vls
+            if max(self.src[c], self.dst[c]) < self.net.switches and self.stuck(vc):
+                self.marked_for_relay[vc] = self.shown(vc)
+        self.later(self.now + self.opt.sample, (3, 0, 0), self.mark_relays)
 
     def choose_saved(self, packet, switch):
         if self.destination_switch(packet) == switch:
@@ -234,7 +254,7 @@ class SlowAdaptive(Sources):
         elif switch < self.net.switches:
             self.spare[switch], self.spare_state[switch] = None, "leaving"
             self.soon[end + self.wire[channel]].append((self.free_spare, switch))
-        else:
+        elif packet.channel is None:
             packet.entered = self.now
             packet.flow.sent_packets += 1
             self.totals["injected"] += 1
@@ -304,6 +324,14 @@ class SlowAdaptive(Sources):
                 return
 
     def serve_ca(self, device):
+        if self.relays[device]:
+            packet = self.relays[device][0]
+            back = self.reverse[packet.channel]
+            vcs = [at for at in self.vcs_of(back, self.opt.ca_vls) if self.fits(at, packet)]
+            if vcs:
+                self.relays[device].popleft()
+                self.send(packet, None, back, max(vcs, key=lambda at: (self.vc[at].credits, -at)))
+            return
         flows = [flow for flow in self.flows if self.src[flow.channel] == device]
         start = self.turn[device]
         for flow in flows[start:] + flows[:start]:

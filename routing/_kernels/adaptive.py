@@ -11,7 +11,7 @@ from routing._kernels.simulation_handle import Fields, NetworkArrays, Simulation
 
 TOTALS = (
     "now", "injected", "delivered", "in_flight", "hops", "events", "last_move", "injected_bytes", "delivered_bytes",
-    "broken_vcs", "moving", "escapes", "seized", "pings", "loops", "bubbles", "sheltered",
+    "broken_vcs", "moving", "escapes", "seized", "pings", "loops", "bubbles", "sheltered", "relayed",
 )  # fmt: skip
 CHANNEL_COUNTERS = ("xmit_bytes", "xmit_pkts", "saved")
 VC_FIELDS = ("credits", "occupancy", "flying", "returning", "buffer")
@@ -25,7 +25,8 @@ class AdaptiveArrays:
     Attributes
     ----------
     scheme
-        Handling of deadlock; 0: none, 1: escape VLs, 2: token, 3: pings and bubbles, 4: port groups.
+        Handling of deadlock; 0: none, 1: escape VLs, 2: token, 3: pings and bubbles, 4: port groups, 5: CAs relay
+        packets.
     adaptive_vls
         Number A of adaptive VLs.  VLs 0 to A - 1 can be used on any shortest path; escape VL n is VL A + n.
     ca_vls

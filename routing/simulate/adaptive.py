@@ -9,6 +9,7 @@ The *scheme* is the method that handles deadlock:
 - Ping and Bubble: pings find a cycle of waiting packets, and one packet of the cycle moves to a spare buffer.
 - Port groups: a packet keeps its VL, and takes any port of a group that is proven free of deadlock
   (:mod:`routing.deadlock.port_groups`).
+- Relay (deflection by software, in-transit buffers): a CA takes a packet that waits for too long, and sends it again.
 - NONE: deadlock is not handled.
 
 Source: Pinkston, Deadlock characterization and resolution in interconnection networks, 13.3.1 B and D.
@@ -53,6 +54,8 @@ class Scheme(enum.IntEnum):
     the room that it leaves lets the other packets of the cycle advance."""
     GROUPS = 4
     """Packets keep the VL of their SL, and take any port of the proven port groups of the network's tables."""
+    RELAY = 5
+    """All VLs are adaptive; a packet that has waited too long goes to a CA of its switch, which sends it again."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,8 @@ class Adaptive:
         Whether a packet on an escape VL stays on escape VLs.  If not, the packet returns to an adaptive VL as soon as
         one has room.  ``stay`` is required if some escape paths are not shortest paths.
     detect
-        Time at the head of a queue after which a packet takes the token (scheme TOKEN) or sends a ping (scheme BUBBLE).
+        Time at the head of a queue after which a packet takes the token (scheme TOKEN), sends a ping (scheme BUBBLE),
+        or goes to a CA of its switch (scheme RELAY).
     repeat
         Time between two pings of the same queue.
     lasts
@@ -84,7 +88,7 @@ class Adaptive:
         The time must exceed the time that a bubble takes around the cycle.  It should not be much longer, because a
         locked mark stops other pings even if no bubble follows.
     sample
-        Time between two searches for packets that have waited too long (scheme BUBBLE).
+        Time between two searches for packets that have waited too long (schemes BUBBLE and RELAY).
     step
         Time of the token from one switch to the next.
     seed

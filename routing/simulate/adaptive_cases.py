@@ -100,6 +100,7 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
     - ``curves``: throughput by scheme and load.
     - ``peak``: largest throughput by scheme.
     - ``deadlocked``: schemes that end in a permanent deadlock.
+    - ``relayed``: how often CAs have relayed a packet, for each delivered packet (scheme ``relay``, last load)
     - ``bubble_over_...`` for every other scheme: throughput of ``bubble`` divided by the throughput of that scheme, at
       the last load.
     """
@@ -113,13 +114,16 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
     if not 0 <= start < until:
         raise scenario.error(f"figures are taken from {start} to {until} ticks", *case.where)
     curves: dict[str, dict[str, float]] = {name: {} for name in names}
-    deadlocked = set()
+    deadlocked, relayed = set(), None
     for load in _loads(scenario, case):
         one = replace(case, table={**case.table, "load": load})
         traffic = traffic_of(scenario, one, network, flows_of(scenario, case))
         for name, scheme in schemes.items():
             simulation = _simulation(scenario, case, network, traffic, scheme)
             curves[name][f"{load:g}"] = round(_accepted(simulation, start, until), 4)
+            if scheme is Scheme.RELAY:
+                totals = simulation.totals()
+                relayed = round(totals["relayed"] / max(1, totals["delivered"]), 4)
             if scheme in (None, Scheme.NONE, Scheme.ESCAPE, Scheme.GROUPS) and simulation.wait_graph().deadlocks:
                 deadlocked.add(name)
     accepted = {name: list(curve.values())[-1] for name, curve in curves.items()}
@@ -128,6 +132,7 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
         "curves": curves,
         "peak": {name: max(curve.values()) for name, curve in curves.items()},
         "deadlocked": sorted(deadlocked),
+        "relayed": relayed,
     }
     if "bubble" in accepted:
         found |= {

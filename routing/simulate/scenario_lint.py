@@ -58,13 +58,13 @@ BREAKER_KEYS: Mapping[str, set[str]] = {
     "rounds": {"loop"},
 }
 SCHEME_KEYS: Mapping[str, set[str]] = {
-    "ca_vls": {"none", "escape", "token", "bubble"},
+    "ca_vls": {"none", "escape", "token", "bubble", "relay"},
     "stay": {"escape"},
-    "detect": {"token", "bubble"},
+    "detect": {"token", "bubble", "relay"},
     "repeat": {"bubble"},
     "lasts": {"bubble"},
     "hold": {"bubble"},
-    "sample": {"bubble"},
+    "sample": {"bubble", "relay"},
     "step": {"token"},
 }
 WORKLOAD_KEYS: Mapping[str, set[str]] = {

@@ -132,7 +132,7 @@ def test_paths_are_shortest():
     assert simulation.totals()["hops"] == expected
 
 
-@pytest.mark.parametrize("scheme", [Scheme.TOKEN, Scheme.BUBBLE])
+@pytest.mark.parametrize("scheme", [Scheme.TOKEN, Scheme.BUBBLE, Scheme.RELAY])
 @pytest.mark.parametrize(("name", "size"), [("ring", "7"), ("torus", "4x4"), ("torus", "3x3x3"), ("hypercube", "4")])
 def test_what_locks_without_it_goes_on_for_ever(scheme, name, size):
     fabric = generate(name, [size], cas=3)

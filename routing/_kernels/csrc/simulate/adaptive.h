@@ -4,7 +4,7 @@
 /* Options of adaptive routing: how virtual channels (VCs) are chosen, and how deadlock is avoided or resolved. */
 typedef struct {
     /* scheme against deadlock; 0: none, 1: escape VLs, 2: token, 3: pings and bubbles, 4: port groups, where each
-     * packet keeps its VL */
+     * packet keeps its VL, 5: CAs relay blocked packets */
     int32_t scheme;
     /* number of VLs for adaptive routing, which are VL 0 and the next ones; escape VL n is VL adaptive_vls + n */
     int32_t adaptive_vls;
@@ -18,7 +18,7 @@ typedef struct {
     int64_t repeat;  /* smallest number of ticks between two pings from one queue */
     int64_t lasts;   /* number of ticks after which a mark expires; a mark reserves room on a channel for one packet */
     int64_t hold;    /* number of ticks after which a mark expires whose cycle has been found (a locked mark) */
-    int64_t sample;  /* ticks between two searches for suspected packets; used only if `scheme` is 3 (pings, bubbles) */
+    int64_t sample;  /* ticks between two searches for suspected packets; used only if `scheme` is 3 or 5 */
     int64_t step;    /* ticks that the token takes from one switch to the next; used only if `scheme` is 2 (token) */
     int32_t columns; /* number of destinations for which `choice` differs: one for each switch, or one for each LID */
     /* [switches][lids] SL of a packet that enters the escape VLs, or the fabric, at each switch */

@@ -71,6 +71,27 @@ int32_t ibn_simulate_adaptive_escape(const ibn_adaptive *sim, int32_t p, int32_t
     return sim->at_port[s * 256 + port] * sim->vls + sim->options.adaptive_vls + sim->sl2vl[row * 16 + *sl];
 }
 
+/* Return whether packet p, on its last channel, goes to a CA that has to send the packet again. */
+int ibn_simulate_adaptive_is_relayed(const ibn_adaptive *sim, int32_t p)
+{
+    return sim->options.scheme == SCHEME_RELAY && sim->lid_channel[sim->packet[p].lid] != sim->packet[p].channel;
+}
+
+/* Return a VC to a CA of switch s that can relay the head packet of VC `from` now, or IBN_NONE.  The packet must be
+ * marked for this.  The first CA with a free channel is chosen. */
+static int32_t to_relay(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t s)
+{
+    if (from == IBN_NONE || sim->vc[from].relays != ibn_simulate_adaptive_serial(sim, p))
+        return IBN_NONE;
+    for (int32_t c = sim->out_first[s]; c < sim->out_first[s + 1]; c++) {
+        int free = !sim->channel[c].to_switch && sim->channel[c].busy <= sim->now;
+        int32_t l = free ? ibn_simulate_adaptive_better(sim, IBN_NONE, c, sim->vls, p) : IBN_NONE;
+        if (l != IBN_NONE)
+            return l;
+    }
+    return IBN_NONE;
+}
+
 /* Return the VC on which a packet can leave its switch now, or IBN_NONE.
  *
  * `from` is the VC whose queue holds the packet, or IBN_NONE if the packet is in the spare buffer.  The VC with the
@@ -91,6 +112,8 @@ int32_t ibn_simulate_adaptive_choose(const ibn_adaptive *sim, int32_t p, int32_t
         if (sim->channel[c].busy <= sim->now && !ibn_simulate_adaptive_for_other(sim, c, p))
             best = ibn_simulate_adaptive_better(sim, best, c, sim->options.adaptive_vls, p);
     }
+    if (best == IBN_NONE && sim->options.scheme == SCHEME_RELAY)
+        return to_relay(sim, p, from, s);
     if (best != IBN_NONE || sim->options.scheme != SCHEME_ESCAPE)
         return best;
     uint8_t sl;

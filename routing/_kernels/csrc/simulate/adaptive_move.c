@@ -74,7 +74,7 @@ static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t
         /* The neighbours learn that the spare buffer is free after the packet has left and the cable delay has
          * passed. */
         ibn_simulate_adaptive_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, 0);
-    } else {
+    } else if (packet->channel == IBN_NONE) { /* A packet that the CA relays is already in the network. */
         sim->injected++;
         sim->injected_bytes += packet->bytes;
         ibn_simulate_flow_sent(&sim->flow[packet->flow], packet, sim->now);
@@ -228,12 +228,28 @@ static void serve_switch(ibn_adaptive *sim, int32_t s)
         ;
 }
 
-/* Send packets of CA d.  The flows of the CA are served in round robin.  A packet takes the VL with the most credits
+/* Send the first packet that CA d relays, if a VL has room for it. */
+static void send_relayed(ibn_adaptive *sim, int32_t d)
+{
+    int32_t p = sim->device[d].relay.head, c = sim->channel[sim->packet[p].channel].reverse;
+    int32_t l = sim->channel[c].busy > sim->now ? IBN_NONE
+                                                : ibn_simulate_adaptive_better(sim, IBN_NONE, c, sim->options.ca_vls, p);
+    if (l == IBN_NONE)
+        return;
+    sim->device[d].relay.head = sim->packet[p].next;
+    send(sim, p, IBN_NONE, c, l);
+}
+
+/* Send packets of CA d.  Packets that the CA relays come before all others.  The flows of the CA are served in round robin.  A packet takes the VL with the most credits
  * among the VLs on which CAs send. */
 static void serve_ca(ibn_adaptive *sim, int32_t d)
 {
     ibn_adaptive_device *device = &sim->device[d];
     int32_t turn = device->turn;
+    if (device->relay.head != IBN_NONE) {
+        send_relayed(sim, d);
+        return;
+    }
     for (int32_t i = 0; i < device->flows; i++) {
         int32_t number = (turn + i) % device->flows, f = sim->by_device[device->flows_first + number];
         int32_t p = sim->flow[f].head, c = sim->flow[f].channel;
@@ -258,6 +274,21 @@ void ibn_simulate_adaptive_serve(ibn_adaptive *sim, int32_t d)
         serve_ca(sim, d);
 }
 
+/* Store a packet that has reached a CA in order to be sent again. */
+static void relay(ibn_adaptive *sim, int32_t p)
+{
+    int32_t d = sim->channel[sim->packet[p].channel].dst;
+    ibn_fifo *queue = &sim->device[d].relay;
+    sim->packet[p].next = IBN_NONE;
+    if (queue->head == IBN_NONE)
+        queue->head = p;
+    else
+        sim->packet[queue->tail].next = p;
+    queue->tail = p;
+    sim->relayed++;
+    ibn_simulate_adaptive_touch(sim, d);
+}
+
 /* Deliver packet p, whose tail has reached its CA.  The credits of the packet are on the wire from now on. */
 void ibn_simulate_adaptive_deliver(ibn_adaptive *sim, int32_t p)
 {
@@ -267,6 +298,10 @@ void ibn_simulate_adaptive_deliver(ibn_adaptive *sim, int32_t p)
         sim->vc[packet->vc].returning += packet->blocks;
         ibn_simulate_adaptive_at(sim, sim->now + sim->channel[packet->channel].wire, AV_CREDIT, packet->vc,
                                  packet->blocks);
+    }
+    if (ibn_simulate_adaptive_is_relayed(sim, p)) {
+        relay(sim, p);
+        return;
     }
     ibn_simulate_flow_got(&sim->flow[packet->flow], packet, sim->now, sim->latencies);
     if (ibn_simulate_flow_opens(&sim->flow[packet->flow]))

@@ -68,12 +68,14 @@ static void set_channels(ibn_adaptive *sim, const ibn_sim_network *network)
     for (int32_t d = 0; d < sim->devices; d++) {
         sim->out_first[d + 1] += sim->out_first[d];
         sim->device[d].spare = IBN_NONE;
+        sim->device[d].relay.head = IBN_NONE;
     }
     for (int32_t l = 0; l < sim->vcs; l++) {
         ibn_adaptive_vc *vc = &sim->vc[l];
         vc->buffer = vc->credits = network->buffer[l];
         vc->channel = l / sim->vls;
         vc->vl = l % sim->vls;
+        vc->relays = -1;
         vc->queue.head = IBN_NONE;
     }
 }
@@ -125,7 +127,7 @@ ibn_adaptive *ibn_simulate_adaptive_new(const ibn_sim_network *network, const ib
     }
     if (options->scheme == SCHEME_TOKEN && !sim->failed)
         ibn_simulate_adaptive_at(sim, 0, AV_TOKEN, 0, 0);
-    if (options->scheme == SCHEME_BUBBLE && !sim->failed)
+    if ((options->scheme == SCHEME_BUBBLE || options->scheme == SCHEME_RELAY) && !sim->failed)
         ibn_simulate_adaptive_at(sim, 0, AV_SAMPLE, 0, 0);
     if (sim->failed) {
         ibn_simulate_adaptive_free(sim);

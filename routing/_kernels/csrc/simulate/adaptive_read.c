@@ -37,7 +37,7 @@ void ibn_simulate_adaptive_totals(const ibn_adaptive *sim, int64_t *totals)
     const int64_t values[] = {
         sim->now,       sim->injected,       sim->delivered,       in_flight(sim),  sim->hops,   sim->handled,
         sim->last_move, sim->injected_bytes, sim->delivered_bytes, broken_vcs(sim), sim->moving, sim->escapes,
-        sim->seized,    sim->pings,          sim->loops,           sim->bubbles,    sheltered,
+        sim->seized,    sim->pings,          sim->loops,           sim->bubbles,    sheltered,  sim->relayed,
     };
     memcpy(totals, values, sizeof values);
 }

@@ -185,6 +185,20 @@ void ibn_simulate_adaptive_ping(ibn_adaptive *sim, int32_t c, int32_t ping)
         ibn_simulate_adaptive_free_ping(sim, ping);
 }
 
+/* Allow the head packets that have waited longer than the detection time to go to a CA of their switch.  Packets that a
+ * CA of the switch has just sent stay. */
+void ibn_simulate_adaptive_mark_relays(ibn_adaptive *sim)
+{
+    for (int32_t l = 0; l < sim->vcs; l++) {
+        const ibn_adaptive_channel *channel = &sim->channel[sim->vc[l].channel];
+        if (!channel->to_switch || !channel->from_switch || !stuck(sim, l))
+            continue;
+        sim->vc[l].relays = ibn_simulate_adaptive_serial(sim, ibn_simulate_adaptive_shown(sim, l));
+        ibn_simulate_adaptive_touch(sim, channel->dst);
+    }
+    ibn_simulate_adaptive_at(sim, sim->now + sim->options.sample, AV_SAMPLE, 0, 0);
+}
+
 /* Send a ping from every queue whose head packet has waited longer than the detection time.
  *
  * A queue sends at most one ping within the repeat time (sim->options.repeat). */

@@ -58,7 +58,10 @@ static void handle(ibn_adaptive *sim, int kind, int32_t subject, int32_t value)
         ibn_simulate_adaptive_ping(sim, subject, value);
         break;
     default:
-        ibn_simulate_adaptive_sample(sim);
+        if (sim->options.scheme == SCHEME_RELAY)
+            ibn_simulate_adaptive_mark_relays(sim);
+        else
+            ibn_simulate_adaptive_sample(sim);
     }
 }
 

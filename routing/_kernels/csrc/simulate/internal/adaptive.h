@@ -15,7 +15,7 @@
 #include "simulate/adaptive.h"
 #include "simulate/internal/flow.h"
 
-enum { SCHEME_NONE, SCHEME_ESCAPE, SCHEME_TOKEN, SCHEME_BUBBLE, SCHEME_GROUPS };
+enum { SCHEME_NONE, SCHEME_ESCAPE, SCHEME_TOKEN, SCHEME_BUBBLE, SCHEME_GROUPS, SCHEME_RELAY };
 enum {
     AV_CREDIT,  /* Kind of event: credits reach the sender of a VC.  Subject: the VC.  Value: number of blocks. */
     AV_ARRIVE,  /* Kind of event: the head of a packet can be forwarded.  Subject: the packet. */
@@ -30,7 +30,8 @@ enum {
     AV_EXPIRE,           /* Kind of event: the mark of a channel may have expired.  Subject: the channel. */
     /* Kind of event: a ping arrives.  Subject: the channel by which the ping arrives.  Value: number of the ping. */
     AV_PING,
-    AV_SAMPLE /* kind of event: queues whose head packet is blocked send pings (scheme BUBBLE) */
+    /* kind of event: queues whose head packet is blocked send pings (scheme BUBBLE), or may use a CA (scheme RELAY) */
+    AV_SAMPLE
 };
 enum { SPARE_FREE, SPARE_TAKEN, SPARE_READY, SPARE_LEAVING };
 
@@ -73,6 +74,7 @@ typedef struct {
     int64_t since;   /* tick at which the head packet reached the head of the queue */
     int32_t leaving; /* 1: the tail of the previous packet has not left yet, so there is no head packet; else 0 */
     int64_t next_ping; /* earliest tick at which this queue may send another ping */
+    int64_t relays;    /* serial number of the head packet that a CA of the switch may relay; -1: none */
 } ibn_adaptive_vc;
 
 /* State of one channel: one direction of a link. */
@@ -103,6 +105,7 @@ typedef struct {
         flows;           /* for CAs: number of flows */
     int32_t spare,       /* for switches: the packet in the spare buffer, or IBN_NONE */
         spare_state;     /* for switches: state of the spare buffer, one of SPARE_... */
+    ibn_fifo relay;      /* for CAs: packets that the CA has to send again */
 } ibn_adaptive_device;
 
 /* A ping: a message that follows packets which wait for each other, from channel to channel.  It ends, or it returns to
@@ -185,7 +188,8 @@ struct ibn_adaptive {
         pings,            /* number of pings that were sent */
         loops,            /* number of cycles that pings have found */
         /* number of packets that were moved to a spare buffer, so that the other packets of a cycle could advance */
-        bubbles;
+        bubbles,
+        relayed; /* number of packets that a CA has received in order to send them again */
     /* [2][buckets] number of packets, and number of messages, with a latency in each bucket */
     int64_t latencies[2][IBN_LATENCY_BUCKETS];
 };
@@ -207,6 +211,7 @@ int32_t ibn_simulate_adaptive_escape(const ibn_adaptive *sim, int32_t p, int32_t
 int ibn_simulate_adaptive_only_escape(const ibn_adaptive *sim, int32_t from);
 int ibn_simulate_adaptive_marked(const ibn_adaptive *sim, int32_t c);
 int ibn_simulate_adaptive_for_other(const ibn_adaptive *sim, int32_t c, int32_t p);
+int ibn_simulate_adaptive_is_relayed(const ibn_adaptive *sim, int32_t p);
 /* Functions of adaptive_move.c, which move packets. */
 void ibn_simulate_adaptive_serve(ibn_adaptive *sim, int32_t d);
 void ibn_simulate_adaptive_arrive(ibn_adaptive *sim, int32_t p);
@@ -219,6 +224,7 @@ int64_t ibn_simulate_adaptive_end(ibn_adaptive_channel *channel, const ibn_packe
 void ibn_simulate_adaptive_token(ibn_adaptive *sim, int32_t s);
 void ibn_simulate_adaptive_ping(ibn_adaptive *sim, int32_t c, int32_t ping);
 void ibn_simulate_adaptive_sample(ibn_adaptive *sim);
+void ibn_simulate_adaptive_mark_relays(ibn_adaptive *sim);
 #pragma GCC visibility pop
 
 /* Mark device d, so that it is served after all events of this tick. */
